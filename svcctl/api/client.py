@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from svcctl.api import retry
 from svcctl.api.addresses import DEFAULT_PATHS, Paths, checked_url, is_loopback, segment, trust
 from svcctl.api.auth import Credentials
-from svcctl.api.body import pieces
+from svcctl.api.formats.body import pieces
 from svcctl.api.models import Domain, Job, JobStatus, Role
-from svcctl.api.payloads import decoded, launched, record, records
 from svcctl.api.query import QueryRequest
-from svcctl.api.refusals import refusal_in
-from svcctl.api.transport import CID, LATE, Call, Exchange, Preview, Retry, Sender, http_date
+from svcctl.api.refusals import CID, decoded, launched, record, records, refusal_in
+from svcctl.api.transport import LATE, Call, Exchange, Preview, Retry, Sender
 from svcctl.api.wire.errors import DecodingError, WireError
 from svcctl.api.wire.messages import Response
 from svcctl.api.wire.opening import opened
@@ -126,7 +126,7 @@ class Client:
                 head.get("content-type", ""),
                 _body(response),
                 head.get(CID),
-                lambda: http_date(head.get("date", "")),
+                lambda: retry.http_date(head.get("date", "")),
                 late,
             )
 

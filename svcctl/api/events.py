@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeVar
 
-from svcctl.api.batches import Batches
 from svcctl.api.formats import documents
+from svcctl.api.formats.batches import Batches
 from svcctl.api.formats.delimited import CSV, TSV
 from svcctl.api.formats.delivered import Delivered, Late
 from svcctl.api.formats.files import xls, xml, xml_rows

@@ -30,11 +30,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
-from svcctl.api import backoff
+from svcctl.api import retry
 from svcctl.api.client import Client
 from svcctl.api.models import Column
-from svcctl.api.outline import outline
-from svcctl.api.query import QueryRequest
+from svcctl.api.query import QueryRequest, outline
 from svcctl.errors import IncompleteResult, Unavailable
 
 MAX_REMEMBERED = 200_000
@@ -270,7 +269,7 @@ class Follow:
         hint, least = None, 0.0
         while True:
             self._failures += 1
-            delay = max(least, backoff.delay(self._failures))
+            delay = max(least, retry.delay(self._failures))
             if (reason, hint) != told:  # a long outage gets one note
                 self._notify(f"{reason}; reconnecting in {delay:.1f} s")
                 if hint is not None:

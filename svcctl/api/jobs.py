@@ -1,19 +1,22 @@
-"""Jobs over time: launched and read back, waited for, restarted, and watched.
+"""Jobs: which one is meant by an ID, its beginning or its friendly name; and jobs over time, from launch to end.
 
 An operation of the service is a method of the client; this file asks again until something has happened.
 """
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from svcctl.api import job_ids
-from svcctl.api.job_states import shown
-from svcctl.api.models import Job, JobStatus
-from svcctl.errors import Conflict, NotFound, ServiceError, SvcctlError, Unavailable
+from svcctl.api.models import Job, JobStatus, shown
+from svcctl.errors import Conflict, NotFound, ServiceError, SvcctlError, Unavailable, UsageError
+from svcctl.words import did_you_mean
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
@@ -194,7 +197,7 @@ def looks(
             deadline = time.monotonic() + seconds
         at = int(clock() * 1000)
         jobs = [job for job in everything if not ids or job.id in (named or ())]
-        size = job_ids.shortest(job.id for job in everything)
+        size = shortest(job.id for job in everything)
         yield Look(at, tuple(_watched(job, at, size, *before.get(job.id, (0, None))) for job in jobs), failure)
         if failure is None:
             before = {job.id: (at, job) for job in jobs}
@@ -205,11 +208,11 @@ def looks(
 
 def _named(ids: Collection[str], jobs: Collection[Job]) -> Collection[str]:
     """The IDs of the named jobs, all of which are in the list."""
-    named = job_ids.resolved(ids, lambda: jobs)
+    named = resolved(ids, lambda: jobs)
     listed = {job.id for job in jobs}
     for job_id in named:
         if job_id not in listed:
-            raise NotFound(f"no job {job_id}", hint=job_ids.hint(job_id, jobs))
+            raise NotFound(f"no job {job_id}", hint=hint(job_id, jobs))
     return named
 
 
@@ -229,3 +232,113 @@ def _growth(before: Job, after: Job) -> int | None:
         if then is not None and now is not None:
             return now - then
     return None
+
+
+SHORTEST = 8
+"""Characters of an ID that lists show, unless two IDs begin alike."""
+ENOUGH = 4
+"""Characters of the beginning of an ID that a command needs to change the job."""
+MOST_NAMED = 5
+"""Jobs that a message names."""
+
+_WHOLE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The IDs of the jobs that are meant; `jobs` lists all jobs, and requests them once at most."""
+
+    ids: Sequence[str]
+    jobs: Callable[[], Sequence[Job]]
+
+    def hint(self, text: str) -> str:
+        """What to do about a text that means no job."""
+        return hint(text, () if is_whole(text) else self.jobs())
+
+    def short(self, job_id: str) -> int:
+        """How many characters of an ID to show: without the list of all jobs if that was not needed for the ID."""
+        return SHORTEST if is_whole(job_id) else shortest(job.id for job in self.jobs())
+
+
+def choose(given: Iterable[str], jobs: Callable[[], Sequence[Job]], *, changes: bool = False) -> Chosen:
+    """The jobs that the given texts mean. UsageError as `resolved` raises it."""
+    jobs = cache(jobs)
+    return Chosen(resolved(given, jobs, changes=changes), jobs)
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text has the form of the interface's IDs, a UUID."""
+    return _WHOLE.fullmatch(text) is not None
+
+
+def resolved(given: Iterable[str], jobs: Callable[[], Iterable[Job]], *, changes: bool = False) -> list[str]:
+    """The ID of each job that is meant, each once.
+
+    UsageError when a text may mean several jobs, or when what `changes` the jobs gets less than ENOUGH of an ID.
+
+    `jobs` lists all jobs. A text that means none of them stays as it is, for the service to refuse: services need not
+    list all jobs, and their IDs need not be UUIDs.
+    """
+    return list(dict.fromkeys(text if is_whole(text) else _resolved(text, list(jobs()), changes) for text in given))
+
+
+def _resolved(text: str, jobs: Sequence[Job], changes: bool) -> str:
+    if any(job.id == text for job in jobs):
+        return text
+    called = [job for job in jobs if job.friendly_name == text]
+    begin = [job for job in jobs if text and job.id.lower().startswith(text.lower())]
+    meant = list({job.id: job for job in (*called, *begin)}.values())
+    if len(meant) > 1:
+        raise _ambiguous(text, meant, len(called), len(begin))
+    if changes and begin and not called and len(text) < ENOUGH:
+        raise UsageError(
+            f"'{text}' is too short for a command that changes a job: {_listed(begin)}",
+            hint=f"give at least {ENOUGH} characters, or the ID: {begin[0].id}",
+        )
+    return meant[0].id if meant else text
+
+
+def _ambiguous(text: str, jobs: Sequence[Job], called: int, begin: int) -> UsageError:
+    listed = _listed(jobs)
+    if not begin:
+        listed = _listed(jobs, shown)
+        return UsageError(f"{called} jobs are named '{text}': {listed}", hint="give the ID of one")
+    if not called:
+        return UsageError(f"{begin} job IDs begin with '{text}': {listed}", hint="give more of the ID")
+    return UsageError(f"'{text}' is a name and the beginning of an ID: {listed}", hint="give the ID of one")
+
+
+def namesakes(job: Job, jobs: Iterable[Job]) -> str | None:
+    """A sentence about other jobs with the name of this one, which then means none of them; None without any."""
+    others = [other for other in jobs if other.friendly_name == job.friendly_name and other.id != job.id]
+    if not others or not job.friendly_name:
+        return None
+    which = "another job is" if len(others) == 1 else f"{len(others)} other jobs are"
+    return f"{which} named '{job.friendly_name}': {_listed(others, shown)}; commands need the ID"
+
+
+def _listed(jobs: Sequence[Job], about: Callable[[Job], str | None] = attrgetter("friendly_name")) -> str:
+    size = shortest(job.id for job in jobs)
+    named = [" ".join(filter(None, (job.id[:size], about(job)))) for job in jobs[:MOST_NAMED]]
+    return ", ".join(named) + (", …" if len(jobs) > MOST_NAMED else "")
+
+
+def hint(text: str, jobs: Iterable[Job] = ()) -> str:
+    """What to do about a text that means no job."""
+    names = (job.friendly_name for job in jobs if job.friendly_name)
+    return did_you_mean(text, names) or "list the jobs with 'svcctl job list'"
+
+
+def shortest(ids: Iterable[str]) -> int:
+    """How many characters tell these IDs apart, SHORTEST at least."""
+    ordered = sorted({one.lower() for one in ids})
+    return max([SHORTEST, *(_alike(one, other) + 1 for one, other in pairwise(ordered))])
+
+
+def _alike(one: str, other: str) -> int:
+    """The number of characters with which two texts begin alike."""
+    at = 0
+    for at, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return at
+    return min(len(one), len(other))

@@ -7,10 +7,13 @@ deployed services send more than the interface lists. Client and service share t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
+
+from svcctl.errors import UsageError
+from svcctl.words import did_you_mean
 
 JsonObject = Mapping[str, Any]
 
@@ -291,3 +294,48 @@ def _all_or_list(names: tuple[str, ...] | None) -> str | list[str] | None:
     if names is None:
         return None
     return ALL if names == (ALL,) else list(names)
+
+
+FAILING = "FAILING"
+"""What people read as the status of a job that runs and has an error."""
+
+
+def shown(job: Job) -> str:
+    """The status of a job as people read it."""
+    return FAILING if job.status == JobStatus.RUNNING and job.error else job.status
+
+
+def named(text: str | None) -> dict[str, str]:
+    """The states in an option's text, each with how it was typed."""
+    words = [word.strip() for word in (text or "").split(",")]
+    return {word.upper(): word for word in words if word}
+
+
+def to_list(text: str | None, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
+    """The states in an option's text, none without it. UsageError for an unknown one."""
+    return _checked(named(text), jobs, (*JobStatus, FAILING))
+
+
+def to_wait_for(text: str, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
+    """The states in an option's text. UsageError when there is none, or an unknown one: it would never come."""
+    if not named(text):
+        raise UsageError(f"'{text}' names no state", hint=_listed(JobStatus))
+    if FAILING in named(text):
+        raise UsageError(
+            f"{FAILING} is no state to wait for: it is a running job with an error",
+            hint="without it, 'svcctl job wait' fails as soon as a job reports an error",
+        )
+    return _checked(named(text), jobs, tuple(JobStatus))
+
+
+def _checked(states: Mapping[str, str], jobs: Callable[[], Iterable[Job]], known: Collection[str]) -> frozenset[str]:
+    """The states, each of which is known, of deployed services, or of a job: services may have more."""
+    for state in sorted(states.keys() - {*known, *OTHER_STATUSES}):
+        if state not in {one.status.upper() for one in jobs()}:
+            near = did_you_mean(state, (*known, *OTHER_STATUSES))
+            raise UsageError(f"there is no state '{states[state]}'", hint=near or _listed(known))
+    return frozenset(states)
+
+
+def _listed(known: Iterable[str]) -> str:
+    return f"states are {', '.join(known)}"

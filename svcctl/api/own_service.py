@@ -9,7 +9,7 @@ from typing import Any
 
 from svcctl.api.addresses import segment
 from svcctl.api.client import Client
-from svcctl.api.payloads import record, records
+from svcctl.api.refusals import record, records
 from svcctl.errors import NotFound, ServiceError, Unavailable
 
 

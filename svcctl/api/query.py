@@ -1,10 +1,13 @@
-"""A query request: its fields, and the body that is signed and sent."""
+"""A query request: its fields and the body that is signed and sent; and the clauses of its text, without a parser."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 from svcctl.api.destinations import Destination
@@ -81,3 +84,209 @@ class QueryRequest:
 def _known(what: str, name: str, names: tuple[str, ...]) -> None:
     if name not in names:
         raise UsageError(f"there is no {what} '{name}'", hint=did_you_mean(name, names) or f"one of {', '.join(names)}")
+
+
+KEYWORDS = ("select", "from", "where", "group", "limit", "offset", "pragma")
+"""The words that begin a clause."""
+
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+# A string or a name that is not closed ends with its line, so that no text takes longer than its length.
+_TOKEN = re.compile(
+    r"""
+      //[^\n]*
+    | (?P<string> "(?:[^"\\\n\r]|\\.)*"? | '(?:[^'\\\n\r]|\\.)*'? )
+    | (?P<quoted> `(?:[^`\n\r]|``)*`? )
+    | (?P<address> [0-9]+\.[0-9]+\.[0-9]+\.[0-9]+ )
+    | (?P<float> [0-9]+(?:\.[0-9]+(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+) )
+    | (?P<period> [0-9]+[smhd]\b )
+    | (?P<integer> [0-9]+ )
+    | (?P<word> [^\W\d]\w* )
+    | (?P<opening> [(\[{] )
+    | (?P<closing> [)\]}] )
+    | (?P<other> \S )
+    """,
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A clause by its keyword; `count` is that of a limit or an offset, `every` the period of a group in seconds.
+
+    `unread` is what follows `every` in a group and is no period.
+    """
+
+    keyword: str
+    count: int | None = None
+    every: int | None = None
+    unread: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The table's name, empty when there is none, and the clauses in order, `from` among them."""
+
+    table: str
+    clauses: tuple[Clause, ...]
+
+    def has(self, keyword: str) -> bool:
+        return any(clause.keyword == keyword for clause in self.clauses)
+
+    @property
+    def every(self) -> int | None:
+        """The first period of a group, in seconds."""
+        return next((clause.every for clause in self.clauses if clause.every), None)
+
+    @property
+    def selects_first(self) -> bool:
+        """Whether a select is written before `from`: it belongs after the last group."""
+        return self.clauses[:1] == (Clause("select"),)
+
+
+def outline(text: str) -> Outline:
+    """The outline of any text."""
+    table = ""
+    clauses: list[Clause] = []
+    for keyword, tokens in _split(text):
+        count = every = None
+        unread = ""
+        if keyword == "from" and not table:
+            table = "".join(_name(kind, token) for kind, token in tokens)
+        elif keyword in ("limit", "offset"):
+            count = next((_whole(token) for kind, token in tokens if kind == "integer"), None)
+        elif keyword == "group":
+            period = next((token for kind, token in tokens if kind == "period"), None)
+            every = None if period is None else _whole(period[:-1]) * _SECONDS[period[-1]]
+            if every is None and tokens[:1] == [("word", "every")]:
+                behind = list(takewhile(lambda token: token[1] != "by", tokens[1:]))
+                if [kind for kind, _ in behind] in (["word"], ["integer", "word"]):
+                    unread = "".join(token for _, token in behind)
+        clauses.append(Clause(keyword, count, every, unread))
+    return Outline(table, tuple(clauses))
+
+
+_APART = re.compile(rf"{_TOKEN.pattern}|(?P<apart> \s+ )", re.VERBOSE)
+
+
+def one_line(text: str) -> str:
+    """The same query in one line: without comments, and with one blank for white space outside quotes."""
+    kept: list[str] = []
+    for match in _APART.finditer(text):
+        if match.lastgroup not in (None, "apart"):
+            kept.append(match[0])
+        elif kept and kept[-1] != " ":
+            kept.append(" ")
+    return "".join(kept).rstrip()
+
+
+_SHARE = re.compile(r"\A0\.0*[1-9]\d*\Z")
+
+
+def shares(text: str) -> Iterator[str]:
+    """The percentages of calls of `percentile` that are written as a share of 1, such as 0.95."""
+    calls, before, last = list[str](), "", ""
+    for match in _TOKEN.finditer(text):
+        kind, token = match.lastgroup, match[0]
+        if kind == "opening":
+            calls.append(last)
+        elif kind == "closing" and (calls.pop() if calls else "") == "percentile" and before == ",":
+            yield from _SHARE.findall(last)
+        if kind is not None:
+            before, last = last, token
+
+
+ALL = "*"
+"""Stands for all columns of the table."""
+
+
+def answer(text: str) -> tuple[str, ...]:
+    """The columns of a query's answer, as far as its text names them: an expression without `as` is left out.
+
+    A select after a group has the keys before its own columns, unless it names one of them.
+    """
+    return _answer(list(_split(text)))[0]
+
+
+def keys(text: str) -> tuple[str, ...]:
+    """The columns of a query's answer that are keys of its last group, as far as its text names them."""
+    return _answer(list(_split(text)))[1]
+
+
+def visible(text: str) -> tuple[str, ...]:
+    """The columns that the last clause of a query can name, as of `answer`.
+
+    Those are the columns of the last select and those before it, back to the last group. A select can name in
+    aggregates what was there before that group.
+    """
+    clauses = list(_split(text))
+    names, groups = list[str](), 0
+    for end in reversed(range(1, len(clauses))):
+        names += _answer(clauses[:end])[0]
+        groups += clauses[end - 1][0] == "group"
+        if groups > (clauses[-1][0] == "select"):
+            break
+    return tuple(dict.fromkeys(names))
+
+
+def _answer(clauses: list[tuple[str, list[tuple[str, str]]]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns of the answer, and those of them that are keys."""
+    if clauses and clauses[0][0] == "select":  # it belongs after the last group
+        at = max((index for index, (keyword, _) in enumerate(clauses) if keyword == "group"), default=len(clauses) - 1)
+        clauses.insert(at, clauses.pop(0))
+    columns, keys = [ALL], list[str]()
+    for keyword, tokens in clauses:
+        if keyword == "group":
+            every, by = ("word", "every"), ("word", "by")
+            listed = tokens[tokens.index(by) + 1 :] if by in tokens else []
+            listed = listed[: listed.index(every)] if every in listed else listed
+            periods = [kind for kind, _ in tokens if kind == "period"]
+            columns = keys = ["eventdate"] * bool(periods) + [name for _, name in _items(listed)]
+        elif keyword == "select":
+            items = list(_items(tokens))
+            named = any(word in (ALL, *keys) for item in items for word in item)
+            own = [one for _, name in items for one in (columns if name == ALL else [name])]
+            before = [] if named else [name for name in columns if name in keys]
+            columns = list(dict.fromkeys(name for name in (*before, *own) if name))
+            keys = [name for name in keys if name in columns]
+    return tuple(dict.fromkeys(filter(None, columns))), tuple(dict.fromkeys(filter(None, keys)))
+
+
+def _items(tokens: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The items of a list: the column or function that each is by itself, and its name; empty where there is none."""
+    comma, item = ("other", ","), list[tuple[str, str]]()
+    for token in [*tokens, comma]:
+        if token != comma:
+            item.append(token)
+            continue
+        named = len(item) > 1 and item[-2] == ("word", "as")
+        item, name = (item[:-2], _name(*item[-1])) if named else (item, "")
+        own = _name(*item[0]) if len(item) == 1 and (item[0][0] in ("word", "quoted") or item[0][1] == ALL) else ""
+        yield own, name or own
+        item = []
+
+
+def _split(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Each keyword with the tokens up to the next one, those in brackets left out."""
+    keyword, tokens, depth = "", list[tuple[str, str]](), 0
+    for match in _TOKEN.finditer(text):
+        kind, token = match.lastgroup, match[0]
+        if kind == "opening":
+            depth += 1
+        elif kind == "closing":
+            depth = max(0, depth - 1)
+        elif kind == "word" and token in KEYWORDS and depth == 0:
+            if keyword:
+                yield keyword, tokens
+            keyword, tokens = token, []
+        elif kind is not None and depth == 0:
+            tokens.append((kind, token))
+    if keyword:
+        yield keyword, tokens
+
+
+def _name(kind: str, token: str) -> str:
+    return token[1:-1].replace("``", "`") if kind == "quoted" else token
+
+
+def _whole(digits: str) -> int:
+    return int(digits.lstrip("0")[:19] or "0")

@@ -1,4 +1,4 @@
-"""The shapes of error bodies, and the exception that each becomes.
+"""The envelope around the answers of small operations, the shapes of error bodies, and the exception of each.
 
 Services of this family send errors in several shapes, with a failing HTTP status or with 200, and proxies in front of
 them send web pages. Every reader of a body decides here whether it is an error, so that one shape has one meaning.
@@ -18,6 +18,9 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
+from svcctl.api.formats.body import whole
+from svcctl.api.models import Job
+from svcctl.api.wire.messages import Response
 from svcctl.errors import Conflict, CredentialsError, NotFound, Place, ServiceError, SvcctlError, Unavailable
 
 UNAVAILABLE = frozenset({429, 502, 503, 504, 520, 521, 522, 523, 524})
@@ -25,6 +28,8 @@ UNAVAILABLE = frozenset({429, 502, 503, 504, 520, 521, 522, 523, 524})
 NO_SPACE = 507
 """An HTTP status that is Unavailable but not retried: a disk stays full between two attempts."""
 
+CID = "x-svc-cid"
+"""The answer's header that names the request, where a service sends one; a cid in the body comes first."""
 MAX_BODY = 64 * 1024
 """Bytes of an error body that are read; a longer one holds nothing more of use."""
 
@@ -231,3 +236,69 @@ def _code(value: Any) -> int | None:
 def _line(value: Any) -> str:
     """A text in one line; its blanks stay, for it may quote what was sent."""
     return "" if value is None else " ".join(filter(None, map(str.strip, str(value).splitlines())))
+
+
+def decoded(response: Response) -> Any:
+    """The payload of an answer, None for an empty one; raises the error that a body states, with HTTP 200 too."""
+    payload = _answer(response, whole(response))
+    return payload["object"] if isinstance(payload, dict) and "object" in payload else payload
+
+
+def launched(response: Response) -> Job:
+    """The job in the notification of a launch, for which the interface shows no shape.
+
+    It is named by `id` or `jobId`, in `object` or beside it, or by the only UUID in a text. ServiceError with the whole
+    answer when it is not named, because it runs nevertheless.
+    """
+    body = whole(response)
+    if _UUID.fullmatch(text := body.decode("utf-8", "replace").strip()):
+        return Job(text, "")
+    answer = _answer(response, body)
+    content = answer.get("object") if isinstance(answer, dict) else answer
+    [content] = content if isinstance(content, list) and len(content) == 1 else [content]
+    for part in (content, answer):
+        for name in ("id", "jobId"):
+            if isinstance(part, Mapping) and part.get(name):
+                return Job.from_json({**part, "id": part[name]})
+    for part in (content, answer.get("msg") if isinstance(answer, dict) else None):
+        if isinstance(part, str) and len(found := set(_UUID.findall(part))) == 1:
+            return Job(found.pop(), "")
+    raise ServiceError(
+        f"the query is launched, but no job ID is found in the answer: {' '.join(text.split()) or 'nothing'}",
+        hint="the job runs: 'svcctl job list' lists it",
+    )
+
+
+_UUID = re.compile("[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+
+
+def _answer(response: Response, body: bytes) -> Any:
+    """An answer with its envelope, None for an empty one; raises the error that it states."""
+    if not body.strip():
+        return None
+    try:
+        payload = json.loads(body)
+    except (ValueError, RecursionError):
+        what = "a web page" if is_page(response.headers.get("content-type", ""), body) else "something that is not JSON"
+        raise Unavailable(f"the service answered with {what}: {page_line(body)}") from None
+    if refusal := read_refusal(payload):
+        raise refusal.of(response.headers.get(CID)).as_error()
+    return payload
+
+
+def record(payload: Any) -> Mapping[str, Any]:
+    """The payload as one record; a list of one is that one."""
+    if isinstance(payload, list) and len(payload) == 1:
+        payload = payload[0]
+    if not isinstance(payload, Mapping):
+        raise Unavailable("the service's answer does not hold what was asked for")
+    return payload
+
+
+def records(payload: Any, key: str = "object") -> list[Mapping[str, Any]]:
+    """The payload as a list of records, or the list under `key` in it."""
+    if isinstance(payload, Mapping):
+        payload = payload.get(key)
+    if payload is not None and not isinstance(payload, list):
+        raise Unavailable("the service's answer does not hold the list that was asked for")
+    return [item for item in payload or [] if isinstance(item, Mapping)]

@@ -15,22 +15,18 @@ from itertools import chain
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from svcctl.api import backoff, tls
+from svcctl.api import addresses, retry
 from svcctl.api.auth import Credentials
-from svcctl.api.body import beginning
 from svcctl.api.destinations import REDACTED, is_secret
-from svcctl.api.refusals import MAX_BODY, UNAVAILABLE, error_of
+from svcctl.api.formats.body import beginning
+from svcctl.api.refusals import CID, MAX_BODY, UNAVAILABLE, error_of
 from svcctl.api.wire.dialling import PORTS, in_ascii
 from svcctl.api.wire.errors import DecodingError, NotSentError, UnsendableError, WireError
 from svcctl.api.wire.messages import Request, Response, Wire
 from svcctl.errors import ServiceError, SvcctlError, Unavailable, UsageError
 
-MAX_RETRY_AFTER = 120.0
-"""Seconds of the longest Retry-After that is obeyed."""
 SILENCE = 300.0
 """Seconds that a continuous query may be silent: it waits for events, but a dead connection must be noticed."""
-CID = "x-svc-cid"
-"""The answer's header that identifies the request, if the service sends one; a cid in the body takes precedence."""
 LATE = "x-svc-late"
 """The header of a request that asks svcctl's own service to say in the answer which events come too late."""
 SKEW = 60
@@ -168,7 +164,7 @@ class Sender:
                     raise failure
                 lost = response.status not in _NOT_ACCEPTED
                 most = None
-                retry_after = self._retry_after(response)
+                retry_after = retry.after(response.headers.get("retry-after", ""), self._clock())
                 if isinstance(failure, Unavailable):
                     failure.retry_after = retry_after
             if lost and not call.repeatable:
@@ -177,7 +173,7 @@ class Sender:
             attempts = 1 if call.once else self._attempts if most is None else min(most, self._attempts)
             if attempt >= attempts:
                 raise failure
-            delay = backoff.delay(attempt) if retry_after is None else retry_after
+            delay = retry.delay(attempt) if retry_after is None else retry_after
             if self._observe:
                 self._observe(Retry(failure, delay, attempt + 1, attempts))
             self._sleep(delay)
@@ -272,20 +268,12 @@ class Sender:
         )
 
     def _skew_hint(self, response: Response) -> str | None:
-        theirs = http_date(response.headers.get("date", ""))
+        theirs = retry.http_date(response.headers.get("date", ""))
         ahead = 0 if theirs is None else round(self._clock() - theirs)
         if abs(ahead) <= SKEW:
             return None
         direction = "ahead of" if ahead > 0 else "behind"
         return f"this machine's clock is {abs(ahead)} s {direction} the service's, which makes signatures invalid"
-
-    def _retry_after(self, response: Response) -> float | None:
-        """Seconds that the service asks to wait, as a number or a date, at most MAX_RETRY_AFTER."""
-        text = response.headers.get("retry-after", "").strip()
-        if text.isascii() and text.isdigit():
-            return min(float(text[:9]), MAX_RETRY_AFTER)
-        moment = http_date(text)
-        return None if moment is None else min(max(moment - self._clock(), 0.0), MAX_RETRY_AFTER)
 
 
 def _host(url: str) -> str:
@@ -338,19 +326,9 @@ def _no_answer(call: Call, error: WireError) -> Unavailable:
         return Unavailable(f"no answer from {host} in time")
     if isinstance(error, DecodingError):
         return Unavailable(f"the answer from {host} cannot be read: {error}")
-    if (found := tls.explained(error)) is not None:
+    if (found := addresses.explained(error)) is not None:
         return Unavailable(f"no answer from {host}: {found[0]}", hint=found[1])
-    reason = tls.plain(error)
+    reason = addresses.plain(error)
     cut = call.url.startswith("http:") and any(words in reason.lower() for words in _CUT)
     hint = "if this port expects TLS, base_url must begin with https://" if cut else None
     return Unavailable(f"no answer from {host}: {reason or type(error).__name__}", hint=hint)
-
-
-def http_date(text: str) -> float | None:
-    """The epoch seconds of a date in a header, None if the text is not a date."""
-    from email.utils import parsedate_to_datetime  # loads a dozen modules, for failures only
-
-    try:
-        return parsedate_to_datetime(text).timestamp()
-    except (ValueError, TypeError, OverflowError):
-        return None

@@ -1,15 +1,22 @@
-"""Make a client from a profile: settings become credentials, names and a transport."""
+"""Make a client from a profile: settings become credentials, names and a transport.
+
+A client that changes something has the names expire that completion keeps of this service.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import assert_never
 
 from svcctl.api.addresses import Paths
 from svcctl.api.auth import Bearer, Credentials, HeaderNames, Jwt, Signature
 from svcctl.api.client import Client
 from svcctl.api.transport import Exchange, Retry
-from svcctl.cli.completion import cache
+from svcctl.errors import SvcctlError
+from svcctl.io import home
 from svcctl.profiles import Profile
 from svcctl.terminal.diagnostics import Diagnostics
 
@@ -27,7 +34,7 @@ def connect(
     def heard(event: Exchange | Retry) -> None:
         _tell(diagnostics, event)
         if isinstance(event, Exchange) and event.method != "GET" and not event.url.endswith(paths.query):
-            cache.expire()
+            expire_names()
         observe(event)
 
     return Client(
@@ -81,3 +88,15 @@ def _tell(diagnostics: Diagnostics, event: Exchange | Retry) -> None:
                 diagnostics.detail(f"< {name}: {value}")
         case _:
             assert_never(event)
+
+
+def cache_directory() -> Path:
+    """The folder of the cached names, which may not be there. UsageError when nobody knows it."""
+    return home.directory("cache") / "completion"
+
+
+def expire_names() -> None:
+    """Have the service asked again; what is cached stays for when it does not answer."""
+    with suppress(OSError, SvcctlError):  # no command fails for its completion
+        for path in cache_directory().iterdir():
+            os.utime(path, (0, 0))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from svcctl.api.outline import outline
+from svcctl.api.query import outline
 from svcctl.errors import SvcctlError
 from svcctl.exports.fetch import Task
 from svcctl.exports.formats import Format

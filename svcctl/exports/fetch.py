@@ -15,7 +15,7 @@ from io import BytesIO
 from itertools import chain, count
 from typing import TYPE_CHECKING
 
-from svcctl.api import backoff
+from svcctl.api import retry
 from svcctl.dates.shorthand import offset_name
 from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
 from svcctl.exports.formats import FORMATS, Format, Part
@@ -104,7 +104,7 @@ def fetch(
     pace: Pace,
     progress: Progress,
     stopping: threading.Event,
-    delay: Callable[[int], float] = backoff.delay,
+    delay: Callable[[int], float] = retry.delay,
     memory: Memory | None = None,
 ) -> Fetched:
     """Fetch a window, with as many retries as its task allows. `client` retries nothing by itself.

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from svcctl.api.outline import one_line
+from svcctl.api.query import one_line
 from svcctl.dates.shorthand import named_zone
 from svcctl.errors import UsageError
 from svcctl.exports.windows import Window, length_text

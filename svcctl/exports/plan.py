@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from svcctl.api.outline import one_line, outline
-from svcctl.api.query import QueryRequest
+from svcctl.api.query import QueryRequest, one_line, outline
 from svcctl.dates.shorthand import named_zone
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.exports.export import Export, folder_of

@@ -18,7 +18,7 @@ from svcctl.exports.manifest import Entry
 from svcctl.exports.pace import Pace
 from svcctl.exports.run import Run
 from svcctl.exports.spool import Memory, held_bytes
-from svcctl.io.threads import without_signals
+from svcctl.io.time_limit import without_signals
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client

@@ -1,6 +1,7 @@
-"""A limit on how long a block runs, whatever it is waiting for; the process's alarm clock keeps it.
+"""A limit on how long a block runs, whatever it is waiting for; and threads that leave signals to the main one.
 
-So one limit covers connections, retries, the pauses that a service asks for, and writing: whatever --max-time bounds.
+The alarm clock of the process keeps the limit, so it covers connections, retries, the pauses that a service asks for,
+and writing: whatever --max-time bounds.
 """
 
 from __future__ import annotations
@@ -49,3 +50,12 @@ def time_limit(seconds: float | None, late: Callable[[], Exception | None] = lam
         over = True
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
+
+
+def without_signals() -> None:
+    """Begin a thread with this, and all that it begins has it as well.
+
+    The system gives a signal to any thread of the process. Python handles it in the main one, which does not wake for a
+    signal that another was given: while it waits for that thread, Ctrl-C would be noticed when the work is done.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})

@@ -18,7 +18,7 @@ from functools import cached_property
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from svcctl.api import tls
+from svcctl.api import addresses
 from svcctl.api.addresses import checked_url, trust
 from svcctl.api.client import Client
 from svcctl.api.query import QueryRequest
@@ -238,7 +238,7 @@ def _tls(subject: Subject) -> Found:
         ):
             version, certificate = secured.version(), secured.getpeercert() or {}
     except OSError as error:
-        meaning, hint = tls.explained(error) or (reason(error), "check the port in base_url")
+        meaning, hint = addresses.explained(error) or (reason(error), "check the port in base_url")
         raise Unavailable(f"no TLS with {host} port {port}: {meaning}", hint=hint) from None
     end = ssl.cert_time_to_seconds(str(certificate["notAfter"]))
     days = int((end - subject.clock()) // 86400)

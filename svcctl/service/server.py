@@ -20,7 +20,7 @@ from functools import partial
 import uvicorn
 
 from svcctl.errors import UsageError
-from svcctl.io.arrow import start_arrow
+from svcctl.io.parquet import start_arrow
 from svcctl.io.temporary import remove_left_over
 from svcctl.service import process
 from svcctl.service.accounts.seed import open_store

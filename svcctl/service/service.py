@@ -1,9 +1,10 @@
-"""The parts of a running service that its routes share."""
+"""The parts of a running service that its routes share, and what it has done since it started."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -13,7 +14,6 @@ from typing import Any, TypeVar
 
 import anyio
 
-from svcctl.service.counts import Counts
 from svcctl.service.engines import Engine
 from svcctl.service.queries.turns import Turns
 from svcctl.service.settings import LAG_SECONDS, LINE_END, OPEN_QUERIES, PADDING_SECONDS, QUERY_PLACES, QUERY_SECONDS
@@ -22,6 +22,24 @@ from svcctl.service.state.store import Store
 T = TypeVar("T")
 
 LARGE_BODIES = 16
+
+
+METHODS = frozenset(("GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD"))
+
+
+@dataclass
+class Counts:
+    """Answers by method and HTTP status, bytes of their bodies, and events that came too late for their groups. Used in
+    the event loop alone.
+    """
+
+    answers: Counter[tuple[str, int]] = field(default_factory=Counter)
+    bytes: int = 0
+    late: int = 0
+
+    def answer(self, method: str, status: int) -> None:
+        """Count an answer that begins. Clients may invent methods, which are counted as one."""
+        self.answers[method if method in METHODS else "other", status] += 1
 
 
 @dataclass

@@ -12,7 +12,7 @@ from concurrent.futures import Future, wait
 
 from hdfs_native import Client
 
-from svcctl.io.threads import without_signals
+from svcctl.io.time_limit import without_signals
 
 ANSWER_SECONDS = 10.0
 _ONE_ATTEMPT = {"dfs.client.failover.max.attempts": "0"}

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from svcctl.api.batches import Batches, batches_of
+from svcctl.api.formats.batches import Batches, batches_of
 from svcctl.errors import UsageError
 from svcctl.io.compression import COMPRESSIONS, Sink
 from svcctl.terminal import tables

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Any
 
-from svcctl.api.batches import Batches, batches_of
+from svcctl.api.formats.batches import Batches, batches_of
 from svcctl.errors import IncompleteResult, reason
 
 RUN_BYTES = 1 << 24

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter, itemgetter
 from typing import Any, Generic, TypeVar
 
-from svcctl.api import job_states
+from svcctl.api import models
 from svcctl.api.jobs import Watched
 from svcctl.api.models import Domain, Job, Role
-from svcctl.api.role_changes import in_words
+from svcctl.api.roles import in_words
 from svcctl.terminal.selection import Selection
 from svcctl.terminal.tables import NARROWEST, Style, TableColumn, format_cell, format_moment
 from svcctl.terminal.visible import visible
@@ -165,12 +165,12 @@ _ERROR = Field[Watched](
     "error", lambda seen: list(seen.job.error), shown=lambda seen: seen.job.reason or None, below=True
 )
 _QUERY = Field[Watched]("query", attrgetter("job.query"))
-_IS_FAILING = Field[Watched]("failing", lambda seen: job_states.shown(seen.job) == job_states.FAILING, "bool")
+_IS_FAILING = Field[Watched]("failing", lambda seen: models.shown(seen.job) == models.FAILING, "bool")
 """In formats for programs, where the status is the service's own word."""
 
 # A narrow terminal leaves out the last columns, so people get the most important ones first.
 _SHORT_ID = replace(_ID, value=attrgetter("short"))
-_STATE = replace(_STATUS, value=lambda seen: job_states.shown(seen.job), marks={job_states.FAILING: 31})
+_STATE = replace(_STATUS, value=lambda seen: models.shown(seen.job), marks={models.FAILING: 31})
 _LAG_IN_WORDS = replace(_LAG, shown=lambda seen: None if seen.lag is None else in_units(seen.lag), shown_type="id")
 
 

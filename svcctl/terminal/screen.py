@@ -1,15 +1,21 @@
-"""A terminal's full screen: frames that replace each other, of which the last stays when they end."""
+"""A full screen: frames that replace each other, of which the last one stays; the key q ends them."""
 
 from __future__ import annotations
 
+import os
+import select
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
+from types import FrameType
 from typing import Any
 
+from svcctl.io.time_limit import without_signals
 from svcctl.terminal import tables
-from svcctl.terminal.leaving import left_by_q
 from svcctl.terminal.tables import Style, TableColumn
 from svcctl.terminal.visible import Styled, joined, styled
 
@@ -65,3 +71,60 @@ def change(sign: str, text: str, *, color: bool) -> str:
     """A line of a difference: `-` for the old value, in red, and `+` for the new one, in green."""
     line = f"{sign} {text}"
     return styled(31 if sign == "-" else 32, line) if color else line
+
+
+_AGAIN = 0.05
+"""Seconds between two signals: one that comes on the way into the block, or out of it, interrupts nothing."""
+
+
+class _Left(BaseException):
+    """Interrupts a block; no `except Exception` on its way takes it for a failure."""
+
+
+@contextmanager
+def left_by_q(keyboard: int) -> Iterator[bool]:
+    """End the block when q is typed. The block gets whether the file `keyboard` is a terminal that it may read."""
+    if not _readable(keyboard):
+        yield False
+        return
+    import termios
+    import tty
+
+    done = threading.Event()
+    inside = False
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if inside and (frame is None or frame.f_code.co_filename != __file__):
+            raise _Left
+
+    def listen() -> None:
+        without_signals()
+        while not done.is_set():
+            if select.select([keyboard], [], [], _AGAIN)[0] and os.read(keyboard, 1) in b"q":  # or nobody is there
+                while not done.wait(_AGAIN):
+                    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+    listener = threading.Thread(target=listen, daemon=True)
+    modes = termios.tcgetattr(keyboard)
+    previous = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        tty.setcbreak(keyboard, termios.TCSADRAIN)
+        listener.start()
+        inside = True
+        yield True
+    except _Left:
+        pass
+    finally:
+        inside = False
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, modes)
+        done.set()
+        listener.join()
+        signal.signal(signal.SIGUSR1, previous)
+
+
+def _readable(keyboard: int) -> bool:
+    if not os.isatty(keyboard):
+        return False
+    with suppress(OSError):  # a terminal without job control
+        return os.tcgetpgrp(keyboard) == os.getpgrp()  # the shell would suspend a command in the background
+    return True

@@ -16,7 +16,7 @@ from itertools import chain
 from types import NoneType
 from typing import Any
 
-from svcctl.api.batches import Batches, batches_of
+from svcctl.api.formats.batches import Batches, batches_of
 from svcctl.errors import UsageError
 from svcctl.terminal.tables import TableColumn
 from svcctl.words import did_you_mean

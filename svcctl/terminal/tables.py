@@ -16,7 +16,7 @@ from itertools import chain, islice, repeat
 from types import NoneType
 from typing import Any
 
-from svcctl.api.batches import batches_of
+from svcctl.api.formats.batches import batches_of
 from svcctl.terminal.visible import joined, styled, visible
 
 Row = Sequence[Any]

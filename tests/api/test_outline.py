@@ -9,7 +9,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from system.test_example_queries import EXAMPLES
 
-from svcctl.api.outline import Clause, Outline, answer, keys, one_line, outline, shares, visible
+from svcctl.api.query import Clause, Outline, answer, keys, one_line, outline, shares, visible
 from svcctl.service.language import QueryError, parse, tree
 from svcctl.service.language.page import EXAMPLES as PAGE_EXAMPLES
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from svcctl.api.models import Role
-from svcctl.api.role_changes import Difference, differences
+from svcctl.api.roles import Difference, differences
 
 CURRENT = Role.from_json(
     {

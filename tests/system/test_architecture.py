@@ -36,7 +36,7 @@ ALLOWED = {
     "exports": {"storage", "api", "dates", "io", "words", "errors"},
     "service": {
         *("storage", "dates", "io", "words", "errors", "profiles.settings"),
-        *("api.backoff", "api.destinations", "api.foreign_functions", "api.job_states", "api.models"),
+        *("api.destinations", "api.foreign_functions", "api.models", "api.retry"),
     },
     "cli": {
         "exports",

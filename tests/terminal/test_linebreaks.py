@@ -2,7 +2,7 @@
 
 import pytest
 
-from svcctl.terminal.linebreaks import broken
+from svcctl.terminal.diagnostics import broken
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svcctl.api.batches import Batches
+from svcctl.api.formats.batches import Batches
 from svcctl.errors import UsageError
 from svcctl.terminal.formats import FORMATS
 from svcctl.terminal.ordering import in_order

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from svcctl.api.batches import Batches
+from svcctl.api.formats.batches import Batches
 from svcctl.terminal.formats import FORMATS
 from svcctl.terminal.tables import Cuts, Style, TableColumn, format_cell, table, vertical
 

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from svcctl.api.if_needed import already_so, create_domain, done_if, no_domain
-from svcctl.api.known import known_domain
 from svcctl.api.models import Domain
+from svcctl.api.roles import known_domain
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context

@@ -9,13 +9,23 @@ from typing import Annotated, Any
 
 import typer
 
-from svcctl.api import job_states
+from svcctl.api import models
 from svcctl.api.destinations import NAMES, TYPES
 from svcctl.api.if_needed import change_job, done_if
-from svcctl.api.job_ids import ENOUGH, Chosen, choose, shortest
-from svcctl.api.job_states import FAILING
-from svcctl.api.jobs import Watched, at_moment, failing_first, looks, progress, restart, wait_for
-from svcctl.api.models import Job, JobStatus
+from svcctl.api.jobs import (
+    ENOUGH,
+    Chosen,
+    Watched,
+    at_moment,
+    choose,
+    failing_first,
+    looks,
+    progress,
+    restart,
+    shortest,
+    wait_for,
+)
+from svcctl.api.models import FAILING, Job, JobStatus
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import Completes
@@ -110,15 +120,15 @@ def list_(
         if ids and value is not None:
             raise UsageError(f"{option} has no effect on --ids, which prints only IDs", hint="leave out one of the two")
     every = svc.client.jobs()
-    states, kind = job_states.to_list(status, lambda: every), (type or "").lower()
+    states, kind = models.to_list(status, lambda: every), (type or "").lower()
     if kind and kind not in {*TYPES, *((job.type or "").lower() for job in every)}:
         raise UsageError(f"there is no type '{type}'", hint=f"types are {', '.join(NAMES)}")
     jobs = [
         job
         for job in every
-        if (not states or states & {job.status.upper(), job_states.shown(job)})
+        if (not states or states & {job.status.upper(), models.shown(job)})
         and (not kind or (job.type or "").lower() == kind)
-        and (not failing or job_states.shown(job) == FAILING)
+        and (not failing or models.shown(job) == FAILING)
     ]
     listed = at_moment(jobs, _now(svc), shortest(job.id for job in every))
     selection = selected(columns, sort, top, no_header)
@@ -227,7 +237,7 @@ def wait(
         ),
     ):
         chosen = _chosen(svc, ids)
-        wanted = job_states.to_wait_for(for_, chosen.jobs)
+        wanted = models.to_wait_for(for_, chosen.jobs)
         last = "waiting for the service"
         told: dict[str, tuple[Any, ...]] = {}
         endless: set[str] = set()
@@ -245,7 +255,7 @@ def wait(
                 )
             if job.error and told.get(job.id) != job.error:
                 told[job.id] = job.error
-                reports = f"job {job.id} is {job_states.shown(job)} and reports: {job.reason}"
+                reports = f"job {job.id} is {models.shown(job)} and reports: {job.reason}"
                 if not keep_waiting:
                     raise ServiceError(reports, hint="--keep-waiting waits until it recovers")
                 svc.diagnostics.note(f"{reports} (still waiting)")
@@ -380,7 +390,7 @@ def _removal(svc: Context, chosen: Chosen) -> str:
 
 
 def _about(job: Job, size: int | None = None) -> str:
-    return visible("  ".join(filter(None, (job.id[:size], job_states.shown(job), job.friendly_name))))
+    return visible("  ".join(filter(None, (job.id[:size], models.shown(job), job.friendly_name))))
 
 
 def _now(svc: Context) -> int:

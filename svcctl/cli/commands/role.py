@@ -11,9 +11,8 @@ import typer
 
 from svcctl.api import own_service
 from svcctl.api.if_needed import done_if, no_role
-from svcctl.api.known import known_domain, known_role
 from svcctl.api.models import Role
-from svcctl.api.role_changes import Change, make, plan, reads_roles, require
+from svcctl.api.roles import Change, known_domain, known_role, make, plan, reads_roles, require
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context

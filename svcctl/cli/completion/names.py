@@ -22,7 +22,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from svcctl.cli.completion import cache
 from svcctl.cli.context import Context
 from svcctl.cli.help import LANGUAGE
 from svcctl.cli.help.topics import functions
@@ -73,14 +72,12 @@ def _profiles(svc: Context, of: str) -> Pairs:
 
 def _jobs(svc: Context, of: str) -> Pairs:
     """The IDs of jobs, then their own names, but for those that several jobs have: commands refuse them."""
-    from svcctl.api import job_states
+    from svcctl.api import models
 
     jobs = svc.connect().jobs()
-    ids = [(job.id, " ".join(filter(None, (job_states.shown(job), job.friendly_name or job.type)))) for job in jobs]
+    ids = [(job.id, " ".join(filter(None, (models.shown(job), job.friendly_name or job.type)))) for job in jobs]
     several = Counter(job.friendly_name for job in jobs)
-    named = [
-        (name, f"{job_states.shown(job)} {job.id}") for job in jobs if several[name := job.friendly_name or ""] == 1
-    ]
+    named = [(name, f"{models.shown(job)} {job.id}") for job in jobs if several[name := job.friendly_name or ""] == 1]
     return [*ids, *named]
 
 
@@ -109,21 +106,21 @@ def _columns(svc: Context, of: str) -> Pairs:
 
         listing = LISTINGS.get(of.removeprefix("svcctl "))
         return [] if listing is None else [(name, "") for name in listing.names]
-    from svcctl.api import outline
+    from svcctl.api import query
 
-    return _named(svc, of, outline.answer)
+    return _named(svc, of, query.answer)
 
 
 def _named(svc: Context, of: str, names: Callable[[str], Iterable[str]]) -> Pairs:
     """The columns of a table, or those that a query names."""
-    from svcctl.api import outline
+    from svcctl.api import query
 
-    named: Iterable[str] = (outline.ALL,)
+    named: Iterable[str] = (query.ALL,)
     if len(of.split()) > 1:
         text = _unquoted(of)
-        of, named = outline.outline(text).table, names(text)
-    stored = dict(_cached(svc, KINDS["tables"], "")).get(of, "") if outline.ALL in named else ""
-    columns = (column for name in named for column in (stored.split(", ") if name == outline.ALL else [name]))
+        of, named = query.outline(text).table, names(text)
+    stored = dict(_cached(svc, KINDS["tables"], "")).get(of, "") if query.ALL in named else ""
+    columns = (column for name in named for column in (stored.split(", ") if name == query.ALL else [name]))
     return [(column, "") for column in dict.fromkeys(columns) if column]
 
 
@@ -132,10 +129,10 @@ def _language(svc: Context, of: str) -> Pairs:
 
     Given a table alone, its columns.
     """
-    from svcctl.api import outline
+    from svcctl.api import query
 
     words = [*((name, "function") for name in functions()), *((word, "keyword") for word in LANGUAGE)]
-    return [*_named(svc, of, outline.visible), *words]
+    return [*_named(svc, of, query.visible), *words]
 
 
 def _unquoted(text: str) -> str:
@@ -209,7 +206,9 @@ def _cached(svc: Context, kind: Kind, of: str) -> Pairs:
     profile = svc.profile
     account = [profile.name, *(profile.values[name].read() for name in ("base_url", "socket", "api_key"))]
     digest = hashlib.sha256(json.dumps([str(svc.store.path), kind.names.__name__, of, *account]).encode()).hexdigest()
-    path = cache.directory() / f"{digest[:32]}.json"
+    from svcctl.cli.connect import cache_directory
+
+    path = cache_directory() / f"{digest[:32]}.json"
     age, known = _read(svc, path)
     # A command may prompt for a password, on the line that the user is typing.
     stopped = profile.name in BUILT_IN and not process.answers(svc.files)

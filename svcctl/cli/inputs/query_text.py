@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from svcctl.api.outline import shares
+from svcctl.api.query import shares
 from svcctl.cli.inputs.text import STDIN, name
 from svcctl.cli.inputs.text import read as read_text
 from svcctl.errors import ServiceError, UsageError

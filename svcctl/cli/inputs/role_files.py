@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from svcctl.api.models import ALL, Role
-from svcctl.api.role_rules import Finding, grants_all, lint
+from svcctl.api.roles import Finding, grants_all, lint
 from svcctl.cli.inputs import text
 from svcctl.errors import UsageError
 from svcctl.words import did_you_mean

@@ -33,8 +33,7 @@ from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.jobs import Deliver, Jobs
 from svcctl.service.language import parse
 from svcctl.service.queries import saved
-from svcctl.service.queries.asked import AskedQuery
-from svcctl.service.queries.continuous import Step, Steps
+from svcctl.service.queries.continuous import AskedQuery, Step, Steps
 from svcctl.service.queries.turns import OpenQuery
 from svcctl.service.rendering import ENCODERS
 from svcctl.service.service import Service

@@ -25,12 +25,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from svcctl.errors import ServiceError
 from svcctl.service.accounts import domains
 from svcctl.service.accounts.accounts import Account
-from svcctl.service.counts import Counts
 from svcctl.service.engines import Engine
 from svcctl.service.http.auth import claimed
 from svcctl.service.http.envelope import failed
 from svcctl.service.language.types import Column, Type
-from svcctl.service.service import Service
+from svcctl.service.service import Counts, Service
 from svcctl.service.settings import ACCESS_DAYS, ACCESS_EVENTS
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store

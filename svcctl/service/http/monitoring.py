@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from svcctl.api import job_states
+from svcctl.api import models
 from svcctl.api.models import JobStatus
 from svcctl.errors import CredentialsError
 from svcctl.service.accounts.accounts import Account
@@ -54,7 +54,7 @@ def exposed(service: Service, running: Jobs) -> Iterator[str]:
     states = Counter(job.status for job in jobs)
     by_state = [({"state": str(state)}, states[state]) for state in JobStatus if state is not JobStatus.REMOVED]
     yield from _metric("svcctl_jobs", "gauge", "Jobs by state.", by_state)
-    failing = sum(job_states.shown(job) == job_states.FAILING for job in jobs)
+    failing = sum(models.shown(job) == models.FAILING for job in jobs)
     yield from _metric("svcctl_jobs_failing", "gauge", "Running jobs that have an error.", [({}, failing)])
     now = service.clock()
     lags = [

@@ -10,7 +10,7 @@ from svcctl.api.destinations import Destination
 from svcctl.dates.operators import DATE_FORMATS, Range, parse_zone, resolve
 from svcctl.errors import ServiceError, UsageError
 from svcctl.service.http.body import flag, json_object, note_unknown, optional_text, shown, text
-from svcctl.service.queries.asked import AskedQuery
+from svcctl.service.queries.continuous import AskedQuery
 from svcctl.service.rendering.keep_alive import KINDS, NEWLINE, KeepAlive
 
 _MEMBERS = (

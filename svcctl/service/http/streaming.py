@@ -18,8 +18,7 @@ from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service import rendering
 from svcctl.service.engines import Stream
 from svcctl.service.http.envelope import cut, http_status, refusal
-from svcctl.service.queries.asked import AskedQuery
-from svcctl.service.queries.continuous import Step, Steps
+from svcctl.service.queries.continuous import AskedQuery, Step, Steps
 from svcctl.service.queries.turns import INTERRUPT_SECONDS, OpenQuery
 from svcctl.service.rendering import ENCODERS, LINE_ENDS, Dates, Encoder, Rendering
 from svcctl.service.service import Service

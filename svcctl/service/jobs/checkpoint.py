@@ -15,8 +15,7 @@ from typing import Any
 from svcctl.dates.operators import Range
 from svcctl.errors import ServiceError
 from svcctl.service.destinations import Memo
-from svcctl.service.queries.asked import AskedQuery
-from svcctl.service.queries.continuous import Late, Step, from_ms, to_ms
+from svcctl.service.queries.continuous import AskedQuery, Late, Step, from_ms, to_ms
 
 VERSION = 2
 

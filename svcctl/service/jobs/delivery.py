@@ -22,8 +22,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from svcctl.api import backoff
 from svcctl.api import destinations as api
+from svcctl.api import retry
 from svcctl.errors import ServiceError, Unavailable
 from svcctl.service import rendering
 from svcctl.service.destinations import Destination, Memo, kinds
@@ -32,8 +32,7 @@ from svcctl.service.jobs.checkpoint import Batch, Checkpoint, StoredQuery
 from svcctl.service.jobs.run import Run
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.language import Plan
-from svcctl.service.queries.asked import AskedQuery
-from svcctl.service.queries.continuous import Step, Steps
+from svcctl.service.queries.continuous import AskedQuery, Step, Steps
 from svcctl.service.rendering import Dates, arrow
 from svcctl.service.settings import LAG_SECONDS
 from svcctl.service.state.database import StateUnavailable
@@ -86,7 +85,7 @@ def deliver(
         failures = 1 if delivery.job.sent > job.sent else failures + 1
         job = delivery.job
         run.generated = job.sent
-        run.stopping.wait(backoff.delay(failures))
+        run.stopping.wait(retry.delay(failures))
     return False
 
 

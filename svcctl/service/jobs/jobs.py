@@ -38,7 +38,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from svcctl.api import backoff, models
+from svcctl.api import models, retry
 from svcctl.api.models import JobStatus
 from svcctl.errors import Conflict, NotFound, SvcctlError, Unavailable
 from svcctl.service.accounts.accounts import Account, Owner
@@ -325,7 +325,7 @@ class Jobs:
             failures = 0
             while not self._attempt(run, before):
                 failures = failures + 1 if run.error else 1
-                if run.fenced or run.stopping.wait(backoff.delay(min(failures, MOST_DOUBLED))):
+                if run.fenced or run.stopping.wait(retry.delay(min(failures, MOST_DOUBLED))):
                     break
             if run.fenced:
                 _log.info("job %s: its thread has ended, some time after it was stopped or taken over", run.job_id)

@@ -15,15 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from enum import StrEnum
 from typing import Any
 
+from svcctl.api.destinations import Destination
+from svcctl.dates.operators import Range
 from svcctl.errors import NotFound
 from svcctl.service.engines import Engine, Mark, holder, replaced
 from svcctl.service.language import Plan, QueryError, compile, parse, tree
 from svcctl.service.language.types import Catalog
-from svcctl.service.queries.asked import AskedQuery
+from svcctl.service.rendering.keep_alive import KeepAlive
 from svcctl.service.settings import LAG_SECONDS
 
 GRACE = timedelta(seconds=2)
@@ -333,3 +335,19 @@ def to_ms(moment: datetime) -> int:
 def from_ms(milliseconds: int) -> datetime:
     """The moment, in UTC, of a number of epoch milliseconds."""
     return _EPOCH + milliseconds * _MILLISECOND
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuery:
+    """The fields of POST /query, checked, with their dates resolved. A query with a destination becomes a job."""
+
+    query: str
+    range: Range
+    mode: str = "json"
+    date_format: str = "default"
+    zone: timezone = UTC
+    skip: int = 0
+    limit: int | None = None
+    destination: Destination | None = None
+    ip_as_string: bool = True
+    keep_alive: KeepAlive | None = None

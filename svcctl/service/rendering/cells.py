@@ -13,8 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta, timezone
 
-from svcctl.service.engines.duckdb.macros import SEPARATED
-from svcctl.service.engines.duckdb.text import literal
+from svcctl.service.engines.duckdb.text import SEPARATED, literal
 from svcctl.service.language.types import Type
 
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from svcctl.errors import SvcctlError
 from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Engine, Mark, Stream, holder
-from svcctl.service.engines.duckdb.macros import DEFINED
 from svcctl.service.engines.duckdb.reading import Reading
 from svcctl.service.engines.duckdb.statement import Statement
+from svcctl.service.engines.duckdb.text import DEFINED
 from svcctl.service.language.types import Plan, Type
 
 

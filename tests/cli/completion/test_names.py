@@ -247,6 +247,6 @@ def test_columns_that_a_query_names_are_known_without_a_service(shell: Shell) ->
 
 def test_the_columns_of_a_query_are_found_without_parsing_it() -> None:
     loaded = "sorted({'lark', 'httpx', 'rich', 'sqlglot'} & set(sys.modules))"
-    modules = "sys, svcctl.cli.completion.names, svcctl.api.outline, svcctl.cli.help.topics"
+    modules = "sys, svcctl.cli.completion.names, svcctl.api.query, svcctl.cli.help.topics"
     code = f"import {modules}; svcctl.cli.help.topics.functions(); print(*{loaded})"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"

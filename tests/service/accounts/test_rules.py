@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from svcctl.api.role_rules import lint
+from svcctl.api.roles import lint
 from svcctl.errors import ServiceError
 from svcctl.service.accounts import rules
 from svcctl.service.accounts.codes import Reason

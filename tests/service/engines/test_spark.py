@@ -19,7 +19,7 @@ from support.events import selected, store
 from support.spark import sail
 
 from svcctl.errors import ServiceError, Unavailable, UsageError
-from svcctl.service.engines.duckdb.scratch import scratch
+from svcctl.service.engines.duckdb.opening import scratch
 from svcctl.service.engines.spark import Connection, Server, SparkEngine
 from svcctl.service.engines.spark.patterns import Matcher, translated
 from svcctl.service.engines.spark.spill import Spills

@@ -12,7 +12,7 @@ from svcctl.api.destinations import Destination
 from svcctl.dates.operators import Range
 from svcctl.errors import NotFound, ServiceError
 from svcctl.service.http.query_body import read_query
-from svcctl.service.queries.asked import AskedQuery
+from svcctl.service.queries.continuous import AskedQuery
 from svcctl.service.rendering import ENCODERS
 from svcctl.service.rendering.keep_alive import KeepAlive
 

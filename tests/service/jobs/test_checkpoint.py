@@ -20,8 +20,7 @@ from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.jobs import delivery, stored
 from svcctl.service.jobs.checkpoint import Batch, Checkpoint, StoredQuery
 from svcctl.service.jobs.run import Run
-from svcctl.service.queries.asked import AskedQuery
-from svcctl.service.queries.continuous import Step
+from svcctl.service.queries.continuous import AskedQuery, Step
 from svcctl.service.state.store import Store
 
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)

@@ -30,7 +30,7 @@ from svcctl.service.jobs.run import Run
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.language import compile, parse
 from svcctl.service.language.types import Column, Type
-from svcctl.service.queries.asked import AskedQuery
+from svcctl.service.queries.continuous import AskedQuery
 from svcctl.service.rendering import Dates, arrow
 from svcctl.service.rendering.rows import CSV
 from svcctl.service.state.store import Store

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from svcctl.api.outline import ALL, answer
+from svcctl.api.query import ALL, answer
 from svcctl.service.language import Column, Plan, QueryError, Table, Type
 
 Run = Callable[..., list[tuple[Any, ...]]]

@@ -18,8 +18,17 @@ from svcctl.dates.operators import Range
 from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language import Column, QueryError, Type
-from svcctl.service.queries.asked import AskedQuery
-from svcctl.service.queries.continuous import GRACE, LAG_MS, LATE_MS, Schedule, Step, StepKind, Steps, next_step
+from svcctl.service.queries.continuous import (
+    GRACE,
+    LAG_MS,
+    LATE_MS,
+    AskedQuery,
+    Schedule,
+    Step,
+    StepKind,
+    Steps,
+    next_step,
+)
 
 START, END, PERIOD, GRACE_MS = 10_500, 60_200, 7_000, 2_000
 """In epoch milliseconds; neither end of the range is a multiple of the period."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from svcctl.api.outline import outline
+from svcctl.api.query import outline
 from svcctl.cli.commands.export import report
 from svcctl.cli.commands.export.options import (
     LAG,

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from svcctl.api.outline import keys, outline
+from svcctl.api.query import keys, outline
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import query_text
 from svcctl.dates.operators import Range, epoch_milliseconds

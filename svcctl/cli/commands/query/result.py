@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from svcctl.api import jobs
-from svcctl.api.job_ids import namesakes
-from svcctl.api.outline import outline
+from svcctl.api.jobs import namesakes
+from svcctl.api.query import outline
 from svcctl.cli.commands.query.request import Question
 from svcctl.cli.context import Context
 from svcctl.errors import EmptyResult, IncompleteResult, SvcctlError, Terminated, Unavailable

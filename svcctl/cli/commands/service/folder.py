@@ -21,7 +21,7 @@ from svcctl.cli.options import YesOpt
 from svcctl.dates.shorthand import seconds_of
 from svcctl.errors import ServiceError, SvcctlError, Terminated, UsageError
 from svcctl.io import extras
-from svcctl.io.threads import without_signals
+from svcctl.io.time_limit import without_signals
 from svcctl.profiles import LOCAL
 from svcctl.service.settings import TABLES, absolute
 from svcctl.terminal.records import counted

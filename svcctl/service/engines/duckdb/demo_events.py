@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from svcctl.service.engines.duckdb.scratch import scratch
+from svcctl.service.engines.duckdb.opening import scratch
 
 Item = str | int | None
 

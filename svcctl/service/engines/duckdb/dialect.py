@@ -8,7 +8,7 @@ from functools import lru_cache
 import duckdb
 from sqlglot import exp
 
-from svcctl.service.engines.duckdb.scratch import scratch
+from svcctl.service.engines.duckdb.opening import scratch
 from svcctl.service.language.dialect import DatePart, DatePattern
 
 POSITION = "(position)"

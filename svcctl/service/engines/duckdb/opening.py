@@ -1,4 +1,6 @@
-"""Opening the file of events: its version, and a connection that can reach nothing but this file.
+"""Opening DuckDB: on the file of events and its version, on files that are read, or in memory for other work.
+
+A connection can reach nothing but the files that it is opened for.
 
 The version is a number in `main.version`. A file of an older version is copied before it is changed, and a file of a
 newer version is refused and left as it is. A file without a version is version 0; its tables are the same.
@@ -12,6 +14,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -20,9 +23,8 @@ from svcctl import __version__
 from svcctl.errors import Locked, UsageError
 from svcctl.io.files import Part, sync_directory
 from svcctl.service.engines.duckdb import positions
-from svcctl.service.engines.duckdb.macros import DEFINED
 from svcctl.service.engines.duckdb.statement import first_line
-from svcctl.service.engines.duckdb.text import literal
+from svcctl.service.engines.duckdb.text import DEFINED, literal
 
 SCHEMA = "events"
 VERSION = 1
@@ -151,3 +153,24 @@ def _copy(path: Path, to: Path) -> None:
     with path.open("rb") as source, Part(to, private=True) as part:
         shutil.copyfileobj(source, part, 1 << 22)
         part.publish()
+
+
+@contextmanager
+def scratch() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection for one piece of work, on any thread."""
+    with _database().cursor() as connection:
+        connection.execute("SET enable_progress_bar=false")
+        yield connection
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": "500MB",
+        "temp_directory": "",
+        "python_enable_replacements": "false",
+    }
+    database = duckdb.connect(":memory:", config=settings)
+    database.execute("SET GLOBAL TimeZone='UTC'; SET enable_external_access=false")
+    database.execute("SET allowed_configs=['enable_progress_bar']; SET lock_configuration=true")
+    return database

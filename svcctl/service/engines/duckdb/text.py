@@ -1,4 +1,4 @@
-"""DuckDB's SQL: quoting of names and strings, and the SQL types of stored values."""
+"""DuckDB's SQL: quoting of names and strings, the SQL types of stored values, and our macros."""
 
 from __future__ import annotations
 
@@ -51,3 +51,15 @@ def distinct(names: Iterable[str]) -> list[str]:
         found.append(name)
         taken.add(name.casefold())
     return found
+
+
+SEPARATED = "memory.main.separated"
+"""A text as a cell of csv or tsv: quoted when it holds the separator, a quote, CR or LF, or is empty."""
+
+DEFINED = f"""
+    CREATE MACRO {SEPARATED}(value, separator) AS CASE
+        WHEN contains(value, separator) OR contains(value, '"') OR contains(value, chr(10)) OR contains(value, chr(13))
+            OR value = ''
+        THEN concat('"', replace(value, '"', '""'), '"') ELSE value END;
+"""
+"""Defines them in the database that each connection to memory begins with, `memory`. It is never stored."""

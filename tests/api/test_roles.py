@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from svcctl.api.role_rules import Finding, grants_all, lint
+from svcctl.api.roles import Finding, grants_all, lint
 
 NAME_ONLY = Finding("warning", 1, None, "only a name: the role grants all policies, all applications and all resources")
 

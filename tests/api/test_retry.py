@@ -2,7 +2,7 @@
 
 import pytest
 
-from svcctl.api.backoff import delay
+from svcctl.api.retry import delay
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from support.scripted import Serve, head, http
 
 from svcctl.api.auth import Bearer
-from svcctl.api.body import whole
 from svcctl.api.client import Client
+from svcctl.api.formats.body import whole
 from svcctl.api.query import QueryRequest
 from svcctl.api.wire.dialling import Route
 from svcctl.api.wire.messages import Request

@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from svcctl.api.tls import explained
+from svcctl.api.addresses import explained
 
 
 @pytest.mark.parametrize(

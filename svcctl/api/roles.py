@@ -1,4 +1,6 @@
-"""The interface's nine rules about roles, as far as they can be checked before a request is sent.
+"""Roles as a client sees them: the interface's nine rules, and how a wanted role differs from the one that exists.
+
+A rule is checked here as far as it can be checked before a request is sent.
 
 `lint` checks a role as it was written: decoded JSON or YAML, with the interface's field names. An error is a role that
 a service refuses; a warning is a grant that is broader than it looks, or that services may read in two ways. Only the
@@ -11,12 +13,16 @@ be combined with `*`; a default application is never required.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from svcctl.api.models import ALL
-from svcctl.words import nearest
+from svcctl.api.if_needed import no_domain, no_role
+from svcctl.api.models import ALL, Role
+from svcctl.api.refusals import Code
+from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError
+from svcctl.words import nearest, suggesting
 
 GRANTS = {"policies": "policies", "applications": "applications", "resourceIds": "resources"}
 """The fields that grant something, and the words for what they grant."""
@@ -198,3 +204,158 @@ def _is_not(wanted: str, value: object) -> str:
 
 def _shown(value: object) -> str:
     return "an element" if isinstance(value, list | dict) or value is None else f"'{value}'"
+
+
+if TYPE_CHECKING:
+    from svcctl.api.client import Client
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A field whose value is to change, both values in words; None where there is no value."""
+
+    key: str
+    before: str | None
+    after: str | None
+
+
+def differences(current: Role | None, wanted: Role) -> list[Difference]:
+    """The fields in which a role differs from the wanted one; fields that are not given stay as they are.
+
+    Order and repetition do not count, nor do the labels of resource IDs (rule 8).
+    """
+    before = {} if current is None else _comparable(current)
+    return [
+        Difference(key, _words(before.get(key)), _words(after))
+        for key, after in _comparable(wanted).items()
+        if before.get(key) != after and (before.get(key) or after)
+    ]
+
+
+def in_words(role: Role) -> dict[str, str | None]:
+    """The fields that a request may send, as a person reads them."""
+    return {key: _words(value) for key, value in _comparable(role).items()}
+
+
+def _comparable(role: Role) -> dict[str, str | frozenset[str] | frozenset[int]]:
+    values = role.body()
+    for key in ("policies", "applications"):
+        if isinstance(values.get(key), list):
+            values[key] = frozenset(values[key])
+    if "resourceIds" in values:
+        values["resourceIds"] = ALL if ALL in values["resourceIds"] else frozenset(flat(values["resourceIds"]))
+    return values
+
+
+def _words(value: str | frozenset[str] | frozenset[int] | None) -> str | None:
+    if value == ALL:
+        return "all"
+    if isinstance(value, frozenset):
+        return ", ".join(map(str, sorted(value))) or None
+    return value or None
+
+
+# Changing
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a wanted role needs: `current` is None for a role that is created, or that could not be read."""
+
+    name: str
+    wanted: Role
+    current: Role | None
+    readable: bool = True
+
+    @property
+    def creates(self) -> bool:
+        return self.readable and self.current is None
+
+    @property
+    def differences(self) -> list[Difference]:
+        wanted = replace(self.wanted, name=None)
+        if self.creates and not any(key in wanted.body() for key in GRANTS):  # rule 1: only a name grants everything
+            wanted = replace(wanted, policies=(ALL,), applications=(ALL,), resource_ids={ALL: ()})
+        return differences(self.current, wanted)
+
+
+def plan(client: Client, domain: str, name: str, wanted: Role) -> Change | None:
+    """The change that a role of this name needs; None when it is as wanted."""
+    try:
+        current = client.role(domain, name)
+    except ServiceError as error:
+        if not _may_lack(error):
+            raise
+        return Change(name, wanted, None, reads_roles(client, domain))
+    return Change(name, wanted, current) if differences(current, wanted) else None
+
+
+def require(client: Client, domain: str, name: str) -> Role | None:
+    """The role, None where the service cannot show it. NotFound when there is none, as far as it can tell."""
+    try:
+        return client.role(domain, name)
+    except ServiceError as error:
+        if not _may_lack(error) or (isinstance(error, NotFound) and reads_roles(client, domain)):
+            raise
+        return None
+
+
+def make(client: Client, domain: str, change: Change, before_creating: Callable[[], None]) -> bool:
+    """Make one change; whether it created the role.
+
+    Where roles cannot be read, a role is updated, or created if there is none. `before_creating` is
+    called before such a creation, and may refuse it.
+    """
+    if change.creates:
+        client.create_role(domain, change.wanted)
+        return True
+    try:
+        client.update_role(domain, change.name, replace(change.wanted, name=None))
+        return False
+    except NotFound as error:
+        if change.readable or error.code == Code.NO_DOMAIN:
+            raise
+        before_creating()
+        client.create_role(domain, change.wanted)
+        return True
+
+
+def reads_roles(client: Client, domain: str) -> bool:
+    """Whether the service can read roles at all: only then does a role it did not find not exist.
+
+    NotFound or CredentialsError when there is no such domain, or it is another's.
+    """
+    try:
+        client.roles(domain)
+    except ServiceError as error:
+        if not _may_lack(error):
+            raise
+        return False
+    return True
+
+
+def _may_lack(error: ServiceError) -> bool:
+    """Whether a refusal may mean that the service has no such operation; services say so in many ways."""
+    return error.code != Code.NO_DOMAIN and not isinstance(error, CredentialsError | Conflict)
+
+
+if TYPE_CHECKING:
+    from svcctl.api.client import Client
+
+
+def known_domain(client: Client, name: str) -> AbstractContextManager[None]:
+    """When there is no domain of this name, the error leads to those that the client's credentials can list."""
+
+    def names() -> Iterable[str]:
+        full = [domain.name for domain in client.domains()]
+        return full if "@" in name else dict.fromkeys(one.partition("@")[0] for one in full)
+
+    return suggesting(name, names, "domains", when=no_domain)
+
+
+@contextmanager
+def known_role(client: Client, domain: str, name: str) -> Iterator[None]:
+    """When there is no such domain, or no such role in it, the error leads to those that there are."""
+    roles = suggesting(name, lambda: [role.name for role in client.roles(domain)], "roles", when=no_role)
+    with known_domain(client, domain), roles:
+        yield

@@ -1,0 +1,44 @@
+"""How long to wait before trying again: one rule for requests, connections that are followed, and jobs.
+
+A service that sends Retry-After is obeyed, within a limit. Otherwise the wait is a backoff with jitter:
+the longest wait doubles with each failure, and the wait itself is drawn evenly from half of that on, so that clients
+which failed together do not come back together, and no retry is spent at once.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+FIRST_DELAY = 0.5
+"""Seconds that the first wait lasts at most."""
+MAX_DELAY = 30.0
+"""Seconds that any wait lasts at most."""
+MAX_RETRY_AFTER = 120.0
+"""Seconds of the longest Retry-After that is obeyed."""
+_MOST_DOUBLINGS = 32
+
+
+def delay(failures: int, *, chance: Callable[[], float] = random.random) -> float:
+    """Seconds to wait after so many failures in a row, counted from 1; `chance` gives numbers from 0 to 1."""
+    doublings = min(failures - 1, _MOST_DOUBLINGS)  # a power without a bound overflows in a long outage
+    return (0.5 + chance() / 2) * min(MAX_DELAY, FIRST_DELAY * 2.0**doublings)
+
+
+def after(text: str, now: float) -> float | None:
+    """Return the seconds that a Retry-After header asks for, as a number or a date; None when it is neither."""
+    text = text.strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text[:9]), MAX_RETRY_AFTER)
+    moment = http_date(text)
+    return None if moment is None else min(max(moment - now, 0.0), MAX_RETRY_AFTER)
+
+
+def http_date(text: str) -> float | None:
+    """Return the epoch seconds of a date in a header; None when the text is not a date."""
+    from email.utils import parsedate_to_datetime  # loads a dozen modules, for failures only
+
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None

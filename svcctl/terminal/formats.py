@@ -20,9 +20,9 @@ from typing import Any
 from svcctl.api.formats.batches import Batches, batches_of
 from svcctl.errors import UsageError
 from svcctl.io.compression import COMPRESSIONS, Sink
-from svcctl.terminal import tables
+from svcctl.terminal import layout
+from svcctl.terminal.layout import Style, TableColumn
 from svcctl.terminal.selection import Selection
-from svcctl.terminal.tables import Style, TableColumn
 from svcctl.words import FORMAT_NAMES, did_you_mean, format_name
 
 Note = Callable[[str], None]
@@ -147,7 +147,7 @@ def sorted_blocks(
 def _table(
     columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
 ) -> Iterator[list[str]]:
-    cuts = tables.Cuts()
+    cuts = layout.Cuts()
 
     def tell_columns() -> None:
         if cuts.columns:
@@ -155,7 +155,7 @@ def _table(
             cuts.columns = []
 
     try:
-        for lines in tables.table(columns, rows, style, cuts):
+        for lines in layout.table(columns, rows, style, cuts):
             tell_columns()  # before the first line: a pager has it above, and rows may never end
             yield lines
     finally:  # a query that is followed ends with Ctrl-C
@@ -167,7 +167,7 @@ def _table(
 def _vertical(
     columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
 ) -> Iterator[list[str]]:
-    return ([line] for line in tables.vertical(columns, rows, style))
+    return ([line] for line in layout.vertical(columns, rows, style))
 
 
 def _chart(
@@ -198,7 +198,7 @@ def _separated(delimiter: str) -> Layout:
             """The same of a column, whose values are nearly always of one type."""
             types = set(map(type, values))
             if types == {int}:
-                return tables.format_cells(values, kind, style)
+                return layout.format_cells(values, kind, style)
             if types == {float}:
                 return list(map(repr, values))
             if not types <= {str, NoneType}:
@@ -229,7 +229,7 @@ def _plain(value: Any, kind: str | None, style: Style) -> str:
         return _json(value)
     if isinstance(value, float):
         return repr(value)
-    return tables.format_cell(value, kind, style)
+    return layout.format_cell(value, kind, style)
 
 
 def _objects(

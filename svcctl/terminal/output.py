@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 from svcctl.errors import IncompleteResult, ReaderClosed, UsageError, reason
 from svcctl.io import files, home
 from svcctl.io.compression import COMPRESSIONS, Compressed, Damaged, check
-from svcctl.terminal import screen, tables
+from svcctl.terminal import layout, screen
 from svcctl.terminal.diagnostics import Diagnostics, Reported
 from svcctl.terminal.formats import FORMATS, Format, alone, sorted_blocks
+from svcctl.terminal.layout import Style, TableColumn
 from svcctl.terminal.selection import ALL, Selection
 from svcctl.terminal.streams import Terminal
-from svcctl.terminal.tables import Style, TableColumn
 from svcctl.terminal.visible import Styled, joined, visible
 
 if TYPE_CHECKING:
@@ -338,7 +338,7 @@ class Output:
             from svcctl.terminal.charts import MAX_ROWS
 
             return columns, list(islice(rows, MAX_ROWS + 1))
-        return columns, list(islice(rows, tables.SAMPLE))
+        return columns, list(islice(rows, layout.SAMPLE))
 
     def frame(
         self,
@@ -415,7 +415,7 @@ def _frame(listing: Listing[Watched], look: Look, style: Style) -> str:
 
     columns, rows = listing.laid_out(failing_first(look.jobs), shown=True)
     count = "1 job" if len(look.jobs) == 1 else f"{len(look.jobs)} jobs"
-    footer = f"{look.failure or count}, {tables.format_moment(look.at, style, fraction=False)} (UTC)"
+    footer = f"{look.failure or count}, {layout.format_moment(look.at, style, fraction=False)} (UTC)"
     return screen.frame(columns, rows, footer, style)
 
 

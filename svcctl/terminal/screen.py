@@ -15,8 +15,8 @@ from types import FrameType
 from typing import Any
 
 from svcctl.io.time_limit import without_signals
-from svcctl.terminal import tables
-from svcctl.terminal.tables import Style, TableColumn
+from svcctl.terminal import layout
+from svcctl.terminal.layout import Style, TableColumn
 from svcctl.terminal.visible import Styled, joined, styled
 
 _ENTER = Styled("\x1b[?1049h\x1b[?25l")
@@ -48,20 +48,20 @@ def show(frames: Iterable[str], write: Callable[[str], object], *, moving: bool,
 
 def frame(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], footer: str, style: Style) -> str:
     """A table and a line below it, as wide and as high as the terminal is now; the line says what does not fit."""
-    width, cuts = shutil.get_terminal_size().columns, tables.Cuts()
-    table = list(chain.from_iterable(tables.table(columns, rows, replace(style, width=width), cuts)))
-    lines = [part for line in table for part in ([line] if isinstance(line, Styled) else tables.folded(line, width))]
+    width, cuts = shutil.get_terminal_size().columns, layout.Cuts()
+    table = list(chain.from_iterable(layout.table(columns, rows, replace(style, width=width), cuts)))
+    lines = [part for line in table for part in ([line] if isinstance(line, Styled) else layout.folded(line, width))]
     return filled(lines, f"{footer}, no room for {', '.join(cuts.columns)}" if cuts.columns else footer)
 
 
 def filled(text: Iterable[str], footer: str) -> str:
     """Lines and a footer below them, as many as the terminal has now; the footer says what does not fit."""
     size = shutil.get_terminal_size()
-    lines, end = list(text), tables.folded(footer, size.columns)
+    lines, end = list(text), layout.folded(footer, size.columns)
     if len(lines) + len(end) >= size.lines:
-        longest = tables.folded(f"… {len(lines)} more, {footer}", size.columns)
+        longest = layout.folded(f"… {len(lines)} more, {footer}", size.columns)
         shown = max(0, size.lines - 1 - len(longest))
-        end = tables.folded(f"… {len(lines) - shown} more, {footer}", size.columns)
+        end = layout.folded(f"… {len(lines) - shown} more, {footer}", size.columns)
         lines = lines[:shown]
     lines += end
     return joined(*(joined(line if isinstance(line, Styled) else line[: size.columns], "\n") for line in lines))

@@ -18,7 +18,7 @@ from typing import Any
 
 from svcctl.api.formats.batches import Batches, batches_of
 from svcctl.errors import UsageError
-from svcctl.terminal.tables import TableColumn
+from svcctl.terminal.layout import TableColumn
 from svcctl.words import did_you_mean
 
 Row = Sequence[Any]

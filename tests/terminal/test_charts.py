@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from svcctl.errors import UsageError
 from svcctl.terminal.charts import MAX_ROWS, draw
 from svcctl.terminal.charts.axes import time_axis
-from svcctl.terminal.tables import Span, Style, TableColumn
+from svcctl.terminal.layout import Span, Style, TableColumn
 
 # What the notes and errors say, each once.
 WORDS = {

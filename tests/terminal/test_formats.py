@@ -9,9 +9,9 @@ import pytest
 from svcctl.errors import UsageError
 from svcctl.terminal.diagnostics import Diagnostics
 from svcctl.terminal.formats import FORMATS, Format, alone, check_file, find_format, of_file
+from svcctl.terminal.layout import Style, TableColumn
 from svcctl.terminal.output import Output
 from svcctl.terminal.records import rows
-from svcctl.terminal.tables import Style, TableColumn
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {

@@ -18,9 +18,9 @@ from svcctl.api.models import Column
 from svcctl.errors import IncompleteResult, Locked, ReaderClosed, UsageError
 from svcctl.terminal.diagnostics import Diagnostics
 from svcctl.terminal.formats import FORMATS
+from svcctl.terminal.layout import Span, Style
 from svcctl.terminal.output import Output, open_file
 from svcctl.terminal.selection import ALL, selected
-from svcctl.terminal.tables import Span, Style
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {

@@ -7,8 +7,8 @@ import pytest
 from svcctl.api.jobs import Watched
 from svcctl.api.models import Domain, Job, Role
 from svcctl.cli.inputs.role_files import Located
+from svcctl.terminal.layout import TableColumn
 from svcctl.terminal.records import DOMAINS, FINDINGS, JOB, JOBS, ROLE, ROLES, STEPS, WATCHED, Listing, in_units, rows
-from svcctl.terminal.tables import TableColumn
 
 WATCHED_JOB = Watched(
     Job("3f2a-1", "RUNNING", "kafka", "copy", 5, 4, 1_706_659_200_000, "from a", ("lost", "late"), {"unknown": 1}),

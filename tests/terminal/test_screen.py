@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from svcctl.terminal import screen
-from svcctl.terminal.tables import Style, TableColumn
+from svcctl.terminal.layout import Style, TableColumn
 
 
 def test_frames_are_shown_on_the_other_screen_and_the_last_stays() -> None:

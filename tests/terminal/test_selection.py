@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from svcctl.api.formats.batches import Batches
 from svcctl.errors import UsageError
 from svcctl.terminal.formats import FORMATS
+from svcctl.terminal.layout import TableColumn
 from svcctl.terminal.ordering import in_order
 from svcctl.terminal.selection import ALL, Selection, SortKey, rank, selected
-from svcctl.terminal.tables import TableColumn
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {

@@ -29,7 +29,7 @@ from svcctl.service import rendering
 from svcctl.service.destinations import Destination, Memo, kinds
 from svcctl.service.engines import Engine
 from svcctl.service.jobs.checkpoint import Batch, Checkpoint, StoredQuery
-from svcctl.service.jobs.run import Run
+from svcctl.service.jobs.runner import Run
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.language import Plan
 from svcctl.service.queries.continuous import AskedQuery, Step, Steps

@@ -43,7 +43,7 @@ from svcctl.api.models import JobStatus
 from svcctl.errors import Conflict, NotFound, SvcctlError, Unavailable
 from svcctl.service.accounts.accounts import Account, Owner
 from svcctl.service.jobs import leases, stored
-from svcctl.service.jobs.run import Fenced, Run
+from svcctl.service.jobs.runner import Fenced, Run
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.settings import RUNNING_JOBS, TOTAL_JOBS
 from svcctl.service.state.database import StateUnavailable

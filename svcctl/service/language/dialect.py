@@ -14,7 +14,7 @@ from typing import Protocol
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import UnsupportedError
 
-from svcctl.service.language.errors import Refused
+from svcctl.service.language.query_error import Refused
 
 
 class DatePart(Enum):

@@ -15,7 +15,6 @@ from sqlglot import exp
 
 from svcctl.api.foreign_functions import function_answer
 from svcctl.service.language import tree
-from svcctl.service.language.errors import QueryError, Refused, one_of
 from svcctl.service.language.functions import FUNCTIONS, SECTIONS, Function, common
 from svcctl.service.language.habits import (
     COMMENT,
@@ -26,6 +25,7 @@ from svcctl.service.language.habits import (
     text_answer,
 )
 from svcctl.service.language.printer import expression_text, name_text
+from svcctl.service.language.query_error import QueryError, Refused, one_of
 from svcctl.service.language.sql import (
     INTEGERS,
     NUMBERS,

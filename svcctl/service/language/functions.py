@@ -25,7 +25,7 @@ from sqlglot import exp
 
 from svcctl.service.language import moments
 from svcctl.service.language.dialect import DatePart, DatePattern
-from svcctl.service.language.errors import Refused
+from svcctl.service.language.query_error import Refused
 from svcctl.service.language.sql import (
     NUMBERS,
     Context,

@@ -14,7 +14,7 @@ from enum import StrEnum
 from sqlglot import exp
 
 from svcctl.service.language.dialect import Dialect
-from svcctl.service.language.errors import Refused
+from svcctl.service.language.query_error import Refused
 from svcctl.service.language.types import Type
 
 Sql = exp.Expr

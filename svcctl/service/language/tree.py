@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from svcctl.service.language.errors import NOWHERE, Place
+from svcctl.service.language.query_error import NOWHERE, Place
 from svcctl.service.language.types import Type
 
 

@@ -46,8 +46,8 @@ from svcctl.service.loading.fields import (
     text_as_time,
     zone_read,
 )
-from svcctl.service.loading.formats import READERS, Odd, json_elements
 from svcctl.service.loading.lines import LeftOut, shown
+from svcctl.service.loading.readers import READERS, Odd, json_elements
 
 LOOKED_AT = 1000
 """How many rows decide whether a column has times: the first rows."""

@@ -45,9 +45,9 @@ from svcctl.service.loading.files import (
     readable,
     reading,
 )
-from svcctl.service.loading.formats import NoEvents, Odd
 from svcctl.service.loading.kinds import FILE_KINDS, FileKind, LogTime, known_kind, log_time, looks_log, unread
 from svcctl.service.loading.lines import shown
+from svcctl.service.loading.readers import NoEvents, Odd
 
 TIME_NAMES = ("timestamp", "@timestamp", "time", "date", "datetime", "ts", "epoch", "__realtime_timestamp")
 """Names of columns with the event's time, the likeliest first; `eventdate` comes before all of them."""

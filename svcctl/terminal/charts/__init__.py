@@ -16,9 +16,9 @@ from typing import Any
 
 from svcctl.errors import UsageError
 from svcctl.terminal.charts.bars import bars
-from svcctl.terminal.charts.lines import lines
 from svcctl.terminal.charts.rows import Chart, choose, side_by_side
-from svcctl.terminal.tables import NUMERIC, Style, TableColumn
+from svcctl.terminal.charts.series import lines
+from svcctl.terminal.layout import NUMERIC, Style, TableColumn
 
 MAX_ROWS = 5000
 """More points than this cannot be read, and leaving some out would make the chart wrong."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from svcctl.terminal.tables import EPOCH, Style
+from svcctl.terminal.layout import EPOCH, Style
 
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
 _STEPS = (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from svcctl.terminal.charts.rows import CUT_SHORT, Chart, Rows, colored, fitted
-from svcctl.terminal.tables import GAP, cell_width, fill
+from svcctl.terminal.layout import GAP, cell_width, fill
 from svcctl.terminal.visible import joined
 
 NARROWEST_BAR = 10

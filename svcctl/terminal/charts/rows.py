@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from svcctl.errors import UsageError
-from svcctl.terminal.tables import NUMERIC, Style, TableColumn, bold, cell_width, cut, format_cell, heading
+from svcctl.terminal.layout import NUMERIC, Style, TableColumn, bold, cell_width, cut, format_cell, heading
 from svcctl.terminal.visible import styled
 
 WIDTH = 80

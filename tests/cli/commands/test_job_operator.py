@@ -21,7 +21,7 @@ from svcctl.service.accounts import accounts, seed
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.jobs import stored
 from svcctl.service.jobs.jobs import Jobs
-from svcctl.service.jobs.run import Run
+from svcctl.service.jobs.runner import Run
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.state.store import Store
 

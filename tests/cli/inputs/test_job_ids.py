@@ -8,8 +8,8 @@ from svcctl.api.models import Job
 from svcctl.cli.inputs import job_ids
 from svcctl.errors import UsageError
 from svcctl.terminal.formats import FORMATS
+from svcctl.terminal.layout import Style
 from svcctl.terminal.records import JOBS
-from svcctl.terminal.tables import Style
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {

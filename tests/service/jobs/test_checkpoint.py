@@ -19,7 +19,7 @@ from svcctl.service.accounts.accounts import Owner
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.jobs import delivery, stored
 from svcctl.service.jobs.checkpoint import Batch, Checkpoint, StoredQuery
-from svcctl.service.jobs.run import Run
+from svcctl.service.jobs.runner import Run
 from svcctl.service.queries.continuous import AskedQuery, Step
 from svcctl.service.state.store import Store
 

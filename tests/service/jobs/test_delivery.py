@@ -26,7 +26,7 @@ from svcctl.service.engines.duckdb.lake import LakeEngine
 from svcctl.service.jobs import delivery, stored
 from svcctl.service.jobs.checkpoint import Checkpoint, StoredQuery
 from svcctl.service.jobs.jobs import Jobs
-from svcctl.service.jobs.run import Run
+from svcctl.service.jobs.runner import Run
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.language import compile, parse
 from svcctl.service.language.types import Column, Type

@@ -26,7 +26,7 @@ from svcctl.service.accounts import accounts, domains, offers
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.jobs import jobs, stored
 from svcctl.service.jobs.jobs import Jobs
-from svcctl.service.jobs.run import Run
+from svcctl.service.jobs.runner import Run
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.state import schema
 from svcctl.service.state.database import StateUnavailable

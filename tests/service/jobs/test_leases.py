@@ -16,7 +16,7 @@ from svcctl.service.accounts.accounts import Account
 from svcctl.service.jobs import jobs, stored
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.leases import Term
-from svcctl.service.jobs.run import Fenced, Run
+from svcctl.service.jobs.runner import Fenced, Run
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.state.database import AWAY, READ_ONLY, StateUnavailable
 from svcctl.service.state.postgresql import PostgreSQL

@@ -10,7 +10,7 @@ from sqlglot import exp, parse_one
 
 from svcctl.service.language import FUNCTIONS, Column, Function, Plan, QueryError, Table, Type
 from svcctl.service.language.dialect import DatePart, DatePattern, Dialect
-from svcctl.service.language.errors import Refused
+from svcctl.service.language.query_error import Refused
 
 Compiled = Callable[..., Plan]
 

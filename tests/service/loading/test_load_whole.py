@@ -36,9 +36,9 @@ from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.lake import LakeEngine
 from svcctl.service.language.types import Column, Type
 from svcctl.service.loading import load as loading
-from svcctl.service.loading.formats import READERS
 from svcctl.service.loading.kinds import FILE_KINDS
 from svcctl.service.loading.load import Source, Wishes
+from svcctl.service.loading.readers import READERS
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from svcctl.cli.commands.query.result import rows_text
 from svcctl.cli.context import Context
 from svcctl.errors import IncompleteResult, Unavailable, UsageError
 from svcctl.io.time_limit import time_limit
-from svcctl.terminal.tables import TableColumn
+from svcctl.terminal.layout import TableColumn
 
 TURN = 0.1
 """Seconds between two looks at the size of the terminal."""

@@ -14,8 +14,8 @@ from svcctl.dates.operators import Range, epoch_milliseconds
 from svcctl.dates.range import Dates, both_ago, choose, shifted
 from svcctl.errors import UsageError
 from svcctl.terminal.formats import AUTO, FORMATS, Format, check_file, find_format, of_file
+from svcctl.terminal.layout import Span, Style
 from svcctl.terminal.selection import Selection
-from svcctl.terminal.tables import Span, Style
 
 if TYPE_CHECKING:
     from svcctl.api.query import QueryRequest

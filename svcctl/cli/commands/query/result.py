@@ -16,8 +16,8 @@ from svcctl.cli.context import Context
 from svcctl.errors import EmptyResult, IncompleteResult, SvcctlError, Terminated, Unavailable
 from svcctl.io.time_limit import time_limit
 from svcctl.profiles import BUILT_IN
+from svcctl.terminal.layout import size_text
 from svcctl.terminal.records import LAUNCHED
-from svcctl.terminal.tables import size_text
 
 if TYPE_CHECKING:
     from svcctl.api.events import QueryResponse

@@ -17,7 +17,7 @@ from svcctl.errors import UsageError
 from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Engine, Extent, Mark, Stream, check_table
 from svcctl.service.language import compile, tree
 from svcctl.service.language.dialect import Dialect
-from svcctl.service.language.errors import NOWHERE
+from svcctl.service.language.query_error import NOWHERE
 from svcctl.service.language.types import Column, Plan, Table
 
 BEGIN = datetime(1, 1, 1, tzinfo=UTC)

@@ -20,9 +20,9 @@ from sqlglot import exp
 from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Extent, Mark
 from svcctl.service.engines.duckdb.lake import LakeEngine
 from svcctl.service.engines.lake.snapshot import File, Loads, Snapshot
-from svcctl.service.engines.spark.connection import Connection, Server, Session
 from svcctl.service.engines.spark.dialect import POSITION, SparkDialect
 from svcctl.service.engines.spark.patterns import Matcher, groups, translated
+from svcctl.service.engines.spark.session import Connection, Server, Session
 from svcctl.service.engines.spark.spill import ROWS, Spills, is_large, prepared
 from svcctl.service.engines.spark.stream import SparkStream
 from svcctl.service.language.dialect import write

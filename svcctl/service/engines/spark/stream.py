@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from svcctl.errors import ServiceError, SvcctlError, Unavailable
 from svcctl.service.engines import by_bytes
-from svcctl.service.engines.spark.connection import Connection, Session
+from svcctl.service.engines.spark.session import Connection, Session
 
 
 class SparkStream:

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from svcctl.api.formats.batches import Batches
 from svcctl.terminal.formats import FORMATS
-from svcctl.terminal.tables import Cuts, Style, TableColumn, format_cell, table, vertical
+from svcctl.terminal.layout import Cuts, Style, TableColumn, format_cell, table, vertical
 
 COLUMNS = [TableColumn("eventdate", "timestamp"), TableColumn("user", "str"), TableColumn("n", "int8")]
 ROWS = [(1539009192000, "ana", 5), (1539009193000, "[bob] 漢字", 1234), (1539009194000, None, None)]

@@ -12,6 +12,7 @@ import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.engines import rows_of_engines
 
 from svcctl.service.language import Column, Plan, QueryError, Table, Type
 from svcctl.service.language.printer import string_text as quoted
@@ -19,6 +20,8 @@ from svcctl.service.language.printer import string_text as quoted
 Run = Callable[..., list[tuple[Any, ...]]]
 Compiled = Callable[..., Plan]
 
+NOT_ON_SPARK = pytest.mark.parametrize("engine", rows_of_engines("lake")[:-1], indirect=True)
+"""Such queries take it seconds each, and Sail reads the same SQL."""
 TEXTS = [
     "'; DROP TABLE x; --",
     '" OR 1=1 --',
@@ -106,6 +109,7 @@ FORMS = {
 }
 
 
+@NOT_ON_SPARK
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("times", [12, 39])
 def test_nesting_is_run_or_refused_in_no_time(form: str, times: int, run: Run) -> None:
@@ -131,6 +135,7 @@ def test_the_deepest_queries_leave_room_on_the_stack(run: Run) -> None:
         sys.setrecursionlimit(limit)
 
 
+@NOT_ON_SPARK
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "clauses",

@@ -26,7 +26,7 @@ from svcctl.service import process
 from svcctl.service.accounts.seed import open_store
 from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.engines.lake.joined import JoinedEngine
+from svcctl.service.engines.joined import JoinedEngine
 from svcctl.service.http.app import build, settle
 from svcctl.service.http.connection import Connection, Limits
 from svcctl.service.http.middleware import TABLE as ACCESS_TABLE

@@ -124,7 +124,7 @@ def test_a_killed_run_is_completed_by_the_next(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 150))
+@pytest.mark.parametrize("seed", range(100, 125))
 def test_a_killed_run_is_completed_by_the_next_however_often(
     home: Shell, proxy: FaultyProxy, undisturbed: dict[str, tuple[dict[str, bytes], float]], seed: int
 ) -> None:

@@ -33,8 +33,8 @@ from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.dialect import DuckDBDialect
 from svcctl.service.engines.duckdb.lake import LakeEngine
 from svcctl.service.engines.duckdb.text import quote
+from svcctl.service.engines.joined import JoinedEngine
 from svcctl.service.engines.lake import Lake
-from svcctl.service.engines.lake.joined import JoinedEngine
 from svcctl.service.engines.spark import Connection, Server, SparkEngine
 from svcctl.service.engines.spark.spill import ROWS
 from svcctl.service.http.middleware import TABLE as ACCESS_TABLE

@@ -227,9 +227,9 @@ def test_no_faulty_answer_leaves_a_file_or_a_wrong_row(command: Commands) -> Non
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_no_faulty_answer_of_a_thousand_leaves_a_file_or_a_wrong_row(command: Commands) -> None:
-    faulty = [fault for number in range(100, 1400) if (fault := check(command, number)) not in FINE]
-    assert len(faulty) >= 1000
+def test_no_faulty_answer_of_hundreds_leaves_a_file_or_a_wrong_row(command: Commands) -> None:
+    faulty = [fault for number in range(100, 900) if (fault := check(command, number)) not in FINE]
+    assert len(faulty) >= 600
 
 
 def test_an_answer_cut_at_every_byte_of_its_compression_leaves_no_file(command: Commands) -> None:

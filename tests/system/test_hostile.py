@@ -21,7 +21,7 @@ from svcctl.api.events import MODES, QueryResponse
 from svcctl.errors import IncompleteResult
 
 CLIENTS = 4
-QUERIES = 400 if TESTED == "spark" else 5_000
+QUERIES = 400 if TESTED == "spark" else 3_000
 """A query takes Apache Spark some tenths of a second."""
 UNABLE = "Spark cannot run the query: "
 """Of Sail alone, this is no failure: it lacks dates after the year 262142, and columns in some conditions."""

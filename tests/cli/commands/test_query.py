@@ -459,12 +459,12 @@ def test_a_wrong_secret_is_refused_and_right_credentials_of_every_kind_are_not(
 
 
 @pytest.mark.slow
-def test_a_million_rows_stream_in_bounded_memory(service: Shell) -> None:
+def test_many_rows_stream_in_bounded_memory(service: Shell) -> None:
     # A small parent, because a child's peak counts the memory of the process it was forked from.
     measure = "import resource, subprocess, sys; code = subprocess.call(sys.argv[1:]); "
     measure += "print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)"
     process = subprocess.Popen(
-        [sys.executable, "-c", measure, *SVCCTL, "query", "from demo.ecommerce.data", "--from", "30d", "-f", "ndjson"],
+        [sys.executable, "-c", measure, *SVCCTL, "query", "from demo.ecommerce.data", "--from", "11d", "-f", "ndjson"],
         env=service.environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -476,9 +476,9 @@ def test_a_million_rows_stream_in_bounded_memory(service: Shell) -> None:
     code, peak = map(int, process.communicate()[1].split())
     assert code == 0
     assert peak < 64 * 1024
-    counted = service.ndjson("query", "from demo.ecommerce.data group by protocol select count() as n", "--from", "30d")
+    counted = service.ndjson("query", "from demo.ecommerce.data group by protocol select count() as n", "--from", "11d")
     assert abs(rows - sum(int(str(row["n"])) for row in counted)) < 2000  # the two ranges end seconds apart
-    assert rows > 1_000_000
+    assert rows > 400_000
 
 
 def test_csv_of_the_demo_reads_as_csv(service: Shell) -> None:

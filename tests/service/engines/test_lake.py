@@ -23,8 +23,8 @@ from svcctl.service import rendering
 from svcctl.service.engines import AlreadyLoaded, Mark
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.lake import LakeEngine
+from svcctl.service.engines.joined import JoinedEngine
 from svcctl.service.engines.lake import Lake
-from svcctl.service.engines.lake.joined import JoinedEngine
 from svcctl.service.engines.lake.log import ATTEMPTS
 from svcctl.service.engines.lake.snapshot import File, Part, parts, whole
 from svcctl.service.engines.lake.upkeep import together, vacuum

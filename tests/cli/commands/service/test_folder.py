@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from support.shells import OWN_FILE, Shell, made
 
-import svcctl
-
 EVENTS = "eventdate,n\n2024-01-01T00:00:00Z,1\n2024-01-02T00:00:00Z,2\n"
 LOADED = "svcctl: loaded 2 events into web.a, from 2024-01-01 00:00:00 to 2024-01-02 00:00:00 (UTC)\n"
 QUERY = ("query", "from web.a select n", "--from", "2024-01-01", "--to", "2024-02-01", "-f", "csv", "--no-header")
@@ -110,7 +108,7 @@ def test_a_folder_that_is_away_fails_every_command_and_its_jobs_go_on_when_it_is
 
 @pytest.mark.slow
 def test_the_backup_that_the_help_prints_has_tables_whole_that_are_loaded_meanwhile(shared: Shell) -> None:
-    _, _, text = (Path(svcctl.__file__).parent / "pages/cluster.txt").read_text(encoding="utf-8").partition("pg_dump")
+    _, _, text = shared("help", "cluster").stdout.partition("pg_dump")
     begins, ends = text.index("  (cd /tables"), text.index("\nSo the copy")
     logs, files = text[begins:ends].replace("/tables", "tables").replace("/backup", str(shared.home)).split("-T -)\n")
     load = ("service", "load", "a.csv", "-t", "web.a", "--tables", made(shared.home / "tables"))

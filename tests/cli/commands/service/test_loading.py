@@ -94,7 +94,7 @@ def test_files_that_are_whole_and_hold_nothing_load_nothing_and_are_no_failure(o
     [((), "; if the times are local ones, name their zone with --time-zone"), (("--time-zone", "Europe/Berlin"), "")],
 )
 def test_events_of_the_future_are_told(own: Own, options: tuple[str, ...], ending: str) -> None:
-    later = datetime.now(UTC) + timedelta(days=1)
+    later = datetime.now(UTC) + timedelta(days=2)  # of any zone
     lines = [f"{later + timedelta(days=days):%Y-%m-%d},{days}\n" for days in (-30, 0, 1)]
     told = loaded(own, own.file("a.csv", f"time,n\n{''.join(lines)}"), *options).stderr.splitlines()
     assert told[1:] == [f"svcctl: 2 events are in the future: a query that ends now does not have them{ending}"]

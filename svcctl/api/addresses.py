@@ -147,7 +147,7 @@ _TABLE = (
         "it may ask for a client certificate, which svcctl does not send, or speak no cipher in common",
     ),
 )
-"""By words of OpenSSL: what happened, with its own detail, and what to do."""
+"""A pattern of OpenSSL's words, what happened, with OpenSSL's detail in place of `{}`, and what to do."""
 
 
 def plain(error: Exception | str) -> str:

@@ -235,33 +235,33 @@ def _growth(before: Job, after: Job) -> int | None:
 
 
 SHORTEST = 8
-"""Characters of an ID that lists show, unless two IDs begin alike."""
+"""How many characters of an ID lists show, unless two IDs begin alike."""
 ENOUGH = 4
-"""Characters of the beginning of an ID that a command needs to change the job."""
+"""How many characters of an ID a command needs to change the job."""
 MOST_NAMED = 5
-"""Jobs that a message names."""
+"""The most jobs that a message names."""
 
 _WHOLE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The IDs of the jobs that are meant; `jobs` lists all jobs, and requests them once at most."""
+    """The IDs of the jobs that a user named; `jobs` lists all jobs, and requests them once at most."""
 
     ids: Sequence[str]
     jobs: Callable[[], Sequence[Job]]
 
     def hint(self, text: str) -> str:
-        """What to do about a text that means no job."""
+        """What to do about a text that matches no job."""
         return hint(text, () if is_whole(text) else self.jobs())
 
     def short(self, job_id: str) -> int:
-        """How many characters of an ID to show: without the list of all jobs if that was not needed for the ID."""
+        """How many characters of an ID to show; for a whole ID, all jobs are not requested just to find that out."""
         return SHORTEST if is_whole(job_id) else shortest(job.id for job in self.jobs())
 
 
 def choose(given: Iterable[str], jobs: Callable[[], Sequence[Job]], *, changes: bool = False) -> Chosen:
-    """The jobs that the given texts mean. UsageError as `resolved` raises it."""
+    """The jobs that the given texts name. UsageError as in `resolved`."""
     jobs = cache(jobs)
     return Chosen(resolved(given, jobs, changes=changes), jobs)
 
@@ -272,11 +272,12 @@ def is_whole(text: str) -> bool:
 
 
 def resolved(given: Iterable[str], jobs: Callable[[], Iterable[Job]], *, changes: bool = False) -> list[str]:
-    """The ID of each job that is meant, each once.
+    """The IDs of the jobs that the given texts name, each once.
 
-    UsageError when a text may mean several jobs, or when what `changes` the jobs gets less than ENOUGH of an ID.
+    UsageError when a text matches several jobs, or, for a command that `changes` the jobs, when it is less than ENOUGH
+    characters of an ID.
 
-    `jobs` lists all jobs. A text that means none of them stays as it is, for the service to refuse: services need not
+    `jobs` lists all jobs. A text that matches none of them stays as it is, for the service to refuse: services need not
     list all jobs, and their IDs need not be UUIDs.
     """
     return list(dict.fromkeys(text if is_whole(text) else _resolved(text, list(jobs()), changes) for text in given))
@@ -309,7 +310,7 @@ def _ambiguous(text: str, jobs: Sequence[Job], called: int, begin: int) -> Usage
 
 
 def namesakes(job: Job, jobs: Iterable[Job]) -> str | None:
-    """A sentence about other jobs with the name of this one, which then means none of them; None without any."""
+    """A sentence about other jobs with this job's name, which then identifies none of them; None if there are none."""
     others = [other for other in jobs if other.friendly_name == job.friendly_name and other.id != job.id]
     if not others or not job.friendly_name:
         return None
@@ -324,13 +325,13 @@ def _listed(jobs: Sequence[Job], about: Callable[[Job], str | None] = attrgetter
 
 
 def hint(text: str, jobs: Iterable[Job] = ()) -> str:
-    """What to do about a text that means no job."""
+    """What to do about a text that matches no job."""
     names = (job.friendly_name for job in jobs if job.friendly_name)
     return did_you_mean(text, names) or "list the jobs with 'svcctl job list'"
 
 
 def shortest(ids: Iterable[str]) -> int:
-    """How many characters tell these IDs apart, SHORTEST at least."""
+    """How many characters tell these IDs apart, at least SHORTEST."""
     ordered = sorted({one.lower() for one in ids})
     return max([SHORTEST, *(_alike(one, other) + 1 for one, other in pairwise(ordered))])
 

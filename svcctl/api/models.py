@@ -297,7 +297,7 @@ def _all_or_list(names: tuple[str, ...] | None) -> str | list[str] | None:
 
 
 FAILING = "FAILING"
-"""What people read as the status of a job that runs and has an error."""
+"""The status that is shown for a running job with an error."""
 
 
 def shown(job: Job) -> str:
@@ -312,12 +312,12 @@ def named(text: str | None) -> dict[str, str]:
 
 
 def to_list(text: str | None, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
-    """The states in an option's text, none without it. UsageError for an unknown one."""
+    """The states in an option's text; empty if it is not given. UsageError for an unknown state."""
     return _checked(named(text), jobs, (*JobStatus, FAILING))
 
 
 def to_wait_for(text: str, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
-    """The states in an option's text. UsageError when there is none, or an unknown one: it would never come."""
+    """The states in an option's text. UsageError if it names no state, or an unknown one, which would never come."""
     if not named(text):
         raise UsageError(f"'{text}' names no state", hint=_listed(JobStatus))
     if FAILING in named(text):
@@ -329,7 +329,7 @@ def to_wait_for(text: str, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
 
 
 def _checked(states: Mapping[str, str], jobs: Callable[[], Iterable[Job]], known: Collection[str]) -> frozenset[str]:
-    """The states, each of which is known, of deployed services, or of a job: services may have more."""
+    """The same states; UsageError for one that is not known, not in OTHER_STATUSES, and not the state of any job."""
     for state in sorted(states.keys() - {*known, *OTHER_STATUSES}):
         if state not in {one.status.upper() for one in jobs()}:
             near = did_you_mean(state, (*known, *OTHER_STATUSES))

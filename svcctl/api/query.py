@@ -90,7 +90,7 @@ KEYWORDS = ("select", "from", "where", "group", "limit", "offset", "pragma")
 """The words that begin a clause."""
 
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-# A string or a name that is not closed ends with its line, so that no text takes longer than its length.
+# A string or a name that is not closed ends with its line, so that reading a text takes time in proportion to it.
 _TOKEN = re.compile(
     r"""
       //[^\n]*
@@ -111,9 +111,9 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A clause by its keyword; `count` is that of a limit or an offset, `every` the period of a group in seconds.
+    """A clause: its keyword, the `count` of a limit or an offset, the period `every` of a group, in seconds.
 
-    `unread` is what follows `every` in a group and is no period.
+    `unread` is the text after `every` in a group if it is not a period.
     """
 
     keyword: str
@@ -213,7 +213,7 @@ def keys(text: str) -> tuple[str, ...]:
 
 
 def visible(text: str) -> tuple[str, ...]:
-    """The columns that the last clause of a query can name, as of `answer`.
+    """The columns that the last clause of a query can name, as far as its text names them.
 
     Those are the columns of the last select and those before it, back to the last group. A select can name in
     aggregates what was there before that group.
@@ -252,7 +252,7 @@ def _answer(clauses: list[tuple[str, list[tuple[str, str]]]]) -> tuple[tuple[str
 
 
 def _items(tokens: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The items of a list: the column or function that each is by itself, and its name; empty where there is none."""
+    """For each item of a list, the column that it consists of, empty for an expression, and its name, empty if none."""
     comma, item = ("other", ","), list[tuple[str, str]]()
     for token in [*tokens, comma]:
         if token != comma:
@@ -266,7 +266,7 @@ def _items(tokens: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _split(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Each keyword with the tokens up to the next one, those in brackets left out."""
+    """Each keyword with the tokens up to the next keyword, without those in brackets."""
     keyword, tokens, depth = "", list[tuple[str, str]](), 0
     for match in _TOKEN.finditer(text):
         kind, token = match.lastgroup, match[0]

@@ -239,7 +239,7 @@ def _line(value: Any) -> str:
 
 
 def decoded(response: Response) -> Any:
-    """The payload of an answer, None for an empty one; raises the error that a body states, with HTTP 200 too."""
+    """The payload of an answer, None for an empty one; raises the error that a body states, even with HTTP 200."""
     payload = _answer(response, whole(response))
     return payload["object"] if isinstance(payload, dict) and "object" in payload else payload
 
@@ -247,8 +247,8 @@ def decoded(response: Response) -> Any:
 def launched(response: Response) -> Job:
     """The job in the notification of a launch, for which the interface shows no shape.
 
-    It is named by `id` or `jobId`, in `object` or beside it, or by the only UUID in a text. ServiceError with the whole
-    answer when it is not named, because it runs nevertheless.
+    The job's ID is `id` or `jobId`, in `object` or beside it, or the only UUID in a text. ServiceError with the whole
+    answer when there is no ID, because the job runs nevertheless.
     """
     body = whole(response)
     if _UUID.fullmatch(text := body.decode("utf-8", "replace").strip()):
@@ -287,7 +287,7 @@ def _answer(response: Response, body: bytes) -> Any:
 
 
 def record(payload: Any) -> Mapping[str, Any]:
-    """The payload as one record; a list of one is that one."""
+    """The payload as one record; a list of one record counts as that record."""
     if isinstance(payload, list) and len(payload) == 1:
         payload = payload[0]
     if not isinstance(payload, Mapping):

@@ -1,8 +1,8 @@
 """How long to wait before trying again: one rule for requests, connections that are followed, and jobs.
 
-A service that sends Retry-After is obeyed, within a limit. Otherwise the wait is a backoff with jitter:
-the longest wait doubles with each failure, and the wait itself is drawn evenly from half of that on, so that clients
-which failed together do not come back together, and no retry is spent at once.
+A service that sends Retry-After is obeyed, up to a limit. Otherwise a limit on the wait doubles with each failure, and
+the wait is drawn evenly between half of the limit and all of it. So clients that failed together do not come back
+together, and no retry follows at once.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import random
 from collections.abc import Callable
 
 FIRST_DELAY = 0.5
-"""Seconds that the first wait lasts at most."""
+"""The longest first wait, in seconds."""
 MAX_DELAY = 30.0
-"""Seconds that any wait lasts at most."""
+"""The longest wait, in seconds."""
 MAX_RETRY_AFTER = 120.0
-"""Seconds of the longest Retry-After that is obeyed."""
+"""The longest Retry-After that is obeyed, in seconds."""
 _MOST_DOUBLINGS = 32
 
 
 def delay(failures: int, *, chance: Callable[[], float] = random.random) -> float:
-    """Seconds to wait after so many failures in a row, counted from 1; `chance` gives numbers from 0 to 1."""
+    """Seconds to wait after a number of failures in a row, at least 1; `chance` gives numbers from 0 to 1."""
     doublings = min(failures - 1, _MOST_DOUBLINGS)  # a power without a bound overflows in a long outage
     return (0.5 + chance() / 2) * min(MAX_DELAY, FIRST_DELAY * 2.0**doublings)
 

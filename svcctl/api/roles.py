@@ -280,7 +280,7 @@ class Change:
 
 
 def plan(client: Client, domain: str, name: str, wanted: Role) -> Change | None:
-    """The change that a role of this name needs; None when it is as wanted."""
+    """The change that a role of this name needs; None when the role is as wanted."""
     try:
         current = client.role(domain, name)
     except ServiceError as error:
@@ -291,7 +291,7 @@ def plan(client: Client, domain: str, name: str, wanted: Role) -> Change | None:
 
 
 def require(client: Client, domain: str, name: str) -> Role | None:
-    """The role, None where the service cannot show it. NotFound when there is none, as far as it can tell."""
+    """The role, None if the service cannot read roles. NotFound when the service can, and there is no such role."""
     try:
         return client.role(domain, name)
     except ServiceError as error:
@@ -301,10 +301,10 @@ def require(client: Client, domain: str, name: str) -> Role | None:
 
 
 def make(client: Client, domain: str, change: Change, before_creating: Callable[[], None]) -> bool:
-    """Make one change; whether it created the role.
+    """Make one change; returns whether that created the role.
 
-    Where roles cannot be read, a role is updated, or created if there is none. `before_creating` is
-    called before such a creation, and may refuse it.
+    Where roles cannot be read, the role is updated, and created if the update finds none. `before_creating` is called
+    before such a creation, and may refuse it.
     """
     if change.creates:
         client.create_role(domain, change.wanted)
@@ -321,9 +321,9 @@ def make(client: Client, domain: str, change: Change, before_creating: Callable[
 
 
 def reads_roles(client: Client, domain: str) -> bool:
-    """Whether the service can read roles at all: only then does a role it did not find not exist.
+    """Whether the service can read roles at all: only then does its `not found` mean that a role does not exist.
 
-    NotFound or CredentialsError when there is no such domain, or it is another's.
+    NotFound or CredentialsError when there is no such domain, or it belongs to somebody else.
     """
     try:
         client.roles(domain)
@@ -344,7 +344,7 @@ if TYPE_CHECKING:
 
 
 def known_domain(client: Client, name: str) -> AbstractContextManager[None]:
-    """When there is no domain of this name, the error leads to those that the client's credentials can list."""
+    """When there is no domain of this name, the error suggests one that the client's credentials can list."""
 
     def names() -> Iterable[str]:
         full = [domain.name for domain in client.domains()]
@@ -355,7 +355,7 @@ def known_domain(client: Client, name: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def known_role(client: Client, domain: str, name: str) -> Iterator[None]:
-    """When there is no such domain, or no such role in it, the error leads to those that there are."""
+    """When there is no such domain, or no such role in it, the error suggests an existing one."""
     roles = suggesting(name, lambda: [role.name for role in client.roles(domain)], "roles", when=no_role)
     with known_domain(client, domain), roles:
         yield

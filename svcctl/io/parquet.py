@@ -151,7 +151,7 @@ _starting = threading.Lock()
 
 
 def start_arrow() -> None:
-    """Make Arrow's first array, at which it would import pandas where that is installed: half a second and 60 MB."""
+    """Make Arrow's first array while it cannot import pandas, which would take half a second and 60 MB."""
     import pyarrow
 
     with _starting, _NoPandas():
@@ -159,7 +159,7 @@ def start_arrow() -> None:
 
 
 class _NoPandas:
-    """Nothing imports pandas in this block."""
+    """A block in which pandas cannot be imported."""
 
     def find_spec(self, name: str, *_: object) -> None:
         if name == "pandas":

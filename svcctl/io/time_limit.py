@@ -53,9 +53,9 @@ def time_limit(seconds: float | None, late: Callable[[], Exception | None] = lam
 
 
 def without_signals() -> None:
-    """Begin a thread with this, and all that it begins has it as well.
+    """Call this first in a thread: it and the threads that it starts then never get these signals.
 
-    The system gives a signal to any thread of the process. Python handles it in the main one, which does not wake for a
-    signal that another was given: while it waits for that thread, Ctrl-C would be noticed when the work is done.
+    The system gives a signal to any thread of the process, but Python handles it in the main thread, which does not
+    wake for a signal of another thread: if it waits for that thread, it would notice Ctrl-C when the work is done.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})

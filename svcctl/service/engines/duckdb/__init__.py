@@ -3,7 +3,7 @@
     engine.py        the tables in the service's file
     continuous.py    whether the rows of a load arrive in order of date
     positions.py     the positions of rows, by which marks work
-    opening.py       opens the service's file, and checks its version
+    opening.py       opens the service's file and checks its version; DuckDB in memory for other work
     windows.py       windows of dates, which are sorted one after the other
     slices.py        slices of a table with long texts
     lake.py          the tables of a shared folder, see `engines.lake`
@@ -12,7 +12,6 @@
     dialect.py       the SQL of DuckDB where engines differ
     statement.py     one running statement, and DuckDB's errors as errors of svcctl
     text.py          quoting, and the types of stored columns
-    scratch.py       a DuckDB aside from the tables, in memory
     demo_events.py   the demo events, made in SQL
 
 Only this folder and `rendering` know DuckDB; it writes the rows of responses for every engine.

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from svcctl.api.if_needed import no_domain, no_role
+from svcctl.api.idempotence import no_domain, no_role
 from svcctl.api.models import ALL, Role
 from svcctl.api.refusals import Code
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError

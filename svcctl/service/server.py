@@ -34,7 +34,7 @@ from svcctl.service.http.middleware import AccessLog
 from svcctl.service.jobs.delivery import deliver
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.loading import demo
-from svcctl.service.loading.shared import opened
+from svcctl.service.loading.shared_folder import opened
 from svcctl.service.service import Service
 from svcctl.service.settings import (
     ACCESS_DAYS,

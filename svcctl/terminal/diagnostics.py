@@ -16,8 +16,8 @@ from operator import length_hint
 from typing import Any, TextIO, TypeVar
 
 from svcctl import errors
+from svcctl.terminal.escapes import Styled, joined, styled, visible
 from svcctl.terminal.layout import cell_width
-from svcctl.terminal.visible import Styled, joined, styled, visible
 
 T = TypeVar("T")
 

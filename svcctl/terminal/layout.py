@@ -17,7 +17,7 @@ from types import NoneType
 from typing import Any
 
 from svcctl.api.formats.batches import batches_of
-from svcctl.terminal.visible import joined, styled, visible
+from svcctl.terminal.escapes import joined, styled, visible
 
 Row = Sequence[Any]
 NUMERIC = frozenset({"int4", "int8", "float8"})

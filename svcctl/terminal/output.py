@@ -18,11 +18,11 @@ from svcctl.io import files, home
 from svcctl.io.compression import COMPRESSIONS, Compressed, Damaged, check
 from svcctl.terminal import layout, screen
 from svcctl.terminal.diagnostics import Diagnostics, Reported
+from svcctl.terminal.escapes import Styled, joined, visible
 from svcctl.terminal.formats import FORMATS, Format, alone, sorted_blocks
 from svcctl.terminal.layout import Style, TableColumn
 from svcctl.terminal.selection import ALL, Selection
 from svcctl.terminal.streams import Terminal
-from svcctl.terminal.visible import Styled, joined, visible
 
 if TYPE_CHECKING:
     from svcctl.api.jobs import Look, Watched

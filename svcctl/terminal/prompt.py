@@ -13,7 +13,7 @@ from typing import Protocol, TextIO
 from svcctl.errors import Declined, UsageError, reason
 from svcctl.io import encoding
 from svcctl.terminal.diagnostics import Diagnostics
-from svcctl.terminal.visible import visible
+from svcctl.terminal.escapes import visible
 
 
 class Prompt(Protocol):

@@ -16,9 +16,9 @@ from svcctl.api import models
 from svcctl.api.jobs import Watched
 from svcctl.api.models import Domain, Job, Role
 from svcctl.api.roles import in_words
+from svcctl.terminal.escapes import visible
 from svcctl.terminal.layout import NARROWEST, Style, TableColumn, format_cell, format_moment
 from svcctl.terminal.selection import Selection
-from svcctl.terminal.visible import visible
 
 T = TypeVar("T")
 

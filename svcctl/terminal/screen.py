@@ -16,8 +16,8 @@ from typing import Any
 
 from svcctl.io.time_limit import without_signals
 from svcctl.terminal import layout
+from svcctl.terminal.escapes import Styled, joined, styled
 from svcctl.terminal.layout import Style, TableColumn
-from svcctl.terminal.visible import Styled, joined, styled
 
 _ENTER = Styled("\x1b[?1049h\x1b[?25l")
 """The terminal's other screen, without a cursor."""

@@ -18,8 +18,8 @@ from typing import Any
 
 from svcctl.errors import IncompleteResult, ReaderClosed, reason
 from svcctl.io import encoding
+from svcctl.terminal.escapes import shown
 from svcctl.terminal.pager import Paged
-from svcctl.terminal.visible import shown
 
 _PLAIN = bytes((*b"\t\n", *range(0x20, 0x7F)))
 _LIKENESSES = str.maketrans({"…": "...", "—": "-", "●": "*", "─": "-", "│": "|", "├": "+", "└": "+"})

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from svcctl.errors import IncompleteResult, ReaderClosed
+from svcctl.terminal.escapes import styled
 from svcctl.terminal.streams import Descriptor, Terminal, Text, has_glyphs
-from svcctl.terminal.visible import styled
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {

@@ -15,8 +15,8 @@ from svcctl.cli.options import ForceOpt, OutputOpt, max_time_option
 from svcctl.errors import IncompleteResult, SvcctlError, Unavailable, UsageError
 from svcctl.io.home import expanded
 from svcctl.io.time_limit import time_limit
+from svcctl.terminal.escapes import visible
 from svcctl.terminal.formats import FORMATS
-from svcctl.terminal.visible import visible
 
 METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from svcctl.api.if_needed import already_so, create_domain, done_if, no_domain
+from svcctl.api.idempotence import already_so, create_domain, done_if, no_domain
 from svcctl.api.models import Domain
 from svcctl.api.roles import known_domain
 from svcctl.cli.commands import verbs_of

@@ -11,7 +11,7 @@ import typer
 
 from svcctl.api import models
 from svcctl.api.destinations import NAMES, TYPES
-from svcctl.api.if_needed import change_job, done_if
+from svcctl.api.idempotence import change_job, done_if
 from svcctl.api.jobs import (
     ENOUGH,
     Chosen,
@@ -35,9 +35,9 @@ from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopO
 from svcctl.errors import NotFound, ServiceError, Unavailable, UsageError
 from svcctl.io.time_limit import time_limit
 from svcctl.terminal.diagnostics import Reported
+from svcctl.terminal.escapes import visible
 from svcctl.terminal.records import JOB, JOBS, WATCHED, Listing, counted
 from svcctl.terminal.selection import ALL, Selection, selected
-from svcctl.terminal.visible import visible
 
 _HELP = "Job IDs, the beginning of one is enough, or friendly names"
 _IDS = typer.Argument(metavar="ID…", help=f"{_HELP}; - reads them from standard input.")

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from svcctl.api import own_service
-from svcctl.api.if_needed import done_if, no_role
+from svcctl.api.idempotence import done_if, no_role
 from svcctl.api.models import Role
 from svcctl.api.roles import Change, known_domain, known_role, make, plan, reads_roles, require
 from svcctl.cli.commands import verbs_of
@@ -21,9 +21,9 @@ from svcctl.cli.inputs.role_files import WrittenRole
 from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt
 from svcctl.errors import UsageError
 from svcctl.profiles import BUILT_IN
+from svcctl.terminal.escapes import visible
 from svcctl.terminal.records import FINDINGS, ROLE, ROLES
 from svcctl.terminal.selection import selected
-from svcctl.terminal.visible import visible
 
 DomainArg = Annotated[
     str,

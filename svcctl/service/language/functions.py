@@ -23,7 +23,7 @@ from ipaddress import AddressValueError, IPv4Address
 
 from sqlglot import exp
 
-from svcctl.service.language import moments
+from svcctl.service.language import deviation
 from svcctl.service.language.dialect import DatePart, DatePattern
 from svcctl.service.language.query_error import Refused
 from svcctl.service.language.sql import (
@@ -762,7 +762,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             ),
             (
                 "avg",
-                (Overload("int -> float8", moments.mean), *_measure(exp.Avg)),
+                (Overload("int -> float8", deviation.mean), *_measure(exp.Avg)),
                 f"the mean; {_LEFT_OUT}",
                 "avg(status)",
                 268.0,
@@ -786,8 +786,8 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             (
                 "stddev",
                 (
-                    Overload("int4 -> float8", moments.deviation),
-                    Overload("int8 -> float8", moments.deviation_of_halves),
+                    Overload("int4 -> float8", deviation.deviation),
+                    Overload("int8 -> float8", deviation.deviation_of_halves),
                     *_measure(exp.StddevSamp),
                 ),
                 f"the sample standard deviation; null for fewer than two values; {_LEFT_OUT}",

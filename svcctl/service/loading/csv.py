@@ -17,7 +17,7 @@ import pyarrow.csv as pa_csv
 
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb.text import LINE, distinct
-from svcctl.service.loading.compression import opened
+from svcctl.service.loading.decompression import opened
 from svcctl.service.loading.lines import BLOCK, BOM, LONGEST_LINE, TOO_LONG, LeftOut, shown
 
 HEAD = 1 << 20

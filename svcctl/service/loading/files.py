@@ -26,7 +26,7 @@ from svcctl.service.engines.duckdb.statement import first_line
 from svcctl.service.engines.duckdb.text import LINE, UNCLEAR, literal, quote
 from svcctl.service.language.types import Type
 from svcctl.service.loading import csv, lines
-from svcctl.service.loading.compression import (
+from svcctl.service.loading.decompression import (
     codec,
     opened,
     require_read,

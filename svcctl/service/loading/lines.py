@@ -15,7 +15,7 @@ from typing import IO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from svcctl.service.loading.compression import opened
+from svcctl.service.loading.decompression import opened
 
 BLOCK = 1 << 22
 BOM = b"\xef\xbb\xbf"

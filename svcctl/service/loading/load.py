@@ -22,8 +22,8 @@ from svcctl.service.engines import ARROW, AlreadyLoaded, Engine, TableExists, ch
 from svcctl.service.engines.duckdb.text import LINE, UNCLEAR
 from svcctl.service.language.printer import name_text
 from svcctl.service.language.types import Column, Type
-from svcctl.service.loading.compression import ENDINGS
 from svcctl.service.loading.csv import NOT_UTF8
+from svcctl.service.loading.decompression import ENDINGS
 from svcctl.service.loading.fields import (
     DAY,
     EITHER,

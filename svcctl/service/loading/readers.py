@@ -20,7 +20,7 @@ import duckdb
 
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb.text import LINE, UNCLEAR, distinct, literal, quote
-from svcctl.service.loading.compression import opened
+from svcctl.service.loading.decompression import opened
 from svcctl.service.loading.fields import UNREAD_ZONE, in_utc, iso_time, named_time, zoned_time
 
 

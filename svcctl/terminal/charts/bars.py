@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from svcctl.terminal.charts.rows import CUT_SHORT, Chart, Rows, colored, fitted
+from svcctl.terminal.escapes import joined
 from svcctl.terminal.layout import GAP, cell_width, fill
-from svcctl.terminal.visible import joined
 
 NARROWEST_BAR = 10
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from svcctl.errors import UsageError
+from svcctl.terminal.escapes import styled
 from svcctl.terminal.layout import NUMERIC, Style, TableColumn, bold, cell_width, cut, format_cell, heading
-from svcctl.terminal.visible import styled
 
 WIDTH = 80
 """Width of a chart that is not printed to a terminal; labels are not cut then, and may make it wider."""

@@ -1,10 +1,9 @@
 """`svcctl export`: a long range in windows, into files that are whole.
 
 run.py      the export itself
-told.py     what a run says
-kept.py     `status`, `verify`, `forget` and `rm`: what earlier runs left
-options.py  the options of the first
-moments.py  how both write times
+report.py   what a run says
+verify.py   `status`, `verify`, `forget` and `rm`: what earlier runs left
+options.py  the options of an export
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ ToOpt = Annotated[
 ]
 
 
-def shared_folder(svc: Context, uri: str | None) -> str:
+def folder_of(svc: Context, uri: str | None) -> str:
     """The folder that was given or is set in the environment. UsageError when there is none, with the service's own."""
     from svcctl.api import own_service
     from svcctl.service import process
@@ -93,7 +93,7 @@ def load(
     """
     extras.need("service", "the local service")
     from svcctl.api import own_service
-    from svcctl.service.loading import shared
+    from svcctl.service.loading import shared_folder
     from svcctl.service.loading.load import LoadResult, Source, Wishes
 
     given = [Source(Path(path), name) for path, name in files]
@@ -109,7 +109,7 @@ def load(
 
     with ThreadPoolExecutor(1, initializer=without_signals) as thread:
         options = (uri, os.environ, given, table, asked, load_id, go_on, svc.diagnostics.note)
-        loads = thread.submit(shared.load_into, *options, create=create, state=state)
+        loads = thread.submit(shared_folder.load_into, *options, create=create, state=state)
         try:
             return told(loads.result())
         except (KeyboardInterrupt, Terminated):
@@ -148,10 +148,10 @@ def compact(
     """
     svc: Context = ctx.obj
     extras.need("service", "the local service")
-    from svcctl.service.loading import shared
+    from svcctl.service.loading import shared_folder
 
-    uri, state = shared_folder(svc, tables), known_state(svc)
-    for done in shared.compact(uri, os.environ, table, timedelta(seconds=keep), state):
+    uri, state = folder_of(svc, tables), known_state(svc)
+    for done in shared_folder.compact(uri, os.environ, table, timedelta(seconds=keep), state):
         made = f"{counted(done.small, 'small file')} made into {done.made}, " if done.small else ""
         svc.diagnostics.note(f"{done.table}: {made}{counted(done.removed, 'old file')} removed")
 

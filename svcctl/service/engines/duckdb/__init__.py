@@ -1,7 +1,7 @@
 """DuckDB in this process: the embedded engine, and other work that DuckDB does for the service.
 
     engine.py        the tables in the service's file
-    continuous.py    whether the rows of a load arrive in order of date
+    date_order.py    whether the rows of a load arrive in order of date
     positions.py     the positions of rows, by which marks work
     opening.py       opens the service's file and checks its version; DuckDB in memory for other work
     windows.py       windows of dates, which are sorted one after the other

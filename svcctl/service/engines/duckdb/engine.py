@@ -27,7 +27,7 @@ from sqlglot import exp
 from svcctl.errors import NotFound, UsageError
 from svcctl.service.engines import ROWS_PER_BATCH, AlreadyLoaded, Extent, Mark, check_table
 from svcctl.service.engines.duckdb import positions, slices
-from svcctl.service.engines.duckdb.continuous import Arriving
+from svcctl.service.engines.duckdb.date_order import Arriving
 from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
 from svcctl.service.engines.duckdb.opening import SCHEMA, open_file, readable
 from svcctl.service.engines.duckdb.reading import Reading, Selects

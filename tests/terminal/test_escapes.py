@@ -2,7 +2,7 @@
 
 from support.hidden import HIDDEN
 
-from svcctl.terminal.visible import Styled, joined, shown, styled, visible
+from svcctl.terminal.escapes import Styled, joined, shown, styled, visible
 
 
 def test_what_strangers_wrote_is_shown_and_not_obeyed() -> None:

@@ -39,7 +39,7 @@ from svcctl.profiles.store import ProfileStore
 LONGEST = 10.0
 """Seconds that a step waits for the network at most."""
 RENEW_DAYS = 21
-"""A certificate that ends within so many days should be renewed."""
+"""Days: a certificate that expires sooner should be renewed."""
 
 OK, WARNING, NO, FAILED, SKIPPED = "ok", "warning", "no", "failed", "-"
 """The outcomes of a step. `no` is a permission that the credentials lack, which may be intended."""
@@ -95,7 +95,7 @@ class Subject:
 
     @property
     def where(self) -> tuple[str, int, bool]:
-        """Host, port and whether it is https."""
+        """The service's host and port, and whether its URL is https."""
         parts = urlsplit(self.profile.base_url)
         secure = parts.scheme == "https"
         return parts.hostname or "", parts.port or (443 if secure else 80), secure
@@ -137,7 +137,7 @@ def run(subject: Subject) -> Iterator[Result]:
 
 
 def _applies(step: str, subject: Subject) -> bool:
-    """Whether the profile has a step; one that cannot be read may have any."""
+    """Whether a step applies to the profile; all steps apply to a profile that cannot be read."""
     if step not in WITH_A_SOCKET:
         return True
     try:
@@ -252,7 +252,7 @@ def _tls(subject: Subject) -> Found:
 
 
 def _answer(subject: Subject) -> Found:
-    """Check that the service answers at all, and not each operation with a refusal that is not about its rights."""
+    """Fail when the service does not answer, or refuses every operation for a reason other than permissions."""
     errors = list(subject.answers.values())
     heard = [exchange for exchange in subject.exchanges if exchange.status is not None]
     if errors[0] is not None and (not heard or all(isinstance(error, Unavailable) for error in errors)):
@@ -276,7 +276,7 @@ def _clock(subject: Subject) -> Found:
 
 
 def _credentials(subject: Subject) -> Found:
-    """Credentials are accepted when any operation gets past them."""
+    """The credentials are accepted if any operation was not refused because of them."""
     errors = list(subject.answers.values())
     if any(not isinstance(error, CredentialsError | NotFound | Unavailable) or _is_ours(error) for error in errors):
         return Found(f"the {'signature' if subject.profile.method == 'signature' else 'token'} is accepted")
@@ -326,7 +326,7 @@ STEPS: Mapping[str, Callable[[Subject], Found]] = {
 }
 """The diagnosis, in order."""
 WITH_A_SOCKET = {"socket": True, "name": False, "connection": False, "TLS": False}
-"""Whether profiles with a socket have a step; the others have it otherwise. Steps that all have are not here."""
+"""The steps that only some profiles have: True for profiles with a socket, False for those with a host."""
 
 CREDENTIAL_HINTS = {
     "signature": "set the key and secret again: 'svcctl profile set NAME api_key=… api_secret=-'; "
@@ -349,7 +349,7 @@ PERMISSIONS: Mapping[str, Callable[[Client, float], object]] = {
     "queries": _query,
     "domains": lambda client, now: client.domains(),
 }
-"""An operation of each kind; none changes anything."""
+"""A read-only operation for each permission."""
 
 
 def _error_of(subject: Subject, ask: Callable[[Client, float], object]) -> SvcctlError | None:
@@ -361,8 +361,10 @@ def _error_of(subject: Subject, ask: Callable[[Client, float], object]) -> Svcct
 
 
 def _surprise(subject: Subject, name: str) -> SvcctlError | None:
-    """The refusal of an operation that is neither about credentials nor about its path, and not of the query of this
-    check: each operation is refused in the same words when the account's domain is disabled or pending.
+    """The error of an operation that neither a missing permission nor an unknown path explains.
+
+    A service may refuse the check's own query. That counts only if another operation is refused in the same words, as
+    all are when the account's domain is disabled or pending.
     """
     error = subject.answers[name]
     if isinstance(error, CredentialsError | Unavailable) or (isinstance(error, NotFound) and not _is_ours(error)):
@@ -374,14 +376,14 @@ def _surprise(subject: Subject, name: str) -> SvcctlError | None:
 
 
 def _is_answered(subject: Subject, name: str) -> bool:
-    """Whether an operation was answered as it is expected from a service that works."""
+    """Whether an operation got an answer that a working service gives."""
     error = subject.answers[name]
     refused = isinstance(error, ServiceError) and not isinstance(error, CredentialsError | NotFound)
     return error is None or (name == "queries" and refused and _surprise(subject, name) is None)
 
 
 def _is_ours(error: SvcctlError | None) -> bool:
-    """Whether an operation itself refused, with its own code: a page, an unknown path or a bare 404 has none."""
+    """Whether the operation itself refused: a web page, an unknown path or a bare 404 has no specific error code."""
     unspecific = (None, 1, 404)
     return isinstance(error, ServiceError) and not isinstance(error, CredentialsError) and error.code not in unspecific
 
@@ -399,7 +401,7 @@ def _ahead(subject: Subject) -> float | None:
 
 
 def _next_hop(subject: Subject) -> tuple[str, int, str]:
-    """Host and port to connect to, of the service or of a proxy in front of it, and a note when it is the proxy."""
+    """Host and port of the service, or of the proxy in front of it with a note that says so."""
     if (proxy := subject.proxy) is None:
         host, port, _ = subject.where
         return host, port, ""

@@ -1,4 +1,4 @@
-"""The fields that `profile set` is given: as arguments, by the environment, in a file, or typed by a person."""
+"""The fields that `profile set` stores: from arguments, the environment, a file, or a prompt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z_.]*)=(.*)")
 def assigned(pairs: list[str], secret: Callable[[str], str]) -> dict[str, str]:
     """`FIELD=VALUE` words as fields; `secret` gives the value of a field for which the words say `-`.
 
-    A secret as a word is refused, because other users can see command lines.
+    A secret on the command line is refused, because other users can see it.
     """
     fields: dict[str, str] = {}
     for pair in pairs:
@@ -50,7 +50,7 @@ def in_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def in_text(text: str, source: str) -> dict[str, str]:
     """The fields in a file's text: a mapping in YAML or JSON, or lines `NAME=VALUE`.
 
-    Names are those of fields or of environment variables. UsageError names the source when it holds no fields.
+    Names are those of fields or of environment variables. UsageError names the source of a text without fields.
     """
     import yaml
 
@@ -82,13 +82,13 @@ def located(fields: Mapping[str, str]) -> dict[str, str]:
 
 
 class Ask(Protocol):
-    """How a person is asked: the prompt's text, and whether what they type is hidden."""
+    """Prompts a person with the text `what`; a `hidden` answer is not echoed."""
 
     def __call__(self, what: str, *, hidden: bool) -> str: ...
 
 
 def typed(stored: Fields, changes: Mapping[str, str], ask: Ask, note: Callable[[str], None]) -> dict[str, str]:
-    """The fields that a connection needs and that are neither stored nor given, as a person types them.
+    """Prompt for the fields that a connection needs and that are neither stored nor given.
 
     A field for which nothing is typed is left out; `note` says why a value cannot be used, before the next prompt.
     """

@@ -27,7 +27,7 @@ from svcctl.words import nearest
 class Value:
     """A setting's value and its source in words: `flag`, `environment SVCCTL_FORMAT`, `profile prod`, `default`.
 
-    A secret of a file or a command is held unread, so that showing a profile neither runs commands nor prints secrets.
+    A secret from a file or a command is not read yet, so that showing a profile neither runs commands nor prints it.
     """
 
     setting: Setting
@@ -51,7 +51,7 @@ class Value:
 class Profile:
     """Every setting with its source. `name` is None when the environment alone gives the connection.
 
-    A setting that a connection needs raises ProfileError, with how to give it, when it is not set.
+    Reading a setting that a connection needs and that is not set raises ProfileError, whose hint says how to set it.
     """
 
     name: str | None
@@ -61,7 +61,7 @@ class Profile:
 
     @property
     def method(self) -> str:
-        """The authorization method: as set, otherwise by the credentials given."""
+        """The authorization method: the `auth` setting, else the method that the credentials imply."""
         if (stated := self._read("auth")) is not None:
             return str(stated)
         only_token = self.values["token"].value is not None and self.values["api_key"].value is None
@@ -121,7 +121,7 @@ class Profile:
         return any(isinstance(value.value, SecretCommand) for value in self.values.values())
 
     def check_complete(self) -> None:
-        """ProfileError unless everything is set that a connection needs; it reads the secrets."""
+        """Read the settings that a connection needs, secrets too; ProfileError when one is not set."""
         credentials = ("api_key", "api_secret") if self.method == "signature" else ("token",)
         for name in ("base_url", *credentials):
             self._required(name)
@@ -174,7 +174,7 @@ def resolve(
     fields of a built-in profile, and is called only when one is chosen. A field that is a function is called on use.
     """
     alone = environment.get("SVCCTL_BASE_URL") and not (flags.get("profile") or environment.get(PROFILE_ENVIRONMENT))
-    # A file that is named in the environment may be missing where the environment gives the connection, too.
+    # When the environment gives the connection, a profiles file that the environment names may be missing.
     document = store.before() if alone and flags.get("config") is None else store.load()
     name, source = chosen(document, flags, environment)
     fields: Fields = {}
@@ -182,7 +182,7 @@ def resolve(
         fields = local(name)
     elif name is not None:
         fields = document.stored(name)
-    # A profile named on the command line is a flag, and a flag is never beaten by the environment.
+    # --profile is a flag, and flags take precedence over the environment.
     named_by_flag = flags.get("profile") is not None
     values = {}
     for setting in SETTINGS.values():
@@ -197,7 +197,7 @@ def resolve(
 
 
 def mistyped(environment: Mapping[str, str]) -> Iterator[str]:
-    """A sentence about each variable that is almost the name of one that svcctl reads here."""
+    """A sentence about each environment variable with a name that is almost one that svcctl reads."""
     known = [
         PROFILE_ENVIRONMENT,
         CONFIG_ENVIRONMENT,
@@ -213,11 +213,11 @@ def mistyped(environment: Mapping[str, str]) -> Iterator[str]:
 
 _PREFIX = "SVCCTL_"
 _FIRST = len(_PREFIX) + 1
-"""Characters that must be right: most other variables are told apart without loading more."""
+"""Leading characters that must match: most variables are ruled out without loading the comparison of names."""
 
 
 def chosen(document: Document, flags: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[str | None, str]:
-    """The name of the profile in use, None where the environment alone gives the connection; and what chose it."""
+    """The name of the profile in use (None if the environment gives the connection), and where the name comes from."""
     if name := flags.get("profile"):
         return name, "flag --profile"
     if name := environment.get(PROFILE_ENVIRONMENT):

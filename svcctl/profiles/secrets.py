@@ -1,6 +1,6 @@
 """Secrets: shown masked, and read from their file or command only when they are used.
 
-A command may prompt for a password, so it runs once: what it printed is remembered with the resolved profile.
+A command may prompt for a password, so it runs once: its output is kept with the resolved profile.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class SecretCommand:
 
     @cached_property
     def text(self) -> str:
-        """What the command printed, without blanks around it; ProfileError when it fails."""
+        """The command's output without blanks around it; ProfileError when the command fails."""
         word = re.match(r"\s*([\w./+-]+)(?=\s|$)", self.command)
-        if word and not _found(word[1]):  # before the shell says it in a line of its own
+        if word and not _found(word[1]):  # otherwise the shell would print its own message
             raise ProfileError(f"secret command '{self.command}' was not found", hint="check its name, and PATH")
         try:
             done = subprocess.run(
@@ -55,7 +55,7 @@ class SecretCommand:
             )
         except subprocess.TimeoutExpired:
             raise ProfileError(f"secret command '{self.command}' did not end in {COMMAND_SECONDS} s") from None
-        if done.returncode == 127:  # so a shell says it, of a later command of the line
+        if done.returncode == 127:  # the shell's code for a later command that it cannot find
             raise ProfileError(f"secret command '{self.command}' runs a command that was not found")
         if done.returncode != 0 or not done.stdout.strip():
             what = f"exited {done.returncode}" if done.returncode else "printed nothing"
@@ -65,7 +65,7 @@ class SecretCommand:
 
 @dataclass(frozen=True, eq=False)
 class MadeOnUse:
-    """A credential of the local service, which is made when it is first read: a refused command leaves no file."""
+    """A credential of the local service, created when it is first read, so that a refused command leaves no file."""
 
     make: Callable[[], str]
 
@@ -75,6 +75,6 @@ class MadeOnUse:
 
 
 def _found(word: str) -> bool:
-    """Whether the shell knows a command: a program, or a word of its own such as `read`."""
+    """Whether the shell knows a command: a program, or a builtin such as `read`."""
     known = ["/bin/sh", "-c", 'command -v "$1"', "sh", word]
     return bool(shutil.which(word)) or not subprocess.run(known, capture_output=True, check=False).returncode

@@ -1,4 +1,4 @@
-"""The settings of a profile: a row for each, and how its text becomes a value."""
+"""The settings of a profile: a row for each, with the function that parses its text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from svcctl.words import did_you_mean
 LOCAL = "local"
 """The built-in profile of the local service."""
 LOCAL_URL = "http://localhost"
-"""Its base URL: requests go to its socket."""
+"""The base URL of the local profile, whose requests go to its socket."""
 
 BUILT_IN = (LOCAL, "local-reseller")
 """The built-in profiles; the second has a reseller's credentials at the local service, to try domains with."""
@@ -36,22 +36,22 @@ class Setting:
     default: Any = None
     secret: bool = False
     path: bool = False
-    """Whether it names a file."""
+    """Whether the value is the path of a file."""
     choices: tuple[str, ...] = ()
-    """The values to complete, where there are only a few."""
+    """The values that completion offers, for a setting that has only a few."""
     connection: bool = False
-    """Whether it decides where requests go and with which credentials: `--profile` keeps the environment out of it."""
+    """Whether the setting is part of the connection; `--profile` makes the environment's value of it ignored."""
     check: Callable[[str], object] = str
-    """Raises UsageError for a new value that would fail at its use. Stored ones are not checked: one bad value in a
+    """Raises UsageError for a new value that would fail when used. Stored values are not checked: one bad value in a
     profile must not stop the others."""
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields of a profile that can give it: a secret may also be in a file, or be printed by a command."""
+        """The fields of a profile that can hold the setting: a secret may also come from a file or a command."""
         return (self.name, f"{self.name}_file", f"{self.name}_command") if self.secret else (self.name,)
 
     def value_of(self, text: str, source: str | None) -> Any:
-        """The value of a text; ProfileError names its source, if that says more, when it cannot be used."""
+        """Parse a text. ProfileError when it cannot be used, naming the text's source if one is given."""
         try:
             return self.parse(text)
         except ValueError as error:
@@ -60,7 +60,7 @@ class Setting:
             raise ProfileError(f"{self.name} '{shown}'{where} cannot be used: {error}") from None
 
     def new_value_of(self, text: str, source: str | None = None) -> Any:
-        """The value of a text that is to be stored; ProfileError when it cannot be used."""
+        """Parse and check a text that is to be stored; ProfileError when it cannot be used."""
         value = self.value_of(text, source)
         try:
             self.check(text)
@@ -138,7 +138,7 @@ MAPPINGS = {
     "headers": ("apikey", "sign", "timestamp", "reseller_apikey"),
     "paths": ("query", "job", "jobs", "domain"),
 }
-"""Names of headers and paths that differ in a deployment: `headers.<name>` and `paths.<name>`."""
+"""Headers and paths that a deployment may rename: `headers.<name>` and `paths.<name>`."""
 
 
 def names_file(field: str) -> bool:

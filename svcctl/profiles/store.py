@@ -43,11 +43,11 @@ class Document:
         return [*self.profiles, *BUILT_IN]
 
     def fields(self, name: str) -> Fields:
-        """A profile's fields; none for one that is new or built in."""
+        """A profile's fields; empty for a profile that is new or built in."""
         return self.profiles.get(name, {})
 
     def method(self, name: str) -> str:
-        """How a profile authorizes: as it says, else by the credentials that it has."""
+        """A profile's authorization method: its `auth` field, else the method that its credentials imply."""
         fields = self.fields(name)
         only_token = any(key.startswith("token") for key in fields) and "api_key" not in fields
         return str(fields.get("auth") or ("token" if only_token else "signature"))
@@ -61,12 +61,12 @@ class Document:
         return self.profiles[name]
 
     def at(self, base_url: str) -> list[str]:
-        """The profiles of a service, one of the built-in ones at most."""
+        """The names of the profiles with a base URL; of the built-in profiles, at most one."""
         stored = [name for name, fields in self.profiles.items() if str(fields.get("base_url")).rstrip("/") == base_url]
         return [*stored, *([LOCAL] if base_url == LOCAL_URL else [])]
 
     def changed_since(self, before: Document) -> Iterator[tuple[str, str, str]]:
-        """Profile, setting and text of each value that differs from the one before."""
+        """Profile, setting and text of each value that differs from the document `before`."""
         for name, fields in self.profiles.items():
             for key, value in fields.items():
                 if key in SETTINGS and before.profiles.get(name, {}).get(key) != value:
@@ -81,11 +81,11 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class ProfileStore:
-    """The profiles file at a path; one that the user names must exist before it is read."""
+    """The profiles file at a path; a file that the user names must exist when it is read."""
 
     path: Path
     named: str | None = None
-    """What names the path: --config or a variable of the environment. None for the usual one."""
+    """How the user named the path: --config or an environment variable; None for the default path."""
 
     @property
     def is_missing(self) -> bool:
@@ -120,14 +120,14 @@ class ProfileStore:
         return _parsed(text, self.path)
 
     def before(self) -> Document:
-        """The content that a new profile is added to: the file may not exist yet."""
+        """The file's content before a change; the file need not exist yet."""
         return replace(self, named=None).load()
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """The file for this process alone, from reading to writing it. Locked while somebody edits it.
+        """Hold the file's lock, from reading the file to writing it; Locked while another process holds it.
 
-        Its folder is made, so that processes which make the file take turns as well.
+        The folder is created, so that processes that create the file take turns as well.
         """
         directory = home.expanded(self.path, CONFIG_ENVIRONMENT).parent
         with self._writing():
@@ -181,12 +181,12 @@ class ProfileStore:
         self._save(changed)
 
     def edit(self, change: Callable[[str], str], check_format: Callable[[str], object]) -> bool:
-        """Replace the file's text by what `change` makes of it, once that is a profiles file; whether it changed.
+        """Replace the file's text by the result of `change`; returns whether the text changed.
 
-        When it is none, or has a new value that cannot be used, UsageError says why: the file is as it was, and the
-        text is kept in a file beside it until the next edit. `check_format` raises one for the name of no format.
+        UsageError when the new text is not a profiles file or sets a value that cannot be used: the file is unchanged,
+        and the new text is kept in a file beside it until the next edit. `check_format` refuses an unknown format.
         """
-        self.load()  # what is refused leaves nothing behind
+        self.load()  # a file that cannot be used fails before a lock file is created
         with self._locked():
             before = self.load()
             text = self.path.read_text(encoding="utf-8") if self.path.exists() else "profiles: {}\n"
@@ -212,7 +212,7 @@ class ProfileStore:
             return True
 
     def _save(self, changed: Callable[[], Document]) -> None:
-        """Write what a change makes of the file; it is tried first, so that one that is refused leaves nothing."""
+        """Apply a change and write the file. It is tried before locking, so that a refused change creates nothing."""
         import yaml
 
         changed()
@@ -231,7 +231,7 @@ class ProfileStore:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """ProfileError for what the system refuses."""
+        """Turn an OSError in the block into a ProfileError."""
         try:
             yield
         except OSError as error:
@@ -256,7 +256,7 @@ def _parsed(text: str, path: Path) -> Document:
 
     try:
         content = yaml.safe_load(text) or {}
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # dates that are none, and endless nesting
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # invalid dates, and endless nesting
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
         raise ProfileError(f"profiles file {path}{where} is not YAML") from None

@@ -22,7 +22,7 @@ from svcctl.terminal.layout import cell_width
 T = TypeVar("T")
 
 LONGEST = 4000
-"""Characters of a message at most: one that repeats a value of any length would hide what is wrong with it."""
+"""The most characters of a message: a long value that the message repeats would hide what is wrong."""
 PATIENCE = 0.3
 """Seconds without an answer before a terminal shows progress."""
 TURN = 0.1
@@ -70,11 +70,11 @@ _ENDINGS: Mapping[type[BaseException], str] = {
     errors.Terminated: "ended by SIGTERM",
     errors.Declined: "nothing was done",
 }
-"""What somebody wanted is no error, and is said in these words."""
+"""Endings that somebody wanted: they are reported in these words, not as errors."""
 
 
 class Reported(Exception):
-    """Some of several things failed, and each failure was reported as it came; `code` is the exit code of them all."""
+    """Raised when some of several items failed and each failure was already reported; `code` is the exit code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -82,15 +82,15 @@ class Reported(Exception):
 
 
 def exit_code(error: BaseException) -> int:
-    """The exit code of the error's class or its nearest base class in the table; 1 if there is none."""
+    """The exit code of the error's class or its nearest base class in the table; 1 if the table has neither."""
     return next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), 1)
 
 
 class Diagnostics:
     """Writes everything that is not data.
 
-    `moving` says that the terminal, if it is one, can erase a line; otherwise no progress is shown. Its lines have
-    `width` cells, or as many as it says.
+    `moving`: the terminal can erase a line; otherwise no progress is shown. `width`: the terminal's width in cells;
+    None asks the terminal.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Diagnostics:
         self.profile: str | None = None
         """The profile in use, for hints that name a command about it."""
         self.trouble: errors.SvcctlError | None = None
-        """Why the last attempt at a request failed, as long as none has succeeded since."""
+        """The error of the last failed attempt at a request; None after an attempt that succeeded."""
         self._held: list[str] | None = None
         self._line_open = False
         self._lock = threading.RLock()
@@ -136,7 +136,7 @@ class Diagnostics:
 
     @contextmanager
     def held(self) -> Iterator[list[str]]:
-        """Keep notes until the end of the block, in the list that it gets: the screen is taken."""
+        """Hold notes back until the end of the block, which has the whole screen; the block gets the list of notes."""
         notes: list[str] = []
         self._held = notes
         try:
@@ -164,7 +164,7 @@ class Diagnostics:
             self.note(text)
 
     def done(self, text: str) -> None:
-        """Tell the person at the terminal what a command did; pipes, logs and --quiet do without."""
+        """Tell the person at the terminal what a command did; not printed to pipes and logs, or with --quiet."""
         if self.is_terminal and not self.structured:
             self.note(text)
 
@@ -188,7 +188,7 @@ class Diagnostics:
         self._write("\n".join(self.laid_out(line, 0) for line in question.split("\n")))
 
     def progress(self, text: str) -> None:
-        """Show a line that the next one replaces; only on a terminal, and cut to its width."""
+        """Show a progress line, which the next one replaces; only on a terminal, and cut to its width."""
         if not self._shows_progress:
             return
         with self._lock:
@@ -199,7 +199,7 @@ class Diagnostics:
     def working(self, tell: Callable[[], str]) -> Iterator[None]:
         """Show what `tell` returns when the block takes longer than PATIENCE; only on a terminal.
 
-        It disappears at the end of the block, before data on the same terminal, and before a question.
+        The line disappears at the end of the block, before data on the same terminal, and before a question.
         """
         if not self._shows_progress:
             yield
@@ -277,7 +277,7 @@ class Diagnostics:
         return code
 
     def named(self, hint: str) -> str:
-        """A hint whose commands about profiles name the one in use: without a name they would be about another."""
+        """A hint whose commands about profiles name the one in use; without a name they would mean the default."""
         if self.profile is None:
             return hint
         hint = hint.replace("svcctl profile set NAME ", f"svcctl profile set {self.profile} ")
@@ -300,7 +300,7 @@ class Diagnostics:
 
     @contextmanager
     def counted(self, items: Sequence[T], done: str) -> Iterator[Iterator[T]]:
-        """The items one after the other; a failure says how many before it are `done`, with --quiet too."""
+        """Iterate over the items; on a failure, print how many items before it are `done`, with --quiet too."""
         left = iter(items)
         try:
             yield left
@@ -315,7 +315,7 @@ class Diagnostics:
         self._print(joined(shown, " ", self.laid_out(text, len(label) + 1)))
 
     def laid_out(self, text: str, taken: int) -> str:
-        """A message behind a label of `taken` cells: safe to look at, on a terminal in lines of its width."""
+        """A message made safe to print and, on a terminal, broken into lines; `taken` cells of the first are in use."""
         text = visible(text)
         if not self.is_terminal:
             return text
@@ -345,7 +345,7 @@ class Diagnostics:
 
 
 def _plain(error: BaseException) -> BaseException:
-    """What the machine refuses is not svcctl's defect: its own error for what no part of svcctl expected."""
+    """Turn an operating system error that nothing expected into an svcctl error: it is not a defect of svcctl."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return errors.IncompleteResult(os.strerror(error.errno))
     if isinstance(error, OSError) and isinstance(error.filename, str | bytes):
@@ -374,7 +374,7 @@ def _message(error: errors.SvcctlError) -> str:
 def wants_color(choice: str, stream: TextIO, environment: Mapping[str, str]) -> bool:
     """Whether to use colours: decided by --color, then NO_COLOR, CLICOLOR_FORCE, and whether it is a terminal.
 
-    One whose encoding is not Unicode cannot show lines and bars in colour, either.
+    A terminal whose encoding is not Unicode gets no colours.
     """
     if choice != "auto":
         return choice == "always"
@@ -390,14 +390,14 @@ _INDENT = "  "
 _PROGRAMS = r"mkdir|chmod|pip|sed|jq|iconv|grep|tail|bzcat|xzcat|\(echo"
 _COMMAND = (
     rf"(?:\A(?:{_PROGRAMS})|(?<=: )(?:svcctl|{_PROGRAMS})) "
-    r"""(?:'[^']*'|"[^"]*"|(?!; | \(|, (?:which|and) ).)+[;,]?"""  # up to what is said about it
+    r"""(?:'[^']*'|"[^"]*"|(?!; | \(|, (?:which|and) ).)+[;,]?"""  # up to the explanation after the command
     r"|(?<![^\s(])'svcctl [^']*'\S*"
 )
 _PART = re.compile(rf"""(?P<command>{_COMMAND})|(?<![^\s(])'[^']*'\S*|(?<![^\s(])"[^"]*"\S*|\S+""")
 
 
 def broken(text: str, width: int, taken: int) -> str:
-    """A message in lines of a width, the first of which has `taken` cells before it; quotes that fit stay whole."""
+    """A message broken into lines of `width` cells, `taken` of the first in use; quotes that fit stay whole."""
     if taken + cell_width(text) <= width:
         return text
     lines: list[list[str]] = [[]]

@@ -32,7 +32,7 @@ def visible(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Text as a terminal gets it: the same for lines of text, which keep their tabs and newlines."""
+    """Text as a terminal gets it: escaped as by `visible`, except tabs and newlines."""
     if isinstance(text, Styled) or text.replace("\n", "").isprintable():
         return text
     return _IN_LINES.sub(_escape, text)

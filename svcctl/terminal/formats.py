@@ -1,8 +1,8 @@
 """The output formats: a row each, with the function that writes it.
 
-A format that is a `mode.type` of the interface is the service's own bytes, passed on as they come; its row has a layout
-where lists, followed queries and selected rows are printed in it too. `table`, `vertical`, `chart` and `parquet` are
-made here, always.
+A format that is a `mode.type` of the interface passes the service's bytes on unchanged; its row has a layout as well if
+lists, followed queries or selected rows can be printed in it. `table`, `vertical`, `chart` and `parquet` are always
+made here.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from svcctl.words import FORMAT_NAMES, did_you_mean, format_name
 
 Note = Callable[[str], None]
 Layout = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Note], Iterator[list[str]]]
-"""Lines of text from columns and rows, as soon as they are known, those together whose rows come together; the last
-argument receives remarks on the whole, such as what was cut."""
+"""Lays out columns and rows as lines of text, as soon as rows arrive and in the same batches; the last argument
+receives remarks, such as what was cut."""
 Packing = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Sink], None]
-"""Writes columns and rows as bytes that are no lines."""
+"""Writes columns and rows as binary data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One output format: the mode.type that is asked for, and the layout that writes rows in it.
+    """One output format: the mode.type to ask the service for, and the layout that writes rows in the format.
 
-    Without a layout only a service can write the format, and a query's bytes are all that can be printed.
+    Without a layout only the service writes the format, so only a query's unchanged answer can be printed.
     """
 
     name: str
@@ -46,38 +46,38 @@ class Format:
     layout: Layout | None = None
     packing: Packing | None = None
     whole: Layout | None = None
-    """The layout of a query's rows where that of a list is another."""
+    """The layout of a query's rows, if lists have a different one."""
     endings: tuple[str, ...] = ()
-    """The endings of files that hold it."""
+    """The endings of the names of files in this format."""
     compresses: bool = False
-    """Whether it compresses by itself."""
+    """Whether the format compresses by itself."""
     heading: bool = False
-    """Whether it begins with the names of the columns."""
+    """Whether the output begins with the names of the columns."""
     raw: bool = True
     """Whether a query's answer is passed on unchanged instead of laid out."""
     binary: bool = False
     lists: bool = False
-    """Whether lists (jobs, domains, roles, profiles) can be printed in it too."""
+    """Whether lists (jobs, domains, roles, profiles) can be printed in the format too."""
     counted: bool = True
     """Whether the rows of a query's answer are counted while it passes."""
     dates: bool = False
-    """Whether the service formats dates in it (dateFormat and timeZone apply)."""
+    """Whether the service formats dates in this format (dateFormat and timeZone apply)."""
     lines: bool = False
-    """Whether a row is a line, so that a query without an end can be printed in it."""
+    """Whether a row is a line, so that a query without an end can be printed."""
     by_row: bool = False
-    """Whether a line is made of its row alone, and what comes before the lines is the heading."""
+    """Whether each line is made from one row alone, with nothing but the heading before the lines."""
     keyed: bool = False
-    """Whether the names of columns are keys, so that each can be there once."""
+    """Whether the names of columns are keys, which must be unique."""
     widest: int | None = None
-    """The most columns that it is laid out with, where rows are held until their columns are measured."""
+    """The most columns that can be laid out, in a format that holds rows back to measure their columns."""
 
     @property
     def arranges(self) -> bool:
-        """Whether rows that were selected and ordered here can be written in it."""
+        """Whether rows that were selected and ordered here can be written in the format."""
         return self.layout is not None or self.packing is not None
 
     def mode_of(self, selection: Selection) -> str:
-        """The mode.type to ask for: what is selected from is rows with types, whatever they are printed in."""
+        """The mode.type to ask for: a selection of rows needs typed rows, whatever format they are printed in."""
         return ROWS if selection.of_rows else self.mode
 
     def check(self, selection: Selection, *, follow: bool = False) -> None:
@@ -109,7 +109,7 @@ class Format:
     def blocks(
         self, columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
     ) -> Iterator[list[str]]:
-        """The same lines, those together whose rows come together."""
+        """Lines of rows in this format, in the batches in which the rows arrive."""
         if self.layout is None:
             raise UsageError(f"only a service writes {self.name}")
         if self.widest is not None and len(columns) > self.widest:
@@ -127,8 +127,8 @@ def sorted_blocks(
     selection: Selection,
     style: Style,
 ) -> Iterator[list[str]]:
-    """The lines of rows that a selection orders, in a format whose lines are made by row: the lines are sorted, which
-    take less memory than the values."""
+    """The lines of rows in the order of a selection, in a format that makes each line from one row: the lines are
+    sorted, because they take less memory than the values."""
     from svcctl.terminal.ordering import in_order
 
     keys_of, waiting = selection.keys(columns), deque[list[Any]]()
@@ -156,7 +156,7 @@ def _table(
 
     try:
         for lines in layout.table(columns, rows, style, cuts):
-            tell_columns()  # before the first line: a pager has it above, and rows may never end
+            tell_columns()  # before the first line, since rows may never end; a pager shows it above
             yield lines
     finally:  # a query that is followed ends with Ctrl-C
         if cuts.cells:
@@ -195,7 +195,7 @@ def _separated(delimiter: str) -> Layout:
             return '"' + text.replace('"', '""') + '"' if not text or any(map(text.__contains__, marks)) else text
 
         def cells(values: Sequence[Any], kind: str | None) -> Sequence[str]:
-            """The same of a column, whose values are nearly always of one type."""
+            """The cells of a column, whose values nearly always have one type."""
             types = set(map(type, values))
             if types == {int}:
                 return layout.format_cells(values, kind, style)
@@ -206,11 +206,11 @@ def _separated(delimiter: str) -> Layout:
             text = "".join(filter(None, values))
             if "" not in values and not any(map(text.__contains__, marks)):
                 return [value or "" for value in values] if NoneType in types else values
-            known = {value: cell(value, kind) for value in set(values)}  # what has commas is often there many times
+            known = {value: cell(value, kind) for value in set(values)}  # values with commas often repeat
             return [known[value] for value in values]
 
         padding = delimiter * (len(columns) - 1)
-        """What is sent to keep a connection alive, and what a row of nulls would be."""
+        """The line that services send to keep a connection alive; a row of nulls must not look the same."""
         if style.header:
             yield [delimiter.join(cell(column.name, None) for column in columns)]
         for batch in batches_of(rows):
@@ -251,7 +251,7 @@ def _array(
 def _envelope(
     columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
 ) -> Iterator[list[str]]:
-    """The document in which a service answers, a row a line."""
+    """The JSON document in which a service answers, with one row per line."""
     yield ['{"success":true,"msg":"","status":0,"object":[']
     before = ""
     for lines in _objects(columns, rows, style, note):
@@ -286,7 +286,7 @@ _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_as_
 
 
 ROWS = "json/simple/compact"
-"""The mode.type that layouts are made from: it has the columns' types, and a row is a line."""
+"""The mode.type that layouts read: it has the columns' types, and one row per line."""
 
 FORMATS = {
     row.name: row
@@ -372,15 +372,15 @@ FORMATS = {
 }
 AUTO = "auto"
 PACKED = frozenset(("7z", "bz2", "gzip", "lz4", "rar", "xz", "zip", "zstd"))
-"""Endings of compressed files that are not written here."""
+"""Endings of compressed files that svcctl does not write."""
 UNWRITTEN = frozenset(
     ("arrow", "avro", "db", "feather", "html", "md", "ods", "orc", "parq", "pdf", "pq", "sqlite", "xls", "yaml", "yml")
 ) | {"gif", "jpeg", "jpg", "png", "svg", "webp"}
-"""Endings of files that people expect to hold something else than csv, which is not written here."""
+"""Endings of kinds of files that svcctl does not write, and in which nobody expects csv."""
 
 
 def alone(format: Format, *, keyed: bool = False) -> Format:
-    """The format of a single thing, which has no list around it in json; with `keyed` its rows are its members."""
+    """The format for a single model: in json an object instead of a list, with `keyed` one member per row."""
     return dataclasses.replace(format, layout=_members if keyed else _objects) if format is FORMATS["json"] else format
 
 
@@ -393,7 +393,7 @@ def _members(
 
 
 def find_format(name: str, *, is_terminal: bool, lists: bool = False) -> Format:
-    """The format of a name; `auto` is a table on a terminal and csv elsewhere. UsageError lists the known names."""
+    """The format with a name; `auto` is a table on a terminal and csv elsewhere. UsageError lists the known names."""
     name, given = format_name(name), name
     if name == AUTO:
         name = "table" if is_terminal else "csv"
@@ -407,7 +407,7 @@ def find_format(name: str, *, is_terminal: bool, lists: bool = False) -> Format:
 
 
 def of_file(path: Path) -> Format | None:
-    """The format that the ending of a file's name means; None when it means none. UsageError when it is not written."""
+    """The format of files with a path's ending, or None. UsageError for an ending that svcctl does not write."""
     ending = _ending(path)
     for row in FORMATS.values():
         if ending in row.endings:
@@ -425,15 +425,15 @@ def of_file(path: Path) -> Format | None:
 
 
 def refuse_packed(path: Path) -> None:
-    """UsageError for a file whose name means a compression that is not written: plain text there misleads."""
+    """UsageError for the ending of a compression that svcctl does not write: plain text in such a file misleads."""
     if (ending := _ending(path)) in PACKED:
         raise UsageError(f"svcctl writes no .{ending} files", hint="write .gz or .zst instead")
 
 
 def check_file(name: Path | str, chosen: Format, note: Note, *, given: bool) -> None:
-    """Say when a file's name means another format than it will hold, or none and none was `given`.
+    """Say when a file's ending means a format other than `chosen`, or no format and the user has `given` none.
 
-    UsageError when it would be compressed twice, or in a way that is not written.
+    UsageError when the file would be compressed twice, or with a compression that svcctl does not write.
     """
     path = Path(name)
     refuse_packed(path)

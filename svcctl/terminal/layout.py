@@ -29,9 +29,9 @@ not fit are left out, from the last."""
 SAMPLE = 500
 """Rows that are read before the first is printed; they give the widths of all later rows."""
 SAMPLE_BYTES = 1 << 24
-"""Bytes of rows after which no more are read for it."""
+"""Bytes of rows after which the sample ends."""
 GROWTH = 6
-"""Cells that a column of numbers gets for later rows, where the line has them: a million times as many."""
+"""Spare cells that a column of numbers gets if the line has room, for later numbers a million times larger."""
 
 _USUAL = {"timestamp": 23, "ip4": 15, "int4": 10, "int8": 12, "float8": 12, "bool": 5}
 """The usual widths of values, by type."""
@@ -48,18 +48,18 @@ class TableColumn:
     name: str
     type: str | None = None
     least: int = field(default=NARROWEST, kw_only=True)
-    """Cells that a cut text keeps; later columns are left out for it."""
+    """Cells that a text keeps when it is cut; later columns are left out to make room."""
     marks: Mapping[str, int] = field(default_factory=dict, kw_only=True, hash=False)
     """Values that are coloured, with the code of each colour."""
     below: bool = field(default=False, kw_only=True)
-    """Whether a table with a width has its values, whole, on lines of their own below the rows that have one."""
+    """Whether a table with a width shows the column's values, uncut, on lines of their own below their rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The range of a query, the periods that its rows are grouped by, if they are known, and the present moment.
+    """The range of a query, the length of the periods that its rows are grouped by, if known, and the present moment.
 
-    All are epoch milliseconds, and the period milliseconds.
+    All are in milliseconds: the length of a period, and times since the epoch.
     """
 
     start: int
@@ -77,7 +77,7 @@ class Style:
     glyphs: bool = False
     """Whether lines, blocks and Braille of Unicode are shown."""
     span: Span | None = None
-    """What a chart over time shows."""
+    """The range that a chart over time shows."""
     keys: tuple[str, ...] = ()
     """The columns that rows are grouped by, as far as they are known: a chart does not measure them."""
     zone: tzinfo | None = UTC
@@ -104,7 +104,7 @@ class Cuts:
 def format_moment(milliseconds: int, style: Style, *, fraction: bool = True) -> str:
     """Epoch milliseconds as services write them: `2026-01-31 10:00:00.000`, in iso `2026-01-31T10:00:00.000Z`.
 
-    The offset of another zone is `+0200` in iso. What is no date is written as digits.
+    In iso, other zones have their offset: `+0200`. A number that is not a date is written as digits.
     """
     try:
         moment = (EPOCH + timedelta(milliseconds=milliseconds)).astimezone(style.zone)
@@ -151,7 +151,7 @@ def format_cells(values: Sequence[Any], kind: str | None, style: Style, *, fract
 
 
 def format_moments(values: Sequence[int], style: Style, *, fraction: bool = True) -> list[str]:
-    """Moments as `format_moment` writes them, of which those of a quarter of an hour differ in their minutes only."""
+    """Moments as `format_moment` writes them, but faster: only the digits after the quarter of an hour are new."""
     quarters, seconds, fractions = _quarters(style.zone, style.date_format, fraction)
     parted = list(map(divmod, values, repeat(_QUARTER)))
     for quarter in {quarter for quarter, _ in parted}:
@@ -169,24 +169,24 @@ def format_moments(values: Sequence[int], style: Style, *, fraction: bool = True
 
 
 _QUARTER = 900_000
-"""Milliseconds of a quarter of an hour: what zones differ by is a number of these, but for old ones."""
+"""Milliseconds of a quarter of an hour: the offsets of zones are multiples of it, except historical ones."""
 MOST_QUARTERS = 1 << 16
-"""Quarters of an hour whose texts are known, at most."""
+"""The most quarters of an hour whose texts are kept."""
 Quarter = tuple[str, int, str]
-"""What is written before the minutes of a quarter, its first second of the hour, and what is behind the fraction."""
+"""The text before the minutes, the second of the hour at which the quarter starts, the text after the fraction."""
 
 
 @lru_cache(8)
 def _quarters(
     zone: tzinfo | None, date_format: str, fraction: bool
 ) -> tuple[dict[int, Quarter | None], list[str], list[str]]:
-    """The quarters of an hour that are known; the texts of all seconds of an hour, and of all fractions."""
+    """A cache of quarters of an hour; the texts of all seconds of an hour, and of all fractions."""
     seconds = [f"{minute:02}:{second:02}" for minute in range(60) for second in range(60)]
     return {}, seconds, [f".{at:03}" if fraction else "" for at in range(1000)]
 
 
 def _around_minutes(start: int, style: Style, fraction: bool) -> Quarter | None:
-    """The texts of the quarter of an hour that starts there; None when they are not the same all the time."""
+    """The texts of the quarter of an hour at `start`; None when they change within it, as when clocks change."""
     point = ".000" if fraction else ""
     first, last = (format_moment(start + more, style, fraction=fraction) for more in (0, _QUARTER - 1000))
     begin, zeros, end = first.rpartition(f":00{point}")
@@ -220,10 +220,10 @@ def table(
     style: Style,
     cuts: Cuts,
 ) -> Iterator[list[str]]:
-    """A heading, a rule, and for each row a line and those of its columns that are `below`, as the rows arrive.
+    """A heading, a rule, and for each row its line and the lines of its `below` columns, as the rows arrive.
 
-    The lines of rows that arrive together are together. A terminal breaks a long line below a row itself, so that it
-    can be copied as one. Without a width, and where all columns are `below`, they are in the row.
+    The lines of rows that arrive together are yielded together. The terminal wraps a long line below a row, so that it
+    can be copied as one. Without a width, or if all columns are `below`, their values stay in the row's line.
     """
     beside = [at for at, column in enumerate(columns) if style.width is None or not column.below]
     if not beside:
@@ -255,8 +255,8 @@ def _aligned(
 ) -> Iterator[list[str]]:
     """A heading, a rule and one line per row, as the rows arrive.
 
-    Widths come from the first `style.sample` rows, and grow into what is left of the line if more follow. If that is 0,
-    they come from the columns' types, and from the first row where it is laid out for a width. Only texts are cut.
+    Widths come from the first `style.sample` rows, and grow into the rest of the line if more rows follow. With a
+    sample of 0 they come from the columns' types, and from the first row if there is a width. Only texts are cut.
     """
     source = batches_of(rows)
     first, rest = _sampled(source, style.sample or int(style.width is not None))
@@ -284,7 +284,7 @@ def _aligned(
     ]
 
     def aligned(cells: list[list[str]]) -> list[list[str]]:
-        """The cells with blanks behind fractions, so that the points of a column are below each other."""
+        """The cells with blanks behind fractions, so that decimal points line up."""
         return [
             [cell + " " * (most - len(_fraction(cell))) if cell[-1:].isdigit() else cell for cell in of] if most else of
             for of, most in zip(cells, points, strict=True)
@@ -318,7 +318,7 @@ def _aligned(
 
 
 def _sampled(batches: Iterator[Sequence[Row]], count: int) -> tuple[list[Row], list[Row]]:
-    """The first rows, `count` or fewer if they are large, and what came with them."""
+    """The first `count` rows, or fewer if they are large; and the rest of the last batch."""
     rows, size = list[Row](), 0
     while len(rows) < count and size < SAMPLE_BYTES and (batch := next(batches, None)) is not None:
         rows += batch
@@ -327,7 +327,7 @@ def _sampled(batches: Iterator[Sequence[Row]], count: int) -> tuple[list[Row], l
 
 
 class _Lines:
-    """Lines of cells in columns of some widths."""
+    """Pads and cuts cells to columns, and joins them to lines."""
 
     def __init__(self, columns: Sequence[TableColumn], widths: Sequence[int], style: Style, cuts: Cuts) -> None:
         self._columns = columns[: len(widths)]
@@ -367,7 +367,7 @@ class _Lines:
         return joined(*[piece for part in parts for piece in (GAP, part)][1:]) if self._marked else GAP.join(parts)
 
     def _too_wide(self, cells: Sequence[Sequence[str]]) -> bool:
-        """Whether some line is wider than its columns, which leaves less for the last one."""
+        """Whether a cell is wider than its column, which leaves less room for the last column."""
         return any(
             width < max(map(cell_width, of))
             for column, width, of in zip(self._columns[:-1], self._widths, cells, strict=False)
@@ -375,7 +375,7 @@ class _Lines:
         )
 
     def _laid(self, at: int, cells: Sequence[str]) -> tuple[str, Sequence[str]]:
-        """How the cells of a column are padded, as a format, and those cells, cut where they must be."""
+        """The format that pads the cells of a column, and the cells, cut if they are too wide."""
         width, last, numeric = self._widths[at], at == len(self._widths) - 1, self._numeric[at]
         plain = "".join(cells).isascii()
         if self._style.width is not None and self._columns[at].type in TEXT:
@@ -401,9 +401,10 @@ def _fraction(cell: str) -> str:
 
 
 def _usual(columns: Sequence[TableColumn], style: Style, first: list[list[str]]) -> list[str]:
-    """Cells as wide as values of the columns' types usually are; texts share the remaining width.
+    """Placeholder cells with the usual widths of the columns' types; texts share the remaining width.
 
-    A text of the first row has some room to grow, so that words such as GET leave theirs to long texts.
+    A text column starts from its cell in the first row, with some room to grow, so that words such as GET leave space
+    to long texts.
     """
     widths = [_USUAL.get(column.type or "") for column in columns]
     seen = first[0] if first else [style.null] * len(columns)
@@ -452,7 +453,7 @@ def _fit(wanted: list[int], least: list[int], width: int | None) -> list[int]:
 
 
 def _grow(widths: list[int], columns: Sequence[TableColumn], width: int) -> None:
-    """Share what is left of a line: some of it for longer numbers, the rest for texts up to three times as long."""
+    """Give out the spare cells of a line: some to numbers, the rest to texts, up to three times their width."""
     spare = width - sum(widths) - len(GAP) * (len(widths) - 1)
     for at, column in enumerate(columns[: len(widths)]):
         if column.type in NUMERIC:

@@ -1,4 +1,4 @@
-"""Rows in order, however many there are: what does not fit in memory is sorted in runs that a temporary file holds."""
+"""Sort any number of rows: those that do not fit in memory are sorted in runs, which a temporary file holds."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from svcctl.api.formats.batches import Batches, batches_of
 from svcctl.errors import IncompleteResult, reason
 
 RUN_BYTES = 1 << 24
-"""Bytes of rows that are sorted in memory; more go to the temporary directory, a run of so many at a time."""
+"""Bytes of rows that are sorted in memory; if there are more, runs of this size go to the temporary directory."""
 _PARTS = 128
-"""Parts in which a full run is read; the next one of each run is in memory."""
+"""Parts in which a full run is read back; only the next part of each run is in memory."""
 _MEASURED = 16
-"""Rows of a batch of which the sizes are measured."""
+"""Rows of a batch that are measured, to estimate the size of all."""
 _KEY_BYTES = 160
-"""About the memory of a row's key and of what holds the row."""
+"""Roughly the bytes of memory for a row's key and for the objects around the row."""
 _OF_ONE_COLUMN = 3
-"""Members of the tuple of one column; the key of several columns has as many of each."""
+"""Members of the key of one column; the key of several columns has this many for each."""
 _NO_REFERENCES = 2
-"""The version of marshal that writes an object as often as it is there, which is faster."""
+"""The version of marshal that writes an object again each time it occurs, which is faster."""
 
 Row = Sequence[Any]
 """A line, or values as JSON has them."""
 Keys = Callable[[Sequence[Row]], list[Any]]
-"""What rows are compared by, asked for once for each batch: numbers, or tuples, beside which n is (False, 0, n)."""
+"""Gives the sort keys of a batch: numbers or tuples; among tuples, a number n counts as (False, 0, n)."""
 Run = tuple[list[Any], list[Row]]
-"""Rows in order, behind their keys."""
+"""The keys of sorted rows, and the rows."""
 
 
 def in_order(rows: Iterable[Row], keys: Keys, top: int | None = None, *, run_bytes: int = RUN_BYTES) -> Iterator[Row]:
-    """The rows by their keys, the first `top` of them; rows with equal keys stay in the order in which they came.
+    """The first `top` rows in the order of their keys; rows with equal keys stay in the order in which they came.
 
-    So many bytes of rows are sorted in memory. IncompleteResult when the temporary directory cannot hold them.
+    Up to `run_bytes` of rows are sorted in memory. IncompleteResult when the temporary directory cannot hold the rest.
     """
     return Batches(_in_order(rows, keys, top, run_bytes))
 
@@ -58,7 +58,7 @@ def _in_order(rows: Iterable[Row], keys: Keys, top: int | None, run_bytes: int) 
 
 
 def _runs(rows: Iterable[Row], keys: Keys, top: int | None, run_bytes: int, file: IO[bytes]) -> list[Iterator[Run]]:
-    """The rows as runs, each in batches; of each no more than the first `top` rows."""
+    """The rows as sorted runs, each in batches and cut to its first `top` rows."""
     runs: list[Iterator[Run]] = []
     compared, held, size, tuples = list[Any](), list[Row](), 0, False
     for batch in batches_of(rows):
@@ -70,7 +70,7 @@ def _runs(rows: Iterable[Row], keys: Keys, top: int | None, run_bytes: int, file
         if size > run_bytes:
             compared, held = _sorted(_alike(compared, tuples), held, top)
             size = _size(held)
-            if size > run_bytes // 2:  # otherwise the first rows are kept, and the others were not among them
+            if size > run_bytes // 2:  # otherwise `top` has dropped enough rows to go on in memory
                 runs.append(_read(file, *_stored(compared, held, len(held) * run_bytes // size // _PARTS, file)))
                 compared, held, size = [], [], 0
     runs.append(iter([_sorted(_alike(compared, tuples), held, top)]))
@@ -78,14 +78,14 @@ def _runs(rows: Iterable[Row], keys: Keys, top: int | None, run_bytes: int, file
 
 
 def _size(rows: Sequence[Row]) -> int:
-    """About how many bytes of memory rows take: of many, some tell."""
+    """Roughly the bytes of memory that rows take, estimated from a few of them."""
     some = rows[:: max(1, len(rows) // _MEASURED)]
     size = sum(sys.getsizeof(row) + (0 if isinstance(row, str) else sum(map(sys.getsizeof, row))) for row in some)
     return len(rows) * (_KEY_BYTES + size // max(1, len(some)))
 
 
 def _alike(keys: list[Any], tuples: bool) -> list[Any]:
-    """Keys that can be compared with others, of which some are tuples."""
+    """Keys that can be compared with each other: all are made tuples if some are."""
     return [key if isinstance(key, tuple) else (False, 0, key) for key in keys] if tuples else keys
 
 
@@ -113,10 +113,10 @@ def _read(file: IO[bytes], at: int, sizes: Sequence[int]) -> Iterator[Run]:
 
 
 def _merged(runs: Sequence[Iterator[Run]]) -> Iterator[list[Row]]:
-    """The rows of all runs in order: each time those that come before whatever is not in memory yet.
+    """The rows of all runs in order, in batches.
 
-    These are the rows up to the least last one in memory. Of rows that equal it, those of later runs wait, because the
-    run that it is from may have more of them.
+    Each run has a part in memory. A batch ends at the least of the last keys of these parts: no row that is still in
+    the file comes before it. Rows of later runs with that key wait, because its own run may have more of them.
     """
     ended: Run = [], []
     heads = [(*next(run), run) for run in runs]

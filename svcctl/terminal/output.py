@@ -49,7 +49,7 @@ class Sink:
     """Where data goes. ReaderClosed when the pipe is closed; IncompleteResult for any other write that fails.
 
     The stream is unbuffered: what is written can be read at once, and nothing is left to fail later. `before` is called
-    before each write. `reader` is the number of a pipe, whose reader may leave before there is something to write.
+    before each write. `reader` is the file descriptor of a pipe, whose reader may leave before the first write.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Sink:
         self.reader = reader
 
     def write(self, data: bytes | memoryview) -> None:
-        """Write all of it."""
+        """Write all of the data."""
         if self._before:
             self._before()
         with _failing(self._name):
@@ -78,7 +78,7 @@ class Sink:
 
 @contextmanager
 def _failing(name: str) -> Iterator[None]:
-    """Raise what a failure to write means."""
+    """Turn the OSError of a failed write into ReaderClosed or IncompleteResult."""
     try:
         yield
     except BrokenPipeError:
@@ -89,7 +89,7 @@ def _failing(name: str) -> Iterator[None]:
 
 @contextmanager
 def _available(models: Iterable[T]) -> Iterator[Iterable[T]]:
-    """The models that are there: Reported, of the others, is raised after the block, when these are printed."""
+    """The models that could be read; Reported, about the others, is raised when these have been printed."""
     raised: list[Reported] = []
 
     def there() -> Iterator[T]:
@@ -110,7 +110,7 @@ def _unwritten(name: str, error: OSError) -> IncompleteResult:
 
 
 def is_kept(path: Path) -> bool:
-    """Whether what is written to a path is a file of its own then: not a device, a pipe, or stdout by another name."""
+    """Whether a path is a regular file: not a device, a pipe, or stdout by another name."""
     return path.is_file() and not files.is_direct(path)
 
 
@@ -118,7 +118,7 @@ def _refuse_what_is_no_file(path: Path) -> None:
     if path.is_dir():
         what = "is empty or ." if path == Path() else f"is the directory {path}"
         raise UsageError(f"--output {what}", hint="name a file, as in -o events.csv")
-    scheme, _, rest = str(path).partition(":/")  # a path has one slash of two
+    scheme, _, rest = str(path).partition(":/")  # Path makes one slash of two
     if rest and scheme in ("s3", "hdfs") and not path.parent.exists():
         raise UsageError(f"a query writes local files, not {scheme}://{rest}", hint="'svcctl export' writes there")
 
@@ -128,7 +128,7 @@ def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
     """A sink whose file appears under its name only when all of it is written and on the disk.
 
     `.gz` and `.zst` compress. UsageError when the file exists and `force` is not given, Locked when another run is
-    writing it. Devices, pipes and what this process was started with, as /dev/stdout, are written directly.
+    writing it. Devices, pipes and the streams of this process, such as /dev/stdout, are written directly.
     """
     if _opened(path, lambda: files.is_direct(path)):
         with _opened(path, lambda: files.open_direct(path)) as stream:
@@ -177,7 +177,7 @@ _LIST = Style(null="-")
 
 
 class Output:
-    """The one owner of stdout: `sink` takes data, and `text` what people read."""
+    """The one owner of stdout: `sink` takes data, and `text` takes lines for people."""
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ class Output:
         self._pager = pager
         self._glyphs = glyphs and (color or stdout.isatty())
         self._ellipsis = "…" if glyphs else "..."
-        # Data may share the terminal with the progress line, which must go first; with a file it may stay.
+        # Data may share the terminal with the progress line, which is erased first, unless stdout is a file.
         self._before = None if _is(stat.S_ISREG, stdout) else diagnostics.clear_progress
         pipe = stdout.fileno() if _is(stat.S_ISFIFO, stdout) or _is(stat.S_ISSOCK, stdout) else None
         self.sink = Sink(getattr(stdout.buffer, "raw", stdout.buffer), _NAME, self._before, pipe)
@@ -208,7 +208,7 @@ class Output:
 
     @contextmanager
     def paged(self) -> Iterator[None]:
-        """Show what the block prints in a pager if it is longer than the screen; notes follow behind it."""
+        """Show what the block prints in a pager if it is longer than the screen; notes are printed afterwards."""
         if self._pager is None or not isinstance(self._stdout, Terminal):
             yield
             return
@@ -219,7 +219,7 @@ class Output:
                 notes.append(f"the pager '{self._pager}' failed (exit code {paged.failed}); this is printed without it")
 
     def _above(self, notes: list[str]) -> Iterator[str]:
-        """The notes of what a pager shows that are known before its first screen, which takes them away."""
+        """Take the notes that are known before a pager's first screen, as lines to show above it."""
         while notes:
             yield f"svcctl: {self._diagnostics.laid_out(notes.pop(0), 8)}\n"
 
@@ -246,10 +246,10 @@ class Output:
         *,
         paged: bool = True,
     ) -> None:
-        """Print a query's answer as it arrives: the service's bytes where the format and the selection leave them.
+        """Print a query's answer as it arrives: the service's bytes if neither format nor selection changes them.
 
-        `style` says how dates are shown; width and colours are set here. A range that ends in the future is waited for,
-        so no row of it waits for others to be measured, except in a file, which is there only at the end.
+        `style` says how dates are shown; width and colours are set here. If the range ends in the future, each row on
+        stdout is printed at once, without measuring others first.
         """
         waits = style.span is not None and style.span.end > style.span.now
         if waits and sink is self.sink and not selection.sort:
@@ -289,8 +289,8 @@ class Output:
     ) -> None:
         """Print models in one of the list formats; a table has a dash where there is no value.
 
-        They are ordered by their values, not by what people see instead. A `single` model, which was asked for by its
-        name, is one object in json, and not a list.
+        They are ordered by their values, not by the texts that people see. A `single` model, which was asked for by
+        its name, is one object in json, and not a list.
         """
         with _available(models) as there:
             self._records(listing, there, alone(format, keyed=listing.keyed) if single else format, selection)
@@ -306,7 +306,7 @@ class Output:
         models = listing.in_order(models, selection)
         format.check(selection)
         columns, rows = selection.pick(*listing.laid_out(models, shown=not format.raw, every=bool(selection.columns)))
-        # What comes bit by bit is shown bit by bit.
+        # A pager would hold back models that arrive one by one.
         with self.paged() if isinstance(models, Sequence) else nullcontext():
             self._write(columns, rows, format, self.sink, replace(_LIST, header=selection.header))
 
@@ -323,7 +323,7 @@ class Output:
             )
         columns, _ = listing.laid_out([], shown=False)
         looks = iter(looks)
-        first = list(islice(looks, 1))  # before the heading: it may refuse a job
+        first = list(islice(looks, 1))  # before the heading, because the first look may refuse a job
         rows = ([look.at, *row] for look in chain(first, looks) for row in listing.laid_out(look.jobs, shown=False)[1])
         self._write([TableColumn("time", "int8"), *columns], rows, format, self.sink, _LIVE)
 
@@ -385,7 +385,7 @@ class Output:
 
     @staticmethod
     def _put_blocks(blocks: Iterable[Sequence[str]], put: Callable[[str], None]) -> None:
-        """Write lines that come together together: a write for each would take longer than all else."""
+        """Write the lines of a block at once: a write for each line would take longer than everything else."""
         for lines in filter(None, blocks):
             styled = any(isinstance(line, Styled) for line in lines)
             put(joined(*lines, between="\n") if styled else "\n".join(lines))
@@ -402,7 +402,7 @@ class Output:
             self._stdout.flush()
 
     def stream(self, chunks: Iterable[bytes], sink: Sink) -> None:
-        """Pass bytes on as they come; on a terminal the last line has an end."""
+        """Pass bytes on as they come; on a terminal, end the last line with a newline."""
         chunk = b"\n"
         for chunk in filter(None, chunks):
             sink.write(chunk)

@@ -1,8 +1,7 @@
-"""A pager for what is longer than the screen, as git has it: $SVCCTL_PAGER, else $PAGER, else less.
+"""A pager for output that is longer than the screen, as git has one: $SVCCTL_PAGER, else $PAGER, else less.
 
-The first screen is held back for a moment, so that a short result is printed as it is, and so is one that comes slowly.
-A pager that cannot be started, or that fails before it has read much, is no failure: what it was given is printed
-without it.
+The first screen is held back for a moment: a result that is short, or that comes slowly, is printed without a pager.
+A pager that cannot be started, or that fails before it has read much, is not an error: the text is printed without it.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
 VARIABLE = "SVCCTL_PAGER"
 _NONE = ("", "cat")
 _OPTIONS = {"LESS": "FRX", "LV": "-c"}
-"""What pagers read where the user says nothing: quit if it fits, keep colours, keep the screen."""
+"""Default options in the pagers' own variables: quit if the text fits, keep colours, keep the screen."""
 _MOST_REPEATED = 1 << 17
-"""Bytes that are kept to print them again; a pager that has read more is at work."""
+"""Bytes that are kept to print them again if the pager fails; a pager that has read more works."""
 _SIGNALLED = 128
 _COLORS = re.compile(r"\x1b\[\d*m")
 PATIENCE = 1.0
@@ -35,7 +34,7 @@ PATIENCE = 1.0
 
 
 def command(environment: Mapping[str, str]) -> str | None:
-    """The command of the pager; None where none is wanted, or the terminal cannot show one."""
+    """The pager's command; None when the user wants no pager, or the terminal cannot show one."""
     if environment.get("TERM", "dumb") == "dumb":
         return None
     for name in (VARIABLE, "PAGER"):
@@ -50,11 +49,11 @@ class Paged(io.RawIOBase):
     def __init__(self, terminal: io.RawIOBase, pager: str, above: Iterable[bytes] = ()) -> None:
         self.terminal = terminal
         self._above = above
-        """Lines that a pager shows first; they are asked for when it starts."""
+        """Lines that a pager shows first; they are read when the pager starts."""
         self._pager = pager
         self._size = shutil.get_terminal_size()
         self._given = bytearray()
-        """What is held back, and then what the pager was given first."""
+        """The bytes that are held back; later, the first bytes that the pager was given."""
         self._process: subprocess.Popen[bytes] | None = None
         self._direct = False
         self._lock = threading.Lock()
@@ -71,7 +70,7 @@ class Paged(io.RawIOBase):
         return True
 
     def write(self, data: Any, /) -> int:
-        """Write all of it. PagerLeft when the pager was left."""
+        """Write all of the data. PagerLeft when the person has left the pager."""
         block = bytes(data)
         with self._lock:
             if self._direct:
@@ -93,18 +92,18 @@ class Paged(io.RawIOBase):
         return self._process.returncode if self._process is not None and self._direct else 0
 
     def _rows(self) -> int:
-        """The rows of the screen that are taken by what is held back, and by the prompt below."""
+        """The rows of the screen that the held-back text takes, with the row of the prompt below."""
         lines = _COLORS.sub("", self._given.decode("utf-8", "replace")).split("\n")
         return sum(1 + max(0, len(line) - 1) // self._size.columns for line in lines)
 
     def _release(self) -> None:
-        """Print what was held back, and what follows, without a pager: rows that come slowly are seen as they come."""
+        """Print the held-back text, and what follows, without a pager: rows that come slowly are seen as they come."""
         with self._lock:
             if self._process is None and not self._direct and self._given:
                 self._print_again()
 
     def finish(self) -> None:
-        """Print what was held back, or wait until the pager is left. Ctrl-C is the pager's meanwhile."""
+        """Print the held-back text, or wait until the person leaves the pager, which gets Ctrl-C meanwhile."""
         self._slow.cancel()
         if self._process is None:
             if not self._direct:
@@ -145,7 +144,7 @@ class Paged(io.RawIOBase):
     def _close(self) -> None:
         assert self._process is not None
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # it was left before the last bytes
+        with suppress(BrokenPipeError):  # the pager was left before the last bytes
             self._process.stdin.close()
         self._process.wait()
 

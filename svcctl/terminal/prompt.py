@@ -1,6 +1,7 @@
 """Questions to the person at the terminal, and texts that are changed in an editor.
 
-A question is asked on stderr, and answered on the terminal even where stdin is a pipe."""
+A question is asked on stderr, and answered on the terminal even where stdin is a pipe.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +49,9 @@ def terminal() -> TextIO | None:
 
 
 class TerminalPrompt:
-    """The person at a terminal: the one of stdin, or the one that the process has where stdin is a pipe or a file.
+    """Asks the person at stdin's terminal, or at the process's own terminal when stdin is a pipe or a file.
 
-    Nobody is there when stderr is something else, because nobody would see the question.
+    When stderr is not a terminal there is nobody to ask, because nobody would see the question.
     """
 
     def __init__(
@@ -98,9 +99,9 @@ def unattended(question: str) -> UsageError:
 
 
 def edited(text: str, environment: Mapping[str, str], *, suffix: str = "", attended: bool) -> str:
-    """The text as it is when the editor ends; it may hold secrets, so only this user can read it meanwhile.
+    """Open a text in an editor and return the result; it may hold secrets, so only this user can read the file.
 
-    UsageError when nobody is there to use the editor: only one that the user chose may do without.
+    UsageError without a terminal, unless the user chose the editor, which may not need one.
     """
     import shlex
     import subprocess

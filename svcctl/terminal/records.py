@@ -1,7 +1,7 @@
-"""How models are listed: one column list for each, with what people see where that differs from the data.
+"""The columns of each kind of model in lists, with what people see where that differs from the data.
 
-Programs get the interface's fields as they are (csv, JSON), and dates of what the interface does not have in ISO 8601.
-People get dates, words and short texts (table, vertical).
+Programs (csv, JSON) get the interface's fields unchanged, and dates that are not fields of the interface in ISO 8601.
+People (table, vertical) get dates, words and short texts.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Field(Generic[T]):
-    """A column: its name, the type of its values as TableColumn has it, and how a model gives one.
+    """A column: its name, the type of its values (see TableColumn), and the function that reads one from a model.
 
-    `shown` gives what people see instead, of the type `shown_type`.
+    `shown` reads what people see instead, of the type `shown_type`.
     """
 
     name: str
@@ -36,13 +36,13 @@ class Field(Generic[T]):
     shown: Callable[[T], Any] | None = None
     shown_type: str | None = None
     least: int = NARROWEST
-    """Cells that a text keeps in a table, as TableColumn has it."""
+    """See TableColumn.least."""
     marks: Mapping[str, int] = field(default_factory=dict)
     """Values that a table colours, with the code of each colour."""
     below: bool = False
-    """Whether a table has it below the row, as TableColumn has it."""
+    """See TableColumn.below."""
     needed: Callable[[Sequence[T]], bool] | None = None
-    """Whether people need the column, by all models; without it always."""
+    """Decides from all models whether the column is listed; None: always."""
 
 
 def _no_members(model: Any) -> Mapping[str, Any]:
@@ -55,17 +55,17 @@ class Listing(Generic[T]):
 
     fields: tuple[Field[T], ...]
     people: tuple[Field[T], ...] = ()
-    """The columns that people see, where those are not the columns of programs."""
+    """The columns that people see, if they differ from those for programs."""
     extra: Callable[[T], Mapping[str, Any]] = _no_members
     """Members that only some models have; each becomes a column after the others."""
     moments: frozenset[str] = frozenset()
-    """Those of these members that are dates in epoch milliseconds."""
+    """The names of the extra members that are dates in epoch milliseconds."""
     whole: bool = False
     """Whether no value may be cut: `table` is printed as `vertical` then."""
     keyed: bool = False
     """Whether the models are parts of one thing, which their first column names."""
     paragraph: Callable[[T, int], str] | None = None
-    """A model as text of so many columns, which `table` prints instead of a row."""
+    """Writes a model as text of a width in cells, which `table` prints instead of a row."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ class Listing(Generic[T]):
     def laid_out(
         self, models: Iterable[T], *, shown: bool, every: bool = False
     ) -> tuple[list[TableColumn], Iterable[list[Any]]]:
-        """Columns and rows, for people (`shown`) or for programs; with `every`, those of the other follow."""
+        """Columns and rows, for people (`shown`) or for programs; with `every`, the other columns follow."""
         fields = self.people if shown and self.people else self.fields
         if every:
             by_name: dict[str, Field[T]] = {}
@@ -166,7 +166,7 @@ _ERROR = Field[Watched](
 )
 _QUERY = Field[Watched]("query", attrgetter("job.query"))
 _IS_FAILING = Field[Watched]("failing", lambda seen: models.shown(seen.job) == models.FAILING, "bool")
-"""In formats for programs, where the status is the service's own word."""
+"""A column in formats for programs only, where the status is the service's own word."""
 
 # A narrow terminal leaves out the last columns, so people get the most important ones first.
 _SHORT_ID = replace(_ID, value=attrgetter("short"))
@@ -175,7 +175,7 @@ _LAG_IN_WORDS = replace(_LAG, shown=lambda seen: None if seen.lag is None else i
 
 
 def _only_generated(jobs: Sequence[Watched]) -> bool:
-    """Whether the service says of some jobs how many events they have generated, and not how many they have sent."""
+    """Whether the service counts, for some job, the events that it generated but not those that it sent."""
     return any(seen.job.events_sent is None and seen.job.event_generated is not None for seen in jobs)
 
 
@@ -234,7 +234,7 @@ ROLE = Listing(
 
 
 def _finding(found: Any, width: int) -> str:
-    """A finding of `role lint`: its message is what it is for, so nothing of it is cut."""
+    """A finding of `role lint` as wrapped text, so that no part of its message is cut."""
     line = "" if found.line is None else f", line {found.line}"
     role = "" if found.role is None else f", role '{found.role}'"
     rule = "" if found.rule is None else f" (rule {found.rule})"
@@ -255,7 +255,7 @@ FINDINGS: Listing[Any] = Listing(
 
 
 def _step(result: Any, width: int) -> str:
-    """A step of `profile check`, its text beside its name as far as there is room."""
+    """A step of `profile check` as wrapped text, beside the step's name if the terminal is wide enough."""
     text = f"{result.text}; {result.next}" if result.next and result.error is None else result.text
     return textwrap.fill(
         visible(text),
@@ -326,7 +326,7 @@ COLUMNS: Listing[Sequence[Any]] = Listing(
         ),
     )
 )
-"""The columns of a table, each with a value."""
+"""The columns of a table, each with an example value."""
 
 # The rest
 
@@ -336,7 +336,7 @@ STATES = rows("name", "target", "until", "missing", "failed", missing="int8")
 
 
 def _fact_lines(row: Sequence[Any], width: int) -> str:
-    """The facts of the service, a line each, but for those that it has not."""
+    """The facts about the service that are known, one per line."""
     facts = ((one.name, (one.shown or one.value)(row)) for one in SERVICE.fields)
     return "\n".join(f"{name:<8} {visible(str(value))}" for name, value in facts if value is not None)
 
@@ -360,7 +360,7 @@ SERVICE: Listing[Sequence[Any]] = Listing(
 """The local service: where it listens, since when it runs, its files, and what it uses beside them."""
 WINDOWS = rows("from", "to", "file")
 
-# What the local service's provider sets up: models of the service, which are not known here
+# Accounts and saved queries of the local service, whose models this file does not import
 
 SAVED_QUERIES: Listing[Any] = Listing((Field("id", attrgetter("id"), "id"), Field("query", attrgetter("text"))))
 KEY: Listing[Any] = Listing(

@@ -20,15 +20,15 @@ from svcctl.terminal.escapes import Styled, joined, styled
 from svcctl.terminal.layout import Style, TableColumn
 
 _ENTER = Styled("\x1b[?1049h\x1b[?25l")
-"""The terminal's other screen, without a cursor."""
+"""Switches to the terminal's alternate screen, without a cursor."""
 _LEAVE = Styled("\x1b[?25h\x1b[?1049l")
 _CLEAR = Styled("\x1b[H\x1b[2J")
 _WAY_OUT = {True: "q leaves this screen", False: "Ctrl-C leaves this screen"}
-"""Below each frame, in the line that it leaves free: with a keyboard that can be read, and without."""
+"""The line below each frame, if the keyboard can be read and if it cannot."""
 
 
 def show(frames: Iterable[str], write: Callable[[str], object], *, moving: bool, keyboard: int = 0) -> None:
-    """Show each frame on the terminal's other screen until q is typed, and leave the last one on the first.
+    """Show each frame on the terminal's alternate screen until q is typed, and the last one on the main screen.
 
     A terminal whose cursor cannot move gets one frame after the other.
     """
@@ -55,7 +55,7 @@ def frame(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], footer:
 
 
 def filled(text: Iterable[str], footer: str) -> str:
-    """Lines and a footer below them, as many as the terminal has now; the footer says what does not fit."""
+    """Lines and a footer below them, cut to the terminal's height; the footer says how many lines do not fit."""
     size = shutil.get_terminal_size()
     lines, end = list(text), layout.folded(footer, size.columns)
     if len(lines) + len(end) >= size.lines:
@@ -74,7 +74,7 @@ def change(sign: str, text: str, *, color: bool) -> str:
 
 
 _AGAIN = 0.05
-"""Seconds between two signals: one that comes on the way into the block, or out of it, interrupts nothing."""
+"""Seconds between signals. They are repeated, since one that arrives while the block is entered has no effect."""
 
 
 class _Left(BaseException):
@@ -83,7 +83,7 @@ class _Left(BaseException):
 
 @contextmanager
 def left_by_q(keyboard: int) -> Iterator[bool]:
-    """End the block when q is typed. The block gets whether the file `keyboard` is a terminal that it may read."""
+    """End the block when q is typed. The block gets True if the file `keyboard` is a terminal that may be read."""
     if not _readable(keyboard):
         yield False
         return

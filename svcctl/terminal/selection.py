@@ -1,8 +1,8 @@
 """Which columns and rows of a result are printed, and in which order: --columns, --sort, --top and --no-header.
 
-The service's language does not sort, so rows are ordered here. Numbers are in the order of their values, dates in that
-of time, texts in that of their characters, but IPv4 addresses by their numbers before other texts, since a service may
-call a column of addresses text; null is last, also when the largest come first.
+The service's language does not sort, so rows are ordered here. Numbers are ordered by value, dates by time, texts by
+their characters. IPv4 addresses are ordered by number and come before other texts, since a service may give a column of
+addresses the type of texts. Null is last, in descending order too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Row = Sequence[Any]
 _DIRECTIONS = {"asc": False, "desc": True}
 _DOTTED = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 _MEANT = re.compile(r"([-+]?)(.+?)(?:[\s:]+(asc|ascending|up|desc|descending|down)|\s*:\s*([^:]*))?", re.IGNORECASE)
-"""How a direction is written elsewhere, `-n`, `n desc`, `n:down`, or by mistake, `n:dsc`."""
+"""A column with a direction as other tools write it (`-n`, `n desc`, `n:down`) or misspelled (`n:dsc`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is printed of a result; without any member all of it, as it comes."""
+    """What is printed of a result; by default all of it, in the order in which it comes."""
 
     columns: tuple[str, ...] = ()
-    """The columns in their order; none for all."""
+    """The columns to print, in order; empty for all."""
     sort: tuple[SortKey, ...] = ()
     top: int | None = None
     header: bool = True
@@ -55,11 +55,11 @@ class Selection:
 
     @property
     def of_rows(self) -> bool:
-        """Whether the rows must be read: a heading can be left out of bytes that pass through."""
+        """Whether rows must be decoded; leaving out the heading alone needs only the service's bytes."""
         return bool(self.columns or self.sort)
 
     def order(self, columns: Sequence[TableColumn], rows: Iterable[Row]) -> Iterable[Row]:
-        """The rows in order; of any number of rows, in bounded memory."""
+        """The rows in order, in bounded memory for any number of rows."""
         if not self.sort:
             return rows
         from svcctl.terminal import ordering
@@ -75,7 +75,7 @@ class Selection:
         return [columns[at] for at in places], Batches(picked)
 
     def keys(self, columns: Sequence[TableColumn]) -> Callable[[Sequence[Row]], list[Any]]:
-        """A function that gives what rows are ordered by."""
+        """A function that returns the sort keys of rows."""
         places = [(_place(columns, key.column), key.descending) for key in self.sort]
 
         def keys(rows: Sequence[Row]) -> list[Any]:
@@ -93,7 +93,7 @@ ALL = Selection()
 
 
 def selected(columns: str | None, sort: str | None, top: int | None, no_header: bool) -> Selection:
-    """The selection that options name. Names are separated by commas; one that holds a comma is quoted, as in csv."""
+    """The selection for some options. Names are separated by commas; a name with a comma is quoted, as in csv."""
     keys = tuple(_sort_key(name) for name in _names("--sort", sort, "n:desc,user"))
     if top is not None and not keys:
         raise UsageError(
@@ -131,7 +131,7 @@ def _place(columns: Sequence[TableColumn], name: str) -> int:
 
 
 def _directed(meant: re.Match[str]) -> str:
-    """The column with the direction that was meant; with both where it is not known."""
+    """The column with the direction that was meant; with both directions if that is unclear."""
     sign, column, known, mistake = meant.groups()
     falling, rising = f"{column}:desc", f"{column}:asc"
     if sign == "-" or (known or mistake or "").lower().startswith("d"):
@@ -140,21 +140,21 @@ def _directed(meant: re.Match[str]) -> str:
 
 
 _INVERSE = bytes(range(254, -1, -1)) + b"\0"
-"""For each byte of UTF-8 one that is less the greater it is; 255 is not among them."""
+"""Reverses the order of the bytes of UTF-8. None of them becomes 255, which marks the end of a text."""
 
 
 def ranks(values: Sequence[Any], kind: str | None, *, falling: bool) -> list[tuple[bool, int, Any]]:
-    """The places of values in the order."""
+    """The sort keys of values, as `rank` gives them."""
     if alone := numbers(values, falling=falling):
         return [(False, 0, number) for number in alone]
-    if set(map(type, values)) <= {str, NoneType}:  # these are often there many times
+    if set(map(type, values)) <= {str, NoneType}:  # texts often repeat
         known = {value: rank(value, kind, falling=falling) for value in set(values)}
         return [known[value] for value in values]
     return [rank(value, kind, falling=falling) for value in values]
 
 
 def numbers(values: Sequence[Any], *, falling: bool) -> list[Any] | None:
-    """What is compared of values that are all numbers."""
+    """The sort keys of values that are all numbers; None for other values."""
     types = set(map(type, values))
     if types <= {int, bool} or (types == {float} and not any(map(math.isnan, values))):
         return [-value for value in values] if falling else list(values)
@@ -162,7 +162,7 @@ def numbers(values: Sequence[Any], *, falling: bool) -> list[Any] | None:
 
 
 def rank(value: Any, kind: str | None, *, falling: bool = False) -> tuple[bool, int, Any]:
-    """The place of a value in the order: nulls behind all others, and numbers before texts where both occur."""
+    """The sort key of a value: nulls come last, and numbers before texts."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return True, 0, 0
     comparable: tuple[int, Any]
@@ -178,7 +178,7 @@ def rank(value: Any, kind: str | None, *, falling: bool = False) -> tuple[bool, 
 
 
 def _inverse(place: int, value: Any) -> tuple[int, Any]:
-    """What is ordered the other way round."""
+    """The sort key for descending order."""
     if isinstance(value, str):
         return -place, value.encode("utf-8", "surrogatepass").translate(_INVERSE) + b"\xff"
     return -place, -value

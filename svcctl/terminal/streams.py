@@ -1,4 +1,4 @@
-"""The standard streams of the process: the only way to what people and programs read.
+"""The standard streams of the process, through which everything that people and programs read goes.
 
 `adopt` puts them in place of Python's when the process begins, so whatever writes to sys.stdout or sys.stderr writes
 here: commands, help pages, loggers, tracebacks. A terminal gets all text through `visible.shown`, in its own encoding.
@@ -36,7 +36,7 @@ def adopt() -> None:
 
 
 def _occupy() -> None:
-    """Keep the numbers of streams that were closed from becoming those of other files; using them still fails."""
+    """Open /dev/null in place of closed streams, so that no other file gets their numbers; using them still fails."""
     for number, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
         try:
             os.fstat(number)
@@ -50,7 +50,7 @@ def _writer(stream: Descriptor) -> Any:
 
 
 def has_glyphs(codec: str, environment: Mapping[str, str]) -> bool:
-    """Whether a terminal shows lines, blocks and Braille: not in another encoding than Unicode, and not a dumb one.
+    """Whether a terminal shows lines, blocks and Braille: it needs a Unicode encoding and must not be a dumb one.
 
     A locale that is named C or POSIX may mean a terminal that has nothing but ASCII.
     """
@@ -59,7 +59,7 @@ def has_glyphs(codec: str, environment: Mapping[str, str]) -> bool:
 
 
 class Descriptor(io.RawIOBase):
-    """An open file by its number, unbuffered. ReaderClosed, or IncompleteResult for other failures."""
+    """An unbuffered file descriptor. Writes raise ReaderClosed, or IncompleteResult when they fail otherwise."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -74,7 +74,7 @@ class Descriptor(io.RawIOBase):
         return True
 
     def write(self, data: Any, /) -> int:
-        """Write all of it."""
+        """Write all of the data."""
         rest = memoryview(data)
         try:
             while rest:
@@ -88,7 +88,7 @@ class Descriptor(io.RawIOBase):
     def _write(self, data: memoryview) -> int:
         try:
             return os.write(self._number, data)
-        except BlockingIOError:  # another program that shares the terminal or pipe made it so
+        except BlockingIOError:  # another program made the shared terminal or pipe non-blocking
             select.select([], [self._number], [])
             return 0
 
@@ -112,7 +112,7 @@ class _Errors(Descriptor):
 class Text(io.TextIOBase):
     """A stream that takes any text and writes it in the encoding `codec`; `buffer` takes bytes as they are."""
 
-    encoding = "utf-8"  # as other libraries see it: nothing is refused
+    encoding = "utf-8"  # for other libraries: any text can be written
 
     def __init__(self, stream: io.RawIOBase, codec: str) -> None:
         self.stream = stream
@@ -136,7 +136,7 @@ class Text(io.TextIOBase):
 class Terminal(Text):
     """A terminal to write on: text is made safe to look at, unless it is Styled. `buffer` takes bytes in UTF-8.
 
-    One without `glyphs` gets dots for `…`.
+    A terminal without `glyphs` gets three dots for `…`.
     """
 
     def __init__(self, stream: io.RawIOBase, codec: str, glyphs: bool = True) -> None:
@@ -160,7 +160,7 @@ class Terminal(Text):
 
     @contextmanager
     def paged(self, pager: str, above: Iterable[str]) -> Iterator[Paged]:
-        """Show what is longer than the screen in a pager, below the lines `above`; the block ends when it is left."""
+        """Show output that is longer than the screen in a pager, below the lines `above`; waits for the pager."""
         paged = Paged(self.stream, pager, (line.encode(self.codec, _LIKENESS) for line in above))
         self.stream = paged
         try:
@@ -174,7 +174,7 @@ class Terminal(Text):
 
 
 class _Bytes(io.RawIOBase):
-    """The same terminal for bytes. What is not UTF-8 is shown in hexadecimal digits."""
+    """A terminal's stream for bytes in UTF-8; other bytes are shown in hexadecimal digits."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
@@ -195,14 +195,14 @@ class _Bytes(io.RawIOBase):
         return len(block)
 
     def flush(self) -> None:
-        """Write what is left of a character that did not end."""
+        """Write the bytes of an incomplete character."""
         if self._pending:
             self._pending = False
             self._terminal.put(self._decoder.decode(b"", final=True))
 
 
 def _likeness(error: UnicodeError) -> tuple[str | bytes, int]:
-    """What stands for characters that an encoding does not have: something similar, or their escapes."""
+    """Replace characters that an encoding does not have by similar ones, or by their escapes."""
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end].translate(_LIKENESSES)
     return text.encode("ascii", "backslashreplace").decode("ascii"), error.end

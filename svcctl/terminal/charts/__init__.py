@@ -1,6 +1,6 @@
 """Charts of rows: one bar per row, or a line over time when the rows begin with a date.
 
-They are drawn here because the libraries for it load slowly, crash on a NaN, or label axes with unrounded numbers. Like
+They are drawn here because plotting libraries load slowly, crash on a NaN, or label axes with unrounded numbers. Like
 tables, charts know nothing of streams or formats. `rows` chooses what is drawn, `bars` and `lines` draw it, `axes` are
 those of lines. In a pipe or a file, a chart is bars of `#` beside their numbers.
 
@@ -27,9 +27,9 @@ MAX_ROWS = 5000
 def draw(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style) -> Chart:
     """The chart of some rows: over time when their first column is a date, else one bar per row.
 
-    The measure is the first number that is no key of the query and not needed to tell the rows apart, so a status code
-    names a row and a count measures it. Over time, numbers of a similar size are lines of one chart where only the date
-    names a row. UsageError when there is no such column, or when there are more than MAX_ROWS rows.
+    The measure is the first numeric column that is neither a key of the query nor needed to tell rows apart, so a
+    status code names a row and a count measures it. Over time, if only the date names a row, numeric columns of similar
+    size are lines of one chart. UsageError when there is no such column, or when there are more than MAX_ROWS rows.
     """
     kept = list(islice(rows, MAX_ROWS + 1))
     if len(kept) > MAX_ROWS:

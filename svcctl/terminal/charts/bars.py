@@ -12,11 +12,11 @@ from svcctl.terminal.layout import GAP, cell_width, fill
 NARROWEST_BAR = 10
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _WHOLE, _CUT = {True: "█", False: "#"}, {True: "░", False: "-"}
-"""What bars are made of, with and without the glyphs of Unicode: those of whole periods, and those that are cut."""
+"""The characters of bars, with and without Unicode glyphs: for whole periods, and for periods that are cut."""
 
 
 def bars(chart: Rows) -> Chart:
-    """One line per row, and one for each run of periods that have none."""
+    """One line per row, and one for each run of periods without rows."""
     style, numbers = chart.style, chart.numbers()
     amounts = chart.texts(chart.measure)
     amount_width = max(map(cell_width, amounts), default=0)
@@ -79,7 +79,7 @@ def _labels(chart: Rows) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """Numbers from `low` (0 or below) to `high` (0 or above) spread over some cells; zero comes after `before`."""
+    """Numbers from `low` (0 or below) to `high` (0 or above) spread over cells, of which `before` are left of zero."""
 
     low: float
     high: float
@@ -90,7 +90,7 @@ class _Scale:
         return min(round(self.length(self.low)), self.cells - (self.high > 0))
 
     def length(self, number: float) -> float:
-        """The cells that a distance takes."""
+        """The cells from zero to a number."""
         return abs(number) / (self.high - self.low) * self.cells if number else 0.0
 
 

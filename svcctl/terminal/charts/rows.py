@@ -13,11 +13,11 @@ from svcctl.terminal.layout import NUMERIC, Style, TableColumn, bold, cell_width
 WIDTH = 80
 """Width of a chart that is not printed to a terminal; labels are not cut then, and may make it wider."""
 COLORS = (36, 35, 32, 31, 94, 33)
-"""Escape codes of the series, in turn: colours that are seen on light and on dark grounds."""
+"""Colour codes of the series, in turn: colours that are visible on light and on dark backgrounds."""
 LARGEST = 1e305
 """Larger numbers would overflow the arithmetic."""
 SIMILAR = 40
-"""Numbers that are more times larger than the first ones would press these flat on the time axis, or lie there."""
+"""The largest ratio of sizes in one chart: beyond it, the smaller numbers would lie flat on the time axis."""
 CUT_SHORT = "not a whole period: the range cuts it"
 
 
@@ -62,7 +62,7 @@ class Rows:
         return [number_of(row[self.measure]) for row in self.rows]
 
     def notes(self) -> list[str]:
-        """What cannot be drawn of the measure, and the numbers beside it."""
+        """Notes on values that cannot be drawn, and on numeric columns that are not drawn."""
         values = [row[self.measure] for row in self.rows]
         count = sum(value is not None and number_of(value) is None for value in values)
         what = "value is no number or too large" if count == 1 else "values are no numbers or too large"
@@ -77,7 +77,7 @@ class Rows:
 
     @property
     def every(self) -> int | None:
-        """Milliseconds of the periods that the rows are grouped by, if it is known."""
+        """The length in milliseconds of the periods that the rows are grouped by, if known."""
         return self.style.span.every if self.over_time and self.style.span else None
 
     def cuts(self, time: Any) -> bool:
@@ -111,9 +111,9 @@ def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style:
 
 
 def side_by_side(chart: Rows) -> Rows:
-    """The same rows with a series for each number of a similar size, where only the date names a row.
+    """If only the date names a row: the same rows, with one series for each numeric column of similar size.
 
-    The column of the series' names has no name itself. The numbers that are left out stay columns, for the notes.
+    The column with the series' names has an empty name. Numeric columns that are left out stay, for the notes.
     """
     numbers = [at for at, column in enumerate(chart.columns) if column.type in NUMERIC]
     if chart.names != (0,) or len(numbers) < 2:
@@ -144,7 +144,7 @@ def side_by_side(chart: Rows) -> Rows:
 
 
 def number_of(value: Any) -> float | None:
-    """A value as a number that can be drawn."""
+    """A value as a number that can be drawn; None for other values."""
     if not isinstance(value, int | float) or not -LARGEST < value < LARGEST:
         return None
     return value if abs(value) > 1e-300 else 0

@@ -15,7 +15,7 @@ from svcctl.terminal.selection import rank
 
 MAX_SERIES = 8
 MARKERS = {True: "●■▲◆▼★◀▶", False: "ABCDEFGH"}
-"""The signs of the series, with and without the glyphs of Unicode: they are told apart without their colours too."""
+"""The signs of the series, with and without Unicode glyphs: they tell the series apart without colours too."""
 CUT = {True: "○", False: "o"}
 """The sign of a period that the range cuts, to which no line leads."""
 MARKER_CELLS = 12
@@ -25,7 +25,7 @@ _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """The bits of a Braille character by row and column of its dots."""
 _BRAILLE = 0x2800
 _DATES = range(-62_000_000_000_000, 253_000_000_000_000)
-"""The milliseconds that are dates."""
+"""Epoch milliseconds that can be shown as dates."""
 
 _Points = list[tuple[int, float]]
 
@@ -33,7 +33,7 @@ _Points = list[tuple[int, float]]
 def lines(chart: Rows) -> Chart:
     """One line per series on a grid, with a value axis, a time axis and a legend.
 
-    Only neighbouring periods are joined: where nothing happened there is no group, and a line would make something up.
+    Only neighbouring periods are joined: a period without rows has no value, and a line across it would invent one.
     """
     series, notes = _series(chart)
     points = [point for each in series.values() for point in each]
@@ -76,7 +76,7 @@ def lines(chart: Rows) -> Chart:
 
 
 def _bounds(chart: Rows, times: Sequence[int]) -> tuple[int, int]:
-    """The ends of the time axis: those of the range that was asked for, and all points."""
+    """The ends of the time axis, which covers the range that was asked for and all points."""
     span = chart.style.span
     if span is None:
         return times[0], times[-1]
@@ -87,7 +87,7 @@ def _bounds(chart: Rows, times: Sequence[int]) -> tuple[int, int]:
 def _series(chart: Rows) -> tuple[Mapping[str, _Points], list[str]]:
     """The points by series, ordered by time, and notes; of too many series only the largest are kept.
 
-    Rows that come by time have the series by their values, as within each period; --sort gave others their order.
+    Rows in the order of time have their series ordered by value; other rows keep the order that --sort gave them.
     """
     keys = [at for at in chart.names if at != 0]
     others = [chart.texts(at) for at in keys]
@@ -113,7 +113,7 @@ def _series(chart: Rows) -> tuple[Mapping[str, _Points], list[str]]:
 
 @dataclass(slots=True)
 class Grid:
-    """Cells of two by four Braille dots, or without these glyphs of one sign; the series drawn last has the cell."""
+    """Cells of two by four Braille dots, or of one sign without glyphs; a cell shows the series drawn last."""
 
     width: int
     height: int
@@ -128,7 +128,7 @@ class Grid:
     """(row, column) -> (sign instead of dots, series)"""
 
     def place(self, point: tuple[int, float]) -> tuple[int, int]:
-        """The row and the column of dots of a point."""
+        """The row and column of a point, counted in dots."""
         across, down = (2, 4) if self.glyphs else (1, 1)
         time, number = point
         return (
@@ -137,7 +137,7 @@ class Grid:
         )
 
     def cell(self, point: tuple[int, float]) -> tuple[int, int]:
-        """The row and the column of the cell of a point."""
+        """The row and column of a point, counted in cells."""
         y, x = self.place(point)
         return (y // 4, x // 2) if self.glyphs else (y, x)
 
@@ -149,7 +149,7 @@ class Grid:
             self._dot(x + round(across * step / steps), y + round(down * step / steps), series)
 
     def mark(self, points: _Points, sign: str, series: int) -> None:
-        """Put the sign of a series on some of its points, away from those of the others where they have room."""
+        """Put the sign of a series on some of its points, away from the signs of other series if there is room."""
         free = series * MARKER_CELLS // MAX_SERIES
         placed = False
         for point in points:
@@ -189,7 +189,7 @@ class Grid:
 
 
 def _legend(labels: Sequence[str], chart: Rows) -> Iterator[str]:
-    """The series with their signs and colours, as many per line as fit; nothing for one without a name."""
+    """The series with their signs and colours, as many per line as fit; nothing for a series without a name."""
     line, used = "", 0
     for index, label in enumerate(labels if any(labels) else ()):
         shown = fitted(label, chart.width - 2)

@@ -30,7 +30,7 @@ def _page(command: Any, ctx: Any) -> str:
 
 
 def verbs(ctx: Any) -> Mapping[str, Any]:
-    """The verbs of a noun that is a command by itself: they are commands beside it, named by two words."""
+    """The verbs of a noun that is a command by itself: they are registered beside it, under names of two words."""
     beside = getattr(ctx.parent.command, "commands", {}) if ctx.parent is not None else {}
     begin = f"{ctx.info_name} "
     return {name.removeprefix(begin): each for name, each in beside.items() if name.startswith(begin)}
@@ -38,7 +38,7 @@ def verbs(ctx: Any) -> Mapping[str, Any]:
 
 @contextmanager
 def _noted(ctx: Any) -> Iterator[None]:
-    """Typer forgets in which command an option has no value."""
+    """Record the command in an error of the block: Typer leaves it out when an option has no value."""
     try:
         yield
     except typer.TyperException as error:
@@ -48,7 +48,7 @@ def _noted(ctx: Any) -> Iterator[None]:
 
 
 class Command(TyperCommand):
-    """A command that takes other tools' names of its options."""
+    """A command that also accepts the names that other tools have for its options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         args = spellings.without_names(ctx.command_path, args)
@@ -75,7 +75,7 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A noun, or the root: what it has no command for is answered with the command that is meant."""
+    """A noun, or the root; the error for an unknown command names the command that was meant."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         with _noted(ctx):
@@ -93,7 +93,7 @@ class Group(TyperGroup):
 
 
 def unknown(ctx: Any, words: list[str], known: list[str]) -> UsageError:
-    """The error for words of which the first is no command of a noun that has the known ones."""
+    """The error for words whose first is not a command of the noun; `known` are the noun's commands."""
     noun = ctx.command_path.partition(" ")[2]
     flags = ctx.find_root().params
     given = [word for name in ("profile", "config") if flags.get(name) for word in (f"--{name}", flags[name])]
@@ -107,7 +107,7 @@ def unknown(ctx: Any, words: list[str], known: list[str]) -> UsageError:
 
 
 class App(typer.Typer):
-    """An app whose commands are of the kinds above."""
+    """An app that is made of Group and Command."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"cls": Group, "rich_markup_mode": None, **settings})

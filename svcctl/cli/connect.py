@@ -1,6 +1,6 @@
 """Make a client from a profile: settings become credentials, names and a transport.
 
-A client that changes something has the names expire that completion keeps of this service.
+A client that changes something at a service expires the names that completion has cached.
 """
 
 from __future__ import annotations
@@ -91,12 +91,12 @@ def _tell(diagnostics: Diagnostics, event: Exchange | Retry) -> None:
 
 
 def cache_directory() -> Path:
-    """The folder of the cached names, which may not be there. UsageError when nobody knows it."""
+    """The folder of the cached names, which may not exist. UsageError without a home directory."""
     return home.directory("cache") / "completion"
 
 
 def expire_names() -> None:
-    """Have the service asked again; what is cached stays for when it does not answer."""
-    with suppress(OSError, SvcctlError):  # no command fails for its completion
+    """Make the next completion ask the service again; the cached names stay in case it does not answer."""
+    with suppress(OSError, SvcctlError):  # no command fails because of completion
         for path in cache_directory().iterdir():
             os.utime(path, (0, 0))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """The global options that decide what a command works with, as the command line gives them; None: not given."""
+    """The global options as given on the command line; None: not given."""
 
     profile: str | None = None
     config: str | None = None
@@ -47,7 +47,7 @@ class Flags:
 def _connect(
     profile: profiles.Profile, diagnostics: Diagnostics, clock: Callable[[], float], observe: Observe
 ) -> Client:
-    """A client over the network, loaded when the first one is made: most commands that need none start sooner."""
+    """A client over the network; its code is imported on first use, so that commands without a client start sooner."""
     from svcctl.cli.connect import connect
 
     return connect(profile, diagnostics, clock, observe)
@@ -71,7 +71,7 @@ class Context:
     closing: ExitStack = field(default_factory=ExitStack)
 
     def with_flags(self, **changes: Any) -> Context:
-        """The same context with other flags: what depends on them is built anew, the rest is shared."""
+        """The same context with other flags: the parts that depend on flags are built anew, the rest is shared."""
         return dataclasses.replace(self, flags=dataclasses.replace(self.flags, **changes))
 
     @cached_property
@@ -101,8 +101,8 @@ class Context:
         return resolved
 
     def profiles_at(self, base_url: str) -> list[str | None]:
-        """The profiles whose service this is, for -p; only the one in effect if it is, None where nothing names it."""
-        # What is wrong with a profile, or with their file, is no concern of a hint.
+        """The profiles with a base URL, for -p; only the one in use if it has this URL (None if no -p names it)."""
+        # A hint does not report a profile, or a profiles file, that cannot be read.
         with suppress(SvcctlError):
             if self.profile.base_url == base_url:
                 return [self.flags.profile]
@@ -131,12 +131,12 @@ class Context:
         return self.connect()
 
     def _explain(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Lead from a service that does not answer to the command that finds out why."""
+        """Add a hint to an error that leaves the block because a service does not answer."""
         if isinstance(error, Unavailable):
             self.explain(error)
 
     def explain(self, error: Unavailable) -> None:
-        """Give an error of a service that does not answer a hint, if it has none."""
+        """Add a hint to the error of a service that does not answer, unless it has one."""
         from svcctl.service import process
 
         if error.hint or not error.unanswered:
@@ -170,12 +170,12 @@ class Context:
 
     @cached_property
     def _format_of_lists(self) -> str:
-        """The profile's format for lists. One that cannot be read is told, and stops nobody who needs no profile."""
+        """The profile's format for lists. A broken profile gives only a note, since a list may need no profile."""
         try:
             return self.profile.format
         except ProfileError as error:
             text = f"{error.message}; without it the default format is used"
-            # A command that fails has more to say.
+            # A command that fails has a more important message.
             self.closing.push(lambda kind, raised, trace: None if kind else self.diagnostics.note(text))
             return AUTO
 
@@ -206,7 +206,7 @@ class Context:
     def start_local(self, *, unasked: bool = False) -> bool:
         """Start the local service unless it runs, and say so; False when it already ran.
 
-        Unavailable when nobody asked for that, and the last service was run with --listen.
+        Unavailable when the start is `unasked` and the last service was run with --listen.
         """
         from svcctl.service import process
 

@@ -117,7 +117,7 @@ GLOBAL_OPTIONS = _words(ProfileOpt, ConfigOpt, TimeoutOpt, RetriesOpt, ColorOpt,
 
 
 _SWITCHES = re.compile("-[iqvy]{2,}")
-"""Options of one letter that take no value, joined: -yq. Typer would look for all of them in one command."""
+"""Joined options of one letter without values, such as -yq: Typer would look for all of them in one command."""
 
 
 def hoist(arguments: Sequence[str]) -> list[str]:
@@ -137,13 +137,13 @@ def hoist(arguments: Sequence[str]) -> list[str]:
             if GLOBAL_OPTIONS[name] and not equals:
                 value = next(words, None)
                 if value is None:
-                    return [word]  # it would take the command for its value
+                    return [word]  # Typer would take the command for the option's value
                 front.append(value)
     return [*front, *rest]
 
 
 def _usual(arguments: Sequence[str]) -> Iterator[str]:
-    """The arguments with the global options of other tools as svcctl spells them, and switches each by itself."""
+    """The arguments with other tools' global options replaced by svcctl's, and with joined switches split."""
     words = iter(arguments)
     for word in words:
         if word == "--":
@@ -201,7 +201,7 @@ def app_with(nouns: Iterable[str], context: Context | None = None) -> App:
 
 
 def build(arguments: Sequence[str], context: Context) -> App:
-    """The app with the noun that hoisted `arguments` name, or with the names of all for help and for mistakes."""
+    """The app with the noun in hoisted `arguments`, or with the names of all nouns, for help and for mistakes."""
     at = _noun_at(arguments)
     noun = None if at is None else arguments[at].partition(" ")[0]
     if noun in WHOLE:
@@ -215,7 +215,7 @@ def build(arguments: Sequence[str], context: Context) -> App:
 
 
 def joined(arguments: Sequence[str]) -> list[str]:
-    """Hoisted arguments with one word for a verb and its noun that is a command by itself, and with --help for help."""
+    """Hoisted arguments; `export status` becomes one word (see VERBS), and `help COMMAND` becomes `COMMAND --help`."""
     words = list(arguments)
     at = _noun_at(words)
     if at is None:

@@ -1,4 +1,4 @@
-"""Mistakes on the command line in plain words, each with what to type instead: Typer's own errors say less."""
+"""Errors for mistakes on the command line, in plain words and with what to type instead: Typer's own say less."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLAINER = (
     (r"^option '([^']+)' does not take a value$", r"\1 takes no value"),
     (r"^no such option: (\S+).*$", r"no such option: \1"),
 )  # fmt: skip
-"""Typer's own words for mistakes on the command line, and plainer ones."""
+"""Typer's messages for mistakes on the command line, as patterns, and plainer messages."""
 
 TAKE_A_QUERY = ("svcctl query", "svcctl export", "svcctl service queries set")
 """Commands that get too many arguments when a query has no quotes."""
@@ -49,17 +49,17 @@ EXAMPLES = {
     "K=V": "name=value",
     "NAME:VALUE": "'x-note: text'",
 }
-"""Values of options, by what the help page says that they take."""
+"""Examples of values, by the metavar of the option."""
 DATES = ("DATE", "TIME")
-"""What the help page says that options take which take a date."""
+"""The metavars of options that take a date."""
 WORDS_OF_A_DATE = 5
-"""As many words as a date has at most: 31 Jan 2024 10:00 UTC."""
+"""The most words that a date can have: 31 Jan 2024 10:00 UTC."""
 _MAY_BE_IN_A_DATE = re.compile(r"(?!-?-[A-Za-z])\S+")
 _PARAMETER = re.compile(r"[\w.]+=")
 MOST = 16
 """Words that a hint lists at most."""
 CONFIRM = ("--yes", "--force")
-"""Options that nobody is led to by letters: they let a command delete or overwrite something."""
+"""Options that no suggestion names, since they let a command delete or overwrite something."""
 
 
 def explained(error: typer.TyperException) -> UsageError:
@@ -112,7 +112,7 @@ def _range_of(words: Sequence[str]) -> str | None:
 
 
 def check_dates(words: Sequence[str], options: Iterable[Any]) -> None:
-    """UsageError for a date of several words without quotes, of which all but the first are taken for arguments."""
+    """UsageError for a date of several words without quotes: Typer takes all but the first word for arguments."""
     opts = [name for option in options if _metavar(option) in DATES for name in option.opts]
     names = {spelling for name in opts for spelling in (name, *spellings.OPTIONS.get(name, ()))}
     for at, word in enumerate(words[: words.index("--")] if "--" in words else words):
@@ -125,7 +125,7 @@ def check_dates(words: Sequence[str], options: Iterable[Any]) -> None:
 
 
 def _refuse_unquoted(name: str, text: str) -> None:
-    """UsageError where words together are a date, or what is answered with one."""
+    """UsageError when the words together are a date, or a mistake in a date."""
     from svcctl.dates.shorthand import FORMS, is_date, parse_moment
 
     try:
@@ -142,7 +142,7 @@ def _refuse_unquoted(name: str, text: str) -> None:
 def check_names(given: Iterable[Any], options: Iterable[Any]) -> None:
     """UsageError when an option with a value is given under two names: the last value would hide the other one.
 
-    `given` are the options of a command as they were typed, of which another tool's name is an option by itself.
+    `given` are the options of a command as typed, where another tool's name of an option is a separate option.
     """
     names: dict[str, dict[str, None]] = {}
     for option in given:
@@ -153,7 +153,7 @@ def check_names(given: Iterable[Any], options: Iterable[Any]) -> None:
 
 
 def _missing(parameter: Any, context: Any) -> str:
-    """How to give what is missing."""
+    """How to give a missing argument or option."""
     if parameter.param_type_name == "argument":
         about = (parameter.help or "").rstrip(".")
         words = [each.metavar for each in context.command.params if each.param_type_name == "argument"]
@@ -166,7 +166,7 @@ def _missing(parameter: Any, context: Any) -> str:
 
 
 def _option(context: Any, name: str) -> Any:
-    """The option of a command, or of svcctl, that has the name, or of which the name is another spelling."""
+    """The option of a command, or of svcctl, with a name or with another spelling of it."""
     parameters = [each for one in (context, context.find_root()) for each in one.command.params]
     names = {name, *(one for one, others in spellings.OPTIONS.items() if name in others)}
     return next((each for each in parameters if names & set(each.opts)), None)

@@ -22,7 +22,7 @@ def _zone(text: str) -> str:
 
 
 def _file(text: str) -> Path:
-    """A path with no / at its end, which `Path` drops, and no pattern; a folder that is there may look like one."""
+    """A path without a / at its end, which `Path` would drop, and without a pattern, except in an existing folder."""
     from svcctl.exports.windows import filled_in
 
     path = Path(text)
@@ -117,5 +117,5 @@ YesOpt = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confir
 
 
 def max_time_option(about: str) -> Any:
-    """The option --max-time of a command; `about` says what happens then."""
+    """The option --max-time of a command; `about` says what happens when the time is over."""
     return typer.Option("--max-time", parser=parse_limit, metavar="LENGTH", help=about)

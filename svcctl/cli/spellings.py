@@ -1,8 +1,8 @@
 """How people spell commands, options and formats from habits with other tools, and the right spelling of each.
 
-A spelling that is accepted means exactly the same, and no page shows it. One that would change or delete something, or
-that means only nearly the same, is answered with the command to type. A suggestion by letters never leads to a command
-that changes anything: people repeat what they are shown.
+An accepted spelling means exactly the same, and no help page shows it. A spelling that would change or delete
+something, or that means only nearly the same, is answered with the command to type. A suggestion by similar letters
+never names a command that changes anything: people repeat what they are shown.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "--window": ("--step", "--chunk"),
     "--workers": ("-j", "--jobs", "--parallel", "--concurrency", "--threads"),
 }
-"""Names that are accepted for an option, in commands that have it and no option of that name."""
+"""Other names of an option, accepted in commands that have the option, and no option with the other name."""
 
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {"svcctl role lint": ("--file", "-F")}
-"""Options that a command lacks and takes as arguments: the other verbs of its noun have them."""
+"""Options that a command does not have, whose values it takes as arguments; other verbs of its noun have them."""
 
 GLOBAL: Mapping[str, tuple[str, ...]] = {
     "--no-color": ("--color", "never"),
@@ -46,7 +46,7 @@ GLOBAL: Mapping[str, tuple[str, ...]] = {
     "--config-file": ("--config",),
     "-V": ("--version",),
 }
-"""Accepted anywhere on a command line, as the words that they stand for."""
+"""Global options of other tools, accepted anywhere on a command line, and the words that they stand for."""
 
 _CERTIFICATE = "to trust the service's CA: svcctl profile set NAME ca_bundle=FILE"
 _CONNECTION = "the connection is in a profile: svcctl profile set NAME"
@@ -106,10 +106,10 @@ ANSWERED: Mapping[str, tuple[str, str]] = {
     "--api-secret": ("", _CONNECTION),
     "--token": ("", _CONNECTION),
 }
-"""Options that a command lacks: the option that it must have for the answer to help (or none), and the answer."""
+"""Answers to options that a command lacks; each with an option that the command must have, or an empty text."""
 
 VERBS: Mapping[str, str] = {"ls": "list"}
-"""Names that are accepted for a verb, in nouns that have it: it only reads."""
+"""Other names that are accepted for verbs that only read."""
 
 _REMOVE = ("rm", "drop")
 _STOP = ("stop",)
@@ -138,7 +138,7 @@ MEANT: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("switch", "select", "default", "activate"), ("use",)),
     **dict.fromkeys(("import", "upload", "insert", "ingest"), ("load",)),
 }
-"""What people mean by the verbs of other tools: the first of these verbs that the noun has."""
+"""Verbs of other tools, and the verbs that they may mean; the first one that the noun has is suggested."""
 
 _READING = ("list", "ls", "show", "get", "describe", "desc")
 _LISTED = {
@@ -187,7 +187,7 @@ COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("role rename", "role mv"), "role update DOMAIN ROLE --name NAME"),
     **dict.fromkeys(("service list", "service ls", "service tables"), "tables"),
 }
-"""Whole commands that are meant by words that no noun has, by those words. TABLE is the name typed after them."""
+"""Unknown words, and the whole commands that they mean. TABLE is the name typed after the words."""
 
 READ = frozenset(
     (
@@ -195,28 +195,28 @@ READ = frozenset(
         *("list", "show", "status", "wait", "watch", "lint", "verify", "check", "export", "accounts", "queries"),
     )
 )
-"""The commands that a suggestion by letters may name: none changes or deletes anything as soon as it is typed."""
+"""The commands that a suggestion by similar letters may name: none of them changes or deletes anything at once."""
 
 
 def without_names(command: str, words: Iterable[str]) -> list[str]:
-    """The words of a command with the values of such options as arguments."""
+    """The words of a command, with the options of ARGUMENTS removed so that their values are arguments."""
     names = ARGUMENTS.get(command, ())
     parts = ((word, *word.partition("=")) for word in words)
     return [value if name in names else word for word, name, equals, value in parts if equals or name not in names]
 
 
 def verb(name: str, known: Collection[str]) -> str:
-    """The verb of a noun that has the known ones, if the name is another one for it; otherwise the name."""
+    """The verb that a name stands for; the name itself if it is a known verb, or no other name of one."""
     return name if name in known else VERBS.get(name, name)
 
 
 def meant(noun: str, words: Sequence[str], known: Collection[str]) -> str | None:
-    """The command that is meant by the words after a noun, of which the first is none of its known verbs.
+    """The command that is meant by the words after a noun, whose first word is not one of its `known` verbs.
 
     The noun is empty for the first words of a command line.
     """
     typed, *rest = words
-    # A key of a profile is meant, and not the profile with all of them.
+    # This means a key of a profile, not the whole profile.
     if noun == "profile" and "rm" in MEANT.get(typed, ()) and len(rest) > 1 and not rest[1].startswith("-"):
         return shlex.join(("profile", "set", rest[0], *(f"{key}=" for key in rest[1:])))
     if not noun and typed.startswith("from "):
@@ -234,7 +234,7 @@ def meant(noun: str, words: Sequence[str], known: Collection[str]) -> str | None
 
 
 def alike(typed: str, known: Iterable[str]) -> str | None:
-    """The command that a mistyped one is most like, if typing it changes nothing."""
+    """The known command most similar to a mistyped one, among those that change nothing."""
     from svcctl.words import nearest
 
     return nearest(typed, [one for one in known if one in READ])

@@ -21,10 +21,10 @@ NOUNS = {
     "completion": "Print or install the completion script of a shell.",
     "help": "Explain a topic: dates, formats, profiles and more.",
 }
-"""What each noun is for, in the order of the root's help page, which needs none of the modules."""
+"""What each noun is for, in the order of the root's help page, which is made without importing the modules."""
 
 VERBS = {"export": ("status", "verify", "forget", "rm")}
-"""The verbs of nouns that are a command by themselves: `export status` is the name of a command of its own."""
+"""The verbs of nouns that are a command by themselves: `export status` is registered under this name."""
 
 
 def page_of(noun: str, command: Callable[..., object]) -> str:

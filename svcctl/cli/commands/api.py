@@ -76,7 +76,7 @@ def api(
     method, path = _operation(method, path, data)
     body, headers = _body(data), dict(_header(text) for text in header or [])
     start = bytearray()
-    """The beginning of the answer, to recognise a refusal; a longer answer is none."""
+    """The beginning of the answer, to recognise a refusal; a longer answer is not a refusal."""
 
     def watched(chunks: Iterator[bytes]) -> Iterator[bytes]:
         for chunk in chunks:
@@ -103,7 +103,7 @@ def api(
         if error := answer.error(bytes(start)):
             if sink is not svc.output.sink:
                 svc.output.stream(iter((bytes(start),)), svc.output.sink)
-            raise error  # in here, so that no file appears
+            raise error  # inside the block, so that no file appears
 
 
 def _operation(method: str | None, path: str | None, data: str | None) -> tuple[str, str]:

@@ -140,7 +140,7 @@ def rm(ctx: typer.Context, name: DomainArg, yes: YesOpt = False, if_needed: IfTh
 
 
 def _full_name(svc: Context, name: str) -> str:
-    """The name with its @ part, as the service has it; as it was typed where the service does not say."""
+    """The domain's full name, with its @ part; the name as typed if the service does not return it."""
     if "@" not in name:
         with suppress(SvcctlError):
             return svc.client.domain(name).name

@@ -77,10 +77,10 @@ WatchOpt = Annotated[float | None, max_time_option("Stop after 30s, 5m, ….")]
 IntervalOpt = Annotated[float, typer.Option("--interval", metavar="S", min=0.1, help="Seconds between refreshes.")]
 
 Change = Callable[[str, Callable[[str], None]], Job]
-"""Changes the job of an ID, or gives the function the reason why it leaves the job as it is."""
+"""Changes the job with an ID, or leaves the job as it is and calls the function with the reason."""
 
 LAST_LOOK = 5.0
-"""Seconds behind --max-time in which the service may still say how the jobs are; then the command ends regardless."""
+"""Seconds after --max-time in which the service may still answer; then the command ends regardless."""
 
 _app = verbs_of("job", "FAILING is a running job with an error. Programs get 'status' RUNNING and 'failing' true.")
 
@@ -246,7 +246,7 @@ def wait(
         def seen(job: Job) -> None:
             nonlocal last
             last = progress(job, wanted)
-            # A service does not return the end of a job's range; one that was over when this began has been passed.
+            # A service does not return the end of a job's range; a job that has read up to now is past any earlier end.
             if JobStatus.COMPLETED in wanted and (job.last_datetime or 0) >= began and job.id not in endless:
                 endless.add(job.id)
                 svc.diagnostics.note(
@@ -282,7 +282,7 @@ def watch(
     chosen = svc.format(format, lists=True)
 
     def read() -> tuple[Job, ...]:
-        return svc.client.jobs()  # the client is made here, when the screen is there to show what it waits for
+        return svc.client.jobs()  # the client is made here, so that the screen shows what it waits for
 
     seen = looks(read, job_ids.read(ids or []), interval=interval, seconds=max_time, clock=svc.clock)
     svc.output.watch(WATCHED, seen, chosen)
@@ -296,7 +296,7 @@ def _chosen(svc: Context, given: Sequence[str], *, changes: bool = False) -> Cho
 
 
 def _there(svc: Context, chosen: Chosen) -> Chosen:
-    """Those of the jobs that exist; a note names the others."""
+    """The jobs that exist; a note names the others."""
     ids = []
     for job_id in chosen.ids:
         with done_if(True, lambda error: isinstance(error, NotFound), svc.diagnostics.note):
@@ -315,14 +315,14 @@ def _each(
     *,
     single: bool = False,
 ) -> None:
-    """Print what `act` returns for each job; one that fails is reported, and the next one follows."""
+    """Print what `act` returns for each job; a job that fails is reported, and the next one follows."""
     printed = svc.format(format, lists=True)
 
     def acted(job_id: str) -> Watched:
         return at_moment([_hinted(chosen, act, job_id)], _now(svc), chosen.short(job_id))[0]
 
     jobs = svc.diagnostics.each(chosen.ids, acted)
-    for first in jobs:  # when every one failed there is nothing to print, not even a heading
+    for first in jobs:  # when all jobs failed there is nothing to print, not even a heading
         svc.output.records(listing, chain([first], jobs), printed, selection, single=single)
 
 
@@ -348,7 +348,7 @@ def _to(svc: Context, change: Callable[[str], Job], wanted: JobStatus, if_needed
 
 
 def _change(svc: Context, chosen: Chosen, change: Change, changed: str, format: str | None) -> None:
-    """Change jobs; says which of them it left as they were, and how many are `changed`."""
+    """Change jobs; says which jobs were left as they were, and how many are `changed`."""
     count = 0
 
     def leave(text: str) -> None:
@@ -370,7 +370,7 @@ def _change(svc: Context, chosen: Chosen, change: Change, changed: str, format: 
 
 
 def _removal(svc: Context, chosen: Chosen) -> str:
-    """The question before a removal, which names the jobs to the person who is asked. Reported when one is unknown."""
+    """The question before a removal, which names the jobs if a person is asked. Reported when a job is unknown."""
     known = {job.id: job for job in chosen.jobs()}
 
     def found(job_id: str) -> Job:
@@ -383,7 +383,7 @@ def _removal(svc: Context, chosen: Chosen) -> str:
         raise
     if len(jobs) == 1:
         return f"Remove job {_about(jobs[0], shortest(known) if svc.is_attended else None)}?"
-    if not svc.is_attended:  # the question is part of a line then
+    if not svc.is_attended:  # the question is then part of an error line
         return f"Remove {len(jobs)} jobs?"
     named = [_about(job, shortest(known)) for job in jobs]
     return "\n  ".join(["Jobs:", *named]) + f"\nRemove these {len(jobs)} jobs?"

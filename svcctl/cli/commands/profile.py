@@ -174,5 +174,5 @@ def rm(ctx: typer.Context, name: NameArg, yes: YesOpt = False) -> None:
 
 
 def _secret(svc: Context, key: str) -> str:
-    """A secret that is typed without being shown, or a line of standard input."""
+    """A secret from a prompt that does not show it, or from a line of standard input."""
     return svc.ask_for(key, hidden=True) if sys.stdin.isatty() else text.line(key)

@@ -47,7 +47,7 @@ def preview(
 
 
 def _at(moment: Any, now: datetime) -> datetime:
-    """--at as a moment; a relative date would itself need one, so only absolute dates are allowed."""
+    """--at as a moment; it must be an absolute date, since a relative one would need a moment itself."""
     if operator_of(moment, EVERY) is not None:
         raise UsageError(f"--at '{moment}' is a relative date", hint="give a date such as 2018-10-08T14:33:12Z")
     return resolve(moment, None, now=now).start

@@ -313,7 +313,7 @@ def _ask_about_grants(
 ) -> None:
     """Ask before creating roles that grant everything of a kind; --yes skips the question.
 
-    `look` fails before anybody is asked when what is to be changed does not exist.
+    `look` fails, before anybody is asked, if the role or domain to change does not exist.
     """
     grants = [text for one in written for text in _grants(one, domain, not update)]
     if grants and not yes:
@@ -323,7 +323,7 @@ def _ask_about_grants(
 
 
 def _note_labels(svc: Context, written: Iterable[WrittenRole]) -> None:
-    """Say that the labels of resource IDs are lost, where they mean something to the user."""
+    """Say that the user's labels of resource IDs are lost."""
     labels = dict.fromkeys(label for one in written for label in one.role.resource_ids or {})
     if lost := ", ".join(f"'{label}'" for label in labels if label not in ("*", "ids")):
         svc.diagnostics.note(
@@ -339,7 +339,7 @@ def _require(svc: Context, domain: str, roles: Iterable[str]) -> None:
 
 
 def _grants(written: WrittenRole, domain: str, creates: bool) -> list[str]:
-    """A sentence about what a role grants without a limit; none for a role that has limits."""
+    """A sentence about what a role grants without a limit; no sentence for a role that has limits."""
     granted = written.grants_all(update=not creates)
     return [f"{written.label} grants {granted} of {domain}, including future ones."] if granted else []
 
@@ -353,7 +353,7 @@ def _plan(svc: Context, domain: str, written: WrittenRole) -> Change | None:
 
 
 def _check_names(svc: Context, domain: str, written: Sequence[WrittenRole], *, is_trial: bool) -> None:
-    """UsageError when a role names what the domain does not have; a trial says when the service does not tell that."""
+    """UsageError when a role names what the domain does not have; a trial says if the service cannot tell."""
     if not any(one.granted_names for one in written):
         return
     available = own_service.available(svc.client, domain)

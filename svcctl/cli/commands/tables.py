@@ -1,7 +1,7 @@
 """`svcctl tables`: which tables a service stores, and the columns of one.
 
-The interface has no operation for either. svcctl's own service has routes; of any other service a query's answer tells
-the columns of a table.
+The interface has no operation for either. svcctl's own service has routes; for other services, the columns of a table
+come from a query's answer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from svcctl.terminal.records import COLUMNS, TABLES
 from svcctl.terminal.selection import Selection, selected
 
 EXAMPLES = 20
-"""Events that are asked for: a value that is null in all of them has no example."""
+"""Events to request; a column that is null in all of them has no example."""
 
 NameArg = Annotated[
     str | None, typer.Argument(metavar="[NAME]", help="Show the columns of this table."), Completes("tables")
@@ -82,7 +82,7 @@ def _show(svc: Context, name: str, from_: Any, format: Format, selection: Select
 
     try:
         stored = own_service.table(svc.client, name)
-    except ServiceError as error:  # another service, which may refuse the route in any way, or no such table
+    except ServiceError as error:  # another service may refuse the route in any way; or there is no such table
         if isinstance(error, NotFound):
             _check_known(svc, name)
         stored = None
@@ -107,7 +107,7 @@ def _show(svc: Context, name: str, from_: Any, format: Format, selection: Select
 
 
 def _check_known(svc: Context, name: str) -> None:
-    """NotFound where a service that lists its tables has none of this name."""
+    """NotFound if the service lists its tables and has no table with this name."""
     from svcctl.api import own_service
     from svcctl.words import among
 

@@ -1,4 +1,4 @@
-"""The names that change (profiles, jobs, tables, domains), and those too many for a script: zones.
+"""Names for completion that change (profiles, jobs, tables, domains) or are too many for a script (zones).
 
 Completion scripts get them from `svcctl complete KIND`.
 
@@ -31,7 +31,7 @@ from svcctl.profiles import BUILT_IN
 from svcctl.service import process
 
 PATIENCE = 0.3
-"""Seconds that a prompt waits for a service."""
+"""Seconds for which a prompt waits for a service."""
 ASKING = 5
 """Seconds after which the child process gives up."""
 
@@ -47,10 +47,10 @@ class Kind:
     """A kind of names: the function that lists them, and the seconds for which its answer is cached (0: not at all)."""
 
     names: Callable[[Context, str], Pairs]
-    """Lists the names, those of a certain domain or table where the kind needs one."""
+    """Lists the names; the text is the domain or table whose names they are, if the kind needs one."""
     seconds: int = 0
     includes: Callable[[str], bool] = lambda meaning: True
-    """Whether a name is of this kind, by its meaning."""
+    """Decides by a name's meaning whether the name is of this kind."""
 
 
 def names(svc: Context, kind: str, of: str = "") -> Pairs:
@@ -71,7 +71,7 @@ def _profiles(svc: Context, of: str) -> Pairs:
 
 
 def _jobs(svc: Context, of: str) -> Pairs:
-    """The IDs of jobs, then their own names, but for those that several jobs have: commands refuse them."""
+    """The IDs of jobs, then their friendly names, without those that several jobs share: commands refuse these."""
     from svcctl.api import models
 
     jobs = svc.connect().jobs()
@@ -89,7 +89,7 @@ def _tables(svc: Context, of: str) -> Pairs:
 
 
 def _loaded(svc: Context, of: str) -> Pairs:
-    """The tables that hold what was loaded, not those whose events the service makes."""
+    """The tables with loaded events, not those whose events the service generates."""
     from svcctl.api import own_service
 
     found = ((table.name, table.events) for table in own_service.tables(svc.connect()) if not table.live)
@@ -97,9 +97,9 @@ def _loaded(svc: Context, of: str) -> Pairs:
 
 
 def _columns(svc: Context, of: str) -> Pairs:
-    """The columns of a table, from the names of tables that are cached; or those of a command's list, or of a query.
+    """The columns of a table, of a query, or of the list that a command prints.
 
-    A query is its text as bash has it, perhaps in quotes. Its columns are those of the answer, or the table's.
+    A query is given as bash has it, perhaps in quotes. Its columns are those of its answer, or of its table.
     """
     if of.startswith("svcctl "):
         from svcctl.terminal.records import LISTINGS
@@ -125,9 +125,9 @@ def _named(svc: Context, of: str, names: Callable[[str], Iterable[str]]) -> Pair
 
 
 def _language(svc: Context, of: str) -> Pairs:
-    """What can stand in the last clause of a query: the columns it can name, and the words of the language.
+    """Words for the last clause of a query: the columns that it can name, and the words of the language.
 
-    Given a table alone, its columns.
+    For a table alone, its columns.
     """
     from svcctl.api import query
 
@@ -136,7 +136,7 @@ def _language(svc: Context, of: str) -> Pairs:
 
 
 def _unquoted(text: str) -> str:
-    """A word as a shell reads it, where it begins with a quote: no query does."""
+    """A word without its shell quotes, if it begins with a quote, which no query does."""
     if text[:1] not in ("'", '"'):
         return text
     try:
@@ -150,7 +150,7 @@ def _roles(svc: Context, of: str) -> Pairs:
 
 
 def _saved_queries(svc: Context, of: str) -> Pairs:
-    """The saved queries of the local service, which are read from its state; it need not run."""
+    """The saved queries of the local service, read from its state; the service need not run."""
     if svc.profile.name not in BUILT_IN or not svc.files.state.exists():
         return []
     extras.need("service", "the local service")
@@ -228,7 +228,7 @@ def _read(svc: Context, path: Path) -> tuple[float, Pairs]:
 
 
 def _refresh(svc: Context, kind: Kind, of: str, path: Path, known: Iterable[tuple[str, str]]) -> None:
-    """Fill the cache in a child process, and wait for it as long as a prompt may.
+    """Fill the cache in a child process, and wait for the child for PATIENCE seconds.
 
     After a failure the child writes the known names again, so that the next press of Tab does not repeat the request.
     """

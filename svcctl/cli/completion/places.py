@@ -59,7 +59,7 @@ class Parameter:
 
     names: tuple[str, ...]
     accepted: tuple[str, ...]
-    """Names from habits with other tools, which are completed and not offered."""
+    """Names of the option in other tools: their values are completed, but the names are not offered."""
     meaning: str
     takes_value: bool
     repeats: bool
@@ -71,7 +71,7 @@ class Parameter:
 
     @property
     def typed(self) -> tuple[str, ...]:
-        """The names behind which a value is typed."""
+        """The names that are followed by a value."""
         return (*self.names, *self.accepted) if self.takes_value else ()
 
     @property

@@ -1,4 +1,4 @@
-"""How bash, zsh and fish spell the same table, and where each looks for the script.
+"""The completion scripts of bash, zsh and fish, and where each shell looks for its script.
 
 A script is its shell's template, which walks the command line, around the table of places. All words in it are known
 in advance, so that completing one starts no Python; names that change come from `svcctl complete`.
@@ -77,7 +77,7 @@ def quoted(text: str) -> str:
 
 
 def _short(meaning: str) -> str:
-    """The beginning of a meaning, as far as a list has room for it."""
+    """The beginning of a meaning, cut to fit a list."""
     first = meaning.partition(";")[0].strip().rstrip(".")
     return first if len(first) <= 60 else first[:59].rstrip() + "…"
 

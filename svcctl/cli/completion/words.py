@@ -1,4 +1,4 @@
-"""The marker of what completes an option: a member of the option's own `Annotated`, and the words it may name.
+"""The marker `Completes`, a member of an option's `Annotated` that says what completes the option; and its words.
 
     ShellArg = Annotated[str, typer.Argument(metavar="SHELL"), Completes(words=SHELLS)]
     OutputOpt = Annotated[Path, typer.Option("--output"), Completes(FILES)]
@@ -41,7 +41,7 @@ class Completes:
     kind: str = ""
     words: Words | Callable[[], Words] = ()
     by_destination: Callable[[], Mapping[str, Words]] = dict
-    """The words that remain once --dest has a value, by that value."""
+    """The words to offer for each value of --dest."""
 
     def known(self) -> tuple[Word, ...]:
         """The words, read from their table now."""
@@ -92,7 +92,7 @@ def _dates(meaning: Callable[[Operator], str]) -> Iterator[Word]:
 
     for row in EVERY:
         if " " in row.name:
-            continue  # it would have to be completed in quotes
+            continue  # an operator with a space would have to be completed in quotes
         for number in (1, 2, 7) if row.counts else (0,):
             text = with_number(meaning(row), number)
             length, comma, rest = text.removeprefix("now minus ").partition(",")
@@ -118,7 +118,7 @@ def destination_parameters() -> Iterator[Word]:
 
 
 def parameters_by_destination() -> Mapping[str, Words]:
-    """The parameters by the type in lower case, to which the scripts turn what is typed."""
+    """The parameters by type in lower case, since the scripts lower the type that was typed."""
     from svcctl.api.destinations import TYPES
 
     return {kind: tuple(_parameters(row.parameters)) for kind, row in TYPES.items()}
@@ -130,7 +130,7 @@ def _parameters(rows: Iterable[Parameter]) -> Iterator[Word]:
 
 
 def profile_fields() -> Iterator[Word]:
-    """The fields of a profile; a secret can also be the file that holds it or the command that prints it."""
+    """The fields of a profile; for a secret also the fields for a file that holds it and a command that prints it."""
     from svcctl.profiles.settings import MAPPINGS, SETTINGS
 
     for setting in SETTINGS.values():

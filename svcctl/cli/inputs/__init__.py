@@ -1,1 +1,1 @@
-"""What commands read: query texts, destinations, role files."""
+"""The inputs of commands: query texts, destinations, role files, IDs of jobs."""

@@ -22,8 +22,8 @@ def read(
 ) -> Destination | None:
     """The destination, or None without these options. Unknown keys are sent too, with a warning to `note`.
 
-    A type that --dest names must be known, in any case, and have the keys that it needs. What a file names is for
-    services that have other types or needs: it is sent as it is, with a warning.
+    The type of --dest must be known, in upper or lower case, and have the keys that it needs. A type in a file may be
+    one that only another service has: it is sent unchanged, with a warning.
     """
     if type_ is None and file is None:
         if assignments:

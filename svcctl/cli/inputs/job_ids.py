@@ -1,4 +1,4 @@
-"""The IDs that a command is given: as arguments, or for `-` as standard input lists them.
+"""The IDs of jobs on a command line: arguments, or, for `-`, IDs listed on standard input.
 
 Standard input is IDs separated by blanks or lines, or a list of jobs as svcctl prints it: csv, tsv, a table, JSON or a
 JSON object per line. Of a list, its column `id` is read.

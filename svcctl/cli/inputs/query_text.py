@@ -17,11 +17,11 @@ from svcctl.errors import ServiceError, UsageError
 
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}")
 _NAME = re.compile(r"\w+(?:\.\w+)+")
-"""A table's name, which people give alone."""
+"""A table's name, which people give instead of a query."""
 _FILE = re.compile(r"@?([\w./~-]{1,200})")
 _WHOLE, _NUMBER = re.compile(r"-?\d+"), re.compile(r"-?\d+\.\d+")
 _OF_TEXT = re.compile(r"\bstr\b")
-"""What a service calls the type of a text, where it does not fit."""
+"""The name of the type of texts in a service's message about types."""
 _OF_NETWORK = re.compile(r"\btakes a network\b")
 _ADDRESS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII)
 _WAYS = "give it as an argument, on standard input, or with -F FILE"
@@ -29,7 +29,7 @@ _QUOTED_VARIABLE = re.compile(rf"""(["']){_VARIABLE.pattern}\1""")
 
 
 def read(text: str | None, file: Path | None) -> str:
-    """The query as an argument, from a file or from standard input: for `-`, and where nothing is given in a pipe.
+    """The query from an argument, a file or standard input: for `-`, or in a pipe if nothing is given.
 
     UsageError when it is given twice, or not at all.
     """
@@ -57,7 +57,7 @@ def _read(source: Path | str) -> str:
 
 
 def given(text: str | None, file: Path | None, query_id: str | None, var: Sequence[str]) -> str | None:
-    """The query's text with its variables filled in; None where a saved query is run instead."""
+    """The query's text with its variables filled in; None for a saved query."""
     if query_id is None:
         return fill(read(text, file), var)
     if var:
@@ -71,7 +71,7 @@ def given(text: str | None, file: Path | None, query_id: str | None, var: Sequen
 
 
 def slips(text: str) -> Iterator[str]:
-    """What is valid in a query and hardly ever meant: a percentage that is written as a share of 1."""
+    """Notes on what is valid in a query but hardly ever meant: a percentile written as a share of 1."""
     for share in shares(text):
         percent = f"{float(share) * 100:g}"
         yield f"percentile(…, {share}) is the {share}th percentile; p{percent} is percentile(…, {percent})"
@@ -103,7 +103,7 @@ def fill(text: str, assignments: Sequence[str]) -> str:
 
 
 def explains(assignments: Sequence[str]) -> Callable[[object, BaseException | None, object], None]:
-    """The exit of a block that gives a refused query a hint, where a value was filled in that is no text elsewhere."""
+    """An exit function for a block: it adds a hint if a query was refused because --var fills in only texts."""
     literals = {
         _quoted(value): _converted(key, value)
         for key, _, value in (assignment.partition("=") for assignment in assignments)
@@ -125,7 +125,7 @@ def explains(assignments: Sequence[str]) -> Callable[[object, BaseException | No
 
 
 def _converted(key: str, value: str) -> str:
-    """What makes a number or an address of a value that is one; empty for others."""
+    """The function to write in the query for a value that looks like a number or an address; empty for others."""
     if _ADDRESS.fullmatch(value):
         return f"ip4({{{{{key}}}}}) for an address"
     if _WHOLE.fullmatch(value):

@@ -78,7 +78,7 @@ class WrittenRole:
         return lint(self.fields, update=update)
 
     def findings(self) -> list[Located]:
-        """What the rules find, with the place of each."""
+        """The findings of the rules, each with its place."""
         return [
             Located(
                 self.source,
@@ -139,7 +139,7 @@ class Misread(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Linted:
-    """What is found in a file with so many roles; a file that cannot be read is a finding too."""
+    """The findings in a file, and the number of its roles; a file that cannot be read is a finding too."""
 
     source: str
     count: int
@@ -151,7 +151,7 @@ class Linted:
 
 
 def linted(path: Path) -> Linted:
-    """What the rules find in a file."""
+    """The findings of the rules in a file."""
     source = text.name(path)
     try:
         roles = read_roles(path)
@@ -162,7 +162,7 @@ def linted(path: Path) -> Linted:
 
 
 def read_roles(path: Path) -> list[WrittenRole]:
-    """The roles in a file, or in standard input for `-`. UsageError names the file, and line and key where it can."""
+    """The roles in a file, or in standard input for `-`. UsageError names the file, and line and key if known."""
     source = text.name(path)
     roles = parse_roles(text.read(path, "roles"), source)
     if not roles:

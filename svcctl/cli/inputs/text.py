@@ -24,7 +24,7 @@ def read(source: Path | str, what: str) -> str:
         text = encoding.decoded(read_bytes(source, what))
     except UnicodeDecodeError as error:
         raise _unreadable(source, what, error) from None
-    return io.StringIO(text, newline=None).read()  # lines may end as on other systems
+    return io.StringIO(text, newline=None).read()  # accepts the line ends of other systems
 
 
 def read_bytes(source: Path | str, what: str) -> bytes:
@@ -52,7 +52,7 @@ def line(what: str) -> str:
 
 @contextmanager
 def as_file(source: Path, directory: Callable[[], Path]) -> Iterator[Path]:
-    """The file itself, or a temporary one in a `directory` with what standard input, a pipe or a device holds.
+    """The file itself; standard input, a pipe or a device is copied to a temporary file in `directory`.
 
     UsageError when there is no such file.
     """
@@ -69,7 +69,7 @@ def as_file(source: Path, directory: Callable[[], Path]) -> Iterator[Path]:
 
 
 def _ending(folder: Path) -> str:
-    """The ending that most files of a folder have, with that of their compression; empty when they have none."""
+    """The most frequent ending of the files in a folder, including .gz or .zst; empty if no file has one."""
     names = [path for path in folder.iterdir() if path.is_file()] if os.access(folder, os.R_OK) else []
     endings = ("".join(path.suffixes[-2 if path.suffix in (".gz", ".zst") else -1 :]) for path in names)
     return next((ending for ending, _ in Counter(filter(None, endings)).most_common(1)), "")

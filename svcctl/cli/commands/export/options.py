@@ -13,7 +13,7 @@ from svcctl.cli.options import end_option, max_time_option, start_option
 from svcctl.dates.shorthand import parse_second
 
 LAG = "10m"
-"""How long late events are waited for, where a state moves."""
+"""How long to wait for late events by default, with --state."""
 ON_ERROR = ("stop", "continue")
 LOG_FORMATS = ("text", "json")
 

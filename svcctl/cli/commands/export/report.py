@@ -1,4 +1,4 @@
-"""What a run of an export says: its windows, its line at the end, its gaps, and its figures for collectors."""
+"""The messages of a run of an export: its windows, its summary, its gaps, and its figures for collectors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RESUMES = "the same command again fetches only what is missing"
 
 
 def names_profiles(svc: Context) -> Callable[[object, BaseException | None, object], None]:
-    """The exit of a block that names the profile in the hint of a run that is refused for its service."""
+    """An exit function for a block: it puts the profile's name into the hint of OfAnotherService."""
     from svcctl.exports.refetch import THAT_PROFILE, OfAnotherService
 
     def name(kind: object, error: BaseException | None, trace: object) -> None:
@@ -51,7 +51,7 @@ def print_windows(svc: Context, export: Export) -> None:
 
 
 def tell_nothing(svc: Context, export: Export, end: int, now: int, settled: int | None) -> None:
-    """Say why a run up to `end` has no window: all are exported, none has ended, or the lag leaves what has."""
+    """Say why a run up to `end` has no window: all are exported, none has ended, or --lag leaves out the ended ones."""
     from svcctl.exports.windows import around, length_text
 
     start = export.whole.start
@@ -67,9 +67,9 @@ def tell_nothing(svc: Context, export: Export, end: int, now: int, settled: int 
 
 
 def tell_gone(svc: Context, name: str | None, export: Export, found: Manifest | None, known: Ranges) -> Ranges:
-    """Say which files of earlier runs are gone, or that nobody knows them any more; returns the ranges that are told.
+    """Report that files of earlier runs, or their manifest, are gone; returns the ranges reported so far.
 
-    `known` are those that earlier runs have told.
+    `known` are the ranges that earlier runs have reported.
     """
     from svcctl.exports.gone import gone
 
@@ -90,9 +90,9 @@ def tell_gone(svc: Context, name: str | None, export: Export, found: Manifest | 
 
 
 def tell_cut(svc: Context, export: Export, from_: Any, now: int) -> None:
-    """Say that the first or the last file has a part of its window only, where its name is that of a whole one.
+    """Say that the first or last file has only a part of its window, if its name is that of the whole window.
 
-    Of a window that has not ended `now`, nobody expects more than a part.
+    Nothing is said about a window that has not ended by `now`, of which a part is expected.
     """
     from svcctl.exports.windows import UNITS, Window, around
 
@@ -108,7 +108,7 @@ def tell_cut(svc: Context, export: Export, from_: Any, now: int) -> None:
     first, last = export.windows[0], export.windows[-1]
     start = around(first.start, length, target.zone).start
     begin, given = moment(start, target.zone), re.fullmatch(r"(\d+)d", str(from_))
-    # In a crontab, days before the day are right every night; hours have no such word.
+    # In a crontab, a start in whole days before today is right every night; hours have no such form.
     aligned = begin if given is None or UNITS["d"] % length else f"{given[1]}ad"
     begins = f"its events begin at {moment(first.start, target.zone)}, not at {begin}"
     tell(first, Window(start, first.end), f"{begins}; --from {aligned} begins with a whole one")
@@ -121,7 +121,7 @@ def tell_cut(svc: Context, export: Export, from_: Any, now: int) -> None:
 
 
 def tell_left_out(svc: Context, export: Export, end: int) -> None:
-    """Say which end of the range the lag leaves out, where no next run fetches it."""
+    """Say which windows at the end of the range --lag leaves out, if there is no next run to fetch them."""
     from svcctl.exports.windows import Window
 
     left = Window(export.whole.end, end)
@@ -133,7 +133,7 @@ def tell_left_out(svc: Context, export: Export, end: int) -> None:
 
 
 def tell_due(svc: Context, export: Export, settled: int) -> None:
-    """Say that as many windows as a run exports are left: where each run ends a length after its start, it stays so."""
+    """Say that at least as many windows are due as this run exports: a --to relative to the start never catches up."""
     from svcctl.exports.windows import ended
 
     due = ended(export.whole.end, settled, export.about.window, export.target.zone)
@@ -143,7 +143,7 @@ def tell_due(svc: Context, export: Export, settled: int) -> None:
 
 
 def tell_offsets(svc: Context, export: Export) -> None:
-    """Say which dates of groups have an offset that the clocks did not show any more: a request has one for all."""
+    """Say which dates of groups have the offset from before a clock change: a request has one offset for all dates."""
     from svcctl.exports.windows import with_one_offset
 
     zone = export.request.time_zone
@@ -159,7 +159,7 @@ def tell_offsets(svc: Context, export: Export) -> None:
 
 
 def report(svc: Context, export: Export, workers: Workers, figures: dict[str, float], *, keep_going: bool) -> Summary:
-    """Run an export and report it; `figures` are those for collectors."""
+    """Run an export and report it; fills in `figures`, for collectors."""
     from svcctl.exports.workers import Going, perform
 
     if workers.scheduler is None:
@@ -224,18 +224,18 @@ def report(svc: Context, export: Export, workers: Workers, figures: dict[str, fl
 
 
 _TOLD = ("rows", "bytes", "seconds", "attempts")
-"""The facts of a window that are reported."""
+"""The fields of a window's entry that are reported."""
 
 
 def _files(files: Sequence[str], quote: Callable[[str], str]) -> dict[str, str | int]:
-    """The names that a pattern was filled in to: those of the first and the last file."""
+    """The number of files that a pattern gave, and the names of the first and the last one."""
     if len(files) > 1:
         return {"files": len(files), "first": quote(files[0]), "last": quote(files[-1])}
     return {"file": quote(files[0])} if files else {}
 
 
 def tell_replaced(svc: Context, summary: Summary) -> None:
-    """Say which finished files are others now."""
+    """Say which finished files were replaced."""
     if summary.replaced:
         more = len(summary.replaced) - 1
         others = "" if not more else ", and 1 other file" if more == 1 else f", and {more} other files"
@@ -243,7 +243,7 @@ def tell_replaced(svc: Context, summary: Summary) -> None:
 
 
 def tell_gaps(svc: Context, summary: Summary) -> None:
-    """List the gaps, and fail if there are any. Windows beside each other that failed alike are one gap."""
+    """List the gaps, and fail if there are any. Adjacent windows with the same error are one gap."""
     if not summary.gaps:
         return
     ranges: list[tuple[Window, SvcctlError]] = []
@@ -278,12 +278,12 @@ def measured(svc: Context, path: Path | None, name: str) -> Iterator[dict[str, f
     try:
         yield figures
     except Locked:
-        raise  # the figures are those of the run that holds it
+        raise  # the metrics file belongs to the run that holds the lock
     except BaseException:
         try:
             write()
         except SvcctlError as error:
-            svc.diagnostics.report(error)  # what failed first is raised
+            svc.diagnostics.report(error)  # the first failure is raised
         raise
     try:
         write()

@@ -106,7 +106,7 @@ def export(
     svc.diagnostics.structured = log_format == "json"
     svc.closing.push(query_text.explains(var or []))
     svc.closing.push(report.names_profiles(svc))
-    target = target.replace("\\%", "%")  # as in a crontab
+    target = target.replace("\\%", "%")  # crontabs escape the percent sign
     with report.measured(svc, None if dry_run else metrics, state or placed(target)) as figures:
         states = default_states(svc.environment)
         before = None if state is None else states.load(state)
@@ -147,7 +147,7 @@ def export(
                 _moving(svc, states, state, after, start) as moving,
                 time_limit(max_time, lambda: _late(svc, max_time)),
             ):
-                if force and scheduler is None:  # a mistake must not cost what is there
+                if force and scheduler is None:  # a mistake in the query must not cost existing files
                     check(planned.request, planned.format, svc.client)
                 summary = report.report(svc, planned, crew, figures, keep_going=keep_going)
                 moving.reached = summary.until
@@ -160,12 +160,12 @@ def export(
 
 
 def _begun(found: State | None, after: State, planned: Export, from_: Any) -> State:
-    """The state of a run that begins, before which it was `found`, and which leaves it as it is `after`."""
+    """The state to save when a run begins: `found` is the state before the run, `after` the state it leads to."""
     start = planned.whole.start
     begun = replace(after, until=start, failed=found.failed if found is not None and planned.windows else "")
     if after.since != start:
         return begun
-    # The next run starts here, too, whatever becomes of this one: its own --from is that of a later day.
+    # The next run starts here too, even if this one fails: by then, the same --from means a later day.
     begin = str(from_) if found is None else found.begin
     due = after.until if start < after.until else None
     return replace(begun, due=due, about=asdict(planned.about), begin=begin)
@@ -191,7 +191,7 @@ def _recorded(svc: Context, states: States, name: str) -> Iterator[None]:
 
 
 def _target(text: str, *, everywhere: bool, incremental: bool) -> str:
-    """The path as it is used; that of a cluster's workers, which have directories of their own, is absolute."""
+    """The path to write to; for a cluster's workers, which run in directories of their own, it is absolute."""
     from svcctl.exports.plan import check_target
 
     check_target(text, incremental=incremental)
@@ -233,7 +233,7 @@ class _Moving:
 
 @contextmanager
 def _moving(svc: Context, states: States, name: str | None, after: State, start: int) -> Iterator[_Moving]:
-    """Move the state of a run to where it comes, however it ends; and say that it can be resumed."""
+    """Save in the state how far a run comes, however it ends; errors say that the run can be resumed."""
     moving = _Moving(start)
     try:
         yield moving
@@ -241,7 +241,7 @@ def _moving(svc: Context, states: States, name: str | None, after: State, start:
         error = Interrupted()
         error.hint = report.RESUMES
         raise error from None
-    except Terminated as error:  # whoever reads the log of a job was not there
+    except Terminated as error:  # the hint is for whoever reads the job's log
         error.hint = report.RESUMES
         raise
     except Unavailable as error:
@@ -260,7 +260,7 @@ def _late(svc: Context, seconds: float | None) -> SvcctlError:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """Makes the client of a cluster's worker from the profile that has this name where the worker runs."""
+    """Makes the client of a cluster's worker, from the worker's own profile of the same name."""
 
     flags: Flags
     service: str
@@ -282,7 +282,7 @@ def _one_of(option: str, value: str, known: tuple[str, ...]) -> str:
 
 
 def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: Any) -> tuple[Export, State]:
-    """The export over the range that is asked for: from where the state ends, if it has one."""
+    """The export over the requested range, from where the state ends if there is one; and the state after it."""
     from svcctl.exports.formats import format_of
     from svcctl.exports.plan import earlier, plan
     from svcctl.exports.state import default_states
@@ -298,7 +298,7 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
     writes_dates = format.heading  # the interface takes a date format in csv and tsv
     now = svc.now()
     if state is not None and now.timestamp() < state.until:
-        now = datetime.fromtimestamp(state.until, UTC)  # a clock that went back has no windows to export
+        now = datetime.fromtimestamp(state.until, UTC)  # if the clock went back, there is nothing to export
     zone = asked.time_zone or svc.profile.time_zone
     if state is not None:
         _refuse_an_end_before(state.until, to, now, zone)
@@ -345,7 +345,7 @@ def _planned(svc: Context, asked: Asked, state: State | None, from_: Any, to: An
 
 
 def _tell_dates(svc: Context, asked: Asked, state: State | None, chosen: Dates, to: Any) -> None:
-    """Say what the range and the periods of the query are where they may be others than those that were meant."""
+    """Say what range and periods the query has, if they may differ from those that were meant."""
     if (svc.diagnostics.is_terminal and not chosen.plain) or _looks_back(to):
         svc.diagnostics.note(chosen.summary)
     every = outline(asked.query).every
@@ -360,9 +360,9 @@ def _tell_dates(svc: Context, asked: Asked, state: State | None, chosen: Dates, 
 
 
 def _tell_start(svc: Context, asked: Asked, state: State, from_: Any, now: datetime, zone: str | None) -> None:
-    """Say that --from is not where this run starts, as long as the state has not moved: it may be a correction.
+    """Say that this run does not start at --from, if the state has not moved yet: --from may be a correction.
 
-    The same --from as that of the first run is none: 1d means another moment on the next day.
+    The --from of the first run is not a correction when it is given again: 1d means a later moment on the next day.
     """
     if from_ is None or state.since != state.until or str(from_) == state.begin:
         return
@@ -375,7 +375,7 @@ def _tell_start(svc: Context, asked: Asked, state: State, from_: Any, now: datet
 
 
 def _refuse_an_end_before(start: int, to: Any, now: datetime, zone: str | None) -> None:
-    """UsageError when --to lies before the start that a state gives, which a person does not see in the command."""
+    """UsageError when --to lies before the start that a state gives, which the command does not show."""
     if _counts_from_start(to):
         return  # as it does in a range without a state
     end = choose(0, to, None, zone, now=now, written=False).range.end
@@ -388,21 +388,21 @@ def _refuse_an_end_before(start: int, to: Any, now: datetime, zone: str | None) 
 
 
 def _counts_from_start(to: Any) -> bool:
-    """Whether --to means another moment as the start moves: 1d, but not today."""
+    """Whether --to is relative to the start, as 1d is and today is not."""
     operator = operator_of(to, EVERY)
     return operator is not None and not operator.plain
 
 
 def _looks_back(to: Any) -> bool:
-    """Whether --to counts from --from, though it is written as days before now are: 2ad."""
+    """Whether --to is relative to --from but written like a date before now, as 2ad is."""
     operator = operator_of(to, EVERY)
     return operator is not None and operator.name in ("<N>ad", "<N>ah")
 
 
 def _rehearse(svc: Context, export: Export, *, asks: bool) -> None:
-    """Print the windows, or fail as the run would: of a mistake in the query, or a file that is not this export's.
+    """Print the windows, or fail as the run would: on a mistake in the query, or on a file of another export.
 
-    Nobody `asks` for the workers of a cluster, which have credentials of their own.
+    `asks` is False for a cluster, whose workers have credentials of their own: the query is not checked.
     """
     from svcctl.exports.fetch import check
     from svcctl.exports.journal import Journal

@@ -1,4 +1,4 @@
-"""`svcctl export status`, `verify`, `forget` and `rm`: what is there, and what is removed on purpose."""
+"""`svcctl export status`, `verify`, `forget` and `rm`: the files and states of earlier exports."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _list(svc: Context, format: str | None) -> None:
 
 
 def _missing(svc: Context, name: str) -> int | None:
-    """How many windows of a state are missing; a note says why nobody can tell."""
+    """How many windows of a state are missing; None, with a note that says why, if that cannot be found out."""
     try:
         found = _found(svc, name)
         return found.missing(found.holdings()[1])
@@ -184,12 +184,12 @@ def verify(ctx: typer.Context, names: NamesArg = None) -> None:
     names = names or states.names()
     for text in svc.diagnostics.each(names, lambda name: _verified(svc, name, f"{name}: ")):
         svc.diagnostics.note(text)
-    if not names:  # in a crontab, too: the directory may be another one there
+    if not names:  # in a crontab too, where the directory may be another one
         svc.diagnostics.note(f"no states in {states.folder}")
 
 
 def _verified(svc: Context, name: str, label: str = "") -> str:
-    """What is as it was exported, behind a label; IncompleteResult when not all of it is."""
+    """A sentence about the files of an export, all unchanged, behind a label; IncompleteResult when some are not."""
     from svcctl.exports.repair import repair
     from svcctl.exports.status import damage
     from svcctl.exports.windows import Window

@@ -1,8 +1,8 @@
-"""A query that is asked again and again, as `watch` would run it.
+"""`svcctl query --every`: a query that is run again and again, as `watch` would run it.
 
 On a terminal a table or a chart stays in its place. Elsewhere, and in formats of lines, each answer follows the one
-before it, with one heading. A refresh that fails is tried again at its next turn; a refusal ends it, and so does any
-failure of the first one, which is likely to be a mistake.
+before it, with one heading. A refresh that fails is tried again at its next turn; a refusal ends the command, and so
+does any failure of the first run, which is likely to be a mistake.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ TURN = 0.1
 """Seconds between two looks at the size of the terminal."""
 
 Ask = Callable[[bool], Question]
-"""Makes the request anew, so that relative dates follow the clock; the notes on it are printed if it is the first."""
+"""Makes a new request, so that relative dates follow the clock; notes are printed if the argument, `first`, is true."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What a refresh found: as much as a screen can show."""
+    """The answer to a refresh, as far as a screen can show it."""
 
     question: Question
     columns: Sequence[TableColumn]
@@ -40,7 +40,7 @@ class _Answer:
 
 
 def repeat(svc: Context, ask: Ask, interval: float, max_time: float | None) -> None:
-    """Refresh until somebody interrupts or leaves it, or for `max_time` seconds."""
+    """Refresh until somebody interrupts the command or leaves the screen, or for `max_time` seconds."""
     question = ask(True)
     in_place = svc.output.is_terminal and not question.format.raw
     if question.format.raw and not question.format.lines:

@@ -1,4 +1,4 @@
-"""What a query asks for: the request, the format that it is printed in, and its dates."""
+"""The request of `svcctl query`, with its dates and the format in which its answer is printed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DateOptions:
-    """How dates are to be written, as the command line says it."""
+    """The options on the command line that say how to write dates."""
 
     format: str | None
     zone: str | None
@@ -48,7 +48,7 @@ def end(follow: bool, to: Any) -> Any:
 
 
 def format_for(svc: Context, name: str | None, output: Path | None, *, chart: bool) -> Format:
-    """The format: the option, else what the file's name means, else the profile's; `auto` is csv in a file."""
+    """The format: the option, else that of the file's ending, else the profile's; `auto` is csv in a file."""
     if chart and name not in (None, "chart"):
         raise UsageError(f"--chart and --format {name} exclude each other", hint="leave out one of them")
     name = "chart" if chart else name
@@ -61,7 +61,7 @@ def format_for(svc: Context, name: str | None, output: Path | None, *, chart: bo
 
 
 def cut_where_sorted(request: QueryRequest, selection: Selection) -> tuple[QueryRequest, Selection]:
-    """With --sort, --limit counts sorted rows: a service, which does not sort, would cut them before. UsageError where
+    """With --sort, --limit becomes --top, because a service does not sort and would cut rows too early. UsageError when
     rows would be cut twice."""
     if not selection.sort:
         return request, selection
@@ -131,9 +131,9 @@ def question(
     *,
     says: bool = True,
 ) -> Question:
-    """The request with its dates as this format takes them, and how dates are shown where they are printed here.
+    """The request, with dates as the format takes them, and the style of dates that are printed here.
 
-    `says` prints the notes on them.
+    `says` prints the notes on dates.
     """
     if format.raw and not format.dates and options.format:
         raise UsageError(
@@ -175,7 +175,7 @@ def question(
 
 
 def _say_end(svc: Context, request: QueryRequest, chosen: Dates, waits: str) -> None:
-    """Say that a range ends in the future, and what `waits` for it."""
+    """Say that a range ends in the future; `waits` says what waits for the end."""
     if chosen.range.end is not None and chosen.range.end > svc.now():
         until = f"{chosen.range.end:%Y-%m-%d %H:%M:%S} UTC"
         svc.diagnostics.note(f"--to is in the future: {waits} until {until} (--to now ends at once)")

@@ -1,4 +1,4 @@
-"""How a query's answer is printed: once, as it is followed, or as the job that was launched."""
+"""The answer of `svcctl query`: printed once, followed as it grows, or, with --dest, the job that was launched."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def once(
 ) -> None:
     """Print the answer, whole; on a terminal, say when it has no rows and what was written to a file.
 
-    A chart without rows prints nothing, not even a heading, so that is said in a pipe as well.
+    A chart without rows prints nothing, not even a heading, so a note says it in a pipe as well.
     """
     with svc.output.target(output, question.format, force=force) as sink:
         rows = _print(svc, question, sink, max_time)
@@ -83,8 +83,8 @@ def follow(
 ) -> None:
     """Print rows as they arrive, until the time is up, the limit is reached or somebody interrupts.
 
-    It has no other end, so an interrupted one has written a whole file. When the time is up while there is no
-    connection, the file is kept, too, and the result is incomplete.
+    There is no other end, so the file is whole when somebody interrupts. If the time is up while there is no
+    connection, the file is kept too, but the result is incomplete.
     """
     from svcctl.api.follow import Follow
 
@@ -123,7 +123,7 @@ def follow(
 
 
 def _print(svc: Context, question: Question, sink: Sink, max_time: float | None) -> int | None:
-    """Print the answer; returns the number of its rows where the format shows them."""
+    """Print the answer; returns the number of its rows, None if the format does not show it."""
     started = svc.clock()
     begun = False
 
@@ -160,7 +160,7 @@ def _check_empty(question: Question, rows: int | None, *, fail_on_empty: bool) -
 
 
 def _note_file(svc: Context, output: Path | None, rows: int | None) -> None:
-    """Say what was written to a file, with its rows where they are counted."""
+    """Say what was written to a file, with the number of rows if they are counted."""
     from svcctl.terminal.output import is_kept
 
     if output is not None and is_kept(output):
@@ -169,7 +169,7 @@ def _note_file(svc: Context, output: Path | None, rows: int | None) -> None:
 
 
 def _elsewhere(svc: Context, question: Question) -> str:
-    """When the table's events are, if none is in the range; only the local service is asked."""
+    """The dates of the table's events, if none is in the range; only the local service is asked."""
     from svcctl.api import own_service
 
     name, asked = outline(question.request.query or "").table, question.dates.range
@@ -188,7 +188,7 @@ def _elsewhere(svc: Context, question: Question) -> str:
 
 
 def _note_limit(svc: Context, question: Question, output: Path | None, rows: int | None) -> None:
-    """Say that a file or a pipe may lack rows; who sees the rows on the terminal has just typed the limit."""
+    """Say that a file or a pipe may lack rows; on a terminal, the person has just typed the limit."""
     seen = svc.output.is_terminal and output in (None, Path("-"))
     if rows and rows == question.request.limit and not seen:
         svc.diagnostics.note(f"stopped at the limit of {rows_text(rows)}: there may be more")

@@ -277,7 +277,7 @@ def rm(ctx: typer.Context, kind: RemovableKindArg, name: KindNameArg, yes: YesOp
     svc.diagnostics.note(f"deleted {lost}")
 
 
-# The kinds to list and delete. Their functions import the service: their names are needed without its packages.
+# The kinds to list and delete. Their functions import the service, since completion needs the names without it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,9 +286,9 @@ class _Kind:
     every: Callable[[Store], Iterable[Any]]
     remove: Callable[[Store, str], None] | None = None
     typed: Callable[[Any], str] = attrgetter("name")
-    """The name of one of them, as it is typed."""
+    """The name of one model, as people type it."""
     about: Callable[[Store, str], str] = lambda store, name: name
-    """What goes with a name."""
+    """A description of what is deleted with a name."""
 
 
 def _keys(store: Store) -> Iterable[Any]:
@@ -376,7 +376,7 @@ def _user_name(domain_and_user: tuple[Any, Any]) -> str:
 
 
 def _about_user(store: Store, name: str) -> str:
-    """A user with all memberships that go, and those that stay."""
+    """A user, with the memberships that are deleted and those that stay."""
     from svcctl.service.accounts import domains
 
     going = domains.leaving(store, name)
@@ -415,7 +415,7 @@ def _kind(name: str) -> _Kind:
 
 
 def _among(kind: str, name: str | None, store: Store) -> AbstractContextManager[None]:
-    """When there is no `name` of a kind, the error leads to those that there are, unless it leads elsewhere."""
+    """Add the existing names of a kind to the hint of an error about an unknown `name`, unless it has a hint."""
     known = KINDS[kind]
     what = "" if kind == "keys" else kind  # a list of random numbers helps nobody
     return suggesting(name or "", lambda: map(known.typed, known.every(store)), what, when=lambda error: not error.hint)

@@ -1,4 +1,4 @@
-"""`svcctl service`: start and stop the local service, and show how it is."""
+"""`svcctl service`: start and stop the local service, and show its status."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def restart(ctx: typer.Context) -> None:
     now = places(svc.environment)
     for name, setting in PLACES.items():
         one, other = now.get(name, "none"), before.uses.get(name, "none")
-        if one != other and name != "folder":  # of which the service tells itself
+        if one != other and name != "folder":  # the service itself tells about the folder
             svc.diagnostics.note(f"its {name} is {one} now, and was {other}: {setting.environment} sets it")
 
 
@@ -176,7 +176,7 @@ def reset(ctx: typer.Context, yes: YesOpt = False) -> None:
 
 
 def _held(svc: Context) -> str:
-    """What a reset deletes, as far as it is soon known: the running service tells its tables."""
+    """What a reset deletes, as far as it is known at once: only a running service counts its tables."""
     from svcctl.api import own_service
     from svcctl.service import process
 

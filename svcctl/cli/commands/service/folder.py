@@ -62,7 +62,7 @@ ToOpt = Annotated[
 
 
 def folder_of(svc: Context, uri: str | None) -> str:
-    """The folder that was given or is set in the environment. UsageError when there is none, with the service's own."""
+    """The shared folder, from --tables or the environment. UsageError without one; its hint names the service's own."""
     from svcctl.api import own_service
     from svcctl.service import process
 
@@ -88,8 +88,8 @@ def load(
 ) -> own_service.Loaded | None:
     """Load files, given by path and name, into a table of a shared folder; None when it has a load of this ID.
 
-    `create` makes the folder if it is not there; `given_up` is told what a load that is ended stored all the same.
-    The load has a thread of its own, which Ctrl-C cannot stop in the midst of DuckDB's work.
+    `create` makes the folder if it is not there; `given_up` gets what an interrupted load has stored all the same.
+    The load has a thread of its own, which Ctrl-C cannot stop in the middle of DuckDB's work.
     """
     extras.need("service", "the local service")
     from svcctl.api import own_service
@@ -119,7 +119,7 @@ def load(
 
 
 def readers(svc: Context, uri: str, table: str) -> tuple[own_service.Reader, ...]:
-    """The jobs of the local service on a table of a shared folder, as far as it runs there and tells."""
+    """The jobs on a table of a shared folder, if the local service runs with that folder and answers."""
     from svcctl.api import own_service
     from svcctl.service import process
 

@@ -1,4 +1,4 @@
-"""`svcctl service load` and `drop`: what the tables of the local service hold."""
+"""`svcctl service load`, `drop` and `trim`: the events in the tables of the local service."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def load(
 def _load(
     svc: Context, given: Sequence[tuple[str, str]], table: str, wishes: Wishes, load_id: str | None
 ) -> Loaded | None:
-    """Load files by the service. One that is ended says what was stored, if the service knows that within a second."""
+    """Have the service load files. An interrupted load says what was stored, if the service answers in a second."""
     from svcctl.api import own_service
 
     client, attempt = svc.with_flags(profile=LOCAL).client, uuid.uuid4().hex
@@ -211,9 +211,9 @@ def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
 
 
 def _query(svc: Context, table: str, first: int, last: int) -> str:
-    """A command that finds the events that were loaded: over whole days, but for one that is not over.
+    """A command that finds the events that were loaded: over whole days, except a day that is not over.
 
-    Who asks for the future would wait for it; --follow has what is stored at once.
+    A range that ends in the future would wait; --follow prints stored events at once.
     """
     now = svc.now()
     oldest = datetime.fromtimestamp(min(first // 1000, int(now.timestamp())), UTC)
@@ -271,7 +271,7 @@ def trim(ctx: typer.Context, table: TrimmedArg, before: BeforeOpt, yes: YesOpt =
 
 
 def _ask_to_drop(svc: Context, client: Client, names: Sequence[str]) -> None:
-    """Ask once about all tables; Reported when one is unknown. The service refuses to drop those that it writes."""
+    """Ask once about all tables; Reported when a table is unknown. The service refuses to drop its own tables."""
     from svcctl.api import own_service
 
     try:
@@ -289,7 +289,7 @@ def _ask_to_drop(svc: Context, client: Client, names: Sequence[str]) -> None:
 
 
 def _described(table: Extent) -> str:
-    """A table with what it holds and who reads it."""
+    """A table with its events, and the jobs and saved queries that read it."""
     facts = [counted(table.events, "event")]
     if table.oldest is not None:
         facts.append(_range(table.oldest, table.newest))

@@ -75,7 +75,7 @@ def set_(ctx: typer.Context, id: IdArg, text: QueryTextArg = None, file: QueryFi
     from svcctl.service.queries import saved
 
     wanted = saved.SavedQuery(id, query)
-    saved.check(wanted)  # before a state is made for it
+    saved.check(wanted)  # before a state is created
     saved.put(open_state(svc), wanted)
     svc.diagnostics.note(f"saved query {id}")
 

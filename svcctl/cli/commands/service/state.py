@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def known_state(svc: Context) -> Store | None:
-    """The state until the command ends, if a service of this directory has made it: who only looks makes none."""
+    """Open the state until the command ends, if a service has created it; None otherwise: reading creates no state."""
     made = svc.files.state if STATE.read(svc.environment) is None else svc.files.credentials
     return open_state(svc) if made.exists() else None
 
@@ -25,7 +25,7 @@ def need_service() -> None:
 
 
 def open_state(svc: Context) -> Store:
-    """Open the state until the command ends; it is made when there is none."""
+    """Open the state until the command ends; it is created if there is none."""
     need_service()
     from svcctl.service.accounts.seed import open_store
 

@@ -84,7 +84,7 @@ _svcctl_place() {
         words=(bash zsh fish)
         ;;
     'svcctl help 0')
-        words=(dates formats recipes profiles environment exit-codes query-language destinations export service cluster functions examples query tables job range domain role profile api completion help)
+        words=(dates formats recipes profiles environment exit-codes query-language destinations export service loading cluster functions examples query tables job range domain role profile api completion help)
         ;;
     'svcctl job 0')
         words=(list show stop start restart rm wait watch)

@@ -57,7 +57,7 @@ function __svcctl_place --no-scope-shadowing
         case 'svcctl completion 0'
         set words bash '' zsh '' fish ''
         case 'svcctl help 0'
-        set words dates '' formats '' recipes '' profiles '' environment '' exit-codes '' query-language '' destinations '' export '' service '' cluster '' functions '' examples '' query '' tables '' job '' range '' domain '' role '' profile '' api '' completion '' help ''
+        set words dates '' formats '' recipes '' profiles '' environment '' exit-codes '' query-language '' destinations '' export '' service '' loading '' cluster '' functions '' examples '' query '' tables '' job '' range '' domain '' role '' profile '' api '' completion '' help ''
         case 'svcctl job 0'
         set words list 'List jobs' show 'Show all that the service returns about jobs' stop 'Stop jobs' start 'Resume stopped jobs where they stopped' restart 'Stop jobs and start them again where they stopped' rm 'Remove jobs, even running ones' wait 'Wait until jobs are in a state, without an error' watch 'Show status, events, rate, lag and errors of jobs, live'
         case 'svcctl job list -'

@@ -76,6 +76,7 @@ def test_help_alone_names_the_topics(shell: Shell) -> None:
         "  destinations    Destinations of --dest\n"
         "  export          Exports that a cron job can trust\n"
         "  service         The local service: requests and answers\n"
+        "  loading         Loading files into tables\n"
         "  cluster         From a laptop to a cluster\n"
         "\n"
         "Parts of query-language: 'svcctl help functions' and 'svcctl help examples'\n"

@@ -23,6 +23,15 @@ def recipe(start: str, end: str) -> str:
     return "\n".join(line[2:] for line in section.split("\n")[1:] if line.startswith("  ") or not line)
 
 
+def test_the_page_begins_with_its_recipes_and_has_at_most_120_lines() -> None:
+    page = topics.read("export")
+    assert len(page.split("\n")) <= 120
+    firsts = [block.split("\n")[0].split()[0] for block in page.split("\n\n") if block.startswith("  ")]
+    assert firsts[:4] == ["svcctl", "PATTERN=/srv/auth/{start:%Y/%m/%d/%H}.csv.gz", "[Service]", "apiVersion:"]
+    explained = page[page.index("\nWindows ") :]
+    assert [line for line in explained.split("\n") if re.search("cron|Service]|apiVersion", line)] == []
+
+
 @pytest.fixture
 def command(tmp_path: Path) -> Path:
     """A command svcctl in a directory of its own."""
@@ -43,11 +52,9 @@ def test_the_lines_of_the_crontab_run_with_what_cron_gives_them(service: Shell, 
     ).stdout.strip()
     variables = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     variables["SVCCTL_DATA"] = service.environment["SVCCTL_DATA"]
-    lines = [line for line in recipe("cron. ", "systemd:").split("\n") if line]
+    lines = [line for line in recipe("cron, ", "systemd:").split("\n") if line]
     name, _, value = lines.pop(0).partition("=")
     variables[name] = value.replace("/srv/auth", str(tmp_path / "auth"))
-    assert len(lines) == 2
-    lines += filter(None, recipe("Retention. ", "Failures. ").split("\n"))
     assert len(lines) == 5
     for line in lines:
         typed = line.split(maxsplit=5)[5].replace("/srv/auth", str(tmp_path / "auth"))
@@ -68,7 +75,7 @@ def test_the_lines_of_the_crontab_run_with_what_cron_gives_them(service: Shell, 
 
 def test_systemd_takes_the_units(command: Path, tmp_path: Path) -> None:
     need("systemd-analyze")
-    service, _, timer = recipe("systemd:", "Kubernetes. ").partition("[Timer]")
+    service, _, timer = recipe("systemd:", "Kubernetes:").partition("[Timer]")
     units = tmp_path / "svcctl-export.service", tmp_path / "svcctl-export.timer"
     units[0].write_text(service.replace("ExecStart=svcctl", f"ExecStart={command}"))
     units[1].write_text("[Timer]" + timer)
@@ -77,7 +84,7 @@ def test_systemd_takes_the_units(command: Path, tmp_path: Path) -> None:
 
 
 def test_the_cron_job_of_kubernetes_is_yaml_and_its_command_an_export(service: Shell, tmp_path: Path) -> None:
-    job = yaml.safe_load(recipe("Kubernetes. ", ""))
+    job = yaml.safe_load(recipe("Kubernetes:", "\nWindows "))
     assert (job["kind"], job["spec"]["concurrencyPolicy"]) == ("CronJob", "Forbid")
     [container] = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     _, *arguments = (word.replace("s3://events", str(tmp_path)) for word in container["command"])

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 import svcctl
-from svcctl.cli.help import TOPICS
+from svcctl.cli.commands import NOUNS
+from svcctl.cli.help import PARTS, TOPICS
 from svcctl.cli.help.topics import FILLED, WRITTEN, read, table
 from svcctl.terminal.diagnostics import EXIT_CODES
 
@@ -36,3 +37,22 @@ def test_a_table_wraps_its_cells_and_keeps_its_first_column() -> None:
         "           after a word a word after a word\n"
         "  another  short"
     )
+
+
+def test_loading_has_a_page_and_the_page_of_the_service_has_its_routes_accounts_and_process() -> None:
+    service, loading = read("service"), read("loading")
+    for word in ("logfmt", "RFC 3164", "ISO 8601", "--types", "--id", "--replace", "Delta Lake", "--create"):
+        assert (word in loading, word in service) == (True, False), word
+    for word in ("POST /service/load ", "credentials.json", "service serve' without --listen", "GET /service/health"):
+        assert (word in loading, word in service) == (False, True), word
+    assert "'svcctl help loading'" in service
+
+
+def test_every_topic_that_help_names_exists_and_for_loading_it_is_the_page_of_loading() -> None:
+    folder = Path(svcctl.__file__).parent
+    texts = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*") if path.suffix in (".py", ".txt")}
+    named = {(path.name, word) for path, text in texts.items() for word in re.findall(r"svcctl help ([a-z-]+)'", text)}
+    words = {*TOPICS, *PARTS, *NOUNS}
+    assert sorted((name, word) for name, word in named if word not in words) == []
+    assert ("loading.py", "loading") in named
+    assert ("loading.py", "service") not in named

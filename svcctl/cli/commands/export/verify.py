@@ -55,7 +55,7 @@ def status(ctx: typer.Context, name: NameArg = None, format: FormatOpt = None) -
 
     Without a name, lists the states: where each exports to, where its next run starts ('until'; a run that failed may
     have exported more), how many windows are missing, and why its last run failed.
-    In s3:// and hdfs:// only 'status NAME' looks.
+    In s3:// and hdfs:// only 'status NAME' looks. PATH may also be one file of a pattern.
 
     \b
     svcctl export status
@@ -108,7 +108,8 @@ def _missing(svc: Context, name: str) -> int | None:
 def forget(ctx: typer.Context, name: ExportArg, before: BeforeOpt = None) -> None:
     """Note that missing files were removed on purpose: 'verify' and 'status' no longer miss them
 
-    Files that are there stay, and are verified. A run over the range of removed ones fetches them again.
+    Files that are there stay, and are verified. Runs with --state do not fetch the removed ones again; one over their
+    range does. Of files that are gone and were not forgotten, a run says so once, but not with -q.
 
     \b
     svcctl export forget auth
@@ -169,7 +170,8 @@ def _tell_due(svc: Context, since: int, about: About) -> None:
 def verify(ctx: typer.Context, names: NamesArg = None) -> None:
     """Hash the files of exports again; exit 7 when one is damaged or missing
 
-    Without a name, verifies the exports of all states.
+    Without a name, verifies the exports of all states. Of a state, the last 10000 windows are verified, or files of
+    runs. PATH may also be one file of a pattern.
 
     \b
     svcctl export verify auth && tar -cf auth.tar out

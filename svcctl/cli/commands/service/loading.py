@@ -111,7 +111,7 @@ def load(
 
     Reads csv, tsv, ndjson, JSON arrays and parquet, plain or compressed with gzip or zstd, access logs (common and
     combined), syslog (RFC 3164 and 5424), lines of key=value, and logs whose lines have a date. All files are loaded
-    or none: nothing is loaded when one is damaged or cut off. 'svcctl help service' has the details.
+    or none: nothing is loaded when one is damaged or cut off. 'svcctl help loading' has the details.
 
     \b
     svcctl service load /var/log/dpkg.log* --table debian.dpkg

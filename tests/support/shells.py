@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
 import uuid
@@ -86,6 +88,14 @@ class Shell:
             [*SVCCTL, *arguments], env=self.environment, cwd=self.home, **options
         )
         return process
+
+    def kill_service(self) -> None:
+        """Kill the local service, and wait until it has ended: until then its socket accepts connections."""
+        pid = int((self.home / "data" / "service.lock").read_text())
+        process = os.pidfd_open(pid)
+        os.kill(pid, signal.SIGKILL)
+        select.select([process], [], [])
+        os.close(process)
 
     def ndjson(self, *arguments: str) -> list[dict[str, object]]:
         """Run a command with `-f ndjson` and return its rows."""

@@ -1,7 +1,6 @@
 """`svcctl query --follow`: events as they are stored, once each, whatever happens to the service."""
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -182,7 +181,7 @@ def test_a_query_that_cannot_be_resumed_says_so(shell: Shell) -> None:
     )
     assert process.stdout is not None
     assert [process.stdout.readline() for _ in range(2)] == [b"n\n", b"0\n"]
-    kill_service(shell)
+    shell.kill_service()
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == 7
     assert stderr.decode() == (
@@ -231,15 +230,9 @@ def test_every_event_comes_once_though_the_service_is_killed_again_and_again(
             numbers = range(max(1, kill * batch), (kill + 1) * batch)
             load(shell, "events", [event(number, start) for number in numbers])
             time.sleep(chance.random() * 0.5)  # somewhere in the delivery
-            kill_service(shell)
+            shell.kill_service()
             assert shell("service", "start").returncode == 0
         assert process.wait(120) == 0, said.read_text()
     shell("service", "stop")
     assert [json.loads(line)["n"] for line in lines(out)] == list(range(events))
     assert said.read_text().count("reconnected") >= 1
-
-
-def kill_service(shell: Shell) -> None:
-    pid = int((shell.home / "data" / "service.lock").read_text())
-    os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2])

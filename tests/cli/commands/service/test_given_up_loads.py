@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import tempfile
@@ -103,7 +102,7 @@ def test_a_load_into_a_shared_folder_ends_when_it_is_told_to(
 @pytest.mark.slow
 def test_a_load_whose_service_is_killed_leaves_nothing_and_its_client_is_told(loading: Shell) -> None:
     process = begun(loading, "lost")
-    os.kill(int((loading.home / "data" / "service.lock").read_text()), signal.SIGKILL)
+    loading.kill_service()
     _, stderr = process.communicate(timeout=30)
     assert (process.returncode, b"no answer from localhost" in stderr) == (6, True)
     assert loading("service", "start").returncode == 0
@@ -112,12 +111,11 @@ def test_a_load_whose_service_is_killed_leaves_nothing_and_its_client_is_told(lo
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_a_load_with_an_id_is_sent_again_when_its_service_is_killed_and_stored_once(loading: Shell) -> None:
     process = begun(loading, "once", "--id", "night", "--retries", "20")
-    os.kill(int((loading.home / "data" / "service.lock").read_text()), signal.SIGKILL)
+    loading.kill_service()
     assert loading("service", "start").returncode == 0
-    _, stderr = process.communicate(timeout=150)  # each wait is longer: half a minute, when the service starts slowly
+    _, stderr = process.communicate(timeout=60)
     assert (process.returncode, f"loaded {ROWS - 1} events".encode() in stderr) == (0, True)
     again = loading("service", "load", "large.csv", "--table", "once", "--id", "night")
     assert (again.returncode, "nothing was loaded" in again.stderr) == (0, True)

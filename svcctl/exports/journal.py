@@ -100,7 +100,6 @@ class Journal:
         found = stored(self._storage, self._export.folder)
         if found is None:
             return
-        self._export = replace(self._export, about=self._export.about.begun_as(found.about))
         if found.about.key != self._export.about.key:
             if not found.entries and not found.merged:
                 return  # that export never had anything
@@ -168,7 +167,6 @@ class Journal:
             found = None
         if found is None:
             return
-        export = replace(export, about=export.about.begun_as(found.about))
         if found.about.key != export.about.key:
             if export.owner is not None and (found.entries or found.merged):
                 raise self._of_another(found)

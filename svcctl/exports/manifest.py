@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from svcctl.api.query import one_line
 from svcctl.dates.shorthand import named_zone
 from svcctl.errors import UsageError
 from svcctl.exports.windows import Window, length_text
@@ -44,13 +43,13 @@ class About:
 
     @property
     def zone(self) -> tzinfo:
-        """The zone of windows and names; exports of earlier versions have all of them in UTC."""
+        """The zone of windows and names."""
         return named_zone(self.options["clock"]) if "clock" in self.options else UTC
 
     @property
     def named(self) -> Mapping[str, str]:
         """All fields as users know them: options by their names on the command line, the zone among them."""
-        fixed = {"query": one_line(self.query), "format": self.format, "service": self.service}
+        fixed = {"query": self.query, "format": self.format, "service": self.service}
         options = {_NAMES.get(name, name.replace("_", " ")): str(value) for name, value in self.options.items()}
         return {**fixed, "window": length_text(self.window), **options}
 
@@ -59,11 +58,6 @@ class About:
         """64 hexadecimal characters that differ whenever a field does."""
         text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return _sha256(text)
-
-    def begun_as(self, begun: About | None) -> About:
-        """This export as `begun` describes it: earlier versions kept the comments of its query."""
-        same = begun is not None and replace(begun, query=one_line(begun.query)) == self
-        return begun if begun is not None and same else self
 
 
 def difference(one: About, other: About) -> str:
@@ -114,7 +108,7 @@ class Entry:
         return Window(self.start, self.end)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields by name; earlier versions do not know all of them."""
+        """The fields by name; `removed` only when it is true."""
         return {name: value for name, value in asdict(self).items() if name != "removed" or value}
 
 
@@ -126,7 +120,7 @@ class Manifest:
     heading of csv and tsv, the columns of parquet as JSON, empty for ndjson; None before the first window. `claimed`
     are the ranges of all runs so far, as (start, end) in order: files of windows in them were written by this export,
     whatever ended its run. Where all runs write the same file, it is the range of the last one. `target` is what was
-    exported to, without its directory; manifests of earlier versions do not have it.
+    exported to, without its directory.
     """
 
     about: About
@@ -167,7 +161,7 @@ class Manifest:
             if document["sha256"] != _sha256(text.partition("\n")[2]):
                 raise ValueError("the document is not what was written")
             about = About(**document["about"])
-            written_as = document.get("directory", directory)  # earlier versions do not say it
+            written_as = document["directory"]
 
             def entry(given: Mapping[str, Any]) -> Entry:
                 read = Entry(**given)
@@ -178,7 +172,7 @@ class Manifest:
             entries = {one.window: one for one in map(entry, document["windows"])}
             merged = tuple(map(entry, document["merged"]))
             claimed = tuple((int(start), int(end)) for start, end in document["claimed"])
-            return cls(about, document["head"], entries, merged, claimed, document.get("target", ""))
+            return cls(about, document["head"], entries, merged, claimed, document["target"])
         except (ValueError, KeyError, TypeError, RecursionError):
             raise Damaged(
                 f"manifest {path} is damaged",

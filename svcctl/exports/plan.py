@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from svcctl.api.query import QueryRequest, one_line, outline
 from svcctl.dates.shorthand import named_zone
@@ -21,9 +20,6 @@ from svcctl.exports.state import State, directory_of
 from svcctl.exports.windows import Target, Window, around, common_length, cut, length_text
 from svcctl.io import files, home
 from svcctl.storage.targets import open_target
-
-if TYPE_CHECKING:
-    from svcctl.storage import Storage
 
 KEPT = 10_000
 """The most windows or merged files of earlier runs in the manifest of a state, which must not grow without end."""
@@ -153,17 +149,10 @@ def plan(
         asked.service,
         {key: value for key, value in options.items() if value is not None},
     )
-    begun = None if state is None or state.key == about.key else _begun(state, environment)
-
-    def known(about: About) -> About:
-        """The export with the key of its state, even if the manifest is missing."""
-        exact = replace(about, query=asked.query)
-        return exact if state is not None and exact.key == state.key else about.begun_as(begun)
-
-    about = known(about)
-    if (clock := _clock(asked, target, about, state, storage, note)) is not None:
-        about = known(replace(about, options={**about.options, "clock": clock}))
+    if (clock := _clock(asked, target, note)) is not None:
+        about = replace(about, options={**about.options, "clock": clock})
         target = replace(target, zone=about.zone)
+    begun = None if state is None or state.key == about.key else _begun(state, environment)
     if asked.incremental:
         target.check_repeats(length)
     start, end = _start(asked, state, about, begun), asked.end
@@ -195,7 +184,7 @@ def plan(
         clock=asked.clock,
     )
     since = whole.start if state is None else state.since
-    return export, State(about.key, asked.target, whole.end, length, directory_of(asked.target), since)
+    return export, State(about.key, asked.target, whole.end, length, since, directory_of(asked.target))
 
 
 def _has_only_a_start(state: State, environment: Mapping[str, str]) -> bool:
@@ -212,9 +201,7 @@ def earlier(export: Export, state: State) -> Manifest | None:
     return stored_by(state, export.storage, export.folder)
 
 
-def _clock(
-    asked: Asked, target: Target, about: About, state: State | None, storage: Storage, note: Callable[[str], None]
-) -> str | None:
+def _clock(asked: Asked, target: Target, note: Callable[[str], None]) -> str | None:
     """The zone by which windows are cut and files are named; None for UTC.
 
     A service counts the periods of a query in UTC, so windows have to begin when those do.
@@ -222,15 +209,6 @@ def _clock(
     zone = named_zone(asked.clock or "GMT")
     offsets = {(zone.utcoffset(datetime(2024, month, 1)) or timedelta()) // timedelta(seconds=1) for month in (1, 7)}
     if offsets == {0} or target.is_one_file:
-        return None
-    before = state.key if state is not None else None
-    if before is None:
-        with suppress(SvcctlError):  # the run says what is wrong
-            found = stored(storage, folder_of(target))
-            about = about if found is None else about.begun_as(found.about)
-            before = None if found is None else found.about.key
-    if before == about.key:
-        note(f"the names of files are in UTC, not in {asked.clock}, as in earlier runs of this export")
         return None
     if any(offset % period for offset in offsets for period in _periods(asked.query)):
         note(f"the names of files are in UTC, not in {asked.clock}, as the periods of the query are")

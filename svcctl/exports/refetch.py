@@ -48,9 +48,6 @@ def stored_by(state: State | None, storage: Storage, folder: str) -> Manifest | 
 
 def all_refetched(pattern: Target, state: State) -> str:
     """The command that fetches everything again that a state has exported, when its manifest is lost."""
-    if state.since is None:  # as in states of earlier versions
-        start = f"--from the start of what was there --to {moment(state.until)} --force"
-        return f"fetch them again with the same command, without --state and with {start}"
     files = [] if "://" in state.target else pattern.paths_like(state.directory)
     return refetched([Window(state.since, state.until)], pattern, state.window, files)
 
@@ -89,9 +86,7 @@ def asked(what: str, ranges: Sequence[Window], command: Sequence[str], more: str
 
 
 def command_of(about: About, target: str, profile: str | None) -> list[str]:
-    """The command of an export without its range; empty when the target is unknown."""
-    if not target:
-        return []
+    """The command of an export without its range."""
     named = dict(about.named)
     query, format, _ = named.pop("query"), named.pop("format"), named.pop("service")
     if named["window"] == "1h":

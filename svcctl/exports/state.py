@@ -30,18 +30,18 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 class State:
     """The state of an export: the next run starts at the epoch second `until`; `key` and `target` are the export's.
 
-    `directory` is the one in which a relative target is, `since` the start of the first run; states of earlier versions
-    have neither. `gone` are the ranges of missing files that a run has reported. `failed` says when and why the last
-    run failed; it is empty if the run did not fail. Until a run has exported something, `due` is the end of the last
-    run, `begin` is --from of the first run, and `about` is kept here, because there may be no manifest yet.
+    `directory` is the one in which a relative target is, else empty, `since` the start of the first run. `gone` are the
+    ranges of missing files that a run has reported. `failed` says when and why the last run failed; it is empty if the
+    run did not fail. Until a run has exported something, `due` is the end of the last run, `begin` is --from of the
+    first run, and `about` is kept here, because there may be no manifest yet.
     """
 
     key: str
     target: str
     until: int
     window: int
+    since: int
     directory: str = ""
-    since: int | None = None
     due: int | None = None
     gone: tuple[tuple[int, int], ...] = ()
     about: Mapping[str, Any] | None = None
@@ -61,9 +61,8 @@ class State:
     def is_of(self, target: str) -> bool:
         """Whether the export goes to a target, however its path is spelled."""
         if target == self.target:
-            return self.directory in ("", directory_of(target))
-        known = self.directory or not directory_of(self.target)
-        return bool(known) and "://" not in self.target + target and _absolute(self.place) == _absolute(target)
+            return self.directory == directory_of(target)
+        return "://" not in self.target + target and _absolute(self.place) == _absolute(target)
 
 
 def _absolute(path: str) -> str:
@@ -157,7 +156,7 @@ class States:
         """Replace the state of a name, on the disk before this returns."""
         path = self.path(name)
         known = {name: value for name, value in asdict(state).items() if value not in ("", None, ())}
-        document = {"version": VERSION, **known}  # earlier versions do not know all of it
+        document = {"version": VERSION, **known}
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             files.write(path, (json.dumps(document) + "\n").encode())

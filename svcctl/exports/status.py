@@ -100,7 +100,7 @@ class Found:
         Ranges that a manifest leaves out because it has grown long do not count.
         """
         manifest, state = self.manifest, self.state
-        if state is None or state.since is None or self.named is not None:
+        if state is None or self.named is not None:
             return []
         if len(manifest.entries) + len(manifest.merged) >= KEPT:
             return []
@@ -229,9 +229,6 @@ def _emptied(name: str, state: State) -> SvcctlError:
     """The error for a state without a manifest: its folder is missing, alone or with the files that it described."""
     known = "a state" if name == state.target else f"the state '{name}'"
     writes = f"{known} writes to '{state.given}'"
-    if not state.directory and directory_of(state.target):
-        hint = "its path is relative: ask in the directory in which its export runs"
-        return NotFound(f"{writes}, where nothing is exported", hint=hint)
     target = Target(state.target)
     there = [] if "://" in state.target else target.paths_like(state.directory)
     folder = folder_of(Target(state.given))
@@ -247,7 +244,7 @@ def _exports_in(folder: str) -> Iterator[str]:
     for path in found:
         with suppress(SvcctlError):
             manifest = stored(Local(), f"{path.parent}/")
-            if manifest is not None and manifest.target:
+            if manifest is not None:
                 yield shlex.quote(_pattern(path.parent.parent, manifest.target, folder))
 
 
@@ -274,8 +271,7 @@ def _one_file(path: str, states: States, environment: Mapping[str, str]) -> Foun
             if manifest is not None and (entry := _entry_of(manifest, str(wanted))) is not None:
                 state = _state_at(described.parent, states)
                 given = _pattern(described.parent.parent, manifest.target, path)
-                given = given or ("" if state is None else state.place)
-                named = Found(given or path, Local(), manifest, state, given).named_by(entry)
+                named = Found(given, Local(), manifest, state, given).named_by(entry)
                 alone = {entry.window: replace(entry, path=path)}
                 claimed = ((entry.start, entry.end),)
                 manifest = replace(manifest, entries=alone, merged=(), claimed=claimed)
@@ -300,8 +296,6 @@ def _of_state(wanted: Path, states: States, environment: Mapping[str, str]) -> F
 
 def _pattern(folder: Path, target: str, path: str) -> str:
     """The target of an export to a folder, spelled as the path of one of its files is."""
-    if not target:
-        return ""
     if (here := directory_of(path)) and folder.is_relative_to(here):
         folder = folder.relative_to(here)
     return f"{folder / 'x'}".removesuffix("x").replace("%", "%%") + target

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-
 import pytest
 
 from svcctl.errors import UsageError
-from svcctl.exports.manifest import About, Manifest
-from svcctl.exports.plan import Asked, check_target, check_window, plan
-from svcctl.exports.state import State
+from svcctl.exports.plan import Asked, check_target, check_window
 
 ASKED = Asked("from auth.all", "all.csv", 0, 7200, 3600, "https://events.example.com")
 
@@ -63,18 +58,3 @@ def test_a_target_that_runs_of_a_state_cannot_share_is_refused(target: str, mess
         check_target(target, incremental=True)
     assert caught.value.message == message
     check_target(target, incremental=False)
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_the_state_of_an_earlier_version_keeps_the_key_that_its_comments_gave_it(tmp_path: Path, there: bool) -> None:
-    began = "// everyone\nfrom auth.all"
-    about = About(began, "csv", 3600, ASKED.service)
-    target = f"{tmp_path}/{{start:%FT%H}}.csv"
-    asked = replace(ASKED, target=target, state="timed", end=10_800)
-    if there:
-        folder = Path(plan(asked, None, {}, lambda note: None)[0].folder)
-        folder.mkdir()
-        (folder / "manifest.json").write_text(Manifest(about).to_text())
-    for query in [began] + ["from  auth.all // all of them"] * there:
-        export, after = plan(replace(asked, query=query), State(about.key, target, 7200, 3600), {}, lambda note: None)
-        assert (export.about, export.whole.start, after.key) == (about, 7200, about.key)

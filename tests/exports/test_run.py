@@ -200,18 +200,6 @@ def test_a_file_that_is_not_ours_is_not_overwritten(exports: Exports) -> None:
         assert file.read_text().startswith("eventdate,n,name,x,ok\n")
 
 
-@pytest.mark.parametrize("force", [False, True])
-def test_a_manifest_whose_query_has_comments_is_that_of_the_same_export(exports: Exports, force: bool) -> None:
-    exports("{start:%H%M}.csv")
-    manifest = next(exports.folder.glob(".*.export")) / "manifest.json"
-    document = Manifest.from_text(manifest.read_text(), "")
-    about = replace(document.about, query="// as an earlier version wrote it\nfrom exported.events")
-    manifest.write_text(replace(document, about=about).to_text())
-    assert exports("{start:%H%M}.csv", end=START + 600, overwrite=force).fetched == int(force)
-    found = Manifest.from_text(manifest.read_text(), "")
-    assert (found.about, len(found.entries)) == (about, 6)
-
-
 def test_the_manifest_of_another_export_is_refused(exports: Exports) -> None:
     exports("all.csv")
     with pytest.raises(UsageError) as caught:

@@ -1,8 +1,6 @@
 """What a job stores as JSON: the query it was launched with, and the checkpoint of its delivery.
 
-Both carry the version of their format. What an older service stored is read too, and stored in the present format from
-the next checkpoint on. Version 0 had no version of its own and wrote a step's marks as `stored: [since, until]`;
-version 1 had no batches.
+Both carry the version of their format.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from svcctl.errors import ServiceError
 from svcctl.service.destinations import Memo
 from svcctl.service.queries.continuous import AskedQuery, Late, Step, from_ms, to_ms
 
-VERSION = 2
+VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +90,8 @@ class Checkpoint:
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Checkpoint:
-        version, step = _check_version(source), source["step"]
-        batch, late = source.get("batch"), source.get("late")
-        if version == 0:
-            step = dict(step)
-            step["since"], step["until"] = step.pop("stored")
+        _check_version(source)
+        step, batch, late = source["step"], source.get("batch"), source.get("late")
         return cls(
             None if step is None else Step.from_json(step),
             source["memo"],
@@ -105,10 +100,8 @@ class Checkpoint:
         )
 
 
-def _check_version(source: Mapping[str, Any]) -> int:
-    version: int = source.get("version", 0)
-    if version > VERSION:
+def _check_version(source: Mapping[str, Any]) -> None:
+    if (version := source["version"]) > VERSION:
         raise ServiceError(
             f"the job was stored by a newer svcctl, in format {version}; this one reads formats up to {VERSION}"
         )
-    return version

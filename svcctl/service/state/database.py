@@ -95,8 +95,8 @@ class Database(Protocol):
     """The statements that begin a transaction in which nobody else writes."""
     patience: float = 0
     """Seconds for which a writing transaction is begun again while the database is LOCKED; 0 where the server waits."""
-    foreign: str | None = None
-    """What to do when there are tables of other programs; None when such a database is upgraded as an old one."""
+    foreign: str
+    """What to do when there are tables of other programs."""
 
     @property
     @abstractmethod

@@ -1,7 +1,7 @@
 """The tables of the service's state, with types that SQLite and PostgreSQL both have.
 
-SQLite's tables are strict: they check types as PostgreSQL does, and have only INTEGER, REAL, TEXT and BLOB. A change of
-a table here needs a new version in `migrations`.
+SQLite's tables are strict: they check types as PostgreSQL does, and have only INTEGER, REAL, TEXT and BLOB. See
+`migrations` for what a change of a table needs.
 """
 
 from __future__ import annotations

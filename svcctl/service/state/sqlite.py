@@ -39,6 +39,7 @@ class SQLite(Database):
 
     shared = False
     writing = ("pragma busy_timeout = 0", "begin immediate")
+    foreign = "move it away to start with an empty one"
 
     def __init__(self, path: Path, *, lock_seconds: float = LOCK_SECONDS) -> None:
         self.name = f"file {path}"

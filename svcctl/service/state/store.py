@@ -41,16 +41,18 @@ class Store:
         *,
         fill: Callable[[Store], None] = lambda store: None,
         before_upgrade: Callable[[], None] = lambda: None,
+        scripts: Path = migrations.SCRIPTS,
     ) -> None:
         """Open the database, or create its tables; a path is that of an SQLite file. `fill` stores the first rows in
-        the transaction that creates the tables. Tables of an older version are kept as the database can and upgraded;
-        `before_upgrade` can raise an error to prevent that. UsageError when a newer svcctl wrote them, or when they are
-        damaged; StateUnavailable when they cannot be read or changed.
+        the transaction that creates the tables. Tables of an older version are kept as the database can and upgraded
+        with `scripts`; `before_upgrade` can raise an error to prevent that. UsageError when a newer svcctl or another
+        program wrote them, or when they are damaged; StateUnavailable when they cannot be read or changed.
         """
         self._database = database = SQLite(place) if isinstance(place, Path) else place
         self._lock = RLock()
         self._remembered: dict[Hashable, Any] = {}
         self._version: Hashable = None
+        self._scripts, self._newest = scripts, migrations.newest(scripts)
         try:
             engine = database.engine
             event.listen(engine, "begin", _begun)
@@ -170,35 +172,31 @@ class Store:
     def _open(self, fill: Callable[[Store], None], before_upgrade: Callable[[], None]) -> None:
         with self.reading() as connection:
             version = migrations.version_of(connection)
-        if version != migrations.VERSION:
+        if version != self._newest:
             self._upgrade(fill, before_upgrade)
-        self._database.opened(self._driver, migrations.VERSION)
+        self._database.opened(self._driver, self._newest)
 
     def _upgrade(self, fill: Callable[[Store], None], before_upgrade: Callable[[], None]) -> None:
         """Create or upgrade the tables in one transaction, so that killing the process leaves them as they were."""
         database = self._database
         with database.upgrading(self._driver), self.transaction() as connection:
             version = migrations.version_of(connection)  # another process may have upgraded it
-            if database.foreign and version is not None and not _is_ours(version):
+            if version == migrations.FOREIGN:
                 raise UsageError(f"the state {database.name} has tables of other programs", hint=database.foreign)
             if version is None:
-                migrations.create(connection)
+                migrations.create(connection, self._newest)
                 fill(self)
-            elif version > migrations.VERSION:
+            elif version > self._newest:
                 raise UsageError(
                     f"state {database.name} has version {int(version)}, and svcctl {__version__} reads versions up to"
-                    f" {int(migrations.VERSION)}",
+                    f" {int(self._newest)}",
                     hint="install a newer svcctl: pip install --upgrade 'svcctl[service]'",
                 )
-            elif version < migrations.VERSION:
+            elif version < self._newest:
                 before_upgrade()
-                kept = database.keep_copy(self._driver, migrations.VERSION)
-                migrations.upgrade(connection)
-                _log.info("upgraded state %s to version %s; %s", database.name, migrations.VERSION, kept)
-
-
-def _is_ours(version: str) -> bool:
-    return version.isdigit() and version != migrations.UNVERSIONED
+                kept = database.keep_copy(self._driver, self._newest)
+                migrations.upgrade(connection, self._scripts)
+                _log.info("upgraded state %s to version %s; %s", database.name, self._newest, kept)
 
 
 def _begun(connection: Connection) -> None:

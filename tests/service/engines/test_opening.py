@@ -11,7 +11,6 @@ from pathlib import Path
 import duckdb
 import pytest
 from support.events import store
-from support.unversioned import unpack
 
 from svcctl import __version__
 from svcctl.errors import UsageError
@@ -22,17 +21,8 @@ from svcctl.service.language.types import Column, Type
 COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8))
 
 
-@pytest.fixture
-def unversioned(tmp_path: Path) -> Path:
-    """A file of events from before there were versions."""
-    unpack(tmp_path)
-    return tmp_path / "events.duckdb"
-
-
-def version_of(path: Path) -> int | None:
+def version_of(path: Path) -> int:
     with duckdb.connect(str(path), read_only=True) as connection:
-        if not connection.execute("SELECT * FROM duckdb_tables() WHERE table_name = 'version'").fetchall():
-            return None
         [(version,)] = connection.execute("SELECT version FROM main.version").fetchall()
         return int(version)
 
@@ -69,46 +59,6 @@ def test_a_file_whose_making_was_cut_off_is_made_anew(tmp_path: Path, size: int)
     assert (version_of(path), names_in(tmp_path)) == (VERSION, ["events.duckdb"])
 
 
-def test_a_file_without_a_version_is_copied_and_stamped_once(unversioned: Path) -> None:
-    before = unversioned.read_bytes()
-    copy = unversioned.with_name(f"events.duckdb.before-{VERSION}")
-    with DuckDBEngine(unversioned) as engine:
-        assert {name: engine.mark(name) for name in engine.tables()} == {"service.access": 17, "shop.orders": 700}
-    assert (version_of(unversioned), version_of(copy)) == (VERSION, None)
-    assert (copy.read_bytes(), copy.stat().st_mode & 0o777) == (before, 0o600)
-    copy.unlink()
-    with DuckDBEngine(unversioned) as engine:
-        store(engine, "shop.orders", COLUMNS[:1], [(datetime(2024, 1, 31),)])
-        assert engine.mark("shop.orders") == 701
-    assert not copy.exists()
-
-
-KILLED = """
-import os, sys
-from pathlib import Path
-import duckdb
-from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.language.types import Column, Type
-engine = DuckDBEngine(Path(sys.argv[1]))
-columns = [Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)]
-rows = duckdb.sql("SELECT now()::TIMESTAMP AS eventdate, 7 AS n").to_arrow_reader()
-engine.append("t", rows, create=columns)
-engine._connection.execute("DROP TABLE main.version")
-os._exit(9)
-"""
-
-
-def test_the_copy_has_what_a_killed_process_stored_last(tmp_path: Path) -> None:
-    path = tmp_path / "events.duckdb"
-    assert subprocess.run([sys.executable, "-c", KILLED, path], check=False).returncode == 9
-    assert Path(f"{path}.wal").stat().st_size > 0
-    with DuckDBEngine(path) as engine:
-        assert engine.mark("t") == 1
-    with duckdb.connect() as connection:
-        connection.execute(f"ATTACH '{path}.before-{VERSION}' AS before (READ_ONLY)")
-        assert connection.execute("SELECT n FROM before.events.t").fetchall() == [(7,)]
-
-
 def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "events.duckdb"
     DuckDBEngine(path).close()
@@ -124,8 +74,25 @@ def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path: Path) 
     assert (path.read_bytes(), names_in(tmp_path)) == (before, ["events.duckdb"])
 
 
-def test_a_file_that_cannot_be_read_is_refused_in_one_line(unversioned: Path) -> None:
-    whole = unversioned.read_bytes()
+def test_a_file_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "events.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE stored (name VARCHAR)")
+    before = path.read_bytes()
+    with pytest.raises(UsageError) as caught:
+        DuckDBEngine(path)
+    assert (caught.value.message, caught.value.hint) == (
+        f"{path} is not a file of svcctl's events",
+        "move it away to start with an empty one",
+    )
+    assert (path.read_bytes(), names_in(tmp_path)) == (before, ["events.duckdb"])
+
+
+def test_a_file_that_cannot_be_read_is_refused_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "events.duckdb"
+    with DuckDBEngine(file) as engine:
+        store(engine, "shop.orders", COLUMNS, [(datetime(2024, 1, 31, 0, 0, n % 60), n) for n in range(5000)])
+    whole = file.read_bytes()
     damaged = {
         "no database": b"x" * 5000,
         "its first block": whole[:5000] + bytes([whole[5000] ^ 0xFF]) + whole[5001:],
@@ -133,11 +100,11 @@ def test_a_file_that_cannot_be_read_is_refused_in_one_line(unversioned: Path) ->
         "its middle": whole[:20_000] + bytes(len(whole) - 20_000),
     }
     for what, content in damaged.items():
-        unversioned.write_bytes(content)
+        file.write_bytes(content)
         with pytest.raises(UsageError) as caught:
-            DuckDBEngine(unversioned)
+            DuckDBEngine(file)
         message = caught.value.message
-        assert message.startswith(f"cannot open {unversioned}: "), what
+        assert message.startswith(f"cannot open {file}: "), what
         assert "\n" not in message, what
         assert "Error: " not in message, what
         assert caught.value.hint == (

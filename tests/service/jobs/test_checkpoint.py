@@ -1,27 +1,18 @@
-"""What a job stores as JSON is read again, also when an older service wrote it."""
+"""What a job stores as JSON is read again."""
 
 from __future__ import annotations
 
 import json
-import threading
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.events import selected
-from support.unversioned import unpack
 
 from svcctl.dates.operators import Range
 from svcctl.errors import ServiceError
-from svcctl.service.accounts.accounts import Owner
-from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.jobs import delivery, stored
 from svcctl.service.jobs.checkpoint import Batch, Checkpoint, StoredQuery
-from svcctl.service.jobs.runner import Run
 from svcctl.service.queries.continuous import AskedQuery, Step
-from svcctl.service.state.store import Store
 
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 QUERY = StoredQuery(
@@ -35,7 +26,8 @@ QUERY = StoredQuery(
     ),
     FIRST + timedelta(hours=1),
 )
-QUERY_0 = {
+QUERY_STORED = {
+    "version": 1,
     "query": "from t where n > 1 limit 7",
     "from": 1704067200000,
     "to": 1704074400000,
@@ -47,11 +39,7 @@ QUERY_0 = {
 }
 STEP = Step(3, 2, 4, 10, 1, None, 5, False)
 CHECKPOINT = Checkpoint(STEP, {"parts": 1})
-CHECKPOINT_0 = {
-    "step": {"first": 3, "skip": 2, "stored": [4, 10], "start": 1, "end": None, "now": 5, "last": False},
-    "memo": {"parts": 1},
-}
-CHECKPOINT_1 = {
+CHECKPOINT_STORED = {
     "version": 1,
     "step": {"first": 3, "skip": 2, "since": 4, "until": 10, "start": 1, "end": None, "now": 5, "last": False},
     "memo": {"parts": 1},
@@ -59,19 +47,14 @@ CHECKPOINT_1 = {
 
 
 def test_a_query_is_stored_with_the_version_of_its_format() -> None:
-    assert QUERY.to_json() == {"version": 2} | QUERY_0
+    assert QUERY.to_json() == QUERY_STORED
 
 
 def test_a_checkpoint_is_stored_with_the_version_of_its_format() -> None:
-    assert CHECKPOINT.to_json() == CHECKPOINT_1 | {"version": 2}
+    assert CHECKPOINT.to_json() == CHECKPOINT_STORED
     begun = Checkpoint(None, {}, Batch(7, (STEP,)))
     batch = {"end": 7, "steps": [[3, 2, 4, 10, 1, None, 5, False]]}
-    assert begun.to_json() == {"version": 2, "step": None, "memo": {}, "batch": batch}
-
-
-def test_what_was_stored_by_older_versions_means_the_same() -> None:
-    assert StoredQuery.from_json(QUERY_0) == QUERY
-    assert [Checkpoint.from_json(each) for each in (CHECKPOINT_0, CHECKPOINT_1)] == [CHECKPOINT, CHECKPOINT]
+    assert begun.to_json() == {"version": 1, "step": None, "memo": {}, "batch": batch}
 
 
 moments = st.datetimes(datetime(1970, 1, 1), datetime(9000, 1, 1)).map(
@@ -102,38 +85,10 @@ def test_what_is_stored_comes_back_from_json_as_it_was(query: StoredQuery, step:
 
 
 def test_the_format_of_a_newer_service_is_refused() -> None:
-    message = "the job was stored by a newer svcctl, in format 3; this one reads formats up to 2"
+    message = "the job was stored by a newer svcctl, in format 2; this one reads formats up to 1"
     with pytest.raises(ServiceError) as caught:
-        StoredQuery.from_json(QUERY_0 | {"version": 3})
+        StoredQuery.from_json(QUERY_STORED | {"version": 2})
     assert caught.value.message == message
     with pytest.raises(ServiceError) as caught:
-        Checkpoint.from_json(CHECKPOINT_1 | {"version": 3})
+        Checkpoint.from_json(CHECKPOINT_STORED | {"version": 2})
     assert caught.value.message == message
-
-
-class Idle(threading.Event):
-    """A job stops as soon as it waits for something."""
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self.set()
-        return True
-
-
-@pytest.mark.parametrize(
-    ("name", "before", "after"), [("stopped", 600, 701), ("running", 588, 683), ("hourly", 27, 28)]
-)
-def test_a_job_of_a_service_without_versions_is_resumed_where_it_was(
-    tmp_path: Path, name: str, before: int, after: int
-) -> None:
-    store = Store(unpack(tmp_path))
-    [job] = [job for job in stored.owned(store, Owner(domain=1)) if job.friendly_name == name]
-    assert (job.sent, job.checkpoint.get("version")) == (before, None)
-    with DuckDBEngine(tmp_path / "events.duckdb") as engine:
-        order = "SELECT TIMESTAMP '2100-01-01 00:30:00' AS eventdate, 'ann' AS customer, 1000 AS amount"
-        engine.append("shop.orders", selected(order))
-        run = Run(job.id, store, job.fence, stopping=Idle())
-        assert not delivery.deliver(engine, lambda: datetime(2100, 1, 2, tzinfo=UTC), job, run)
-    resumed = stored.get(store, job.id)
-    assert resumed is not None
-    assert (resumed.sent, resumed.checkpoint["version"]) == (after, 2)
-    store.close()

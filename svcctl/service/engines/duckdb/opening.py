@@ -2,18 +2,17 @@
 
 A connection can reach nothing but the files that it is opened for.
 
-The version is a number in `main.version`. A file of an older version is copied before it is changed, and a file of a
-newer version is refused and left as it is. A file without a version is version 0; its tables are the same.
+The version is a number in `main.version`. A file of a newer version, or of another program, is refused and
+left as it is.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -21,7 +20,7 @@ import duckdb
 
 from svcctl import __version__
 from svcctl.errors import Locked, UsageError
-from svcctl.io.files import Part, sync_directory
+from svcctl.io.files import sync_directory
 from svcctl.service.engines.duckdb import positions
 from svcctl.service.engines.duckdb.statement import first_line
 from svcctl.service.engines.duckdb.text import DEFINED, literal
@@ -73,7 +72,7 @@ _READ = f"""
 def open_file(path: Path | None, *, memory_limit: str, spill: Path | None) -> duckdb.DuckDBPyConnection:
     """A connection to a file of events, which is made when it does not exist, or to memory for `path` None.
 
-    Raises the errors of `readable`, and UsageError when a newer svcctl has written the file.
+    Raises the errors of `readable`, and UsageError when a newer svcctl or another program has written the file.
     """
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +83,7 @@ def open_file(path: Path | None, *, memory_limit: str, spill: Path | None) -> du
         if path is not None:
             if not path.exists():
                 _make(connection, path)
-            _prepare(connection, path)
+            _check_version(connection, path)
         connection.execute(_OPEN.format(path=literal(str(path or ":memory:"))))
     except BaseException:
         connection.close()
@@ -127,32 +126,21 @@ def _make(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     sync_directory(path.parent)
 
 
-def _prepare(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Refuse a file of a newer version, and copy one of an older version to `<name>.before-<version>`."""
+def _check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Refuse a file that this svcctl cannot read, before anything in it changes."""
     connection.execute(f"ATTACH {literal(str(path))} AS found (READ_ONLY)")
-    tables = "duckdb_tables() WHERE database_name = 'found' AND schema_name = 'main'"
-    known = {name for (name,) in connection.execute(f"SELECT table_name FROM {tables}").fetchall()}
-    version = 0
-    if "version" in known:
+    try:
         [(version,)] = connection.execute("SELECT version FROM found.main.version").fetchall()
+    except duckdb.CatalogException:
+        raise UsageError(
+            f"{path} is not a file of svcctl's events", hint="move it away to start with an empty one"
+        ) from None
     connection.execute("DETACH found")
     if version > VERSION:
         raise UsageError(
             f"events file {path} has version {version}, and svcctl {__version__} reads versions up to {VERSION}",
             hint="install a newer svcctl: pip install --upgrade 'svcctl[service]'",
         )
-    if version < VERSION and "stored" in known:
-        copy = path.with_name(f"{path.name}.before-{VERSION}")
-        _copy(path, copy)
-        # the most recent rows may still be in DuckDB's log of changes
-        with suppress(FileNotFoundError):
-            _copy(Path(f"{path}.wal"), Path(f"{copy}.wal"))
-
-
-def _copy(path: Path, to: Path) -> None:
-    with path.open("rb") as source, Part(to, private=True) as part:
-        shutil.copyfileobj(source, part, 1 << 22)
-        part.publish()
 
 
 @contextmanager

@@ -1,9 +1,8 @@
 """The versions of the state's tables, and the upgrade of a database from an older version.
 
-A new database gets the tables of `schema` and VERSION. Alembic upgrades an older one with the scripts in `versions`, in
-one transaction. To change a table, change `schema` and add a script with the next number; a test compares an upgraded
-database with a new one. Versions up to 0002 existed as SQLite files only, so only later scripts need SQL that every
-database understands.
+A new database gets the tables of `schema` and the newest version, without Alembic, which takes long to load. Alembic
+upgrades an older one with the scripts in `versions`, in one transaction. Before the first release, a change of a table
+is a change of `schema`; after it, the first script gets the released tables, and the change a script of its own.
 """
 
 from __future__ import annotations
@@ -14,32 +13,38 @@ from sqlalchemy import Connection, insert, inspect, select
 
 from svcctl.service.state import schema
 
-VERSION = max(script.name[1:5] for script in (Path(__file__).parent / "versions").glob("v*.py"))
-"""The version of `schema`: the number of the last script, `0002` of `v0002_jobs_are_numbered.py`."""
-UNVERSIONED = "0000"
-"""Tables from before there were versions; some may be missing, when the first start was killed."""
+SCRIPTS = Path(__file__).parent
+"""The folder of the scripts, as Alembic expects it."""
+FOREIGN = ""
+"""Stands for the version of a database that has tables of other programs only."""
+
+
+def newest(scripts: Path) -> str:
+    """Return the version that scripts lead to: the number of the last one, `0001` of `v0001_first_tables.py`."""
+    return max(script.name[1:5] for script in (scripts / "versions").glob("v*.py"))
 
 
 def version_of(connection: Connection) -> str | None:
     """Return the version of a database; None when it has no tables."""
     tables = inspect(connection).get_table_names()
     if schema.version.name in tables:
-        return connection.scalar(select(schema.version.c.version_num))
-    return UNVERSIONED if tables else None
+        version = connection.scalar(select(schema.version.c.version_num)) or FOREIGN
+        return version if version.isdigit() else FOREIGN
+    return FOREIGN if tables else None
 
 
-def create(connection: Connection) -> None:
-    """Create the tables of VERSION in an empty database."""
+def create(connection: Connection, version: str) -> None:
+    """Create the tables of the newest version in an empty database."""
     schema.metadata.create_all(connection, checkfirst=False)
-    connection.execute(insert(schema.version).values(version_num=VERSION))
+    connection.execute(insert(schema.version).values(version_num=version))
 
 
-def upgrade(connection: Connection) -> None:
-    """Upgrade an older database to VERSION, in the transaction that the connection has begun."""
+def upgrade(connection: Connection, scripts: Path) -> None:
+    """Upgrade an older database to the newest version, in the transaction that the connection has begun."""
     from alembic import command
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent))
+    config.set_main_option("script_location", str(scripts))
     config.attributes["connection"] = connection
-    command.upgrade(config, VERSION)
+    command.upgrade(config, "head")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,9 +24,7 @@ from support.timed_events import (
 )
 
 from svcctl.exports.export import folder_of
-from svcctl.exports.manifest import Manifest
 from svcctl.exports.moments import moment
-from svcctl.exports.state import States
 from svcctl.exports.windows import Target
 
 
@@ -93,20 +89,6 @@ def test_an_export_with_options_comes_back_with_them(home: Shell) -> None:
     assert {*options, "out 1/{start:%H}.txt"} <= {*pasted(said)}
     assert home(*pasted(said)).returncode == 0
     assert home("export", "verify", "out 1/{start:%H}.txt").returncode == 0
-
-
-def test_a_file_whose_manifest_does_not_name_its_target_comes_back_with_the_command_that_a_person_has(
-    home: Shell,
-) -> None:
-    assert home("export", QUERY, *HOURS, "-o", "{start:%H}.csv").returncode == 0
-    (path,) = home.home.glob(".*.export/manifest.json")
-    manifest = Manifest.from_text(path.read_text(), str(path))
-    path.write_text(replace(manifest, target="").to_text())  # as an earlier version wrote it
-    (home.home / "04.csv").unlink()
-    assert home("export", "verify", "04.csv").stderr.splitlines()[-1] == (
-        "hint: fetch what is missing with the same command, without --state and with "
-        "--from 2024-01-31T04:00:00Z --to 2024-01-31T05:00:00Z"
-    )
 
 
 def test_verify_says_that_one_damaged_file_is_fetched_again_as_a_whole(proxied: tuple[Shell, FaultyProxy]) -> None:
@@ -355,14 +337,6 @@ def test_a_state_whose_files_are_all_gone_says_how_to_fetch_them_again(moved: Mo
     assert moved("export", "verify", "timed") == moved("export", "status", "timed") == told
     by_path = moved("export", "verify", target)
     assert by_path == (7, told[1].replace("the state 'timed'", "a state"))
-    path = States(moved.shell.home / "states").path("timed")
-    document = json.loads(path.read_text())
-    del document["since"]  # as an earlier version wrote it
-    path.write_text(json.dumps(document))
-    assert moved("export", "verify", "timed") == (
-        7,
-        told[1].replace("--from 2024-01-31T00:00:00Z", "--from the start of what was there"),
-    )
     given = ("--from", "2024-01-31T00:00:00Z", "--to", "2024-01-31T03:00:00Z")
     assert moved("export", QUERY, *given, "--force", "-o", target)[0] == 0
     assert moved("export", "verify", "timed") == (0, all_whole(3, 998))

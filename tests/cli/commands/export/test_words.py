@@ -23,7 +23,7 @@ HDFS = f"hdfs://127.0.0.1:{free_port()}"
 
 @pytest.fixture(scope="module")
 def exported(events: Shell, tmp_path_factory: pytest.TempPathFactory) -> Shell:
-    """A home in which exports are whole (`all.csv`, `hours`, `days`), have damaged files (`worn`, `odd`) or states."""
+    """A home in which exports are whole (`all.csv`, `hours`), have damaged files (`worn`, `odd`) or states."""
     folder = tmp_path_factory.mktemp("words")
     shell = Shell(folder, {"SVCCTL_DATA": events.environment["SVCCTL_DATA"], "SVCCTL_STATE": str(folder / "states")})
     options = ("--window", "2h", "--date-format", "iso", "--time-zone", "GMT+1", "--limit-per-window", "50")
@@ -33,7 +33,6 @@ def exported(events: Shell, tmp_path_factory: pytest.TempPathFactory) -> Shell:
         (QUERY, "--from", "2024-01-31", "--to", "3h", "-o", "three.csv"),
         (QUERY, *HOURS, "-o", "hours/{start:%H}.csv"),
         (QUERY, *HOURS, "-o", "worn/{start:%H}.csv"),
-        (QUERY, "--from", "2024-01-30T23:00:00Z", "--to", "25h", "--window", "1d", "-o", "days/{start:%F}.ndjson"),
         (f"{QUERY} // all", *HOURS, "-o", "odd 1/{start:%H}.txt", "-f", "csv", *options),
         (QUERY, *HOURS, "--state", "other", "-o", "other/{start:%FT%H}.csv"),
     ):
@@ -73,14 +72,6 @@ WORDS: dict[str, tuple[tuple[str, ...], str]] = {
         f"svcctl: error: {HDFS}/all.csv: no connection to {HDFS}: Connection refused\n"
         "hint: check host and port of the NameNode, and that it runs; "
         "the same command again fetches only what is missing\n",
-    ),
-    "names in UTC as before": (
-        (QUERY, *BERLIN, "--window", "1d", "-o", "days/{start:%F}.ndjson", "--dry-run"),
-        "svcctl: the names of files are in UTC, not in Europe/Berlin, as in earlier runs of this export\n"
-        f"svcctl: days/2024-01-30.ndjson {PART} begin at 2024-01-30T23:00:00Z, not at 2024-01-30T00:00:00Z; "
-        "--from 2024-01-30T00:00:00Z begins with a whole one\n"
-        f"svcctl: days/2024-02-01.ndjson {PART} end at 2024-02-01T23:00:00Z, not at 2024-02-02T00:00:00Z; "
-        "--to 2024-02-01T00:00:00Z leaves it out, --to 2024-02-02T00:00:00Z ends with a whole one\n",
     ),
     "periods in UTC": (
         (PERIODS, *BERLIN, "-o", "{start:%F}.csv", "--dry-run"),

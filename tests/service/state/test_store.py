@@ -176,7 +176,7 @@ def test_a_damaged_file_is_refused_in_one_line(file: Path) -> None:
 def test_a_file_that_cannot_be_changed_is_no_reason_to_start_over(file: Path) -> None:
     store = Store(file)
     with closing(sqlite3.connect(file)) as other:
-        other.execute("update alembic_version set version_num = '0001'")
+        other.execute("update alembic_version set version_num = '0000'")
         other.commit()
     with store.transaction(), pytest.raises(StateUnavailable) as caught:
         Store(SQLite(file, lock_seconds=0.01))

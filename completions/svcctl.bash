@@ -12,7 +12,7 @@ _svcctl_place() {
         words=(query tables export range api completion help job domain role profile service)
         ;;
     'svcctl query -')
-        words=(--from --to --follow --every --max-time --file --query-id --var --limit --skip --format --chart --columns --sort --top --no-header --date-format --time-zone --output --force --fail-on-empty --dest --dest-param --dest-json --dry-run --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        words=(--from --to --time-zone --format --output --force --chart --no-header --date-format --limit --skip --columns --sort --top --fail-on-empty --file --query-id --var --follow --every --max-time --dest --dest-param --dest-json --dry-run --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl query --format' | 'svcctl query -f' | 'svcctl query --output-format')
         words=(auto table vertical chart csv tsv ndjson json 'json/compact' 'json/simple' 'json/simple/compact' msgpack xml xls parquet)
@@ -39,7 +39,7 @@ _svcctl_place() {
         kind=tables
         ;;
     'svcctl export -')
-        words=(--output --from --to --window --workers --format --file --var --state --lag --on-error --max-requests-per-second --limit-per-window --date-format --time-zone --force --metrics --log-format --scheduler --max-time --dry-run --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        words=(--output --from --to --time-zone --state --lag --format --force --date-format --file --var --window --workers --max-requests-per-second --limit-per-window --scheduler --on-error --max-time --metrics --log-format --dry-run --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl export --format' | 'svcctl export -f' | 'svcctl export --output-format')
         words=(csv tsv ndjson parquet)
@@ -226,7 +226,7 @@ _svcctl_place() {
     *' --profile' | *' -p')
         kind=profiles
         ;;
-    *' --config' | *' --file' | *' -F' | *' --output' | *' -o' | *' --out' | *' --output-file' | *' --outfile' | *' --dest-json' | *' --metrics' | *' --from-file')
+    *' --config' | *' --output' | *' -o' | *' --out' | *' --output-file' | *' --outfile' | *' --file' | *' -F' | *' --dest-json' | *' --metrics' | *' --from-file')
         kind=files
         ;;
     *' --color')
@@ -238,17 +238,17 @@ _svcctl_place() {
     *' --to' | *' --until' | *' --end' | *' --latest')
         words=(today now endday endmonth 1d 2d 7d 1ad 2ad 7ad 1h 2h 7h 1ah 2ah 7ah 1s 2s 7s 1m 2m 7m 1w 2w 7w 1h30m now-1h yesterday tomorrow)
         ;;
-    *' --query-id')
-        kind=queries
-        ;;
-    *' --columns' | *' --fields' | *' --cols' | *' --sort' | *' --sort-by' | *' --order-by')
-        kind=columns
+    *' --time-zone' | *' --tz' | *' --timezone')
+        words=(GMT-12 GMT-11 GMT-10 GMT-9 GMT-8 GMT-7 GMT-6 GMT-5 GMT-4 GMT-3 GMT-2 GMT-1 'GMT+0' 'GMT+1' 'GMT+2' 'GMT+3' 'GMT+4' 'GMT+5' 'GMT+6' 'GMT+7' 'GMT+8' 'GMT+9' 'GMT+10' 'GMT+11' 'GMT+12' 'GMT+13' 'GMT+14'); kind=zones
         ;;
     *' --date-format' | *' --dateformat')
         words=(default sql iso)
         ;;
-    *' --time-zone' | *' --tz' | *' --timezone')
-        words=(GMT-12 GMT-11 GMT-10 GMT-9 GMT-8 GMT-7 GMT-6 GMT-5 GMT-4 GMT-3 GMT-2 GMT-1 'GMT+0' 'GMT+1' 'GMT+2' 'GMT+3' 'GMT+4' 'GMT+5' 'GMT+6' 'GMT+7' 'GMT+8' 'GMT+9' 'GMT+10' 'GMT+11' 'GMT+12' 'GMT+13' 'GMT+14'); kind=zones
+    *' --columns' | *' --fields' | *' --cols' | *' --sort' | *' --sort-by' | *' --order-by')
+        kind=columns
+        ;;
+    *' --query-id')
+        kind=queries
         ;;
     *' --dest' | *' --destination' | *' --type')
         words=(Kafka S3 HDFS donothing)

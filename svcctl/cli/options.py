@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,18 @@ from svcctl.cli.completion.words import FILES, QUERY, Completes
 from svcctl.dates.operators import DATE_FORMATS, Moment
 from svcctl.dates.shorthand import named_zone, parse_limit, parse_moment
 from svcctl.errors import UsageError
+
+
+class Heading(StrEnum):
+    """What stands above options on the page of a command that has many."""
+
+    RANGE = "Range"
+    OUTPUT = "Output"
+    ROWS = "Rows"
+    QUERY = "Query"
+    WINDOWS = "Windows"
+    RUN = "Run"
+    JOB = "Job"
 
 
 def _zone(text: str) -> str:
@@ -43,12 +56,18 @@ Parse = Callable[[str], Moment]
 def start_option(parser: Parse = parse_moment) -> Any:
     """The option --from of a command, with the function that reads its dates."""
     meaning = "Start of the range; 1h means one hour ago (see 'svcctl help dates')."
-    return typer.Option("--from", parser=parser, metavar="DATE", help=meaning)
+    return typer.Option("--from", parser=parser, metavar="DATE", rich_help_panel=Heading.RANGE, help=meaning)
 
 
 def end_option(future: str, parser: Parse = parse_moment) -> Any:
     """The option --to of a command; `future` says what an end in the future means there."""
-    return typer.Option("--to", parser=parser, metavar="DATE", help=f"End of the range (not included); {future}.")
+    return typer.Option(
+        "--to",
+        parser=parser,
+        metavar="DATE",
+        rich_help_panel=Heading.RANGE,
+        help=f"End of the range (not included); {future}.",
+    )
 
 
 # Typer takes one class here, and a parsed date is a number or a str.
@@ -62,6 +81,7 @@ TimeZoneOpt = Annotated[
         "--time-zone",
         parser=_zone,
         metavar="ZONE",
+        rich_help_panel=Heading.RANGE,
         help="Time zone for relative dates and for printed times: GMT+2, Europe/Berlin or local.",
     ),
     Completes("zones", words=words.time_zones),
@@ -72,18 +92,35 @@ QueryTextArg = Annotated[
     Completes(QUERY),
 ]
 VarOpt = Annotated[
-    list[str] | None, typer.Option("--var", metavar="K=V", help="Replace {{K}} in the query by V as a quoted literal.")
+    list[str] | None,
+    typer.Option(
+        "--var",
+        metavar="K=V",
+        rich_help_panel=Heading.QUERY,
+        help="Replace {{K}} in the query by V as a quoted literal.",
+    ),
 ]
 DateFormatOpt = Annotated[
     str | None,
-    typer.Option("--date-format", metavar="NAME", help="Format of printed dates: default, sql or iso."),
+    typer.Option(
+        "--date-format",
+        metavar="NAME",
+        rich_help_panel=Heading.OUTPUT,
+        help="Format of printed dates: default, sql or iso.",
+    ),
     Completes(words=DATE_FORMATS),
 ]
 QueryFileOpt = Annotated[
-    Path | None, typer.Option("--file", "-F", metavar="FILE", help="Read the query from FILE."), Completes(FILES)
+    Path | None,
+    typer.Option("--file", "-F", metavar="FILE", rich_help_panel=Heading.QUERY, help="Read the query from FILE."),
+    Completes(FILES),
 ]
 _FORMAT = typer.Option(
-    "--format", "-f", metavar="FORMAT", help="Output format; auto is a table on a terminal and csv in a pipe."
+    "--format",
+    "-f",
+    metavar="FORMAT",
+    rich_help_panel=Heading.OUTPUT,
+    help="Output format; auto is a table on a terminal and csv in a pipe.",
 )
 FormatOpt = Annotated[str | None, _FORMAT, Completes(words=words.list_formats)]
 QueryFormatOpt = Annotated[str | None, _FORMAT, Completes(words=words.formats)]
@@ -94,28 +131,44 @@ OutputOpt = Annotated[
         "-o",
         parser=_file,
         metavar="FILE",
+        rich_help_panel=Heading.OUTPUT,
         help="Write to FILE (complete or not at all); names ending in .gz or .zst are compressed.",
     ),
     Completes(FILES),
 ]
 ColumnsOpt = Annotated[
     str | None,
-    typer.Option("--columns", metavar="A,B", help="Print only these columns, in this order."),
+    typer.Option(
+        "--columns", metavar="A,B", rich_help_panel=Heading.ROWS, help="Print only these columns, in this order."
+    ),
     Completes("columns"),
 ]
 SortOpt = Annotated[
     str | None,
     typer.Option(
-        "--sort", metavar="A[:desc],B", help="Sort by these columns; nulls come last. See 'svcctl help formats'."
+        "--sort",
+        metavar="A[:desc],B",
+        rich_help_panel=Heading.ROWS,
+        help="Sort by these columns; nulls come last. See 'svcctl help formats'.",
     ),
     Completes("columns"),
 ]
-TopOpt = Annotated[int | None, typer.Option("--top", min=1, metavar="N", help="Print only the first N rows of --sort.")]
-NoHeaderOpt = Annotated[bool, typer.Option("--no-header", help="Leave out the names of the columns (table, csv, tsv).")]
-ForceOpt = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
+TopOpt = Annotated[
+    int | None,
+    typer.Option(
+        "--top", min=1, metavar="N", rich_help_panel=Heading.ROWS, help="Print only the first N rows of --sort."
+    ),
+]
+NoHeaderOpt = Annotated[
+    bool,
+    typer.Option(
+        "--no-header", rich_help_panel=Heading.OUTPUT, help="Leave out the names of the columns (table, csv, tsv)."
+    ),
+]
+ForceOpt = Annotated[bool, typer.Option("--force", rich_help_panel=Heading.OUTPUT, help="Overwrite an existing file.")]
 YesOpt = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 def max_time_option(about: str) -> Any:
     """The option --max-time of a command; `about` says what happens when the time is over."""
-    return typer.Option("--max-time", parser=parse_limit, metavar="LENGTH", help=about)
+    return typer.Option("--max-time", parser=parse_limit, metavar="LENGTH", rich_help_panel=Heading.RUN, help=about)

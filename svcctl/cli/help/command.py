@@ -1,6 +1,6 @@
 """The page of a command: what `--help` prints and what manual pages say, read from the command tree.
 
-The tree is what Typer makes of an app; only attributes that Click documents are read. Pages are plain ASCII.
+The tree is what Typer makes of an app; only attributes that Click and Typer document are read. Pages are plain ASCII.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ NARROWEST = 20
 _LITERAL = "\b"
 """How a docstring marks a paragraph whose lines stay as they are."""
 
+FEW = 12
+"""As many options are found in one list; more stand under the headings of `rich_help_panel`."""
+
 Row = tuple[str, str]
+Section = tuple[str, tuple[Row, ...]]
+"""A heading and what stands under it."""
+HELP: Row = ("-h, --help", "Show this page.")
+"""The last option of every page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +37,8 @@ class Page:
     """Paragraphs; the lines of one that begins with a backspace stay as they are."""
     arguments: tuple[Row, ...] = ()
     commands: tuple[Row, ...] = ()
-    options: tuple[Row, ...] = ()
+    options: tuple[Section, ...] = ()
+    """All but `HELP`, which belongs to the last section."""
     ending: str = ""
 
     @property
@@ -56,8 +64,20 @@ def described(command: Any, path: str, verbs: Mapping[str, Any] = {}) -> Page:
             (_ascii(each.metavar or ""), _about(each, each.required)) for each in arguments if each.help or each.metavar
         ),
         commands=tuple((name, _summary(each)) for name, each in listed.items()),
-        options=(*((_names(each), _about(each, each.required)) for each in options), ("-h, --help", "Show this page.")),
+        options=_sections(options),
         ending=_ascii(command.epilog or EVERYWHERE),
+    )
+
+
+def _sections(options: Sequence[Any]) -> tuple[Section, ...]:
+    """The options in the order of the signature, many of them by heading: those without one come last."""
+    headings = [(len(options) > FEW and each.rich_help_panel) or "" for each in options]
+    rows = [(_names(each), _about(each, each.required)) for each in options]
+    found = [*dict.fromkeys(filter(None, headings)), ""]
+    rest = "Other" if len(found) > 1 else "Options"
+    return tuple(
+        (heading or rest, tuple(row for row, own in zip(rows, headings, strict=True) if own == heading))
+        for heading in found
     )
 
 
@@ -95,11 +115,18 @@ def text(page: Page, width: int = WIDTH) -> str:
     """The page in lines of a width, without a newline at its end."""
     width = max(width, NARROWEST)
     about = [_paragraph(part, width) for part in page.about]
-    sections = (("Arguments", page.arguments), ("Commands", page.commands), ("Options", page.options))
+    lists = (("Arguments", page.arguments), ("Commands", page.commands))
+    *headed, (rest, others) = page.options
+    options = [*headed, (rest, (*others, HELP))]
+    column = _column([row for _, rows in options for row in rows], width)
+    sections = [
+        *((title, rows, _column(rows, width)) for title, rows in lists if rows),
+        *((title, rows, column) for title, rows in options),
+    ]
     blocks = [
         "\n".join(_wrapped(page.usage, "Usage: ", " " * 7, width)),
         *about,
-        *("\n".join([f"{title}:", *_definitions(rows, width)]) for title, rows in sections if rows),
+        *("\n".join([f"{title}:", *_definitions(rows, column, width)]) for title, rows, column in sections),
         "\n".join(_wrapped(page.ending, "", "", width)),
     ]
     return "\n\n".join(block for block in blocks if block)
@@ -111,9 +138,13 @@ def _paragraph(part: str, width: int) -> str:
     return "\n".join(_wrapped(part, "  ", "  ", width))
 
 
-def _definitions(rows: Sequence[Row], width: int) -> list[str]:
+def _column(rows: Sequence[Row], width: int) -> int:
+    """Where the meanings of rows begin."""
+    return min(max(len(name) for name, _ in rows), 30, width // 2 - 4) + 4
+
+
+def _definitions(rows: Sequence[Row], column: int, width: int) -> list[str]:
     """Names and their meanings in two columns; a name too long for its column has a line of its own."""
-    column = min(max(len(name) for name, _ in rows), 30, width // 2 - 4) + 4
     lines: list[str] = []
     for name, meaning in rows:
         begin = f"  {name}".ljust(column)

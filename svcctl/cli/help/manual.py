@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from svcctl.cli.help import TOPICS
-from svcctl.cli.help.command import Page, Row, described
+from svcctl.cli.help.command import HELP, Page, Row, described
 from svcctl.cli.help.topics import read
 
 
@@ -37,7 +37,7 @@ def _root(page: Page) -> Iterator[str]:
     yield from _about((page.about[0], page.ending))
     yield ".SH EXAMPLES"
     yield from _about(page.about[1:])
-    yield from _listed("OPTIONS", page.options)
+    yield from _listed("OPTIONS", [*(row for _, rows in page.options for row in rows), HELP])
     yield from _listed("COMMANDS", [(f"svcctl-{name}(1)", meaning) for name, meaning in page.commands])
     for title, topic in (("EXIT STATUS", "exit-codes"), ("ENVIRONMENT", "environment")):
         _, _, table = read(topic).partition("\n\n")
@@ -59,7 +59,7 @@ def _noun(found: Sequence[Page]) -> Iterator[str]:
             yield f'.SH "{page.path.partition(" ")[2].upper()}"'
             yield from (".nf", _line(page.usage), ".fi", ".PP")
             yield from _about(page.about)
-        yield from _options([*page.arguments, *page.options[:-1]], page is first)
+        yield from _options(page, page is first)
     yield '.SH "SEE ALSO"'
     yield _line("svcctl(1) has the global options (-p, -v, -q, --timeout, ...), the exit status and the environment.")
 
@@ -83,10 +83,17 @@ def _literal(text: str, indent: int) -> Iterator[str]:
     yield from (".PP", ".nf", f".in {indent}n", *map(_line, text.split("\n")), ".in", ".fi")
 
 
-def _options(rows: Sequence[Row], is_first: bool) -> Iterator[str]:
-    if rows:
+def _options(page: Page, is_first: bool) -> Iterator[str]:
+    """Arguments and options, many of them under headings; the option for the page on a terminal is left out."""
+    headed = len(page.options) > 1
+    alone = page.arguments if headed else (*page.arguments, *page.options[0][1])
+    if alone or headed:
         yield ".SH OPTIONS" if is_first else '.SS "Options"'
-        yield from _definitions(rows)
+        yield from _definitions(alone)
+    for title, rows in page.options if headed else ():
+        if rows:
+            yield f'.SS "{title}"'
+            yield from _definitions(rows)
 
 
 def _listed(title: str, rows: Sequence[Row]) -> Iterator[str]:

@@ -107,6 +107,41 @@ def test_help_of_a_command_is_its_page(path: str, shell: Shell) -> None:
     assert shell("-q", *path.split(), "-h").stdout == page
 
 
+def headings(page: str) -> dict[str, list[str]]:
+    """The names of options below each heading of a page."""
+    found: dict[str, list[str]] = {}
+    for block in page.split("\n\n"):
+        title, *lines = block.split("\n")
+        if not title.startswith(" ") and (
+            names := re.findall(r"^  (?:-\w, )?(--[\w-]+)", "\n".join(lines), re.MULTILINE)
+        ):
+            found[title] = names
+    return found
+
+
+@pytest.mark.parametrize(
+    ("command", "order"),
+    [
+        ("query", ["Range:", "Output:", "Rows:", "Query:", "Run:", "Job:", "Other:"]),
+        ("export", ["Output:", "Range:", "Query:", "Windows:", "Run:", "Other:"]),
+    ],
+)
+def test_many_options_stand_under_headings_the_common_ones_first(command: str, order: list[str], shell: Shell) -> None:
+    found = headings(shell(command, "--help").stdout)
+    assert list(found) == order
+    assert max(map(len, found.values())) <= 6
+    assert found["Range:"][:2] == ["--from", "--to"]
+    assert {"--format", "--output"} == set(found["Output:"][:2])
+    assert found["Other:"] == ["--dry-run", "--help"]
+    known = [name for each in COMMANDS[command].params for name in each.opts if name.startswith("--")]
+    assert sorted(name for names in found.values() for name in names) == sorted([*known, "--help"])
+
+
+def test_few_options_stand_in_one_list_though_some_have_headings_elsewhere(shell: Shell) -> None:
+    assert list(headings(shell("range", "--help").stdout)) == ["Options:"]
+    assert list(headings(shell("job", "list", "--help").stdout)) == ["Options:"]
+
+
 def test_functions_and_examples_are_parts_of_the_page_of_the_language(shell: Shell) -> None:
     functions, examples = shell("help", "functions").stdout, shell("help", "examples").stdout
     assert (functions.split("\n")[0], examples.split("\n")[0]) == ("Functions", "Examples")

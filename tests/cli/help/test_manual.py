@@ -18,6 +18,20 @@ def test_svcctl_and_each_noun_have_a_page() -> None:
     assert list(PAGES) == ["svcctl.1", *(f"svcctl-{noun}.1" for noun in NOUNS)]
 
 
+@pytest.mark.parametrize(
+    ("noun", "titles"),
+    [
+        ("query", ["Range", "Output", "Rows", "Query", "Run", "Job", "Other"]),
+        ("export", ["Output", "Range", "Query", "Windows", "Run", "Other"]),
+    ],
+)
+def test_the_manual_has_the_headings_of_the_help_page(noun: str, titles: list[str]) -> None:
+    _, _, options = PAGES[f"svcctl-{noun}.1"].partition(".SH OPTIONS\n")
+    assert [line for line in options.partition(".SH")[0].split("\n") if line.startswith(".SS")] == [
+        f'.SS "{title}"' for title in titles
+    ]
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_the_manual_is_read_by_man_and_its_examples_can_be_pasted(name: str, tmp_path: Path) -> None:
     need("man", "groff")

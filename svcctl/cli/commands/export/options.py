@@ -9,7 +9,7 @@ import typer
 
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, Completes
-from svcctl.cli.options import end_option, max_time_option, start_option
+from svcctl.cli.options import Heading, end_option, max_time_option, start_option
 from svcctl.dates.shorthand import parse_second
 
 LAG = "10m"
@@ -17,9 +17,22 @@ LAG = "10m"
 ON_ERROR = ("stop", "continue")
 LOG_FORMATS = ("text", "json")
 
-WindowOpt = Annotated[str, typer.Option("--window", metavar="LENGTH", help="Length of a window, as 30s, 5m, 1h or 1d.")]
+WindowOpt = Annotated[
+    str,
+    typer.Option(
+        "--window", metavar="LENGTH", rich_help_panel=Heading.WINDOWS, help="Length of a window, as 30s, 5m, 1h or 1d."
+    ),
+]
 WorkersOpt = Annotated[
-    int | None, typer.Option("--workers", metavar="N", min=1, max=64, help="Windows fetched at the same time.  [4]")
+    int | None,
+    typer.Option(
+        "--workers",
+        metavar="N",
+        min=1,
+        max=64,
+        rich_help_panel=Heading.WINDOWS,
+        help="Windows fetched at the same time.  [4]",
+    ),
 ]
 TargetOpt = Annotated[
     str,
@@ -27,6 +40,7 @@ TargetOpt = Annotated[
         "--output",
         "-o",
         metavar="PATH",
+        rich_help_panel=Heading.OUTPUT,
         help="One file, or a pattern such as out/{start:%Y/%m/%d/%H}.csv.gz for one file per window; also s3:// and "
         "hdfs://. Names ending in .gz or .zst are compressed.",
     ),
@@ -34,12 +48,23 @@ TargetOpt = Annotated[
 ]
 ExportFormatOpt = Annotated[
     str | None,
-    typer.Option("--format", "-f", metavar="FORMAT", help="csv, tsv, ndjson or parquet; by default, PATH's ending."),
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="FORMAT",
+        rich_help_panel=Heading.OUTPUT,
+        help="csv, tsv, ndjson or parquet; by default, PATH's ending.",
+    ),
     Completes(words=words.export_formats),
 ]
 StateOpt = Annotated[
     str | None,
-    typer.Option("--state", metavar="NAME", help="Start where the last run of NAME ended; --from is for the first."),
+    typer.Option(
+        "--state",
+        metavar="NAME",
+        rich_help_panel=Heading.RANGE,
+        help="Start where the last run of NAME ended; --from is for the first.",
+    ),
     Completes("states"),
 ]
 StartOpt = Annotated[Any, start_option(parse_second), Completes(words=words.start_dates)]
@@ -48,37 +73,77 @@ EndOpt = Annotated[
 ]
 LagOpt = Annotated[
     str | None,
-    typer.Option("--lag", metavar="LENGTH", help=f"Leave out windows younger than this.  [{LAG} with --state]"),
+    typer.Option(
+        "--lag",
+        metavar="LENGTH",
+        rich_help_panel=Heading.RANGE,
+        help=f"Leave out windows younger than this.  [{LAG} with --state]",
+    ),
 ]
-AgainOpt = Annotated[bool, typer.Option("--force", help="Fetch all of the range again, and overwrite existing files.")]
+AgainOpt = Annotated[
+    bool,
+    typer.Option(
+        "--force", rich_help_panel=Heading.OUTPUT, help="Fetch all of the range again, and overwrite existing files."
+    ),
+]
 OnErrorOpt = Annotated[
     str,
-    typer.Option("--on-error", metavar="WHAT", help="When a window fails: stop, or continue and list the gaps."),
+    typer.Option(
+        "--on-error",
+        metavar="WHAT",
+        rich_help_panel=Heading.RUN,
+        help="When a window fails: stop, or continue and list the gaps.",
+    ),
     Completes(words=ON_ERROR),
 ]
 PaceOpt = Annotated[
     float | None,
-    typer.Option("--max-requests-per-second", metavar="N", min=0.001, help="Shared by all workers."),
+    typer.Option(
+        "--max-requests-per-second",
+        metavar="N",
+        min=0.001,
+        rich_help_panel=Heading.WINDOWS,
+        help="Shared by all workers.",
+    ),
 ]
 MostOpt = Annotated[
     int | None,
     typer.Option(
-        "--limit-per-window", metavar="N", min=1, help="The service cuts results at N rows: halve windows that have N."
+        "--limit-per-window",
+        metavar="N",
+        min=1,
+        rich_help_panel=Heading.WINDOWS,
+        help="The service cuts results at N rows: halve windows that have N.",
     ),
 ]
 MetricsOpt = Annotated[
     Path | None,
-    typer.Option("--metrics", metavar="FILE", help="Write the run's figures for Prometheus' textfile collector."),
+    typer.Option(
+        "--metrics",
+        metavar="FILE",
+        rich_help_panel=Heading.RUN,
+        help="Write the run's figures for Prometheus' textfile collector.",
+    ),
     Completes(FILES),
 ]
 LogFormatOpt = Annotated[
     str,
-    typer.Option("--log-format", metavar="NAME", help="text, or json: each event on stderr is an object."),
+    typer.Option(
+        "--log-format",
+        metavar="NAME",
+        rich_help_panel=Heading.RUN,
+        help="text, or json: each event on stderr is an object.",
+    ),
     Completes(words=LOG_FORMATS),
 ]
 SchedulerOpt = Annotated[
     str | None,
-    typer.Option("--scheduler", metavar="URL", help="Let the workers of a Dask cluster fetch: tcp://HOST:8786."),
+    typer.Option(
+        "--scheduler",
+        metavar="URL",
+        rich_help_panel=Heading.WINDOWS,
+        help="Let the workers of a Dask cluster fetch: tcp://HOST:8786.",
+    ),
 ]
 MaxTimeOpt = Annotated[float | None, max_time_option("Stop after 30s, 5m, …; the next run resumes.")]
 DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Check query and files, print the windows, export nothing.")]

@@ -24,6 +24,7 @@ from svcctl.cli.options import (
     DateFormatOpt,
     ForceOpt,
     FromOpt,
+    Heading,
     NoHeaderOpt,
     OutputOpt,
     QueryFileOpt,
@@ -57,27 +58,53 @@ LONGEST = 86_400 * 366
 
 QueryIdOpt = Annotated[
     str | None,
-    typer.Option("--query-id", metavar="ID", help="Run a saved query, such as one of 'svcctl service queries'."),
+    typer.Option(
+        "--query-id",
+        metavar="ID",
+        rich_help_panel=Heading.QUERY,
+        help="Run a saved query, such as one of 'svcctl service queries'.",
+    ),
     Completes("queries"),
 ]
 LimitOpt = Annotated[
     int | None,
-    typer.Option("--limit", min=0, metavar="N", help="Stop after N rows; with --sort, after the first N of it."),
+    typer.Option(
+        "--limit",
+        min=0,
+        metavar="N",
+        rich_help_panel=Heading.ROWS,
+        help="Stop after N rows; with --sort, after the first N of it.",
+    ),
 ]
-SkipOpt = Annotated[int | None, typer.Option("--skip", min=0, metavar="N", help="Skip the first N rows.")]
-ChartOpt = Annotated[bool, typer.Option("--chart", help="The same as --format chart: bars, or a line over time.")]
-FailOnEmptyOpt = Annotated[bool, typer.Option("--fail-on-empty", help="Exit 8 when there are no rows.")]
+SkipOpt = Annotated[
+    int | None, typer.Option("--skip", min=0, metavar="N", rich_help_panel=Heading.ROWS, help="Skip the first N rows.")
+]
+ChartOpt = Annotated[
+    bool,
+    typer.Option(
+        "--chart", rich_help_panel=Heading.OUTPUT, help="The same as --format chart: bars, or a line over time."
+    ),
+]
+FailOnEmptyOpt = Annotated[
+    bool, typer.Option("--fail-on-empty", rich_help_panel=Heading.ROWS, help="Exit 8 when there are no rows.")
+]
 FollowOpt = Annotated[
     bool,
     typer.Option(
-        "--follow", help="Keep running and print new events as they arrive (like tail -f); see 'svcctl help formats'."
+        "--follow",
+        rich_help_panel=Heading.RUN,
+        help="Keep running and print new events as they arrive (like tail -f); see 'svcctl help formats'.",
     ),
 ]
 MaxTimeOpt = Annotated[float | None, max_time_option("Fail after 30s, 5m, …, retries included; --follow stops then.")]
 EveryOpt = Annotated[
     float | None,
     typer.Option(
-        "--every", parser=_interval, metavar="LENGTH", help="Run the query again every 10s, 5m, … until q or Ctrl-C."
+        "--every",
+        parser=_interval,
+        metavar="LENGTH",
+        rich_help_panel=Heading.RUN,
+        help="Run the query again every 10s, 5m, … until q or Ctrl-C.",
     ),
 ]
 DestOpt = Annotated[
@@ -85,18 +112,23 @@ DestOpt = Annotated[
     typer.Option(
         "--dest",
         metavar="TYPE",
+        rich_help_panel=Heading.JOB,
         help=f"Send the rows to a destination: {', '.join(NAMES)} (see 'svcctl help destinations').",
     ),
     Completes(words=words.destinations),
 ]
 DestParamOpt = Annotated[
     list[str] | None,
-    typer.Option("--dest-param", metavar="K=V", help="Parameter of --dest; K=@FILE reads its value."),
+    typer.Option(
+        "--dest-param", metavar="K=V", rich_help_panel=Heading.JOB, help="Parameter of --dest; K=@FILE reads its value."
+    ),
     Completes(words=words.destination_parameters, by_destination=words.parameters_by_destination),
 ]
 DestJsonOpt = Annotated[
     Path | None,
-    typer.Option("--dest-json", metavar="FILE", help="Destination, or its parameters, as JSON."),
+    typer.Option(
+        "--dest-json", metavar="FILE", rich_help_panel=Heading.JOB, help="Destination, or its parameters, as JSON."
+    ),
     Completes(FILES),
 ]
 DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Print the request (secrets masked) instead of sending it.")]
@@ -111,25 +143,25 @@ def query(
     from_: FromOpt,
     text: QueryTextArg = None,
     to: ToOpt = None,
-    follow: FollowOpt = False,
-    every: EveryOpt = None,
-    max_time: MaxTimeOpt = None,
-    file: QueryFileOpt = None,
-    query_id: QueryIdOpt = None,
-    var: VarOpt = None,
+    time_zone: TimeZoneOpt = None,
+    format: QueryFormatOpt = None,
+    output: OutputOpt = None,
+    force: ForceOpt = False,
+    chart: ChartOpt = False,
+    no_header: NoHeaderOpt = False,
+    date_format: DateFormatOpt = None,
     limit: LimitOpt = None,
     skip: SkipOpt = None,
-    format: QueryFormatOpt = None,
-    chart: ChartOpt = False,
     columns: ColumnsOpt = None,
     sort: SortOpt = None,
     top: TopOpt = None,
-    no_header: NoHeaderOpt = False,
-    date_format: DateFormatOpt = None,
-    time_zone: TimeZoneOpt = None,
-    output: OutputOpt = None,
-    force: ForceOpt = False,
     fail_on_empty: FailOnEmptyOpt = False,
+    file: QueryFileOpt = None,
+    query_id: QueryIdOpt = None,
+    var: VarOpt = None,
+    follow: FollowOpt = False,
+    every: EveryOpt = None,
+    max_time: MaxTimeOpt = None,
     dest: DestOpt = None,
     dest_param: DestParamOpt = None,
     dest_json: DestJsonOpt = None,

@@ -106,7 +106,7 @@ DateFormatOpt = Annotated[
         "--date-format",
         metavar="NAME",
         rich_help_panel=Heading.OUTPUT,
-        help="Format of printed dates: default, sql or iso.",
+        help="Format of printed dates: iso is 2026-01-31T10:00:00.000Z, default and sql are 2026-01-31 10:00:00.000.",
     ),
     Completes(words=DATE_FORMATS),
 ]

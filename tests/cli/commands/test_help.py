@@ -17,6 +17,7 @@ from support.tree import TREE
 
 from svcctl.cli import main
 from svcctl.cli.help import TOPICS, topics
+from svcctl.dates.operators import DATE_FORMATS
 
 
 def commands() -> dict[str, Any]:
@@ -140,6 +141,14 @@ def test_many_options_stand_under_headings_the_common_ones_first(command: str, o
 def test_few_options_stand_in_one_list_though_some_have_headings_elsewhere(shell: Shell) -> None:
     assert list(headings(shell("range", "--help").stdout)) == ["Options:"]
     assert list(headings(shell("job", "list", "--help").stdout)) == ["Options:"]
+
+
+def test_the_option_of_the_date_format_shows_dates_as_they_are_printed(service: Shell) -> None:
+    page = re.sub(r"\d", "0", " ".join(service("query", "--help").stdout.split()))
+    for name in DATE_FORMATS:
+        options = ("--from", "1d", "-f", "csv", "--no-header", "--date-format", name)
+        printed = service("query", "from demo.ecommerce.data select eventdate limit 1", *options).stdout.strip()
+        assert re.search(rf"{name}( and sql)? (is|are) {re.escape(re.sub('[0-9]', '0', printed))}[,.]", page)
 
 
 def test_functions_and_examples_are_parts_of_the_page_of_the_language(shell: Shell) -> None:

@@ -155,7 +155,7 @@ def plain(error: Exception | str) -> str:
     return re.sub(r"^\[(Errno -?\d+|SSL: \w+)\] | \(_ssl\.c:\d+\)$", "", " ".join(str(error).split()))
 
 
-def explained(error: Exception | str) -> tuple[str, str] | None:
+def tls_failure(error: Exception | str) -> tuple[str, str] | None:
     """What a failure of TLS means and what to do about it; None for other failures."""
     words = plain(error)
     for pattern, meaning, hint in _TABLE:

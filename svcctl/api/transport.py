@@ -326,7 +326,7 @@ def _no_answer(call: Call, error: WireError) -> Unavailable:
         return Unavailable(f"no answer from {host} in time")
     if isinstance(error, DecodingError):
         return Unavailable(f"the answer from {host} cannot be read: {error}")
-    if (found := addresses.explained(error)) is not None:
+    if (found := addresses.tls_failure(error)) is not None:
         return Unavailable(f"no answer from {host}: {found[0]}", hint=found[1])
     reason = addresses.plain(error)
     cut = call.url.startswith("http:") and any(words in reason.lower() for words in _CUT)

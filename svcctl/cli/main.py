@@ -214,7 +214,7 @@ def build(arguments: Sequence[str], context: Context) -> App:
     return app
 
 
-def joined(arguments: Sequence[str]) -> list[str]:
+def command_line(arguments: Sequence[str]) -> list[str]:
     """Hoisted arguments; `export status` becomes one word (see VERBS), and `help COMMAND` becomes `COMMAND --help`."""
     words = list(arguments)
     at = _noun_at(words)
@@ -266,7 +266,7 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
     context = context or Context()
     diagnostics = context.diagnostics
     try:
-        arguments = joined(hoist(arguments))
+        arguments = command_line(hoist(arguments))
         with context.closing, _pages(arguments, context):
             code = build(arguments, context)(list(arguments), prog_name="svcctl", standalone_mode=False)
         if code == INTERRUPTED:  # Typer catches the KeyboardInterrupt and returns this number
@@ -276,7 +276,7 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
         if page := _page_of(error):
             diagnostics.page(page)
             return exit_code(UsageError(""))
-        return diagnostics.report(mistakes.explained(error))
+        return diagnostics.report(mistakes.in_plain_words(error))
     except (Exception, KeyboardInterrupt, Terminated) as error:
         return diagnostics.report(error)
     finally:

@@ -62,7 +62,7 @@ CONFIRM = ("--yes", "--force")
 """Options that no suggestion names, since they let a command delete or overwrite something."""
 
 
-def explained(error: typer.TyperException) -> UsageError:
+def in_plain_words(error: typer.TyperException) -> UsageError:
     """Typer's error in one line, with what to type."""
     context: Any = getattr(error, "ctx", None)
     message = " ".join(error.format_message().split())

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from svcctl.exports.manifest import Entry, joined
+from svcctl.exports.manifest import Entry, union
 from svcctl.exports.windows import Target, Window, around
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def claimed_by(export: Export, earlier: Ranges, there: Iterable[Entry]) -> Range
         earlier = ()
     elif export.kept is None:
         earlier = tuple((entry.start, entry.end) for entry in there)
-    return joined([*earlier, *((window.start, window.end) for window in export.windows)])
+    return union([*earlier, *((window.start, window.end) for window in export.windows)])
 
 
 def widened(export: Export, entries: Mapping[Window, Entry], claimed: Ranges) -> Export:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from svcctl.exports.manifest import joined
+from svcctl.exports.manifest import union
 
 if TYPE_CHECKING:
     from svcctl.exports.export import Export
@@ -42,4 +42,4 @@ def gone(export: Export, manifest: Manifest, known: Ranges) -> tuple[Sequence[En
     if lost and is_known(earlier[0]):
         oldest = sum(1 for _ in takewhile(lambda one: one.window in lost, earlier))
     new = [one for one in earlier[oldest:] if one.window in lost and not is_known(one)]
-    return new, joined((window.start, window.end) for window in lost)
+    return new, union((window.start, window.end) for window in lost)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from svcctl.errors import IncompleteResult, SvcctlError, UsageError
 from svcctl.exports.claims import claimed_by, covered, widened
-from svcctl.exports.manifest import Entry, Manifest, difference, joined, store, stored
+from svcctl.exports.manifest import Entry, Manifest, difference, store, stored, union
 from svcctl.exports.refetch import THAT_PROFILE, OfAnotherService
 from svcctl.storage import exists
 
@@ -137,8 +137,8 @@ class Journal:
 
     def piece(self, window: Window) -> Window:
         """The range that was fetched as one and begins with this window; the window itself if it was fetched alone."""
-        joined = self._joined.get(window.start)
-        return window if joined is None or not self.has(joined) else joined
+        union = self._joined.get(window.start)
+        return window if union is None or not self.has(union) else union
 
     def pieces(self) -> Iterator[Window]:
         """The windows of this run in order; several that were fetched as one come as one."""
@@ -321,7 +321,7 @@ class Journal:
             self.entries.clear()
             files = [*self._merged.values()]
             whole = self._export.whole
-            self._claimed = joined([(whole.start, whole.end), *((file.start, file.end) for file in files)])
+            self._claimed = union([(whole.start, whole.end), *((file.start, file.end) for file in files)])
             if self.head is not None and not self._export.target.is_one_file:
                 self._changed(*map(self._export.format.columns, (self.head, fetched.head)))
             self.head = fetched.head

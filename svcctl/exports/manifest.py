@@ -201,8 +201,8 @@ def store(storage: Storage, folder: str, manifest: Manifest) -> None:
         sink.complete()
 
 
-def joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Ranges over the same time as the given ones, in order, with those that touch joined into one."""
+def union(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Ranges over the same time as the given ones, in order, with those that touch as one."""
     result: list[tuple[int, int]] = []
     for start, end in sorted(ranges):
         if result and start <= result[-1][1]:

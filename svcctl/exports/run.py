@@ -146,7 +146,7 @@ class Run:
                 if some is None:
                     return
                 working += 1
-                future = self._executor.submit(self._fetch, stride.joined(some))
+                future = self._executor.submit(self._fetch, stride.combined(some))
             # What a worker has done is queued before it is given the next window.
             future.add_done_callback(lambda future: ended.put((some, future)))
             future.add_done_callback(hand_out)

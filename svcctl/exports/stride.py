@@ -51,7 +51,7 @@ class Stride:
                 self._tasks.popleft()
             return some or None
 
-    def joined(self, tasks: Sequence[Task]) -> Task:
+    def combined(self, tasks: Sequence[Task]) -> Task:
         """One task that fetches what the given tasks fetch."""
         if len(tasks) == 1 or self._part is None:
             return tasks[0]

@@ -238,7 +238,7 @@ def _tls(subject: Subject) -> Found:
         ):
             version, certificate = secured.version(), secured.getpeercert() or {}
     except OSError as error:
-        meaning, hint = addresses.explained(error) or (reason(error), "check the port in base_url")
+        meaning, hint = addresses.tls_failure(error) or (reason(error), "check the port in base_url")
         raise Unavailable(f"no TLS with {host} port {port}: {meaning}", hint=hint) from None
     end = ssl.cert_time_to_seconds(str(certificate["notAfter"]))
     days = int((end - subject.clock()) // 86400)

@@ -26,7 +26,7 @@ class Number:
     whole: bool = False
 
     @property
-    def explained(self) -> str:
+    def explanation(self) -> str:
         return f"{self.meaning} (default {self.default:g})"
 
     def read(self, environment: Mapping[str, str]) -> float:
@@ -57,7 +57,7 @@ class Choice:
         return self.words[0]
 
     @property
-    def explained(self) -> str:
+    def explanation(self) -> str:
         return f"{self.meaning}: {' or '.join(self.words)} (default {self.default})"
 
     def read(self, environment: Mapping[str, str]) -> str:
@@ -76,7 +76,7 @@ class Text:
     meaning: str
 
     @property
-    def explained(self) -> str:
+    def explanation(self) -> str:
         return self.meaning
 
     def read(self, environment: Mapping[str, str]) -> str | None:
@@ -111,7 +111,7 @@ class Origins:
     default: tuple[str, ...] = ()
 
     @property
-    def explained(self) -> str:
+    def explanation(self) -> str:
         return f"{self.meaning} (default none)"
 
     def read(self, environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -116,13 +116,13 @@ class S3(Storage):
         return _Object(self, name, overwrite=overwrite)
 
     def size(self, name: str) -> int | None:
-        with self.explained(name), suppress(FileNotFoundError):
+        with self.translated(name), suppress(FileNotFoundError):
             return obstore.head(self._store, name)["size"]
         return None
 
     def read(self, name: str) -> Iterator[bytes]:
         try:
-            with self.explained(name):
+            with self.translated(name):
                 for piece in obstore.get(self._store, name).stream(min_chunk_size=PIECE_BYTES):
                     yield bytes(piece)
         except FileNotFoundError:
@@ -130,7 +130,7 @@ class S3(Storage):
 
     def sizes(self, folder: str = "") -> Iterator[tuple[str, int]]:
         try:
-            with self.explained(folder):
+            with self.translated(folder):
                 for found in obstore.list(self._store, folder or None, chunk_size=1000):
                     yield from ((str(item["path"]), item["size"]) for item in found)
         except FileNotFoundError:
@@ -139,7 +139,7 @@ class S3(Storage):
     def beginning(self, prefix: str) -> Iterator[str]:
         folder = prefix.rpartition("/")[0]
         try:
-            with self.explained(f"{prefix}*"):
+            with self.translated(f"{prefix}*"):
                 for found in obstore.list(self._store, folder or None, offset=prefix, chunk_size=1000):
                     for name in (str(item["path"]) for item in found):
                         if not name.startswith(prefix):  # the service lists names in their order
@@ -151,7 +151,7 @@ class S3(Storage):
 
     def folders(self, folder: str = "") -> Iterator[str]:
         try:
-            with self.explained(folder):
+            with self.translated(folder):
                 found = obstore.list_with_delimiter(self._store, folder or None)["common_prefixes"]
         except FileNotFoundError:
             raise self._no_bucket() from None
@@ -160,7 +160,7 @@ class S3(Storage):
     def put_new(self, name: str, data: bytes | bytearray) -> bool:
         if self._heeds_conditions:
             try:
-                with self.explained(name):
+                with self.translated(name):
                     obstore.put(self._store, name, data, mode="create")
                 return True
             except AlreadyExistsError:
@@ -175,7 +175,7 @@ class S3(Storage):
         return True
 
     def remove(self, *names: str) -> None:
-        with self.explained(next(iter(names), "")), suppress(FileNotFoundError):
+        with self.translated(next(iter(names), "")), suppress(FileNotFoundError):
             obstore.delete(self._store, names)
 
     def address(self, name: str) -> str:
@@ -185,7 +185,7 @@ class S3(Storage):
         """Store an object, in parts when its content is an iterator; an iterator that raises aborts the upload."""
         parts = isinstance(data, Iterator)
         try:
-            with self.explained(name):
+            with self.translated(name):
                 obstore.put(self._store, name, data, use_multipart=parts, chunk_size=UPLOAD_BYTES, max_concurrency=2)
         except FileNotFoundError:
             raise self._no_bucket() from None
@@ -199,7 +199,7 @@ class S3(Storage):
             raise exists(self.address(name))
 
     @contextmanager
-    def explained(self, name: str) -> Iterator[None]:
+    def translated(self, name: str) -> Iterator[None]:
         """Turn the library's errors into ours, except FileNotFoundError (object or bucket) and AlreadyExistsError."""
         try:
             yield

@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from svcctl.api.addresses import explained
+from svcctl.api.addresses import tls_failure
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ from svcctl.api.addresses import explained
     ],
 )
 def test_a_failure_of_tls_is_told_in_plain_words(words: str, meaning: str, hint: str) -> None:
-    assert explained(ssl.SSLError(1, words)) == (meaning, hint)
+    assert tls_failure(ssl.SSLError(1, words)) == (meaning, hint)
 
 
 def test_another_failure_is_not_of_tls() -> None:
-    assert explained(ConnectionRefusedError(111, "Connection refused")) is None
+    assert tls_failure(ConnectionRefusedError(111, "Connection refused")) is None

@@ -167,7 +167,7 @@ def _environment() -> dict[str, str]:
         *((row.environment, row.meaning) for row in SETTINGS.values() if row.environment),
         (DATA_ENVIRONMENT, "directory of the local service's data"),
         (STATE_ENVIRONMENT, "directory of the states of exports (--state)"),
-        *((row.environment, row.explained) for row in SERVICE_SETTINGS),
+        *((row.environment, row.explanation) for row in SERVICE_SETTINGS),
         (VARIABLE, "pager for long output on a terminal, before PAGER; cat or nothing for none (--no-pager)"),
         ("NO_COLOR", "no colour"),
         ("CLICOLOR_FORCE", "colour in a pipe too"),

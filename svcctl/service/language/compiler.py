@@ -25,7 +25,7 @@ from svcctl.service.language.dialect import Dialect, write
 from svcctl.service.language.expressions import Scope, aggregates_in
 from svcctl.service.language.printer import expression_text, item_text
 from svcctl.service.language.query_error import NOWHERE, Place, QueryError, Refused
-from svcctl.service.language.sql import Context, Special, Sql, Value, bucket, joined, moment, number, without_zone
+from svcctl.service.language.sql import Context, Special, Sql, Value, bucket, connected, moment, number, without_zone
 from svcctl.service.language.types import Catalog, Column, Plan, Table, Type
 from svcctl.words import among
 
@@ -309,7 +309,7 @@ class _Rows:
     def _finish(self, projection: list[Sql]) -> exp.Select:
         select = self.select.select(*projection, copy=False)
         if self.conditions:
-            select.set("where", exp.Where(this=joined(exp.And, self.conditions)))
+            select.set("where", exp.Where(this=connected(exp.And, self.conditions)))
         if self.order:
             select.order_by(
                 *(exp.Ordered(this=value.sql.copy(), nulls_first=False) for value in self.order), copy=False

@@ -33,9 +33,9 @@ from svcctl.service.language.sql import (
     Special,
     Sql,
     Value,
+    connected,
     contains,
     contains_any_case,
-    joined,
     matches,
     member,
     null_if,
@@ -117,7 +117,7 @@ class Scope:
                 return Value(exp.Not(this=paren(self.condition(expr.operand))), Type.BOOL)
             case tree.Logic():
                 conditions = [self.condition(operand) for operand in expr.operands]
-                return Value(joined(_LOGIC[expr.operator], conditions), Type.BOOL)
+                return Value(connected(_LOGIC[expr.operator], conditions), Type.BOOL)
 
     def aggregate(self, call: tree.Call) -> Value:
         """SQL of an aggregate over these rows."""
@@ -227,7 +227,7 @@ class Scope:
                 right, follower = Value(one, right.type), Value(other, right.type)
             conditions.append(_compare(left, operator, right, expr))
             left = follower
-        return Value(joined(exp.And, conditions), Type.BOOL)
+        return Value(connected(exp.And, conditions), Type.BOOL)
 
     def _membership(self, expr: tree.Membership) -> Value:
         self.check_name(expr.operand)
@@ -250,7 +250,7 @@ class Scope:
             one, other = self.context.copies(paren(value.sql), 2)  # engines rewrite BETWEEN in this way
         above = exp.GTE(this=one, expression=self.context.cast(number(low), Type.IP4))
         below = exp.LTE(this=other, expression=self.context.cast(number(low + size - 1), Type.IP4))
-        return Value(joined(exp.And, [above, below]), Type.BOOL)
+        return Value(connected(exp.And, [above, below]), Type.BOOL)
 
 
 def aggregates_in(exprs: tuple[tree.Expr, ...], names: Collection[str]) -> Iterator[tree.Call]:

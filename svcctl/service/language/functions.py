@@ -33,12 +33,12 @@ from svcctl.service.language.sql import (
     Sql,
     Value,
     choose,
+    connected,
     contains,
     contains_any_case,
     epoch_ms,
     equal,
     from_epoch_ms,
-    joined,
     matches,
     member,
     moment,
@@ -180,7 +180,7 @@ def _each(test: Callable[[Sql, Sql], Sql]) -> Build:
     """Build a condition that is true if the test is true for at least one of the parts."""
 
     def build(context: Context, text: Sql, *parts: Sql) -> Sql:
-        return joined(exp.Or, list(map(test, context.copies(text, len(parts)), parts)))
+        return connected(exp.Or, list(map(test, context.copies(text, len(parts)), parts)))
 
     return build
 
@@ -315,7 +315,9 @@ def _ip_of_written(context: Context, text: str) -> Sql:
 
 def _ip_of_number(context: Context, value: Sql) -> Sql:
     low, high, kept = context.copies(paren(value), 3)
-    fits = joined(exp.And, [exp.GTE(this=low, expression=number(0)), exp.LTE(this=high, expression=number(2**32 - 1))])
+    fits = connected(
+        exp.And, [exp.GTE(this=low, expression=number(0)), exp.LTE(this=high, expression=number(2**32 - 1))]
+    )
     return choose((fits, context.cast(kept, Type.IP4)))
 
 

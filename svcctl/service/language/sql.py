@@ -140,7 +140,7 @@ def member(context: Context, sql: Sql, options: list[Sql]) -> Sql:
     """
     if len(options) < 5 or any(option.find(exp.Column) for option in options):
         tests = map(equal, context.copies(sql, len(options)), options)
-        return joined(exp.Or, list(tests))
+        return connected(exp.Or, list(tests))
     return exp.In(this=paren(sql), expressions=options)
 
 
@@ -149,7 +149,7 @@ def null_if(context: Context, sql: Sql, value: Sql) -> Sql:
     return choose((equal(tested, value), exp.null()), default=kept)
 
 
-def joined(connector: type[exp.Connector], conditions: list[Sql]) -> Sql:
+def connected(connector: type[exp.Connector], conditions: list[Sql]) -> Sql:
     first, *rest = map(paren, conditions) if len(conditions) > 1 else conditions
     for condition in rest:
         first = connector(this=first, expression=condition)

@@ -108,7 +108,7 @@ class Database(Protocol):
         """A value that differs after another process has changed the database."""
 
     @abstractmethod
-    def explained(self) -> AbstractContextManager[None]:
+    def translated(self) -> AbstractContextManager[None]:
         """Raise the driver's errors in the block as StateUnavailable, or as ServiceError for a value that the database
         cannot hold. Defects pass through.
         """

@@ -113,7 +113,7 @@ class PostgreSQL(Database):
         return str(version)
 
     @contextmanager
-    def explained(self) -> Iterator[None]:
+    def translated(self) -> Iterator[None]:
         try:
             yield
         except DataError as error:

@@ -61,12 +61,12 @@ class SQLite(Database):
         return engine
 
     def version(self, driver: Any) -> Hashable:
-        with self.explained():
+        with self.translated():
             [version] = driver.execute("pragma data_version").fetchone()  # changes with each write of another process
         return int(version)
 
     @contextmanager
-    def explained(self) -> Iterator[None]:
+    def translated(self) -> Iterator[None]:
         try:
             yield
         except (DBAPIError, sqlite3.Error) as error:

@@ -56,7 +56,7 @@ class Store:
         try:
             engine = database.engine
             event.listen(engine, "begin", _begun)
-            with database.explained():
+            with database.translated():
                 self._connection = engine.connect()
             try:
                 self._open(fill, before_upgrade)
@@ -89,7 +89,7 @@ class Store:
         """
         until = time.monotonic() + self._database.patience
         while True:
-            with self._lock, self._database.explained():
+            with self._lock, self._database.translated():
                 if (begun := self._begin_writing(until)) is not None:
                     with begun:
                         self._remembered.clear()
@@ -100,7 +100,7 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Give all queries of the block the same state of the database."""
-        with self._lock, self._database.explained(), self._begin(self._database.reading):
+        with self._lock, self._database.translated(), self._begin(self._database.reading):
             yield self._connection
 
     def check(self) -> None:
@@ -135,7 +135,7 @@ class Store:
         if self._connection.in_transaction() and begun == self._database.writing:
             return self._connection.begin_nested()
         try:
-            with self._database.explained():
+            with self._database.translated():
                 return self._begin(self._database.writing)
         except StateUnavailable as error:
             if error.failure is not LOCKED or time.monotonic() >= until:
@@ -155,7 +155,7 @@ class Store:
     def _present(self) -> Hashable:
         """The version of the present state, from a new connection if the old one is found to be closed."""
         for attempt in (1, 2):
-            with self._database.explained():
+            with self._database.translated():
                 driver = self._driver
             try:
                 return self._database.version(driver)

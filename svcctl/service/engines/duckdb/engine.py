@@ -31,7 +31,7 @@ from svcctl.service.engines.duckdb.date_order import Arriving
 from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
 from svcctl.service.engines.duckdb.opening import SCHEMA, open_file, readable
 from svcctl.service.engines.duckdb.reading import Reading, Selects
-from svcctl.service.engines.duckdb.statement import Statement, explained
+from svcctl.service.engines.duckdb.statement import Statement, translated
 from svcctl.service.engines.duckdb.text import ARRIVED, SQL_TYPES, TYPES, quote
 from svcctl.service.engines.duckdb.windows import SORTED_ROWS, windowed
 from svcctl.service.language.dialect import write
@@ -241,7 +241,7 @@ class DuckDBEngine(Reading):
         """
         cursor = self._open_cursor()
         try:
-            with explained():
+            with translated():
                 cursor.execute("BEGIN TRANSACTION")
                 first, last = positions.rows(cursor, plan.table, (since, until))
                 selects = self._selects(cursor, plan, first, last)
@@ -365,7 +365,7 @@ class DuckDBEngine(Reading):
     def _cursor(self, work: str = "query") -> Iterator[duckdb.DuckDBPyConnection]:
         cursor = self._open_cursor()
         try:
-            with explained(work):
+            with translated(work):
                 yield cursor
         finally:
             cursor.close()

@@ -26,7 +26,7 @@ from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
 from svcctl.service.engines.duckdb.opening import open_reader
 from svcctl.service.engines.duckdb.reading import Reading, Selects
 from svcctl.service.engines.duckdb.sorting import arranged
-from svcctl.service.engines.duckdb.statement import Statement, explained
+from svcctl.service.engines.duckdb.statement import Statement, translated
 from svcctl.service.engines.duckdb.text import literal, quote
 from svcctl.service.engines.lake import Lake, layout
 from svcctl.service.engines.lake.snapshot import SORTED_ROWS, File, Loads, Part, Snapshot, parts, whole
@@ -243,7 +243,7 @@ class LakeEngine(Reading):
         """
         cursor = self._cursor()
         try:
-            with _reachable(table.name, self.lake.folder.table_uri(table.name)), explained():
+            with _reachable(table.name, self.lake.folder.table_uri(table.name)), translated():
                 schema = layout.file_schema(table.columns)
                 names = [column.name for column in (table.columns if columns is None else columns)]
                 sources = []

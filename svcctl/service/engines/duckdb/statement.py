@@ -20,7 +20,7 @@ _LARGE = {"query": "narrow the range or group by less", "load": "nothing was cha
 
 
 @contextmanager
-def explained(work: str = "query") -> Iterator[None]:
+def translated(work: str = "query") -> Iterator[None]:
     """Raise errors of DuckDB, and of Arrow where it passes them on, as a ServiceError of one line.
 
     `work` is a key of _LARGE. The error has code 500 when the service failed, and no code when the statement or a value
@@ -68,7 +68,7 @@ class Statement:
         self._stop = stop
         self._stopped: SvcctlError | None = None
         self._reader: pa.RecordBatchReader | None = None
-        with explained():
+        with translated():
             self._relation = connection.sql(next(self._selects))
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -100,13 +100,13 @@ class Statement:
             try:
                 if self._stopped is not None:
                     raise self._stopped
-                with explained():
+                with translated():
                     if self._reader is None:
                         self._reader = self._relation.to_arrow_reader(min(VECTOR, self._rows_per_batch))
                     return self._reader.read_next_batch()
             except StopIteration:
                 self._reader = None
-                with explained():
+                with translated():
                     if (select := next(self._selects, None)) is None:
                         return None
                     self._relation = self._connection.sql(select)

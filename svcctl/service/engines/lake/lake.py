@@ -26,7 +26,7 @@ from svcctl.service.engines import AlreadyLoaded, Mark, TableExists, check_table
 from svcctl.service.engines.lake import layout, marks
 from svcctl.service.engines.lake.folder import Folder
 from svcctl.service.engines.lake.log import Action, Entry, Log
-from svcctl.service.engines.lake.snapshot import Loads, Reader, Snapshot, explained
+from svcctl.service.engines.lake.snapshot import Loads, Reader, Snapshot, translated
 from svcctl.service.engines.lake.writer import Files, numbered
 from svcctl.service.language.types import Column, Table
 
@@ -260,7 +260,7 @@ class Lake:
     def checkpoint(self, name: str) -> None:
         """Write a checkpoint: one file that replaces the versions of a table up to now."""
         reader = self.reader(name)
-        with self._lock(name), self.folder.checked(), explained(name, self.folder.table_uri(name)):
+        with self._lock(name), self.folder.checked(), translated(name, self.folder.table_uri(name)):
             reader.table.create_checkpoint()
 
     def filesystem(self, name: str) -> PyFileSystem:

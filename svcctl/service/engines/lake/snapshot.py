@@ -210,7 +210,7 @@ class Reader:
             if has(self.version):
                 return
             self._table = None  # the log was shortened or removed: read it from the beginning
-        with explained(self._name, self._uri):
+        with translated(self._name, self._uri):
             try:
                 if self._table is None:
                     self._table = DeltaTable(self._uri, storage_options=self._options)
@@ -233,7 +233,7 @@ class Reader:
 
 
 @contextmanager
-def explained(name: str, uri: str) -> Iterator[None]:
+def translated(name: str, uri: str) -> Iterator[None]:
     """Raise errors of the library as Unavailable, except TableNotFoundError.
 
     Raises ServiceError when versions are missing in the log, which trying again cannot repair.

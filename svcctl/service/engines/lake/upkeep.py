@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from svcctl.service.engines.lake.lake import Lake
-from svcctl.service.engines.lake.snapshot import File, explained
+from svcctl.service.engines.lake.snapshot import File, translated
 
 DAY = timedelta(days=1)
 SMALL_ROWS = 1_000_000
@@ -27,7 +27,7 @@ def vacuum(lake: Lake, name: str, keep: timedelta) -> int:
     if reader.version < 0:
         return 0  # the folder is not a table
     table = reader.table
-    with lake.folder.writing(), explained(name, lake.folder.table_uri(name)):
+    with lake.folder.writing(), translated(name, lake.folder.table_uri(name)):
         table.update_incremental()
         hours = int(keep.total_seconds() // 3600)
         removed = table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=keep >= DAY)

@@ -134,7 +134,7 @@ class SparkEngine:
             return
         select, keys = prepared(select)
         relation = _relation(session, write(select, self.dialect), table, paths, files_name)
-        with self.connection.explained(session):
+        with self.connection.translated(session):
             spill = self._spills.begin()
         try:
             run = _written(session, relation, _reached(f"{self._spills.uri}/{spill}", session.matcher))

@@ -186,7 +186,7 @@ class Connection:
         """The session. Raises Unavailable when the server does not answer, ServiceError when it refuses access."""
         with self._lock:
             if self._session is None:
-                with self.explained(None):
+                with self.translated(None):
                     self._session = Session(self._reached(), self._server.token)
             return self._session
 
@@ -235,13 +235,13 @@ class Connection:
         try:
             grpc.channel_ready_future(channel).result(timeout=REACHED_SECONDS)
         except grpc.FutureTimeoutError:
-            with self.explained(None):
+            with self.translated(None):
                 channel.unary_unary("/")(b"", timeout=REASON_SECONDS)  # its error has the reason of the last failure
             raise self.ended(None) from None
         return channel
 
     @contextmanager
-    def explained(self, session: Session | None) -> Iterator[None]:
+    def translated(self, session: Session | None) -> Iterator[None]:
         """Raise errors of the server as a ServiceError of one line, or as Unavailable if it may answer later."""
         import grpc
         import pyarrow as pa

@@ -45,7 +45,7 @@ class SparkStream:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         try:
-            with self._connection.explained(self._session):
+            with self._connection.translated(self._session):
                 with self._starting:
                     self._check()
                     self._call = self._session.start(self._plan, self._tag)
@@ -57,7 +57,7 @@ class SparkStream:
                         yield from self._batches(response.arrow_batch)
             self._check()
             if self._written is not None:
-                with self._connection.explained(self._session):
+                with self._connection.translated(self._session):
                     for batch in self._written():
                         yield from self._typed(batch)
             self._over = True

@@ -179,7 +179,7 @@ def looks(
     """A look every `interval` seconds at the named jobs, or at all if none is named, for `seconds` from the first look.
 
     `read` lists all jobs. While the service does not answer, the jobs are as they were seen last. A job is named as
-    `job_ids` takes it; NotFound when the service does not list it.
+    `choose` takes it; NotFound when the service does not list it.
     """
     deadline: float | None = None
     everything: tuple[Job, ...] = ()

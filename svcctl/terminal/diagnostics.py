@@ -387,7 +387,7 @@ def wants_color(choice: str, stream: TextIO, environment: Mapping[str, str]) -> 
 
 
 _INDENT = "  "
-_PROGRAMS = r"mkdir|chmod|pip|sed|jq|iconv|grep|tail|bzcat|xzcat|\(echo"
+_PROGRAMS = r"mkdir|chmod|pip|sed|jq|iconv|grep|tail|bzcat|xzcat|source|man|\(echo"
 _COMMAND = (
     rf"(?:\A(?:{_PROGRAMS})|(?<=: )(?:svcctl|{_PROGRAMS})) "
     r"""(?:'[^']*'|"[^"]*"|(?!; | \(|, (?:which|and) ).)+[;,]?"""  # up to the explanation after the command

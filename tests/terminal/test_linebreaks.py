@@ -26,6 +26,10 @@ from svcctl.terminal.diagnostics import broken
             "sed 's/ +/ /; s/a/b/' FILE | svcctl service load - -t a.b",
             ["", "  sed 's/ +/ /; s/a/b/' FILE | svcctl service load - -t a.b"],
         ),
+        (
+            "to use it, add to ~/.bashrc: source '/home/ann/svcctl'",
+            ["to use it, add to", "  ~/.bashrc:", "  source '/home/ann/svcctl'"],
+        ),
         ("漢漢漢漢漢漢 漢漢漢漢漢漢漢", ["漢漢漢漢漢漢", "  漢漢漢漢漢漢漢"]),
         ("it isn't a quote, and it doesn't stay in one", ["it isn't a quote, and it", "  doesn't stay in one"]),
         ("Delete all of the events and the state? [y/N]: ", ["Delete all of the events", "  and the state? [y/N]: "]),

@@ -45,9 +45,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
             return None
         by_fold.setdefault(one.casefold(), one)
     typed = name.casefold()
-    close = get_close_matches(typed, by_fold, n=1, cutoff=LIKENESS)
-    mixed = (one for one in by_fold if sorted(one) == sorted(typed))
-    return by_fold[close[0]] if close else next((by_fold[one] for one in mixed), None)
+    mixed = [one for one in by_fold if sorted(one) == sorted(typed)]
+    close = mixed or get_close_matches(typed, by_fold, n=1, cutoff=LIKENESS)
+    return by_fold[close[0]] if close else None
 
 
 def having_word(name: str, known: Iterable[str]) -> str | None:

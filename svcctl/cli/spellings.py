@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import dropwhile
 
 WORDS = "svcctl.words"
 """The key under which the context of a command keeps its arguments as typed, for answers to mistakes."""
@@ -48,144 +47,60 @@ GLOBAL: Mapping[str, tuple[str, ...]] = {
 }
 """Global options of other tools, accepted anywhere on a command line, and the words that they stand for."""
 
-_CERTIFICATE = "to trust the service's CA: svcctl profile set NAME ca_bundle=FILE"
-_CONNECTION = "the connection is in a profile: svcctl profile set NAME"
+_QUERY = ("--from", "that is part of the query: 'from TABLE where … group by … select …'")
+_ROWS = ("--lag", "an export has all rows of its range; 'svcctl query … -o FILE' has --limit, --sort and --top")
+_CERTIFICATE = ("", "to trust the service's CA: svcctl profile set NAME ca_bundle=FILE")
+_CONNECTION = ("", "the connection is in a profile: svcctl profile set NAME")
 ANSWERED: Mapping[str, tuple[str, str]] = {
     "--json": ("--format", "use -f ndjson, or -f json for one document"),
-    "--jsonl": ("--format", "use -f ndjson"),
-    "--ndjson": ("--format", "use -f ndjson"),
     "--csv": ("--format", "use -f csv"),
-    "--tsv": ("--format", "use -f tsv"),
-    "--xml": ("--format", "use -f xml"),
-    "--xls": ("--format", "use -f xls"),
-    "--xlsx": ("--format", "use -f xls"),
-    "--table": ("--format", "use -f table"),
-    "--vertical": ("--format", "use -f vertical"),
-    "--pretty": ("--format", "use -f vertical"),
-    "--jq": ("--format", "pipe it: -f ndjson | jq …"),
-    "--template": ("--format", "pipe it: -f ndjson | jq -r …"),
-    "--form": ("--from", "did you mean --from, or --format?"),
-    **dict.fromkeys(
-        ("--where", "--filter", "--select", "--group-by"),
-        ("--from", "that is part of the query: 'from TABLE where … group by … select …'"),
-    ),
-    **dict.fromkeys(
-        ("--columns", "--fields", "--cols"), ("--lag", "choose columns in the query: 'from … select eventdate, uri'")
-    ),
-    **dict.fromkeys(
-        ("--limit", "--top", "--sort", "--head"),
-        (
-            "--lag",
-            "an export has all rows of its range by date; 'svcctl query … -o FILE' has --limit, --sort and --top",
-        ),
-    ),
-    **dict.fromkeys(("--every", "--interval"), ("--window", "use --window 1h")),
-    "--no-header": ("--lag", "files of an export have a heading; 'svcctl query … --no-header -o FILE' writes none"),
-    **dict.fromkeys(("--resume", "--continue", "--append"), ("--lag", "run it again: it fetches what is missing")),
-    **dict.fromkeys(("--compress", "--gzip", "--gz", "--zstd", "-z"), ("--output", "name the file .gz or .zst")),
-    "--var": ("--file", "only 'svcctl query' and 'svcctl export' have --var; keep a query with {{…}} in a file"),
+    **dict.fromkeys(("--where", "--group-by"), _QUERY),
+    **dict.fromkeys(("--limit", "--top", "--sort"), _ROWS),
+    "--columns": ("--lag", "choose columns in the query: 'from … select eventdate, uri'"),
+    "--every": ("--window", "use --window 1h"),
+    "--resume": ("--lag", "run it again: it fetches what is missing"),
+    **dict.fromkeys(("--compress", "--gzip"), ("--output", "name the file .gz or .zst")),
     "--last": ("--from", "use --from, such as --from 1h"),
-    "--range": ("--from", "use --from and --to"),
     "--name": ("--dest", "name a job with --dest-param friendlyName=NAME"),
     "--tail": ("--follow", "new rows as they arrive: --follow; the last N rows: --sort eventdate:desc --top N"),
     "--watch": ("--every", "use --every 10s"),
-    "-w": ("--every", "use --every 10s"),
     "--status": ("--lag", "use: svcctl export status NAME"),
-    "--verify": ("--lag", "use: svcctl export verify NAME"),
-    "--desc": ("--sort", "use --sort COLUMN:desc"),
-    "--insecure": ("", _CERTIFICATE),
-    "--no-verify": ("", _CERTIFICATE),
-    "--ca-bundle": ("", _CERTIFICATE),
-    "--cacert": ("", _CERTIFICATE),
-    "-k": ("", _CERTIFICATE),
-    "--url": ("", _CONNECTION),
-    "--host": ("", _CONNECTION),
-    "--endpoint": ("", _CONNECTION),
-    "--base-url": ("", _CONNECTION),
-    "--api-key": ("", _CONNECTION),
-    "--api-secret": ("", _CONNECTION),
-    "--token": ("", _CONNECTION),
+    **dict.fromkeys(("--insecure", "-k"), _CERTIFICATE),
+    **dict.fromkeys(("--url", "--token"), _CONNECTION),
 }
 """Answers to options that a command lacks; each with an option that the command must have, or an empty text."""
 
 VERBS: Mapping[str, str] = {"ls": "list"}
 """Other names that are accepted for verbs that only read."""
 
-_REMOVE = ("rm", "drop")
-_STOP = ("stop",)
-_START = ("start",)
-_SHOW = ("show", "status", "list")
-_MAKE = ("create", "set")
-_CHANGE = ("edit", "update", "set")
-_TEST = ("check", "lint", "verify", "status")
 MEANT: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("delete", "del", "remove", "destroy", "unset", "purge", "erase", "forget"), _REMOVE),
-    **dict.fromkeys(("rm", "unload"), ("drop",)),
-    **dict.fromkeys(("save", "store", "put"), ("set",)),
-    **dict.fromkeys(("drop",), ("rm",)),
-    **dict.fromkeys(("kill", "cancel", "abort", "pause", "halt", "terminate", "suspend", "end", "down"), _STOP),
-    **dict.fromkeys(("resume", "continue", "unpause", "up", "run", "launch"), _START),
-    **dict.fromkeys(("reload", "bounce"), ("restart",)),
-    **dict.fromkeys(("status", "stats", "state"), ("status", "show", "list")),
-    **dict.fromkeys(("describe", "desc", "get", "info", "view", "inspect", "cat", "read", "logs", "log"), _SHOW),
+    **dict.fromkeys(("delete", "remove"), ("rm", "drop")),
+    "rm": ("drop",),
+    "drop": ("rm",),
+    **dict.fromkeys(("kill", "cancel", "pause"), ("stop",)),
+    **dict.fromkeys(("resume", "run"), ("start",)),
+    **dict.fromkeys(("status", "describe", "get"), ("show", "status")),
     **dict.fromkeys(("list", "ls", "show"), ("status",)),
-    **dict.fromkeys(("all", "dir", "find", "search", "ps"), ("list",)),
-    **dict.fromkeys(("tail", "follow", "monitor", "top"), ("watch",)),
-    **dict.fromkeys(("new", "add", "make", "init"), _MAKE),
-    **dict.fromkeys(("create",), ("create", "set")),
-    **dict.fromkeys(("edit", "update", "change", "modify", "patch", "configure"), _CHANGE),
-    **dict.fromkeys(("test", "ping", "verify", "validate", "doctor", "health", "check"), _TEST),
-    **dict.fromkeys(("switch", "select", "default", "activate"), ("use",)),
-    **dict.fromkeys(("import", "upload", "insert", "ingest"), ("load",)),
+    **dict.fromkeys(("new", "add"), ("create", "set")),
+    "create": ("set",),
+    "edit": ("update", "set"),
+    **dict.fromkeys(("test", "validate"), ("check", "lint", "verify")),
 }
 """Verbs of other tools, and the verbs that they may mean; the first one that the noun has is suggested."""
 
-_READING = ("list", "ls", "show", "get", "describe", "desc")
-_LISTED = {
-    "tables": "tables",
-    **dict.fromkeys(("table", "columns"), "tables TABLE"),
-    "jobs": "job list",
-    "domains": "domain list",
-    "roles": "role list DOMAIN",
-    "profiles": "profile list",
-}
-_SERVICE_LOGS = (
-    "service status (its line 'log' names the log file), "
-    "or for requests: svcctl -p local query 'from service.access' --from 1h"
-)
 COMMANDS: Mapping[str, str] = {
-    **dict.fromkeys(("search", "select", "sql", "run", "grep", "from"), "query 'from …' --from 1h"),
-    **dict.fromkeys(("tail", "follow"), "query 'from …' --from now --follow"),
-    **dict.fromkeys(("download", "dump", "backup"), "export 'from …' --from 7ad --to today -o week.csv.gz"),
-    "ps": "job list",
-    "watch": "job watch",
-    **dict.fromkeys(("describe", "desc", "schema", "fields"), "tables TABLE"),
-    **dict.fromkeys(("list", "ls", "show", "schemas", "databases"), "tables"),
-    **_LISTED,
-    **{f"{verb} {noun}": command for verb in _READING for noun, command in _LISTED.items()},
-    "lint": "role lint FILE",
-    "configs": "profile list",
+    **dict.fromkeys(("search", "from"), "query 'from …' --from 1h"),
+    **dict.fromkeys(("describe", "schema"), "tables TABLE"),
+    **dict.fromkeys(("ls", "show tables", "service ls", "service tables"), "tables"),
     "queries": "service queries list",
-    **dict.fromkeys((f"queries {verb}" for verb in ("save", "set", "add")), "service queries set ID 'from …'"),
-    **dict.fromkeys(("login", "auth", "connect", "config", "configure", "init", "setup"), "profile set NAME"),
-    **dict.fromkeys(("check", "ping", "doctor", "test", "whoami"), "profile check"),
-    **dict.fromkeys(("use", "switch"), "profile use NAME"),
-    **dict.fromkeys(("serve", "server", "up"), "service start"),
+    **dict.fromkeys(("login", "config"), "profile set NAME"),
+    "serve": "service start",
     "status": "service status",
-    **dict.fromkeys(("load", "import", "upload"), "service load FILE --table NAME"),
-    **dict.fromkeys(("request", "curl", "http", "get"), "api GET /search/jobs"),
-    **dict.fromkeys(("date",), "range --from 1h"),
-    **dict.fromkeys(("completions", "autocomplete", "bash", "zsh", "fish"), "completion SHELL --install"),
-    **dict.fromkeys(("man", "topics", "docs", "manual"), "help"),
-    **{f"job {word}": "query 'from …' --from 1h --dest TYPE" for word in ("create", "new", "add", "run", "launch")},
-    **{f"job {word}": "query 'from …' --from 1h --dest TYPE" for word in ("submit", "make", "set")},
-    **{f"service {word}": _SERVICE_LOGS for word in ("logs", "log", "tail")},
-    **{f"service {word}": "service load FILE --table NAME" for word in ("add", "create")},
-    **{f"profile {word}": "profile edit" for word in ("copy", "cp", "clone", "rename", "mv", "move")},
-    **dict.fromkeys(("export jobs", "export states", "export all"), "export status"),
-    "role import": "role apply DOMAIN --file FILE",
-    **dict.fromkeys(("role rename", "role mv"), "role update DOMAIN ROLE --name NAME"),
-    **dict.fromkeys(("service list", "service ls", "service tables"), "tables"),
+    "load": "service load FILE --table NAME",
+    "job create": "query 'from …' --from 1h --dest TYPE",
+    "service logs": "service status (its line 'log' names the log file)",
+    "profile unset": "profile set NAME KEY=",
+    "role diff": "role apply DOMAIN --file FILE --dry-run",
 }
 """Unknown words, and the whole commands that they mean. TABLE is the name typed after the words."""
 
@@ -216,21 +131,15 @@ def meant(noun: str, words: Sequence[str], known: Collection[str]) -> str | None
     The noun is empty for the first words of a command line.
     """
     typed, *rest = words
-    # This means a key of a profile, not the whole profile.
-    if noun == "profile" and "rm" in MEANT.get(typed, ()) and len(rest) > 1 and not rest[1].startswith("-"):
-        return shlex.join(("profile", "set", rest[0], *(f"{key}=" for key in rest[1:])))
     if not noun and typed.startswith("from "):
         return COMMANDS["from"]
-    for count in (2, 1):
-        if (whole := COMMANDS.get(" ".join([noun, *words[:count]]).strip())) is not None:
-            name = next((word for word in words[count:] if word not in ("from", "in")), "-")
-            return whole if name.startswith("-") else whole.replace("TABLE", shlex.quote(name))
-    for one in MEANT.get(typed, ()) if noun else ():
-        if one in known:
-            if one == "list" and noun != "role":  # the other lists take no words, only options
-                rest = list(dropwhile(lambda word: not word.startswith("-"), rest))
-            return " ".join(filter(None, (noun, one, shlex.join(rest))))
-    return None
+    named = [word for word in (noun, *words) if word][:2]
+    whole = COMMANDS.get(" ".join(named)) or (None if noun else COMMANDS.get(typed))
+    if whole is not None:
+        table = "TABLE" if not rest or rest[0].startswith("-") else shlex.quote(rest[0])
+        return whole.replace("TABLE", table)
+    verb = next((one for one in MEANT.get(typed, ()) if one in known), None)
+    return f"{noun} {shlex.join((verb, *rest))}" if noun and verb else None
 
 
 def alike(typed: str, known: Iterable[str]) -> str | None:

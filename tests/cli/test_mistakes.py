@@ -34,34 +34,20 @@ EXPORT = "see 'svcctl export --help'"
         ("job delete x", "no such command 'delete'\nhint: use: svcctl job rm x"),
         ("job kill x y", "no such command 'kill'\nhint: use: svcctl job stop x y"),
         ("job resume x", "no such command 'resume'\nhint: use: svcctl job start x"),
-        ("job logs x", "no such command 'logs'\nhint: use: svcctl job show x"),
-        (
-            "service tail",
-            "no such command 'tail'\nhint: use: svcctl service status (its line 'log' names the log file), "
-            "or for requests: svcctl -p local query 'from service.access' --from 1h",
-        ),
-        ("job new", "no such command 'new'\nhint: use: svcctl query 'from …' --from 1h --dest TYPE"),
         ("domain remove acme", "no such command 'remove'\nhint: use: svcctl domain rm acme"),
         ("-p prod domain delete acme", "no such command 'delete'\nhint: use: svcctl --profile prod domain rm acme"),
         ("profile delete prod", "no such command 'delete'\nhint: use: svcctl profile rm prod"),
-        ("profile unset p2 api_key", "no such command 'unset'\nhint: use: svcctl profile set p2 api_key="),
-        ("job ps nightly -f csv", "no such command 'ps'\nhint: use: svcctl job list -f csv"),
-        ("role search acme", "no such command 'search'\nhint: use: svcctl role list acme"),
         ("profile test", "no such command 'test'\nhint: use: svcctl profile check"),
         ("role edit acme", "no such command 'edit'\nhint: use: svcctl role update acme"),
         ("service ls", "no such command 'ls'\nhint: use: svcctl tables"),
         ("service delete t.x", "no such command 'delete'\nhint: use: svcctl service drop t.x"),
-        ("jobs", "no such command 'jobs'\nhint: use: svcctl job list"),
+        ("jobs", "no such command 'jobs'. Did you mean 'job'?\nhint: see 'svcctl --help'"),
+        ("role diff", "no such command 'diff'\nhint: use: svcctl role apply DOMAIN --file FILE --dry-run"),
+        ("profile unset p2", "no such command 'unset'\nhint: use: svcctl profile set NAME KEY="),
         ("show tables", "no such command 'show'\nhint: use: svcctl tables"),
-        ("list tables -f csv", "no such command 'list'\nhint: use: svcctl tables"),
         ("-p prod describe auth.all", "no such command 'describe'\nhint: use: svcctl --profile prod tables auth.all"),
-        ("show columns from auth.all", "no such command 'show'\nhint: use: svcctl tables auth.all"),
         ("schema", "no such command 'schema'\nhint: use: svcctl tables TABLE"),
-        ("get jobs", "no such command 'get'\nhint: use: svcctl job list"),
-        ("get /search/jobs", "no such command 'get'\nhint: use: svcctl api GET /search/jobs"),
         ("queries", "no such command 'queries'\nhint: use: svcctl service queries list"),
-        ("queries save x", "no such command 'queries'\nhint: use: svcctl service queries set ID 'from …'"),
-        ("service queries save x y", "no such command 'save'\nhint: use: svcctl service queries set x y"),
         ("login", "no such command 'login'\nhint: use: svcctl profile set NAME"),
         (
             "query Q --from 1h --tail",
@@ -70,13 +56,9 @@ EXPORT = "see 'svcctl export --help'"
         ),
         # Options
         (
-            "query x --form 1h",
-            f"no such option: --form\nhint: did you mean --from, or --format?; {SEE}",
-        ),
-        (
             "export Q --from 1h -o x.csv --top=3",
             "no such option: --top\n"
-            "hint: an export has all rows of its range by date; 'svcctl query … -o FILE' has --limit, --sort and "
+            "hint: an export has all rows of its range; 'svcctl query … -o FILE' has --limit, --sort and "
             f"--top; {EXPORT}",
         ),
         (
@@ -157,7 +139,6 @@ EXPORT = "see 'svcctl export --help'"
         ),
         ("export ls", "'ls' is neither a query nor a verb of 'export'\nhint: use: svcctl export status"),
         ("export show auth", "'show' is neither a query nor a verb of 'export'\nhint: use: svcctl export status auth"),
-        ("export jobs", "'jobs' is neither a query nor a verb of 'export'\nhint: use: svcctl export status"),
         (
             "export Q --columns uri",
             "no such option: --columns\nhint: choose columns in the query: 'from … select eventdate, uri'; "
@@ -170,6 +151,7 @@ EXPORT = "see 'svcctl export --help'"
             f"unexpected argument: auth.all\nhint: put the query in single quotes: svcctl query 'from …'; {SEE}",
         ),
         # Options
+        ("query Q --form 1h", f"no such option: --form. Did you mean --from?\nhint: {SEE}"),
         ("query Q --frm 1h", f"no such option: --frm. Did you mean --from?\nhint: {SEE}"),
         ("query Q --json", f"no such option: --json\nhint: use -f ndjson, or -f json for one document; {SEE}"),
         ("profile use x --json", "no such option: --json\nhint: see 'svcctl profile use --help'"),

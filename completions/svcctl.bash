@@ -131,14 +131,13 @@ _svcctl_place() {
     'svcctl role show 1' | 'svcctl role rm 1')
         kind=roles
         ;;
-    'svcctl role create -')
+    'svcctl role create -' | 'svcctl role update -')
         words=(--name --description --policies --applications --resource-ids --finder-name --default-application-name --file --yes --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
-    'svcctl role update -')
-        words=(--name --description --policies --applications --resource-ids --finder-name --default-application-name --file --yes --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+    'svcctl role create --file' | 'svcctl role create -F' | 'svcctl role update --file' | 'svcctl role update -F' | 'svcctl role apply --file' | 'svcctl role apply -F' | 'svcctl role apply --format' | 'svcctl role apply -f' | 'svcctl role apply --output-format' | 'svcctl service serve --state')
         ;;
     'svcctl role apply -')
-        words=(--file --yes --dry-run --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        words=(--file --var --dry-run --check --yes --format --prune --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl role rm -')
         words=(--yes --if-needed --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
@@ -157,8 +156,6 @@ _svcctl_place() {
         ;;
     'svcctl service serve -')
         words=(--listen --state --tables --engine --create --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
-        ;;
-    'svcctl service serve --state')
         ;;
     'svcctl service load -')
         words=(--table --time-field --time-format --time-zone --format --types --replace --strict --tables --create --id --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)

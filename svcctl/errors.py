@@ -11,6 +11,7 @@
     ├── Unavailable             no usable answer: network, timeout, 429, 5xx, a proxy's page
     ├── IncompleteResult        an answer that began and was not whole
     ├── EmptyResult             no rows, where the caller asked for that to be a failure
+    ├── Differs                 what is there is not as it should be, where the caller asked whether it is
     └── Locked                  another run holds the lock
 
 Three exceptions are not errors and are defined beside the tree: Declined, ReaderClosed and its subclass PagerLeft.
@@ -120,6 +121,10 @@ class IncompleteResult(SvcctlError):
 
 class EmptyResult(SvcctlError):
     """The query was answered with no rows."""
+
+
+class Differs(SvcctlError):
+    """What is there differs from what the caller compared it with."""
 
 
 class Locked(SvcctlError):

@@ -13,9 +13,9 @@ be combined with `*`; a default application is never required.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from svcctl.api.idempotence import no_domain, no_role
@@ -255,39 +255,7 @@ def _words(value: str | frozenset[str] | frozenset[int] | None) -> str | None:
     return value or None
 
 
-# Changing
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What a wanted role needs: `current` is None for a role that is created, or that could not be read."""
-
-    name: str
-    wanted: Role
-    current: Role | None
-    readable: bool = True
-
-    @property
-    def creates(self) -> bool:
-        return self.readable and self.current is None
-
-    @property
-    def differences(self) -> list[Difference]:
-        wanted = replace(self.wanted, name=None)
-        if self.creates and not any(key in wanted.body() for key in GRANTS):  # rule 1: only a name grants everything
-            wanted = replace(wanted, policies=(ALL,), applications=(ALL,), resource_ids={ALL: ()})
-        return differences(self.current, wanted)
-
-
-def plan(client: Client, domain: str, name: str, wanted: Role) -> Change | None:
-    """The change that a role of this name needs; None when the role is as wanted."""
-    try:
-        current = client.role(domain, name)
-    except ServiceError as error:
-        if not _may_lack(error):
-            raise
-        return Change(name, wanted, None, reads_roles(client, domain))
-    return Change(name, wanted, current) if differences(current, wanted) else None
+# Reading
 
 
 def require(client: Client, domain: str, name: str) -> Role | None:
@@ -295,29 +263,9 @@ def require(client: Client, domain: str, name: str) -> Role | None:
     try:
         return client.role(domain, name)
     except ServiceError as error:
-        if not _may_lack(error) or (isinstance(error, NotFound) and reads_roles(client, domain)):
+        if not may_lack(error) or (isinstance(error, NotFound) and reads_roles(client, domain)):
             raise
         return None
-
-
-def make(client: Client, domain: str, change: Change, before_creating: Callable[[], None]) -> bool:
-    """Make one change; returns whether that created the role.
-
-    Where roles cannot be read, the role is updated, and created if the update finds none. `before_creating` is called
-    before such a creation, and may refuse it.
-    """
-    if change.creates:
-        client.create_role(domain, change.wanted)
-        return True
-    try:
-        client.update_role(domain, change.name, replace(change.wanted, name=None))
-        return False
-    except NotFound as error:
-        if change.readable or error.code == Code.NO_DOMAIN:
-            raise
-        before_creating()
-        client.create_role(domain, change.wanted)
-        return True
 
 
 def reads_roles(client: Client, domain: str) -> bool:
@@ -328,13 +276,13 @@ def reads_roles(client: Client, domain: str) -> bool:
     try:
         client.roles(domain)
     except ServiceError as error:
-        if not _may_lack(error):
+        if not may_lack(error):
             raise
         return False
     return True
 
 
-def _may_lack(error: ServiceError) -> bool:
+def may_lack(error: ServiceError) -> bool:
     """Whether a refusal may mean that the service has no such operation; services say so in many ways."""
     return error.code != Code.NO_DOMAIN and not isinstance(error, CredentialsError | Conflict)
 

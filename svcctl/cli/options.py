@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -172,3 +175,21 @@ YesOpt = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confir
 def max_time_option(about: str) -> Any:
     """The option --max-time of a command; `about` says what happens when the time is over."""
     return typer.Option("--max-time", parser=parse_limit, metavar="LENGTH", rich_help_panel=Heading.RUN, help=about)
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each field of the dataclass that one of its parameters takes."""
+    signature = inspect.signature(command, eval_str=True)
+    whole = next(one for one in signature.parameters.values() if is_dataclass(one.annotation))
+    fields = inspect.signature(whole.annotation, eval_str=True).parameters
+
+    @wraps(command)
+    def called(**given: Any) -> None:
+        options = whole.annotation(**{name: given.pop(name) for name in fields})
+        command(**given, **{whole.name: options})
+
+    given = [each for one in signature.parameters.values() for each in (fields.values() if one is whole else [one])]
+    every = [one.replace(kind=one.KEYWORD_ONLY) for one in given]
+    called.__annotations__ = {one.name: one.annotation for one in every}
+    setattr(called, "__signature__", signature.replace(parameters=every))  # noqa: B010 (no attribute that is typed)
+    return called

@@ -250,6 +250,8 @@ def _finding(found: Any, width: int) -> str:
 FINDINGS: Listing[Any] = Listing(
     _attributes("file", "line", "role", "level", "rule", "message", line="int4", rule="int4"), paragraph=_finding
 )
+CHANGES = rows("action", "kind", "name", "key", "before", "after")
+"""The steps of `apply`, a row for each key that differs."""
 
 # Profiles
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from svcctl.api import own_service
 from svcctl.api.idempotence import done_if, no_role
 from svcctl.api.models import Role
-from svcctl.api.roles import Change, known_domain, known_role, make, plan, reads_roles, require
+from svcctl.api.roles import known_domain, known_role, reads_roles, require
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
-from svcctl.cli.inputs import role_files, role_options
-from svcctl.cli.inputs.role_files import WrittenRole
-from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt
+from svcctl.cli.desired import apply
+from svcctl.cli.desired.apply import ApplyOptions
+from svcctl.cli.desired.plan import Action
+from svcctl.cli.desired.roles import Roles, grants
+from svcctl.cli.inputs import documents, role_files
+from svcctl.cli.inputs.role_files import RoleOptions, WrittenRole
+from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt, spread
 from svcctl.errors import UsageError
 from svcctl.profiles import BUILT_IN
 from svcctl.terminal.escapes import visible
@@ -38,35 +40,11 @@ ExportedRoleArg = Annotated[str | None, typer.Argument(metavar="[ROLE]", help="N
 FilesArg = Annotated[
     list[Path], typer.Argument(metavar="FILE…", help="Role files; - reads standard input."), Completes(FILES)
 ]
-_FILE = typer.Option("--file", "-F", metavar="FILE", help="Roles in YAML (see 'svcctl role lint --help').")
-FileOpt = Annotated[Path | None, _FILE, Completes(FILES)]
-NeededFileOpt = Annotated[Path, _FILE, Completes(FILES)]
-NameOpt = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the role.")]
-NewNameOpt = Annotated[str | None, typer.Option("--name", metavar="NAME", help="New name of the role.")]
-DescriptionOpt = Annotated[str | None, typer.Option("--description", metavar="TEXT", help="What the role is for.")]
-PoliciesOpt = Annotated[
-    list[str] | None,
-    typer.Option("--policies", metavar="NAME[,NAME]", help="Policy names; '*' for all, '' for none."),
-]
-ApplicationsOpt = Annotated[
-    list[str] | None,
-    typer.Option("--applications", metavar="NAME[,NAME]", help="Application names; '*' for all, '' for none."),
-]
-ResourceIdsOpt = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--resource-ids",
-        metavar="LABEL=N,N",
-        help="Resource IDs; repeat for more; '*' for all, '' for none. The label comes back as 'ids'.",
-    ),
-]
-FinderOpt = Annotated[str | None, typer.Option("--finder-name", metavar="NAME", help="Default finder.")]
-DefaultOpt = Annotated[
-    str | None,
-    typer.Option("--default-application-name", metavar="NAME", help="Default application; '' removes it on update."),
-]
-DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Show the difference and change nothing.")]
 IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if the role does not exist.")]
+
+PruneOpt = Annotated[
+    bool, typer.Option("--prune", help="Remove roles that no file has, but never ADMIN, OWNER and USER.")
+]
 
 _app = verbs_of("role")
 
@@ -116,23 +94,12 @@ def export(ctx: typer.Context, domain: DomainArg, role: ExportedRoleArg = None) 
     svc: Context = ctx.obj
     with known_role(svc.client, domain, role or ""):
         roles = svc.client.roles(domain) if role is None else [svc.client.role(domain, role)]
-    svc.output.text(role_files.written(roles).rstrip("\n"))
+    svc.output.text(documents.written([one.body() for one in roles]))
 
 
 @_app.command()
-def create(
-    ctx: typer.Context,
-    domain: DomainArg,
-    name: NameOpt = None,
-    description: DescriptionOpt = None,
-    policies: PoliciesOpt = None,
-    applications: ApplicationsOpt = None,
-    resource_ids: ResourceIdsOpt = None,
-    finder_name: FinderOpt = None,
-    default_application_name: DefaultOpt = None,
-    file: FileOpt = None,
-    yes: YesOpt = False,
-) -> None:
+@spread
+def create(ctx: typer.Context, domain: DomainArg, given: RoleOptions, yes: YesOpt = False) -> None:
     """Create a role from options, or the roles in a file
 
     The interface's rules are checked before anything is sent. Asks before creating a role that grants everything of a
@@ -143,18 +110,9 @@ def create(
     svcctl role create acme -F roles.yaml
     """
     svc: Context = ctx.obj
-    written = role_options.read(
-        file,
-        name=name,
-        description=description,
-        policies=policies,
-        applications=applications,
-        resource_ids=resource_ids,
-        finder_name=finder_name,
-        default_application_name=default_application_name,
-    )
+    written = given.read("no role given")
     role_files.require_sound(written)
-    _ask_about_grants(svc, domain, written, yes, lambda: reads_roles(svc.client, domain))
+    _ask_about_grants(svc, domain, written, yes, lambda: reads_roles(svc.client, domain), Action.CREATE)
     with svc.diagnostics.counted(written, "created") as counted:
         for one in counted:
             with known_domain(svc.client, domain):
@@ -164,19 +122,9 @@ def create(
 
 
 @_app.command()
+@spread
 def update(
-    ctx: typer.Context,
-    domain: DomainArg,
-    role: OptionalRoleArg = None,
-    name: NewNameOpt = None,
-    description: DescriptionOpt = None,
-    policies: PoliciesOpt = None,
-    applications: ApplicationsOpt = None,
-    resource_ids: ResourceIdsOpt = None,
-    finder_name: FinderOpt = None,
-    default_application_name: DefaultOpt = None,
-    file: FileOpt = None,
-    yes: YesOpt = False,
+    ctx: typer.Context, domain: DomainArg, given: RoleOptions, role: OptionalRoleArg = None, yes: YesOpt = False
 ) -> None:
     """Change the given fields of a role; others stay unchanged
 
@@ -186,21 +134,11 @@ def update(
     svcctl role update acme -F roles.yaml
     """
     svc: Context = ctx.obj
-    written = role_options.read(
-        file,
-        name=name,
-        description=description,
-        policies=policies,
-        applications=applications,
-        resource_ids=resource_ids,
-        finder_name=finder_name,
-        default_application_name=default_application_name,
-        missing="nothing to change: no field is given",
-    )
+    written = given.read("nothing to change: no field is given")
     role_files.require_sound(written, update=True)
-    changes = [role_options.change(one, role, len(written)) for one in written]
+    changes = [role_files.change(one, role, len(written)) for one in written]
     targets = [target for target, _ in changes]
-    _ask_about_grants(svc, domain, written, yes, lambda: _require(svc, domain, targets), update=True)
+    _ask_about_grants(svc, domain, written, yes, lambda: _require(svc, domain, targets), Action.CHANGE)
     with svc.diagnostics.counted(changes, "updated") as counted:
         for target, wanted in counted:
             with known_role(svc.client, domain, target):
@@ -209,36 +147,26 @@ def update(
     _note_labels(svc, written)
 
 
-@_app.command()
-def apply(
-    ctx: typer.Context, domain: DomainArg, file: NeededFileOpt, yes: YesOpt = False, dry_run: DryRunOpt = False
-) -> None:
-    """Create and update roles from a file, showing the differences
+@_app.command("apply")
+@spread
+def apply_(ctx: typer.Context, domain: DomainArg, options: ApplyOptions, prune: PruneOpt = False) -> None:
+    """Create and update roles from files, showing the differences
 
-    Roles that do not exist are created. In the others, the fields that the file contains are changed. Roles that the
-    file does not contain stay unchanged. Applying a file twice changes nothing the second time. Asks before the first
-    change. Policies and applications that do not exist are refused before it, if the service tells which there are.
+    Roles that do not exist are created. In the others, the fields that the file contains are changed. Roles that no
+    file contains stay unchanged without --prune. Applying a file twice changes nothing the second time. Asks before
+    the first change. Policies and applications that do not exist are refused before it, if the service tells which
+    there are.
     """
     svc: Context = ctx.obj
-    written = role_files.read_roles(file)
+    written = role_files.read_roles(options.file, options.var or ())
     role_files.require_sound(written, update=True)
+    roles = Roles(svc.client, domain)
     with known_domain(svc.client, domain):
-        changes = [(one, change) for one in written if (change := _plan(svc, domain, one)) is not None]
-    role_files.require_sound([one for one, change in changes if change.creates])
-    _check_names(svc, domain, [one for one, _ in changes], is_trial=dry_run)
-    for _, change in changes:
-        _show(svc, domain, change)
-    if not changes:
-        svc.diagnostics.note(f"nothing to do: the roles of {domain} are already as in {file}")
-    if not changes or dry_run:
-        return
-    if not yes:
-        grants = [text for one, change in changes for text in _grants(one, domain, change.creates)]
-        svc.ask(" ".join([*grants, "Apply these changes?"]))
-    with svc.diagnostics.counted(changes, "applied") as counted:
-        for one, change in counted:
-            created = make(svc.client, domain, change, before_creating=partial(role_files.require_sound, [one]))
-            svc.diagnostics.note(f"{'created' if created else 'updated'} role '{change.name}' in {domain}")
+        steps = roles.steps(written, prune=prune)
+    unchecked = roles.unchecked(steps)
+    if unchecked and options.is_trial:
+        svc.diagnostics.note(unchecked)
+    apply.apply(svc, roles, steps, options)
 
 
 @_app.command()
@@ -308,18 +236,17 @@ def _ask_about_grants(
     written: Iterable[WrittenRole],
     yes: bool,
     look: Callable[[], object],
-    *,
-    update: bool = False,
+    action: Action,
 ) -> None:
     """Ask before creating roles that grant everything of a kind; --yes skips the question.
 
     `look` fails, before anybody is asked, if the role or domain to change does not exist.
     """
-    grants = [text for one in written for text in _grants(one, domain, not update)]
-    if grants and not yes:
+    granted = [text for one in written for text in grants(one, domain, action)]
+    if granted and not yes:
         with known_domain(svc.client, domain):
             look()
-        svc.ask(" ".join([*grants, "Continue?"]))
+        svc.ask(" ".join([*granted, "Continue?"]))
 
 
 def _note_labels(svc: Context, written: Iterable[WrittenRole]) -> None:
@@ -336,41 +263,3 @@ def _require(svc: Context, domain: str, roles: Iterable[str]) -> None:
     for role in roles:
         with known_role(svc.client, domain, role):
             require(svc.client, domain, role)
-
-
-def _grants(written: WrittenRole, domain: str, creates: bool) -> list[str]:
-    """A sentence about what a role grants without a limit; no sentence for a role that has limits."""
-    granted = written.grants_all(update=not creates)
-    return [f"{written.label} grants {granted} of {domain}, including future ones."] if granted else []
-
-
-def _plan(svc: Context, domain: str, written: WrittenRole) -> Change | None:
-    """The change that makes a role match its file; None if it already does."""
-    name = written.role.name
-    if name is None:
-        raise UsageError(f"{written.place()}: the name is missing (rule 1)")
-    return plan(svc.client, domain, name, written.role)
-
-
-def _check_names(svc: Context, domain: str, written: Sequence[WrittenRole], *, is_trial: bool) -> None:
-    """UsageError when a role names what the domain does not have; a trial says if the service cannot tell."""
-    if not any(one.granted_names for one in written):
-        return
-    available = own_service.available(svc.client, domain)
-    if available is not None:
-        role_files.require_available(written, domain, available)
-    elif is_trial:
-        svc.diagnostics.note(
-            "this service does not tell which policies and applications there are: their names are not checked (rule 7)"
-        )
-
-
-def _show(svc: Context, domain: str, change: Change) -> None:
-    """Print the differences as lines with - and +."""
-    about = "" if change.readable else " (this service cannot show roles: the current values are unknown)"
-    what = "new role" if change.creates else "role"
-    svc.output.text(f"{what} '{visible(change.name)}' in {visible(domain)}{about}")
-    for one in change.differences:
-        if change.current is not None:
-            svc.output.change("-", f"{one.key}: {one.before or 'none'}")
-        svc.output.change("+", f"{one.key}: {one.after or 'none'}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from svcctl.api.query import shares
@@ -82,24 +82,38 @@ def fill(text: str, assignments: Sequence[str]) -> str:
 
     Without assignments the text stays as it is.
     """
+    values = variables(assignments)
+    if not values:
+        return text
+    result, used = filled(text, values, quoted=True)
+    if unused := values.keys() - used:
+        raise UsageError(f"the query has no {{{{{min(unused)}}}}}")
+    return result
+
+
+def variables(assignments: Sequence[str]) -> dict[str, str]:
+    """The values of --var by their names."""
     values = {}
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
         if not equals:
             raise UsageError(f"--var '{assignment}' is not of the form K=V")
         values[key] = value
-    used = set(_VARIABLE.findall(text)) if values else set()
-    if unused := values.keys() - used:
-        raise UsageError(f"the query has no {{{{{min(unused)}}}}}")
+    return values
+
+
+def filled(text: str, values: Mapping[str, str], *, quoted: bool) -> tuple[str, set[str]]:
+    """The text with each `{{k}}` replaced by its value, which is `quoted` for a query, and the names in it."""
+    used = set(_VARIABLE.findall(text))
     if missing := used - values.keys():
         raise UsageError(f"{{{{{min(missing)}}}}} has no value", hint=f"give it with --var {min(missing)}=…")
-    if values and (literal := _QUOTED_VARIABLE.search(text)):
+    if quoted and (literal := _QUOTED_VARIABLE.search(text)):
         name = literal[2]
         raise UsageError(
             f"{{{{{name}}}}} becomes a text in quotes, so it stands in quotes twice",
             hint=f"leave out the quotes around {{{{{name}}}}}",
         )
-    return _VARIABLE.sub(lambda match: _quoted(values[match[1]]), text) if values else text
+    return _VARIABLE.sub(lambda match: _quoted(values[match[1]]) if quoted else values[match[1]], text), used
 
 
 def explains(assignments: Sequence[str]) -> Callable[[object, BaseException | None, object], None]:

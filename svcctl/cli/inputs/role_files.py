@@ -1,35 +1,22 @@
-"""Role files: read roles from YAML, and report mistakes with their file and line.
-
-A file holds one role, a list of them, a mapping with `roles:` and a list, or several of these as YAML documents. A role
-is a mapping of the interface's fields:
-
-    name: Night shift
-    description: May look, and acknowledge alerts
-    policies: [Search, Alerts]        # or '*', in quotes, for all
-    applications: explorer            # one name, or a list
-    resourceIds: {tables: [1, 2], lookups: [7]}
-    finderName: default
-    defaultApplicationName: explorer
-"""
+"""Roles as they are written, in a file or by the options of a command, checked against the rules."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import csv
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
+
+import typer
 
 from svcctl.api.models import ALL, Role
 from svcctl.api.roles import Finding, grants_all, lint
-from svcctl.cli.inputs import text
+from svcctl.cli.completion.words import FILES, Completes
+from svcctl.cli.inputs import documents, text
+from svcctl.cli.inputs.documents import COMMAND_LINE, Document, Misread
 from svcctl.errors import UsageError
 from svcctl.words import did_you_mean
-
-if TYPE_CHECKING:
-    import yaml
-
-COMMAND_LINE = "the options"
-"""The source of a role that is given by options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +33,17 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class WrittenRole:
-    """A role as it is written: its decoded fields, and the line of each, including `resourceIds.<label>`."""
+    """A role as it is written."""
 
-    fields: Mapping[str, Any]
-    source: str = COMMAND_LINE
-    line: int | None = None
-    lines: Mapping[str, int] = field(default_factory=dict)
+    document: Document
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        return self.document.fields
+
+    @property
+    def source(self) -> str:
+        return self.document.source
 
     @property
     def role(self) -> Role:
@@ -69,27 +61,13 @@ class WrittenRole:
         named = (("policies", self.role.policies), ("applications", self.role.applications))
         return [(key, name) for key, names in named for name in names or () if name != ALL]
 
-    def place(self, key: str | None = None) -> str:
-        """`role.yaml, line 3`, or the options."""
-        line = self.lines.get(key or "", self.line)
-        return self.source if line is None else f"{self.source}, line {line}"
-
     def lint(self, *, update: bool = False) -> list[Finding]:
         return lint(self.fields, update=update)
 
     def findings(self) -> list[Located]:
         """The findings of the rules, each with its place."""
-        return [
-            Located(
-                self.source,
-                self.lines.get(one.key or "", self.line),
-                self.fields.get("name"),
-                one.level,
-                one.rule,
-                one.message,
-            )
-            for one in self.lint()
-        ]
+        name, line_of = self.fields.get("name"), self.document.line_of
+        return [Located(self.source, line_of(one.key), name, one.level, one.rule, one.message) for one in self.lint()]
 
     def grants_all(self, *, update: bool = False) -> str | None:
         """What the role grants without a limit, in words; None when it grants only what is listed."""
@@ -106,35 +84,23 @@ def require_sound(roles: Sequence[WrittenRole], *, update: bool = False) -> None
     rule = f" (rule {first.rule})" if first.rule is not None else ""
     more = f"{len(errors) - 1} more; " if len(errors) > 1 else ""
     see = f"see {'them' if more else 'it'} with 'svcctl role lint {role.source}'" if role.source != COMMAND_LINE else ""
-    raise UsageError(f"{role.place(first.key)}: {first.message}{rule}", hint=(more + see).rstrip("; ") or None)
+    raise role.document.error(f"{first.message}{rule}", first.key, hint=(more + see).rstrip("; ") or None)
 
 
-def require_available(roles: Sequence[WrittenRole], domain: str, available: Mapping[str, Collection[str]]) -> None:
+def require_available(roles: Iterable[WrittenRole], domain: str, available: Mapping[str, Collection[str]]) -> None:
     """UsageError with the first policy or application that roles of a domain cannot grant (rule 7)."""
     for role in roles:
         for key, name in role.granted_names:
             if name not in available[key]:
                 there = ", ".join(sorted(available[key])) or "none"
-                raise UsageError(
-                    f"{role.place(key)}: {key}: '{name}' does not exist or is not available in {domain} (rule 7)",
+                raise role.document.error(
+                    f"{key}: '{name}' does not exist or is not available in {domain} (rule 7)",
+                    key,
                     hint=did_you_mean(name, available[key]) or f"available are {there}",
                 )
 
 
 # Files
-
-
-class Misread(UsageError):
-    """A role file that cannot be read, with the line of the mistake if it is known."""
-
-    def __init__(
-        self, source: str, line: int | None, problem: str, *, column: int | None = None, hint: str | None = None
-    ):
-        place = source if line is None else f"{source}, line {line}"
-        place += "" if column is None else f", column {column}"
-        super().__init__(f"{place}: {problem}", hint=hint)
-        self.line = line
-        self.problem = problem if column is None else f"column {column}: {problem}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,108 +120,115 @@ def linted(path: Path) -> Linted:
     """The findings of the rules in a file."""
     source = text.name(path)
     try:
-        roles = read_roles(path)
+        roles = read_roles([path])
     except UsageError as error:
         line, problem = (error.line, error.problem) if isinstance(error, Misread) else (None, error.message)
         return Linted(source, 0, [Located(source, line, None, "error", None, problem)])
     return Linted(source, len(roles), [one for role in roles for one in role.findings()])
 
 
-def read_roles(path: Path) -> list[WrittenRole]:
-    """The roles in a file, or in standard input for `-`. UsageError names the file, and line and key if known."""
-    source = text.name(path)
-    roles = parse_roles(text.read(path, "roles"), source)
-    if not roles:
-        raise Misread(source, None, "it holds no role", hint="a role is a mapping with a name")
-    return roles
+def read_roles(paths: Iterable[Path], var: Sequence[str] = ()) -> list[WrittenRole]:
+    """The roles in files. UsageError names the file, and line and key if known."""
+    return list(map(WrittenRole, documents.read(paths, "role", var)))
 
 
-def parse_roles(written: str, source: str) -> list[WrittenRole]:
-    """The roles in a text."""
-    import yaml
-
-    loader = yaml.SafeLoader(written)
-    try:
-        roles = [role for node in _documents(loader) for role in _roles(loader, node, source)]
-    except yaml.YAMLError as error:
-        raise _not_yaml(error, source) from None
-    except (RecursionError, ValueError) as error:
-        raise Misread(source, None, f"not YAML: {error}") from None
-    finally:
-        loader.dispose()
-    seen: dict[str, WrittenRole] = {}
-    for role in roles:
-        name = role.fields.get("name")
-        if isinstance(name, str) and seen.setdefault(name, role) is not role:
-            first = seen[name].place("name")
-            raise Misread(source, role.lines.get("name"), f"role '{name}' appears twice, first in {first}")
-    return roles
+# Options
 
 
-def written(roles: Sequence[Role]) -> str:
-    """Roles as a file that `read_roles` reads: one role alone, several as a list."""
-    import yaml
+@dataclass(frozen=True, kw_only=True)
+class RoleOptions:
+    """The options that describe a role, or name a file that does."""
 
-    bodies = [role.body() for role in roles]
-    whole = bodies[0] if len(bodies) == 1 else bodies
-    return str(yaml.safe_dump(whole, allow_unicode=True, sort_keys=False, default_flow_style=None, width=100))
-
-
-def _documents(loader: yaml.SafeLoader) -> Iterator[yaml.Node]:
-    while loader.check_node():
-        node = loader.get_node()
-        if node is not None and node.tag != "tag:yaml.org,2002:null":
-            yield node
-
-
-def _roles(loader: yaml.SafeLoader, node: yaml.Node, source: str) -> Iterator[WrittenRole]:
-    import yaml
-
-    if isinstance(node, yaml.MappingNode) and [key.value for key, _ in node.value] == ["roles"]:
-        node = node.value[0][1]
-    for item in node.value if isinstance(node, yaml.SequenceNode) else [node]:
-        if not isinstance(item, yaml.MappingNode):
-            raise Misread(source, _line(item), "a role must be a mapping of fields")
-        lines: dict[str, int] = {}
-        fields = _mapping(loader, item, source, "", lines)
-        yield WrittenRole(fields, source, _line(item), lines)
-
-
-def _mapping(
-    loader: yaml.SafeLoader, node: yaml.MappingNode, source: str, prefix: str, lines: dict[str, int]
-) -> dict[str, Any]:
-    """A mapping with its keys as written, and their lines. UsageError when a key appears twice."""
-    import yaml
-
-    own = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-    loader.flatten_mapping(node)
-    fields: dict[str, Any] = {}
-    for key, value in node.value:
-        if not isinstance(key, yaml.ScalarNode):
-            raise Misread(source, _line(key), "a key must be text")
-        name = f"{prefix}{key.value}"
-        if own.count(key.value) > 1:
-            raise Misread(source, _line(key), f"key '{name}' appears twice")
-        lines[name] = _line(key)
-        if name == "resourceIds" and isinstance(value, yaml.MappingNode):
-            fields[key.value] = _mapping(loader, value, source, "resourceIds.", lines)
-        else:
-            fields[key.value] = loader.construct_object(value, deep=True)
-    return fields
-
-
-def _line(node: yaml.Node) -> int:
-    return int(node.start_mark.line) + 1
-
-
-def _not_yaml(error: yaml.YAMLError, source: str) -> UsageError:
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    problem = getattr(error, "problem", None) or "it cannot be read"
-    alias = "alias" in str(getattr(error, "context", ""))
-    return Misread(
-        source,
-        mark.line + 1 if mark else None,
-        f"not YAML: {problem}",
-        column=mark.column + 1 if mark else None,
-        hint="write '*' in quotes: YAML gives a bare * another meaning" if alias else None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Name of the role; of an update, its new name.")
+    ] = None
+    description: Annotated[str | None, typer.Option("--description", metavar="TEXT", help="What the role is for.")] = (
+        None
     )
+    policies: Annotated[
+        list[str] | None,
+        typer.Option("--policies", metavar="NAME[,NAME]", help="Policy names; '*' for all, '' for none."),
+    ] = None
+    applications: Annotated[
+        list[str] | None,
+        typer.Option("--applications", metavar="NAME[,NAME]", help="Application names; '*' for all, '' for none."),
+    ] = None
+    resource_ids: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--resource-ids",
+            metavar="LABEL=N,N",
+            help="Resource IDs; repeat for more; '*' for all, '' for none. The label comes back as 'ids'.",
+        ),
+    ] = None
+    finder_name: Annotated[str | None, typer.Option("--finder-name", metavar="NAME", help="Default finder.")] = None
+    default_application_name: Annotated[
+        str | None,
+        typer.Option(
+            "--default-application-name", metavar="NAME", help="Default application; '' removes it on update."
+        ),
+    ] = None
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-F", metavar="FILE", help="Roles in YAML (see 'svcctl role lint --help')."),
+        Completes(FILES),
+    ] = None
+
+    def read(self, missing: str) -> list[WrittenRole]:
+        """The roles in the file, or the one that the options describe; `missing` is the error when neither is given."""
+        given: dict[str, Any] = {
+            "name": self.name,
+            "description": self.description,
+            "policies": _names(self.policies),
+            "applications": _names(self.applications),
+            "resourceIds": _resources(self.resource_ids),
+            "finderName": self.finder_name,
+            "defaultApplicationName": self.default_application_name,
+        }
+        fields = {key: value for key, value in given.items() if value is not None}
+        if self.file is not None and fields:
+            raise UsageError("a role is given by --file and by options", hint="change the file, or leave out --file")
+        if self.file is not None:
+            return read_roles([self.file])
+        if not fields:
+            raise UsageError(missing, hint="describe it with options or with --file")
+        return [WrittenRole(Document(fields))]
+
+
+def change(written: WrittenRole, named: str | None, count: int) -> tuple[str, Role]:
+    """The name of the role that an update changes, and the changes; `named` is the name on the command line.
+
+    `count` is the number of roles that are written in the same place.
+    """
+    wanted = written.role
+    if named is not None and count > 1:
+        raise UsageError(
+            f"{written.source} holds {count} roles", hint=f"leave out '{named}': each is updated by its name"
+        )
+    target = named or wanted.name
+    if target is None or (named is None and written.source == COMMAND_LINE):
+        raise written.document.error("no role is named", hint="put its name after the domain")
+    return target, replace(wanted, name=None) if wanted.name == target else wanted
+
+
+def _names(given: Sequence[str] | None) -> str | list[str] | None:
+    """The names in the values of an option, separated by commas; a name that holds one is put in double quotes."""
+    if given is None:
+        return None
+    names = [name for text in given if text for name in next(csv.reader([text], skipinitialspace=True), [])]
+    return ALL if names == [ALL] else names
+
+
+def _resources(given: Sequence[str] | None) -> dict[str, list[int]] | None:
+    if given is None:
+        return None
+    if list(given) == [ALL]:
+        return {ALL: []}
+    ids: dict[str, list[int]] = {}
+    for written in given if list(given) != [""] else []:
+        label, equals, numbers = written.rpartition("=")
+        words = [word.strip() for word in numbers.split(",") if word.strip()]
+        if not equals or not all(word.removeprefix("-").isdecimal() and word.isascii() for word in words):
+            raise UsageError(f"--resource-ids '{written}' is not of the form LABEL=1,2,3")
+        ids.setdefault(label, []).extend(map(int, words))
+    return ids

@@ -436,6 +436,40 @@ def test_an_unknown_domain_is_not_taken_for_an_unknown_role(reseller: Any, file:
     assert (done.code, "nemo@demo" in done.stderr, [path for _, path, _ in done.sent[1:]]) == (4, True, ["/domain"])
 
 
+@pytest.mark.usefixtures("acme")
+def test_a_check_exits_10_while_something_differs(reseller: Any, file: Path) -> None:
+    check = ("role", "apply", "acme", "-F", str(file), "--check")
+    differs = reseller(*check)
+    assert (differs.code, differs.stdout) == (10, NEW)
+    assert differs.stderr == f"svcctl: error: 2 roles not as in {file}\n"
+    rows = [json.loads(line) for line in reseller(*check, "-f", "ndjson").stdout.splitlines()]
+    assert rows[-1] == {
+        "action": "create",
+        "kind": "role",
+        "name": "Readers",
+        "key": "policies",
+        "before": None,
+        "after": "Search",
+    }
+    reseller("role", "apply", "acme", "-F", str(file), "--yes")
+    assert reseller(*check).code == 0
+
+
+@pytest.mark.usefixtures("acme")
+def test_a_prune_removes_the_roles_that_no_file_has_but_those_that_domains_are_born_with(
+    reseller: Any, file: Path
+) -> None:
+    reseller("role", "apply", "acme", "-F", str(file), "--yes")
+    reseller("role", "create", "acme", "--name", "User", "--policies", "Search")
+    file.write_text("name: {{which}}\npolicies: Search\n".replace("{{which}}", "'{{which}}'"))
+    apply = ("role", "apply", "acme", "-F", str(file), "--var", "which=Readers")
+    assert reseller(*apply, "--yes").stdout == ""
+    pruned = reseller(*apply, "--yes", "--prune")
+    assert (pruned.code, pruned.stdout) == (0, "removed role 'Night shift' in acme\n")
+    listed = reseller("role", "list", "acme", "-f", "csv", "--columns", "name").stdout.splitlines()
+    assert listed == ["name", "Readers", "User"]
+
+
 # The rest
 
 

@@ -5,8 +5,16 @@ from pathlib import Path
 import pytest
 from support import ROOT
 
-from svcctl.cli.inputs.role_files import WrittenRole, parse_roles, read_roles, require_sound
+from svcctl.cli.inputs.documents import Document, parse, unique
+from svcctl.cli.inputs.role_files import WrittenRole, read_roles, require_sound
 from svcctl.errors import UsageError
+
+
+def parse_roles(text: str, source: str) -> list[WrittenRole]:
+    documents = parse(text, source, "role")
+    unique(documents, "role")
+    return list(map(WrittenRole, documents))
+
 
 WHOLE = """\
 # a comment
@@ -33,7 +41,7 @@ def test_a_file_holds_the_interfaces_fields_and_knows_their_lines() -> None:
         "finderName": "default",
         "defaultApplicationName": "explorer",
     }
-    assert role.lines == {
+    assert role.document.lines == {
         "name": 2,
         "description": 3,
         "policies": 4,
@@ -135,7 +143,7 @@ def test_an_error_in_a_role_names_its_place(text: str, message: str, hint: str) 
 
 def test_a_role_from_options_has_no_file_to_look_at() -> None:
     with pytest.raises(UsageError) as caught:
-        require_sound([WrittenRole({"name": "a", "policies": []})])
+        require_sound([WrittenRole(Document({"name": "a", "policies": []}))])
     assert (caught.value.message, caught.value.hint) == (
         "the options: no policies, so there must be at least one application (rule 4)",
         None,
@@ -158,5 +166,5 @@ def test_a_file_that_cannot_be_read_or_holds_nothing_is_an_error(tmp_path: Path)
         (latin, f"roles cannot be read from {latin}: byte 7 is not UTF-8"),
     ):
         with pytest.raises(UsageError) as caught:
-            read_roles(path)
+            read_roles([path])
         assert caught.value.message == message

@@ -1,0 +1,117 @@
+"""What the verb `apply` of every noun does with its steps: it shows them, asks, and makes one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+import typer
+
+from svcctl.cli.completion import words
+from svcctl.cli.completion.words import FILES, Completes
+from svcctl.cli.context import Context
+from svcctl.cli.desired.plan import Action, Step
+from svcctl.cli.inputs import text
+from svcctl.errors import Differs
+from svcctl.terminal.escapes import visible
+from svcctl.terminal.records import CHANGES, counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApplyOptions:
+    """The options of every `apply`."""
+
+    file: Annotated[
+        list[Path],
+        typer.Option("--file", "-F", metavar="FILE", help="YAML of what there shall be; repeat for more files."),
+        Completes(FILES),
+    ]
+    var: Annotated[
+        list[str] | None,
+        typer.Option("--var", metavar="K=V", help="Replace {{K}} in the files by V; in a query as a quoted literal."),
+    ] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the differences and change nothing.")] = False
+    check: Annotated[bool, typer.Option("--check", help="The same, with exit code 10 if there are differences.")] = (
+        False
+    )
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False
+    format: Annotated[
+        str | None,
+        typer.Option("--format", "-f", metavar="FORMAT", help="Print the differences for programs, as ndjson."),
+        Completes(words=words.list_formats),
+    ] = None
+
+    @property
+    def is_trial(self) -> bool:
+        return self.check or self.dry_run
+
+    @property
+    def sources(self) -> str:
+        return ", ".join(map(text.name, self.file))
+
+
+class Noun(Protocol):
+    """How the things of a noun are named, warned about and changed."""
+
+    @property
+    def kind(self) -> str:
+        """`role`."""
+
+    @property
+    def where(self) -> str:
+        """Where they are, behind the name of one: ` in acme`, or nothing."""
+
+    @property
+    def of(self) -> str:
+        """Whose they are, behind their plural: ` of acme`, or nothing."""
+
+    def about(self, step: Any) -> str:
+        """What to say behind the name of a thing that will be changed; mostly nothing."""
+
+    def warnings(self, steps: Sequence[Any]) -> Iterable[str]:
+        """Sentences about what a person should know before saying yes."""
+
+    def make(self, step: Any) -> str:
+        """Make a step; returns what was done, as `created`."""
+
+
+def apply(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], options: ApplyOptions) -> None:
+    """Show the steps, and make them unless this is a trial. Differs when there are some, with --check."""
+    _show(svc, noun, steps, options)
+    if not steps:
+        svc.diagnostics.note(f"nothing to do: the {noun.kind}s{noun.of} are already as in {options.sources}")
+        return
+    if options.check:
+        raise Differs(f"{counted(len(steps), noun.kind)} not as in {options.sources}")
+    if options.dry_run:
+        return
+    if not options.yes:
+        svc.ask(" ".join([*noun.warnings(steps), "Apply these changes?"]))
+    with svc.diagnostics.counted(steps, "applied") as left:
+        for step in left:
+            done = noun.make(step)
+            svc.diagnostics.note(f"{done} {noun.kind} '{step.name}'{noun.where}")
+
+
+_TITLES = {Action.CREATE: "new ", Action.CHANGE: "", Action.REMOVE: "removed "}
+
+
+def _show(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], options: ApplyOptions) -> None:
+    """Print the differences: as lines with - and +, or in a format that was asked for."""
+    if options.format is not None:
+        changed = [
+            (str(step.action), noun.kind, step.name, one and one.key, one and one.before, one and one.after)
+            for step in steps
+            for one in step.differences or (None,)
+        ]
+        svc.output.records(CHANGES, changed, svc.format(options.format, lists=True))
+        return
+    for step in steps:
+        title = f"{_TITLES[step.action]}{noun.kind} '{visible(step.name)}'{visible(noun.where)}"
+        svc.output.text(title + noun.about(step))
+        for one in step.differences:
+            if step.action is Action.CHANGE and not noun.about(step):
+                svc.output.change("-", f"{one.key}: {one.before or 'none'}")
+            svc.output.change("+", f"{one.key}: {one.after or 'none'}")

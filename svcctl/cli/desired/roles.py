@@ -1,0 +1,123 @@
+"""Roles of a domain as files describe them, compared with those that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from svcctl.api import own_service, roles
+from svcctl.api.idempotence import no_role
+from svcctl.api.models import ALL, Role
+from svcctl.api.roles import Difference
+from svcctl.cli.desired.plan import Action, Step, plan
+from svcctl.cli.inputs.role_files import WrittenRole, require_available, require_sound
+from svcctl.errors import NotFound, ServiceError
+
+if TYPE_CHECKING:
+    from svcctl.api.client import Client
+
+BUILT_IN = ("ADMIN", "OWNER", "USER")
+"""Roles that are never removed, in any letter case."""
+UNREADABLE = Role()
+"""Stands for a role of a service that cannot show roles: whether it is there, and how, is unknown."""
+NOT_CHECKED = (
+    "this service does not tell which policies and applications there are: their names are not checked (rule 7)"
+)
+
+RoleStep = Step[WrittenRole, Role]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The roles of a domain; see `apply.Noun`."""
+
+    client: Client
+    domain: str
+    kind: str = "role"
+
+    @property
+    def where(self) -> str:
+        return f" in {self.domain}"
+
+    @property
+    def of(self) -> str:
+        return f" of {self.domain}"
+
+    def steps(self, written: Sequence[WrittenRole], *, prune: bool) -> list[RoleStep]:
+        """The steps to the written roles; with `prune`, to these alone. UsageError for what a service would refuse."""
+        for one in written:
+            one.document.needed("name")
+        desired = {str(one.role.name): one for one in written}
+        actual = {name: found for name in desired if (found := self._found(name)) is not None}
+        if prune:
+            others = {str(role.name): role for role in self.client.roles(self.domain)}
+            actual |= {name: role for name, role in others.items() if name not in actual}
+        steps = plan(desired, actual, differ, lambda role: str(role.name).upper() not in BUILT_IN)
+        require_sound([step.wanted for step in steps if step.wanted and step.action is Action.CREATE])
+        return steps
+
+    def _found(self, name: str) -> Role | None:
+        readable = True
+        try:
+            return self.client.role(self.domain, name)
+        except ServiceError as error:
+            if not roles.may_lack(error):
+                raise
+            readable = roles.reads_roles(self.client, self.domain)
+        return None if readable else UNREADABLE
+
+    def unchecked(self, steps: Iterable[RoleStep]) -> str | None:
+        """Why the names of policies and applications are not checked, if so. UsageError for one that is not there."""
+        written = [step.wanted for step in steps if step.wanted and step.wanted.granted_names]
+        if not written:
+            return None
+        available = own_service.available(self.client, self.domain)
+        if available is None:
+            return NOT_CHECKED
+        require_available(written, self.domain, available)
+        return None
+
+    def about(self, step: RoleStep) -> str:
+        if step.found is UNREADABLE:
+            return " (this service cannot show roles: the current values are unknown)"
+        return ""
+
+    def warnings(self, steps: Sequence[RoleStep]) -> Iterable[str]:
+        return [text for step in steps if step.wanted for text in grants(step.wanted, self.domain, step.action)]
+
+    def make(self, step: RoleStep) -> str:
+        """Make a step. A role that cannot be read is updated, and created if the update finds none."""
+        client, domain, name = self.client, self.domain, step.name
+        if step.wanted is None:
+            client.delete_role(domain, name)
+            return "removed"
+        wanted = step.wanted.role
+        if step.action is Action.CHANGE:
+            try:
+                client.update_role(domain, name, replace(wanted, name=None))
+                return "updated"
+            except NotFound as error:
+                if step.found is not UNREADABLE or not no_role(error):
+                    raise
+                require_sound([step.wanted])
+        client.create_role(domain, wanted)
+        return "created"
+
+
+def differ(written: WrittenRole, found: Role | None) -> list[Difference]:
+    wanted = replace(written.role, name=None)
+    if found is None and not any(key in wanted.body() for key in roles.GRANTS):  # rule 1: a name grants everything
+        everything = (ALL,)
+        wanted = replace(wanted, policies=everything, applications=everything, resource_ids={ALL: ()})
+    current = None if found is UNREADABLE else found
+    differences = roles.differences(current, wanted)
+    if found is UNREADABLE and not differences:  # it may have to be created
+        return [Difference("name", None, written.role.name)]
+    return differences
+
+
+def grants(written: WrittenRole, domain: str, action: Action) -> list[str]:
+    """A sentence about what a role grants without a limit; no sentence for a role that has limits."""
+    granted = written.grants_all(update=action is not Action.CREATE)
+    return [f"{written.label} grants {granted} of {domain}, including future ones."] if granted else []

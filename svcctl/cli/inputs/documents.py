@@ -1,0 +1,229 @@
+"""YAML files that describe things: one document or many, or lists, with the file and line of each key.
+
+A file holds one thing, a list of them, a mapping of one key with a list (`roles:`), or several of these as documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from svcctl.cli.inputs import text
+from svcctl.cli.inputs.query_text import filled, variables
+from svcctl.errors import UsageError
+from svcctl.words import did_you_mean
+
+if TYPE_CHECKING:
+    import yaml
+
+COMMAND_LINE = "the options"
+"""The source of a thing that is given by options."""
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A thing as it is written: its decoded fields, and the line of each, inner ones as `resourceIds.<label>`."""
+
+    fields: Mapping[str, Any]
+    source: str = COMMAND_LINE
+    line: int | None = None
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    def line_of(self, key: str | None) -> int | None:
+        return self.lines.get(key or "", self.line)
+
+    def place(self, key: str | None = None) -> str:
+        """`role.yaml, line 3`, or the options."""
+        line = self.line_of(key)
+        return self.source if line is None else f"{self.source}, line {line}"
+
+    def error(self, problem: str, key: str | None = None, *, hint: str | None = None) -> UsageError:
+        """The error about a key, or about the whole document."""
+        return UsageError(f"{self.place(key)}: {problem}", hint=hint)
+
+    def check_keys(self, known: Collection[str]) -> None:
+        """UsageError for a key that is not known."""
+        for key in self.fields:
+            if key not in known:
+                hint = did_you_mean(key, known) or f"keys are {', '.join(known)}"
+                raise self.error(f"unknown key '{key}'", key, hint=hint)
+
+    def needed(self, key: str) -> str:
+        """A text that must be there."""
+        if key not in self.fields:
+            raise self.error(f"the {key} is missing")
+        return self.text(key) or ""
+
+    def text(self, key: str) -> str | None:
+        """The text of a key; None if it is not given. UsageError when it is blank, or not text."""
+        value = self.fields.get(key)
+        if key not in self.fields:
+            return None
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            raise self.error(f"{key} {value} is not text: put it in quotes", key)
+        if not isinstance(value, str) or not value.strip():
+            raise self.error(f"{key} is not text" if value else f"{key} has no value", key)
+        return value
+
+    def one_of(self, key: str, words: Sequence[str]) -> str | None:
+        """The word of a key that takes one of these; None if it is not given."""
+        word = self.text(key)
+        if word is not None and word not in words:
+            raise self.error(f"{key} '{word}' is not one of {', '.join(words)}", key, hint=did_you_mean(word, words))
+        return word
+
+
+class Misread(UsageError):
+    """A file that cannot be read as YAML of things, with the line of the mistake if it is known."""
+
+    def __init__(
+        self, source: str, line: int | None, problem: str, *, column: int | None = None, hint: str | None = None
+    ):
+        place = source if line is None else f"{source}, line {line}"
+        place += "" if column is None else f", column {column}"
+        super().__init__(f"{place}: {problem}", hint=hint)
+        self.line = line
+        self.problem = problem if column is None else f"column {column}: {problem}"
+
+
+def read(paths: Iterable[Path], kind: str, var: Sequence[str] = ()) -> list[Document]:
+    """The things of a kind (`role`) in files, or in standard input for `-`, with their variables filled in.
+
+    UsageError names the file, and line and key if known; also for two things of one name.
+    """
+    found: list[Document] = []
+    for path in paths:
+        source = text.name(path)
+        here = parse(text.read(path, f"{kind}s"), source, kind)
+        if not here:
+            raise Misread(source, None, f"it holds no {kind}", hint=f"a {kind} is a mapping with a name")
+        found += here
+    unique(found, kind)
+    return fill(found, var)
+
+
+def parse(written: str, source: str, kind: str) -> list[Document]:
+    """The things in a text."""
+    import yaml
+
+    loader = yaml.SafeLoader(written)
+    try:
+        return [one for node in _documents(loader) for one in _things(loader, node, source, kind)]
+    except yaml.YAMLError as error:
+        raise _not_yaml(error, source) from None
+    except (RecursionError, ValueError) as error:
+        raise Misread(source, None, f"not YAML: {error}") from None
+    finally:
+        loader.dispose()
+
+
+def unique(documents: Iterable[Document], kind: str) -> None:
+    """UsageError when two documents have one name."""
+    seen: dict[str, Document] = {}
+    for one in documents:
+        name = one.fields.get("name")
+        if isinstance(name, str) and seen.setdefault(name, one) is not one:
+            first = seen[name].place("name")
+            raise Misread(one.source, one.line_of("name"), f"{kind} '{name}' appears twice, first in {first}")
+
+
+def fill(documents: Sequence[Document], assignments: Sequence[str]) -> list[Document]:
+    """The documents with each `{{name}}` in their texts replaced: in `query` by a quoted literal, elsewhere as it is.
+
+    UsageError for a name without a value, and for a value without a place.
+    """
+    values = variables(assignments)
+    used: set[str] = set()
+
+    def walk(document: Document, value: Any, key: str) -> Any:
+        if isinstance(value, Mapping):
+            return {name: walk(document, inner, f"{key}.{name}".lstrip(".")) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [walk(document, one, key) for one in value]
+        if not isinstance(value, str):
+            return value
+        try:
+            result, names = filled(value, values, quoted=key == "query")
+        except UsageError as error:
+            raise document.error(f"{key}: {error.message}", key, hint=error.hint) from None
+        used.update(names)
+        return result
+
+    done = [Document(walk(one, one.fields, ""), one.source, one.line, one.lines) for one in documents]
+    if unused := sorted(values.keys() - used):
+        raise UsageError(f"no file has {{{{{unused[0]}}}}}, which --var gives")
+    return done
+
+
+def written(bodies: Sequence[Mapping[str, Any]]) -> str:
+    """Things as a file that `read` reads: one alone, several as a list; without a newline at its end."""
+    import yaml
+
+    whole = bodies[0] if len(bodies) == 1 else list(bodies)
+    dumped = yaml.safe_dump(whole, allow_unicode=True, sort_keys=False, default_flow_style=None, width=100)
+    return str(dumped).rstrip("\n")
+
+
+def _documents(loader: yaml.SafeLoader) -> Iterator[yaml.Node]:
+    while loader.check_node():
+        node = loader.get_node()
+        if node is not None and node.tag != "tag:yaml.org,2002:null":
+            yield node
+
+
+def _things(loader: yaml.SafeLoader, node: yaml.Node, source: str, kind: str) -> Iterator[Document]:
+    import yaml
+
+    if isinstance(node, yaml.MappingNode) and [key.value for key, _ in node.value] == [f"{kind}s"]:
+        node = node.value[0][1]
+    for item in node.value if isinstance(node, yaml.SequenceNode) else [node]:
+        if not isinstance(item, yaml.MappingNode):
+            raise Misread(source, _line(item), f"a {kind} must be a mapping of fields")
+        lines: dict[str, int] = {}
+        fields = _mapping(loader, item, source, "", lines)
+        yield Document(fields, source, _line(item), lines)
+
+
+def _mapping(
+    loader: yaml.SafeLoader, node: yaml.MappingNode, source: str, prefix: str, lines: dict[str, int]
+) -> dict[str, Any]:
+    """A mapping with its keys as written, and their lines. UsageError when a key appears twice."""
+    import yaml
+
+    own = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+    loader.flatten_mapping(node)
+    fields: dict[str, Any] = {}
+    for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise Misread(source, _line(key), "a key must be text")
+        name = f"{prefix}{key.value}"
+        if own.count(key.value) > 1:
+            raise Misread(source, _line(key), f"key '{name}' appears twice")
+        lines[name] = _line(key)
+        if isinstance(value, yaml.MappingNode):
+            fields[key.value] = _mapping(loader, value, source, f"{name}.", lines)
+        else:
+            # Dates stay as they are written: those of the interface are no timestamps of YAML.
+            is_date = value.tag == _TIMESTAMP
+            fields[key.value] = value.value if is_date else loader.construct_object(value, deep=True)
+    return fields
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _not_yaml(error: yaml.YAMLError, source: str) -> UsageError:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    problem = getattr(error, "problem", None) or "it cannot be read"
+    alias = "alias" in str(getattr(error, "context", ""))
+    return Misread(
+        source,
+        mark.line + 1 if mark else None,
+        f"not YAML: {problem}",
+        column=mark.column + 1 if mark else None,
+        hint="write '*' in quotes: YAML gives a bare * another meaning" if alias else None,
+    )

@@ -24,9 +24,8 @@ from svcctl.io.parquet import start_arrow
 from svcctl.io.temporary import remove_left_over
 from svcctl.service import process
 from svcctl.service.accounts.seed import open_store
-from svcctl.service.engines import Engine
+from svcctl.service.engines import Engine, Engines
 from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.engines.joined import JoinedEngine
 from svcctl.service.http.app import build, settle
 from svcctl.service.http.connection import Connection, Limits
 from svcctl.service.http.middleware import TABLE as ACCESS_TABLE
@@ -159,12 +158,12 @@ def serve(
         live = frozenset((ACCESS_TABLE, *(demo.TABLES if history else ())))
         on = engine or ENGINE.read(os.environ) or EMBEDDED
         shared = closing.enter_context(_shared(store, tables or TABLES.read(os.environ), on, ready.note, create=create))
-        joined = own if shared is None else JoinedEngine(own, shared, live)
+        engines = Engines(Engine(own, own), shared, live)
         uses = places(os.environ, folder=tables, state=state, engine=engine)
         executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
         closing.callback(executor.shutdown, cancel_futures=True)
         service = Service(
-            *(joined, store, executor),
+            *(engines, store, executor),
             query_seconds=settings[QUERY_SECONDS],
             padding_seconds=settings[PADDING_SECONDS],
             lag_seconds=settings[LAG_SECONDS],
@@ -178,7 +177,7 @@ def serve(
         )
         jobs = Jobs(
             store,
-            partial(deliver, joined, service.now, lag=service.lag_seconds),
+            partial(deliver, engines, service.now, lag=service.lag_seconds),
             share=int(settings[RUNNING_JOBS]),
             total=int(settings[TOTAL_JOBS]),
             place=process.place(files),
@@ -227,17 +226,23 @@ def _shared(
             given = "--create" if create else "--engine"
             hint = f"name it with --tables or {TABLES.environment}"
             raise UsageError(f"{given} needs a shared folder of tables", hint=hint)
-        shared = None if uri is None else closing.enter_context(opened(uri, os.environ))
-        folder = None if shared is None else shared.lake.folder
+        lake = None if uri is None else closing.enter_context(opened(uri, os.environ))
+        folder = None if lake is None else lake.folder
         if before := same_folder.join(store, folder, create=create):
             now = same_folder.NONE if folder is None else folder.uri
             note(f"its folder is {now} now, and was {before}: {TABLES.environment} sets it")
-        if shared is None or on == EMBEDDED:
-            yield shared
-            return
-        from svcctl.service.engines.spark import on_spark  # it needs the packages of two extras
+        if lake is None:
+            yield None
+        elif on == EMBEDDED:
+            from svcctl.service.engines.duckdb.lake import LakeReader
 
-        yield closing.enter_context(on_spark(shared, on, os.environ))
+            yield Engine(lake, LakeReader(lake))
+        else:
+            from svcctl.service.engines.spark import on_spark  # it needs the packages of two extras
+
+            spark = on_spark(lake, on, os.environ)
+            closing.callback(spark.close)
+            yield Engine(lake, spark)
 
 
 def _descriptors_for(connections: int) -> int:

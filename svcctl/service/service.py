@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import anyio
 
-from svcctl.service.engines import Engine
+from svcctl.service.engines import Engines
 from svcctl.service.queries.turns import Turns
 from svcctl.service.settings import LAG_SECONDS, LINE_END, OPEN_QUERIES, PADDING_SECONDS, QUERY_PLACES, QUERY_SECONDS
 from svcctl.service.state.store import Store
@@ -44,9 +44,9 @@ class Counts:
 
 @dataclass
 class Service:
-    """The engine, the store, the clock and the time limits of one running service."""
+    """The engines, the store, the clock and the time limits of one running service."""
 
-    engine: Engine
+    engines: Engines
     store: Store
     executor: Executor
     clock: Callable[[], float] = time.time

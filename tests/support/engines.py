@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import duckdb
 import pyarrow as pa
@@ -17,26 +18,26 @@ from sqlglot import exp
 
 from support.shells import TESTED
 from support.spark import shared, shared_sail, spark
-from svcctl.errors import NotFound, ServiceError, SvcctlError, UsageError
+from svcctl.errors import ServiceError, SvcctlError, UsageError
 from svcctl.service.engines import (
     ARROW,
     ROWS_PER_BATCH,
     AlreadyLoaded,
     Engine,
+    Engines,
     Extent,
     Mark,
+    UnknownTable,
     by_bytes,
     check_table,
     replaced,
 )
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.dialect import DuckDBDialect
-from svcctl.service.engines.duckdb.lake import LakeEngine
+from svcctl.service.engines.duckdb.lake import LakeReader
 from svcctl.service.engines.duckdb.text import quote
-from svcctl.service.engines.joined import JoinedEngine
-from svcctl.service.engines.lake import Lake
-from svcctl.service.engines.spark import Connection, Server, SparkEngine
-from svcctl.service.engines.spark.spill import ROWS
+from svcctl.service.engines.lake.tables import LakeTables
+from svcctl.service.engines.spark import Connection, Server, SparkReader
 from svcctl.service.http.middleware import TABLE as ACCESS_TABLE
 from svcctl.service.language.dialect import Dialect, write
 from svcctl.service.language.types import Column, Plan, Table, Type
@@ -70,7 +71,7 @@ class PlainEngine:
 
     def table(self, name: str) -> Table:
         if name not in self._tables:
-            raise NotFound(f"no table '{name}'")
+            raise UnknownTable(name, self._tables)
         return self._tables[name]
 
     def everywhere(self, name: str) -> bool:
@@ -255,60 +256,73 @@ def _stored(type_: Type) -> pa.DataType:
     return pa.int64() if type_ is Type.IP4 else ARROW[type_]
 
 
-def new_lake(uri: str, environment: Mapping[str, str] | None = None, *, lock_file: Path | None = None) -> Lake:
+def new_lake(uri: str, environment: Mapping[str, str] | None = None, **options: Any) -> LakeTables:
     """A shared folder, which is made if it does not exist."""
-    lake = Lake(uri, environment or {}, lock_file=lock_file)
+    lake = LakeTables(uri, environment or {}, **options)
     lake.folder.create()
     return lake
 
 
-class OwnFolder(LakeEngine):
-    """Tables in a folder that is removed when the engine is closed."""
-
-    def __init__(self) -> None:
-        self._directory = tempfile.TemporaryDirectory(prefix="svcctl-lake-")
-        super().__init__(new_lake(self._directory.name))
-
-    def close(self) -> None:
-        super().close()
-        self._directory.cleanup()
-
-
-class OnSail(SparkEngine):
-    """Tables in a folder like OwnFolder, with queries that run on Sail."""
-
-    def __init__(self, *, spilled_rows: int = ROWS) -> None:
-        super().__init__(OwnFolder(), Connection(Server(shared_sail())), spilled_rows=spilled_rows)
-
-
-class OnSpark(SparkEngine):
-    """Tables in a folder like OwnFolder, with queries that run on Spark."""
-
-    def __init__(self) -> None:
-        super().__init__(OwnFolder(), Connection(Server(shared(spark))))
-
-
-ENGINES: Mapping[str, Callable[[], Engine]] = {
-    "duckdb": DuckDBEngine,
-    "plain": PlainEngine,
-    "lake": OwnFolder,
-}
-"""The engines that run in this process."""
-EVERY_ENGINE: Mapping[str, Callable[[], Engine]] = {**ENGINES, "sail": OnSail, "spark": OnSpark}
+@contextmanager
+def own_folder() -> Iterator[LakeTables]:
+    """A folder that is removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="svcctl-lake-") as directory, new_lake(directory) as lake:
+        yield lake
 
 
 @contextmanager
-def chosen_engine(events: Path | None = None) -> Iterator[Engine]:
+def _on_duckdb() -> Iterator[Engine]:
+    with DuckDBEngine() as both:
+        yield Engine(both, both)
+
+
+@contextmanager
+def _plain() -> Iterator[Engine]:
+    with closing(PlainEngine()) as both:
+        yield Engine(both, both)
+
+
+@contextmanager
+def _on_lake() -> Iterator[Engine]:
+    with own_folder() as lake:
+        yield Engine(lake, LakeReader(lake))
+
+
+@contextmanager
+def on_connect(server: Callable[[], str], **options: Any) -> Iterator[Engine]:
+    """Tables in a folder, with queries that run on a server of Spark Connect."""
+    with own_folder() as lake, closing(SparkReader(lake, Connection(Server(server())), **options)) as reader:
+        yield Engine(lake, reader)
+
+
+ENGINES: Mapping[str, Callable[[], AbstractContextManager[Engine]]] = {
+    "duckdb": _on_duckdb,
+    "plain": _plain,
+    "lake": _on_lake,
+}
+"""The engines that run in this process."""
+EVERY_ENGINE: Mapping[str, Callable[[], AbstractContextManager[Engine]]] = {
+    **ENGINES,
+    "sail": partial(on_connect, shared_sail),
+    "spark": partial(on_connect, partial(shared, spark)),
+}
+
+
+@contextmanager
+def chosen_engine(events: Path | None = None) -> Iterator[Engines]:
     """The engine of TESTED. With all but duckdb, the tables about the service itself are in a DuckDB of their own.
 
     This DuckDB is the file `events`, or in memory for None.
     """
     with ExitStack() as stack:
-        own: Engine = stack.enter_context(DuckDBEngine(events))
-        if TESTED == "duckdb":
-            yield own
-        else:
-            yield JoinedEngine(own, stack.enter_context(closing(EVERY_ENGINE[TESTED]())), (ACCESS_TABLE,))
+        own = stack.enter_context(DuckDBEngine(events))
+        shared = None if TESTED == "duckdb" else stack.enter_context(EVERY_ENGINE[TESTED]())
+        yield Engines(Engine(own, own), shared, (ACCESS_TABLE,))
+
+
+def engines_of(stored: DuckDBEngine | LakeTables) -> Engines:
+    """The engines of a service that has these tables only, and reads them in DuckDB."""
+    return Engines(Engine(stored, LakeReader(stored) if isinstance(stored, LakeTables) else stored))
 
 
 def rows_of_engines(*slow: str) -> list[ParameterSet]:

@@ -8,7 +8,7 @@ from functools import cache
 import duckdb
 import pyarrow as pa
 
-from svcctl.service.engines import ARROW, Engine
+from svcctl.service.engines import ARROW, Tables
 from svcctl.service.language.types import Column
 
 
@@ -29,6 +29,6 @@ def selected(select: str) -> pa.RecordBatchReader:
         return connection.sql(select).to_arrow_table().to_reader()
 
 
-def store(engine: Engine, name: str, columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
+def store(tables: Tables, name: str, columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
     """Add rows to a table, which is made if it does not exist."""
-    engine.append(name, batches(columns, rows), create=None if name in engine.tables() else columns)
+    tables.append(name, batches(columns, rows), create=None if name in tables.tables() else columns)

@@ -22,7 +22,7 @@ from svcctl.cli import main
 from svcctl.cli.context import Context
 from svcctl.service.accounts import accounts, seed
 from svcctl.service.accounts.accounts import Account
-from svcctl.service.engines import Engine
+from svcctl.service.engines import Engines
 from svcctl.service.http import app as service_app
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.jobs import Jobs
@@ -44,7 +44,7 @@ class Running(Context):
 class Own:
     """Runs a command as the administrator of the service; `answer` takes the place of the service."""
 
-    engine: Engine
+    engines: Engines
     store: Store
     directory: Path
     jobs: Jobs
@@ -73,7 +73,7 @@ class Own:
 
     def service(self) -> Callable[..., Any]:
         """The function by which the service answers requests."""
-        service = Service(self.engine, self.store, self._executor, clock=NOW.timestamp, live=self.live)
+        service = Service(self.engines, self.store, self._executor, clock=NOW.timestamp, live=self.live)
         return InProcess(service_app.build(service, self.jobs)).handle_request
 
     def file(self, name: str, text: str | bytes) -> str:
@@ -91,8 +91,8 @@ def own(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     seed.catalog(store)
     accounts.put(store, Account("key", "secret", "token", seed.LOCAL_DOMAIN, administrator=True))
     environment = {"SVCCTL_DATA": str(data), "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
-    with chosen_engine() as engine, ThreadPoolExecutor(2) as executor:
-        jobs = Jobs(store, partial(delivery.deliver, engine, lambda: NOW))
-        yield Own(engine, store, tmp_path, jobs, executor, capsys, environment=environment)
+    with chosen_engine() as engines, ThreadPoolExecutor(2) as executor:
+        jobs = Jobs(store, partial(delivery.deliver, engines, lambda: NOW))
+        yield Own(engines, store, tmp_path, jobs, executor, capsys, environment=environment)
         jobs.close()
     store.close()

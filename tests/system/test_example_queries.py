@@ -7,7 +7,7 @@ and tables of every case that a query tells apart, which the service loads from 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -151,14 +151,16 @@ def filled() -> Iterator[Callable[[str], Engine]]:
 
         @cache
         def made(name: str) -> Engine:
-            engine = stack.enter_context(closing(EVERY_ENGINE[name]()))
+            engine = stack.enter_context(EVERY_ENGINE[name]())
             for table, select in MADE.items():
                 rows = selected(select)
-                engine.append(table, rows, create=[Column(each.name, OF_ARROW[each.type]) for each in rows.schema])
+                engine.stored.append(
+                    table, rows, create=[Column(each.name, OF_ARROW[each.type]) for each in rows.schema]
+                )
             for table, columns in demo.TABLES.items():
                 start, end = window("from auth." if table == "auth.all" else "from demo.")
                 events = made_events(table, int(start.timestamp()), int(end.timestamp()))
-                engine.append(table, events.to_reader(), create=columns)
+                engine.stored.append(table, events.to_reader(), create=columns)
             return engine
 
         yield made
@@ -171,9 +173,14 @@ def test_an_example_has_the_same_bytes_on_every_engine(filled: Callable[[str], E
     answers = []
     for engine in (filled("duckdb"), filled(name)):
         plan = compile(
-            parse(query), engine.tables(), dialect=engine.dialect, start=start, end=end, now=datetime.now(UTC)
+            parse(query),
+            engine.stored.tables(),
+            dialect=engine.reader.dialect,
+            start=start,
+            end=end,
+            now=datetime.now(UTC),
         )
-        with rendering.stream(engine, plan, [CSV.text(plan.columns, Dates())]) as batches:
+        with rendering.stream(engine.reader, plan, [CSV.text(plan.columns, Dates())]) as batches:
             answers.append([line for batch in batches for line in batch.column(0).to_pylist()])
     assert sorted(answers[1]) == sorted(answers[0])  # events of one moment are stored in any order
     assert bool(answers[0]) == (query != "from T where false")

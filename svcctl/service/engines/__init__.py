@@ -1,28 +1,33 @@
-"""Storage engines: where events are stored, and how a compiled query reads them.
+"""Storage engines: where events are stored, and what runs compiled queries over them.
 
-`Engine`, `Stream` and `Mark` are all that the rest of the service knows of an engine. SQL that differs between engines
-(safe arithmetic, date formats, patterns …) comes from the engine's Dialect, a protocol of `language.dialect`. Rows
-cross this boundary only as Arrow batches, in the types of ARROW; SQL text never does.
+`Tables` stores events, and a `Reader` runs plans over them; an `Engine` is one of each, and `Engines` has all tables
+of a service. SQL that differs between readers (safe arithmetic, date formats, patterns …) comes from the reader's
+Dialect, a protocol of `language.dialect`. Rows cross this boundary only as Arrow batches, in the types of ARROW; SQL
+text never does.
 
-A new engine is a module here and its dialect; the tests in tests/service/engines/test_conformance.py say what is
-missing.
+A new place for tables is a Tables, a new engine of queries a Reader and its dialect; the tests in
+tests/service/engines/test_conformance.py say what is missing.
 """
 
 from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Protocol, runtime_checkable
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Protocol
 
 import pyarrow as pa
 
-from svcctl.errors import ServiceError, SvcctlError, UsageError
+from svcctl.errors import NotFound, ServiceError, SvcctlError, UsageError
+from svcctl.service.language import compile, tree
 from svcctl.service.language.dialect import Dialect
+from svcctl.service.language.query_error import NOWHERE
 from svcctl.service.language.types import Column, Plan, Table, Type
+from svcctl.words import among
 
 Mark = int | str
 """A mark stands for everything that was stored in a table until some moment.
@@ -48,6 +53,7 @@ ROWS_PER_BATCH = 8192
 BYTES_PER_BATCH = 1 << 22
 """About the most bytes of a batch, whatever the size of a row."""
 
+_BEGIN = datetime(1, 1, 1, tzinfo=UTC)
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*", re.ASCII)
 
 
@@ -80,12 +86,12 @@ class Stream(Protocol):
         """
 
 
-class Engine(Protocol):
-    """Stored tables of events. Every method may be called from any thread; reads run side by side with a write."""
+class Tables(Protocol):
+    """Stored tables of events. Every method may be called from any thread; reads run side by side with a write.
 
-    @property
-    def dialect(self) -> Dialect:
-        """The dialect that plans for this engine are compiled with."""
+    The methods that take the name of a table raise UnknownTable if there is none of this name, except where they say
+    otherwise.
+    """
 
     @abstractmethod
     def check(self) -> None:
@@ -97,7 +103,7 @@ class Engine(Protocol):
 
     @abstractmethod
     def table(self, name: str) -> Table:
-        """The table of a name. Raises NotFound when there is none."""
+        """The table of a name."""
 
     @abstractmethod
     def everywhere(self, name: str) -> bool:
@@ -109,15 +115,15 @@ class Engine(Protocol):
 
     @abstractmethod
     def events(self, name: str) -> int:
-        """How many events a table holds; the answer takes no time. Raises NotFound when there is no such table."""
+        """How many events a table holds; the answer takes no time."""
 
     @abstractmethod
     def extent(self, name: str) -> Extent:
-        """How much a table holds. Raises NotFound when there is no such table."""
+        """How much a table holds."""
 
     @abstractmethod
     def mark(self, name: str) -> Mark:
-        """The mark of everything that is stored in a table now. Raises NotFound when there is no such table."""
+        """The mark of everything that is stored in a table now."""
 
     @abstractmethod
     def check_mark(self, name: str, mark: Mark) -> None:
@@ -153,23 +159,30 @@ class Engine(Protocol):
 
     @abstractmethod
     def drop(self, name: str) -> None:
-        """Remove a table and its rows. Raises NotFound when there is no such table."""
+        """Remove a table and its rows."""
 
     @abstractmethod
     def trim(self, name: str, *, most: int, since: datetime) -> int:
         """Remove the rows stored first, until at most `most` are left, and as many as are older than `since`.
 
         `since` is without a zone and in UTC. Returns how many rows are left. Marks stay valid, but streams that begin
-        later do not have the removed rows. Raises NotFound when there is no such table.
+        later do not have the removed rows.
         """
 
     @abstractmethod
     def remove_before(self, name: str, date: datetime) -> int:
         """Remove the rows that are older than a date, which is without a zone and in UTC. Returns how many they were.
 
-        Marks stay valid, and streams that have begun still return the removed rows. Raises NotFound when there is no
-        such table.
+        Marks stay valid, and streams that have begun still return the removed rows.
         """
+
+
+class Reader(Protocol):
+    """Runs plans over the rows of some Tables, in any thread."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect that plans for this reader are compiled with."""
 
     @abstractmethod
     def stream(
@@ -184,34 +197,92 @@ class Engine(Protocol):
 
         Leaving the block stops the plan. Batches hold the plan's columns in order, in the types of ARROW, under any
         names. With `until` given, the same call returns the same rows in the same order, whatever is stored later.
-        Raises ServiceError when the plan cannot run, and the errors of `check_mark`.
+        Raises ServiceError when the plan cannot run, and the errors of `Tables.check_mark`.
         """
 
-    @abstractmethod
-    def close(self) -> None:
-        """Release files, connections and threads. No other call may follow."""
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Tables, and the reader of their rows."""
+
+    stored: Tables
+    reader: Reader
 
 
-@runtime_checkable
-class Several(Protocol):
-    """The additional methods of an engine that consists of several engines."""
+class Engines:
+    """The tables of a service: those in its own engine, and those in the engine of a shared folder, if it has one.
 
-    @abstractmethod
-    def holder(self, name: str) -> Engine:
-        """The engine that has a table, or would have it."""
+    New tables are made in `shared`, but for the names in `kept`, which are made in `own`. Tables that were loaded
+    before the service had a folder stay in `own` until they are moved. A name that both engines have means the shared
+    table.
+    """
 
-    @abstractmethod
+    def __init__(self, own: Engine, shared: Engine | None = None, kept: Collection[str] = ()) -> None:
+        self._own = own
+        self._shared = shared
+        self._kept = frozenset(kept)
+        self._listed: tuple[Mapping[str, Table], ...] = ()
+
+    def of(self, name: str) -> Engine:
+        """The engine that has a table, or would store it."""
+        own, shared = self._own, self._shared
+        if shared is None or name in self._kept:
+            return own
+        return own if name in own.stored.tables() and name not in shared.stored.tables() else shared
+
+    def check(self) -> None:
+        """Raise Unavailable when the tables cannot be reached."""
+        for engine in filter(None, (self._own, self._shared)):
+            engine.stored.check()
+
+    def tables(self) -> Mapping[str, Table]:
+        """All tables by name, as of the last write; the same mapping while nothing has changed."""
+        own = self._own.stored.tables()
+        if self._shared is None:
+            return own
+        shared = self._shared.stored.tables()
+        if not self._listed or self._listed[0] is not own or self._listed[1] is not shared:
+            kept = {name: table for name, table in own.items() if name in self._kept}
+            self._listed = own, shared, MappingProxyType(dict(sorted({**own, **shared, **kept}.items())))
+        return self._listed[2]
+
+    def table(self, name: str) -> Table:
+        """The table of a name. Raises UnknownTable."""
+        try:
+            return self.of(name).stored.table(name)
+        except UnknownTable:
+            raise UnknownTable(name, self.tables()) from None
+
+    def for_load(self, name: str) -> Tables:
+        """The tables to load events of a table into. Raises the errors of `check_case`."""
+        check_case(name, self.tables())
+        return self.of(name).stored
+
     def move(self, name: str, *, shared: bool) -> int:
         """Move a table to the shared folder, or from there to the service's own file. Returns how many rows it has.
 
-        Marks of the table become invalid. Raises NotFound when there is no such table, UsageError when the table is
-        there already or must not be moved.
+        Marks of the table become invalid. Raises UnknownTable, and UsageError when there is no folder, the table is
+        there already, or it must not be moved.
         """
-
-
-def holder(engine: Engine, name: str) -> Engine:
-    """The engine that has a table, or would store it: plans over the table are in its dialect, and run on it."""
-    return engine.holder(name) if isinstance(engine, Several) else engine
+        if self._shared is None:
+            raise UsageError(
+                "the service has no shared folder of tables", hint="name one with SVCCTL_TABLES or --tables"
+            )
+        table, source, target = self.table(name), self.of(name), self._shared if shared else self._own
+        if name in self._kept:
+            raise UsageError(f"table '{name}' belongs to the service, so it stays where it is")
+        if source is target:
+            raise UsageError(f"table '{name}' is in {'the shared folder' if shared else 'the file'} already")
+        everything = tree.Query(at=NOWHERE, table=name, clauses=())
+        plan = compile(everything, {name: table}, dialect=source.reader.dialect, start=_BEGIN, end=None, now=_BEGIN)
+        schema = pa.schema([(column.name, ARROW[column.type]) for column in table.columns])
+        with source.reader.stream(plan) as rows:
+            renamed = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in rows)
+            batches = pa.RecordBatchReader.from_batches(schema, renamed)
+            replace = name in target.stored.tables()
+            moved = target.stored.append(name, batches, create=table.columns, replace=replace)
+        source.stored.drop(name)
+        return moved
 
 
 def by_bytes(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -219,6 +290,13 @@ def by_bytes(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     pieces = -(-batch.nbytes // BYTES_PER_BATCH)
     rows = max(1, -(-batch.num_rows // max(1, pieces)))
     return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
+
+
+class UnknownTable(NotFound):
+    """No table has this name; `known` are the names that there are."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"no table '{name}'", hint=among(name, known, "tables"))
 
 
 class TableExists(UsageError):
@@ -244,19 +322,21 @@ def check_table_name(name: str) -> str:
     return name
 
 
-def check_table(name: str, columns: Sequence[Column], existing: Iterable[str], *, replace: bool = False) -> None:
-    """Raise UsageError if the name or a column of a new table cannot be used, TableExists if the table exists.
-
-    Names that differ only in case count as equal, because engines cannot tell them apart.
-    """
+def check_table(name: str, columns: Sequence[Column], existing: Collection[str], *, replace: bool = False) -> None:
+    """Raise UsageError if the name or a column of a new table cannot be used, TableExists if the table exists."""
     check_table_name(name)
     if Column("eventdate", Type.TIMESTAMP) not in columns:
         raise UsageError(f"table '{name}' needs a column eventdate of type timestamp")
     if len({column.name.casefold() for column in columns}) < len(columns):
         raise UsageError(f"table '{name}' would have two columns of the same name")
+    if name in existing and not replace:
+        raise TableExists(name)
+    check_case(name, existing)
+
+
+def check_case(name: str, existing: Iterable[str]) -> None:
+    """Raise UsageError if an existing table has the name in other case: engines cannot tell such names apart."""
     for other in existing:
-        if other == name and not replace:
-            raise TableExists(other)
         if other != name and other.casefold() == name.casefold():
             raise UsageError(f"table '{name}' differs from table '{other}' only in case", hint=f"use '{other}'")
 

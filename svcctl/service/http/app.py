@@ -68,7 +68,7 @@ def build(service: Service, jobs: Jobs | None = None, origins: Sequence[str] = (
 
 
 def _delivering(service: Service) -> Deliver:
-    return partial(delivery.deliver, service.engine, service.now, lag=service.lag_seconds)
+    return partial(delivery.deliver, service.engines, service.now, lag=service.lag_seconds)
 
 
 def settle(service: Service, jobs: Jobs) -> None:
@@ -109,7 +109,7 @@ async def _query(request: Request) -> Response:
 
 def _planned(service: Service, asked: AskedQuery) -> tuple[Steps, Step | None]:
     """The steps of a query, and the first one if it is due."""
-    steps = Steps(service.engine, asked, service.now, launched=service.now(), lag=service.lag_seconds)
+    steps = Steps(service.engines, asked, service.now, launched=service.now(), lag=service.lag_seconds)
     return steps, steps.next(None, 0)
 
 
@@ -123,14 +123,15 @@ def _launch(request: Request, asked: AskedQuery) -> str:
     """Launch a query with a destination as a job and return its ID."""
     service: Service = request.app.state.service
     launched = service.now()
-    destination = delivery.check(service.engine, asked, launched)
+    destination = delivery.check(service.engines, asked, launched)
+    table = parse(asked.query).table
     job = _jobs(request).launch(
         request.state.account,
         type=destination.type,
         query=asked.query,
         request=StoredQuery(asked, launched).to_json(),
         params=destination.params,
-        everywhere=service.engine.everywhere(parse(asked.query).table),
+        everywhere=service.engines.of(table).stored.everywhere(table),
     )
     return job.id
 
@@ -173,10 +174,10 @@ def _status(request: Request) -> Response:
     except StateUnavailable as error:
         problems.append(error.detail)
     try:
-        service.engine.check()
+        service.engines.check()
         tables = [
             {"name": table.name, "columns": [f"{column.name} {column.type}" for column in table.columns]}
-            for table in service.engine.tables().values()
+            for table in service.engines.tables().values()
         ]
     except Unavailable as error:
         problems.append(error.message)

@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from svcctl.errors import ServiceError
 from svcctl.service.accounts import domains
 from svcctl.service.accounts.accounts import Account
-from svcctl.service.engines import Engine
+from svcctl.service.engines import Tables
 from svcctl.service.http.auth import claimed
 from svcctl.service.http.envelope import failed
 from svcctl.service.language.types import Column, Type
@@ -193,10 +193,10 @@ class AccessLog:
     """
 
     def __init__(
-        self, app: ASGIApp, engine: Engine, *, most: int = int(ACCESS_EVENTS.default), days: float = ACCESS_DAYS.default
+        self, app: ASGIApp, tables: Tables, *, most: int = int(ACCESS_EVENTS.default), days: float = ACCESS_DAYS.default
     ) -> None:
         self._app = app
-        self._engine = engine
+        self._tables = tables
         self._most = most
         self._age = timedelta(days=min(days, 36_500))
         self._stored = 0
@@ -205,8 +205,8 @@ class AccessLog:
         self._lock = threading.Lock()
         self._open = 0
         self._last = time.monotonic()
-        if TABLE not in engine.tables():
-            engine.create(TABLE, COLUMNS)
+        if TABLE not in tables.tables():
+            tables.create(TABLE, COLUMNS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == HEALTH:
@@ -254,11 +254,11 @@ class AccessLog:
             rows, self._waiting = self._waiting, []
         if rows:
             batch = pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)
-            self._stored += self._engine.append(TABLE, pa.RecordBatchReader.from_batches(_SCHEMA, [batch]))
+            self._stored += self._tables.append(TABLE, pa.RecordBatchReader.from_batches(_SCHEMA, [batch]))
         now = datetime.now(UTC).replace(tzinfo=None)
         if self._stored * 10 > self._most * 11 or self._trimmed is None or now - self._trimmed > TRIMMED_EVERY:
             self._trimmed = now
-            self._stored = self._engine.trim(TABLE, most=self._most, since=max(now, EPOCH + self._age) - self._age)
+            self._stored = self._tables.trim(TABLE, most=self._most, since=max(now, EPOCH + self._age) - self._age)
 
 
 def _cut(column: str, text: str | None) -> str | None:

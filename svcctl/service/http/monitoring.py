@@ -30,7 +30,7 @@ def _health(request: Request) -> Response:
     """Answer that requests can be served; 503 when the state or the tables cannot be read."""
     service: Service = request.app.state.service
     service.store.check()
-    service.engine.check()
+    service.engines.check()
     return succeeded(request, {"status": "ok"})
 
 

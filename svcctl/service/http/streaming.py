@@ -163,7 +163,8 @@ class StreamedAnswer:
         # The engine plans the query here, which takes seconds for the largest ones.
         plan = self._steps.plan(step)
         expressions = self._encoder.expressions()
-        rows = rendering.stream(self._service.engine, plan, expressions, since=step.since, until=step.until)
+        reader = self._service.engines.of(plan.table).reader
+        rows = rendering.stream(reader, plan, expressions, since=step.since, until=step.until)
         self._stream = self._stream_closing.enter_context(rows)
         batches = iter(self._stream)
         # Groups come all at once, so reading on to their end takes no time and saves a turn.

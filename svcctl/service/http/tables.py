@@ -21,7 +21,6 @@ from starlette.responses import Response, StreamingResponse
 from svcctl.dates.operators import shown
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, UsageError
 from svcctl.service.accounts.accounts import Account
-from svcctl.service.engines import Several
 from svcctl.service.http.body import flag, json_object, members, note_unknown, optional_text, text
 from svcctl.service.http.connection import left
 from svcctl.service.http.envelope import encoded, envelope, error_envelope, refusal, succeeded
@@ -58,13 +57,13 @@ _SETTINGS = {ACCESS_TABLE: "SVCCTL_ACCESS_EVENTS and SVCCTL_ACCESS_DAYS set how 
 
 def _list(request: Request) -> Response:
     service: Service = request.app.state.service
-    return succeeded(request, [_described(service, table) for table in service.engine.tables().values()])
+    return succeeded(request, [_described(service, table) for table in service.engines.tables().values()])
 
 
 def _get(request: Request) -> Response:
     service: Service = request.app.state.service
     account: Account = request.state.account
-    table = service.engine.table(request.path_params["name"])
+    table = service.engines.table(request.path_params["name"])
     found = _described(service, table)
     return succeeded(request, found | _readers(service.store, table.name) if account.operates else found)
 
@@ -72,10 +71,10 @@ def _get(request: Request) -> Response:
 def _drop(request: Request) -> Response:
     """Drop a table and return its last description. Jobs that read it stop with an error at their next look."""
     service = _operated(request, "drop tables")
-    table = service.engine.table(request.path_params["name"])
+    table = service.engines.table(request.path_params["name"])
     _check_changeable(service, table.name, _SETTINGS.get(table.name, _DEMO_SETTING))
     found = _described(service, table) | _readers(service.store, table.name)
-    service.engine.drop(table.name)
+    service.engines.of(table.name).stored.drop(table.name)
     return succeeded(request, found)
 
 
@@ -91,7 +90,7 @@ async def _trim(request: Request) -> Response:
     if not isinstance(before, int) or not 0 <= before <= LAST_MS:
         raise ServiceError("before is missing" if before is None else "before is not a date in epoch milliseconds")
     _check_changeable(service, name, _SETTINGS.get(name, _DEMO_SETTING))
-    table, jobs, date = service.engine.table(name), request.app.state.jobs, from_ms(before)
+    table, jobs, date = service.engines.table(name), request.app.state.jobs, from_ms(before)
 
     def work() -> dict[str, Any]:
         for job in _readers_of(service.store, name):
@@ -101,7 +100,7 @@ async def _trim(request: Request) -> Response:
                     f"job {job.friendly_name} has not read the events of {name} before {shown(date)} (UTC) yet",
                     hint=f"wait until it has, or remove it: svcctl job rm {job.id}",
                 )
-        removed = service.engine.remove_before(name, date.replace(tzinfo=None))
+        removed = service.engines.of(name).stored.remove_before(name, date.replace(tzinfo=None))
         return _described(service, table) | {"removed": removed}
 
     return await _padded(request, service.run(work))
@@ -135,7 +134,7 @@ async def _load(request: Request) -> Response:
             raise ServiceError("the load was given up: its client is gone")
 
     def work() -> dict[str, Any]:
-        loaded = load(service.engine, sources, table, wishes, go_on, load_id=load_id)
+        loaded = load(service.engines.for_load(table), sources, table, wishes, go_on, load_id=load_id)
         if loaded is None:
             return {"table": table, "alreadyLoaded": load_id}
         ended = {"jobs": _readers(service.store, table)["jobs"]} if wishes.replace and loaded.before else {}
@@ -169,9 +168,7 @@ async def _copy(request: Request) -> Response:
     if to not in (FOLDER, FILE):
         raise ServiceError(f"to is '{to}', which is not {FOLDER} or {FILE}")
     name = request.path_params["name"]
-    if not isinstance(service.engine, Several):
-        raise UsageError("the service has no shared folder of tables", hint="name one with SVCCTL_TABLES or --tables")
-    move = partial(service.engine.move, name, shared=to == FOLDER)
+    move = partial(service.engines.move, name, shared=to == FOLDER)
     return await _padded(request, service.run(lambda: {"table": name, "events": move()}))
 
 
@@ -205,7 +202,7 @@ def _check_changeable(service: Service, name: str, hint: str) -> None:
 
 
 def _described(service: Service, table: Table) -> dict[str, Any]:
-    extent = service.engine.extent(table.name)
+    extent = service.engines.of(table.name).stored.extent(table.name)
     return {
         "name": table.name,
         "columns": [f"{column.name} {column.type}" for column in table.columns],

@@ -27,7 +27,7 @@ from svcctl.api import retry
 from svcctl.errors import ServiceError, Unavailable
 from svcctl.service import rendering
 from svcctl.service.destinations import Destination, Memo, kinds
-from svcctl.service.engines import Engine
+from svcctl.service.engines import Engines
 from svcctl.service.jobs.checkpoint import Batch, Checkpoint, StoredQuery
 from svcctl.service.jobs.runner import Run
 from svcctl.service.jobs.stored import StoredJob
@@ -55,7 +55,7 @@ class Connect(Protocol):
 
 
 def deliver(
-    engine: Engine,
+    engines: Engines,
     clock: Callable[[], datetime],
     job: StoredJob,
     run: Run,
@@ -70,11 +70,11 @@ def deliver(
     stored job tells what was saved last.
     """
     query = StoredQuery.from_json(job.request)
-    steps = Steps(engine, query.asked, clock, launched=query.launched, lag=lag, repeatable=True)
+    steps = Steps(engines, query.asked, clock, launched=query.launched, lag=lag, repeatable=True)
     failures = 0
     while not run.stopping.is_set():
         destination = connect(job.type, job.id, job.params, endless=steps.endless)
-        delivery = _Delivery(engine, query.asked, steps, job, run, destination)
+        delivery = _Delivery(engines, query.asked, steps, job, run, destination)
         try:
             with closing(destination):
                 return delivery.work()
@@ -89,13 +89,13 @@ def deliver(
     return False
 
 
-def check(engine: Engine, asked: AskedQuery, now: datetime) -> api.Destination:
+def check(engines: Engines, asked: AskedQuery, now: datetime) -> api.Destination:
     """Check that a query can be delivered, and return its destination with the known names of its type and parameters.
 
     QueryError names what is wrong with the query, ServiceError what is wrong with the type or a parameter.
     """
     assert asked.destination is not None
-    Steps(engine, asked, lambda: now, launched=now)
+    Steps(engines, asked, lambda: now, launched=now)
     kind = kinds.known_type(asked.destination.type)
     params = {api.known_key(kind, key): value for key, value in asked.destination.params.items()}
     kinds.destination(kind, "", params, endless=asked.range.end is None)
@@ -106,11 +106,11 @@ class _Delivery:
     """One attempt to deliver a job, from its last commit until it is complete or stopped, or the destination fails."""
 
     def __init__(
-        self, engine: Engine, asked: AskedQuery, steps: Steps, job: StoredJob, run: Run, destination: Destination
+        self, engines: Engines, asked: AskedQuery, steps: Steps, job: StoredJob, run: Run, destination: Destination
     ) -> None:
         self.job = job
         """The job as it was last saved."""
-        self._engine = engine
+        self._engines = engines
         self._steps = steps
         self._run = run
         self._destination = destination
@@ -172,7 +172,7 @@ class _Delivery:
         """Deliver the rows of a step, except those that were delivered before."""
         plan = self._steps.plan(step, dated=True)
         with rendering.stream(
-            self._engine,
+            self._engines.of(plan.table).reader,
             plan,
             self._expressions(plan),
             since=step.since,

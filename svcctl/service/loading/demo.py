@@ -24,7 +24,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from svcctl.service.engines import Engine
+from svcctl.service.engines import Tables
 from svcctl.service.engines.duckdb.demo_events import made
 from svcctl.service.language.types import Column, Type
 from svcctl.service.settings import DEMO_DAYS
@@ -37,7 +37,7 @@ AHEAD = 300
 
 
 def extend(
-    engine: Engine,
+    engine: Tables,
     until: datetime,
     progress: Callable[[str, float], None] = lambda name, share: None,
     history: timedelta = HISTORY,
@@ -54,7 +54,7 @@ def extend(
 
 
 def _extend(
-    engine: Engine,
+    engine: Tables,
     table: str,
     end: int,
     history: timedelta,
@@ -105,7 +105,7 @@ class _Ahead:
 class Growing:
     """The demo tables of a running service: events are made ahead, so that a call of `extend` only stores them."""
 
-    def __init__(self, engine: Engine, history: timedelta) -> None:
+    def __init__(self, engine: Tables, history: timedelta) -> None:
         self._engine = engine
         self._history = history
         self._ahead: dict[str, _Ahead] = {}

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from svcctl.errors import ServiceError, SvcctlError, UsageError
-from svcctl.service.engines import ARROW, AlreadyLoaded, Engine, TableExists, check_table_name
+from svcctl.service.engines import ARROW, AlreadyLoaded, TableExists, Tables, check_table_name
 from svcctl.service.engines.duckdb.text import LINE, UNCLEAR
 from svcctl.service.language.printer import name_text
 from svcctl.service.language.types import Column, Type
@@ -116,7 +116,7 @@ class LoadResult:
 
 
 def load(
-    engine: Engine,
+    engine: Tables,
     sources: Sequence[Source],
     table: str,
     wishes: Wishes,
@@ -186,7 +186,7 @@ def _check_plain(table: str) -> None:
 
 
 def _load(
-    engine: Engine,
+    engine: Tables,
     sources: Sequence[Source],
     table: str,
     wishes: Wishes,

@@ -19,7 +19,7 @@ from svcctl.service.state import same_folder
 from svcctl.service.state.store import Store
 
 if TYPE_CHECKING:
-    from svcctl.service.engines.duckdb.lake import LakeEngine
+    from svcctl.service.engines.lake.tables import LakeTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,13 @@ class Compacted:
     removed: int
 
 
-def opened(uri: str, environment: Mapping[str, str]) -> LakeEngine:
+def opened(uri: str, environment: Mapping[str, str]) -> LakeTables:
     """The tables below a URI. Raises UsageError for an invalid URI, MissingExtra when packages are not installed."""
     extras.need("lake", "a shared folder of tables")
-    from svcctl.service.engines.duckdb.lake import LakeEngine
-    from svcctl.service.engines.lake import Lake
+    from svcctl.service.engines.lake.tables import LakeTables
 
     lock_file = TABLES_LOCK.read(environment)
-    return LakeEngine(Lake(uri, environment, lock_file=Path(lock_file) if lock_file else None))
+    return LakeTables(uri, environment, lock_file=Path(lock_file) if lock_file else None)
 
 
 def load_into(
@@ -60,24 +59,24 @@ def load_into(
     Raises Unavailable when the folder does not exist, and the errors of `same_folder.check`. With `create` the folder
     is made, and `notify` is called.
     """
-    with opened(uri, environment) as engine:
-        folder = engine.lake.folder
+    with opened(uri, environment) as lake:
+        folder = lake.folder
         if same_folder.check(state, folder, create=create):  # before reading the files, which may take long
             notify(f"made the shared folder {folder.uri}")
-        return load(engine, sources, table, wishes, go_on, load_id=load_id)
+        return load(lake, sources, table, wishes, go_on, load_id=load_id)
 
 
 def compact(
     uri: str, environment: Mapping[str, str], table: str | None, keep: timedelta, state: Store | None = None
 ) -> Iterator[Compacted]:
     """Merge small files of a table, or of all tables, and remove files that were not needed during the last `keep`."""
-    with opened(uri, environment) as engine:
+    with opened(uri, environment) as lake:
         from svcctl.service.engines.lake.upkeep import vacuum
 
-        same_folder.check(state, engine.lake.folder)
-        names = engine.lake.folder.names() if table is None else [engine.table(table).name]
+        same_folder.check(state, lake.folder)
+        names = lake.folder.names() if table is None else [lake.table(table).name]
         if not names:
             raise NotFound(f"no tables in {uri}")
         for name in names:
-            small, made = engine.compact(name) if engine.lake.current(name) else (0, 0)
-            yield Compacted(name, small, made, vacuum(engine.lake, name, keep))
+            small, made = lake.compact(name) if lake.current(name) else (0, 0)
+            yield Compacted(name, small, made, vacuum(lake, name, keep))

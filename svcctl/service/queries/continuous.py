@@ -22,7 +22,7 @@ from typing import Any
 from svcctl.api.destinations import Destination
 from svcctl.dates.operators import Range
 from svcctl.errors import NotFound
-from svcctl.service.engines import Engine, Mark, holder, replaced
+from svcctl.service.engines import Engine, Engines, Mark, replaced
 from svcctl.service.language import Plan, QueryError, compile, parse, tree
 from svcctl.service.language.types import Catalog
 from svcctl.service.rendering.keep_alive import KeepAlive
@@ -146,7 +146,7 @@ class Steps:
 
     def __init__(
         self,
-        engine: Engine,
+        engines: Engines,
         asked: AskedQuery,
         clock: Callable[[], datetime],
         *,
@@ -154,7 +154,7 @@ class Steps:
         lag: float = LAG_SECONDS.default,
         repeatable: bool = False,
     ) -> None:
-        self._engine = engine
+        self._engines = engines
         self._clock = clock
         self._zone = asked.zone
         self._query, self.schedule = _scheduled(parse(asked.query), asked, launched, int(lag * 1000))
@@ -170,6 +170,11 @@ class Steps:
         first = Step(0, self.schedule.skip, None, None, start, end, self._launched, self._at_once)
         self.shape = self.plan(first)
         """A plan with the table and the columns of every step."""
+
+    @property
+    def _engine(self) -> Engine:
+        """The engine that has the table now: it may be moved between two steps."""
+        return self._engines.of(self._query.table)
 
     @property
     def _at_once(self) -> bool:
@@ -192,9 +197,9 @@ class Steps:
         """The step after `before` when the query has returned `rows` rows; None while there is nothing to do."""
         # The clock is read before the mark: whatever is stored until the last step is due must be in that step.
         now = self._launched if self._at_once else to_ms(self._clock())
-        mark = self._engine.mark(self._query.table) if self._marked else None
+        mark = self._engine.stored.mark(self._query.table) if self._marked else None
         if before is not None and before.until not in (None, mark):
-            self._engine.check_mark(self._query.table, before.until)
+            self._engine.stored.check_mark(self._query.table, before.until)
         self._looked = now
         step = next_step(self.schedule, before, rows, now, mark)
         # While all of its rows are skipped, a step is repeated over a longer part, and no period is closed.
@@ -212,13 +217,13 @@ class Steps:
         plan = compile(
             _counting(self._query),
             self._tables(),
-            dialect=holder(self._engine, self._query.table).dialect,
+            dialect=self._engine.reader.dialect,
             start=from_ms(self.schedule.start),
             end=from_ms(before.end),
             now=from_ms(before.now),
             zone=self._zone,
         )
-        with self._engine.stream(plan, since=since, until=until) as stream:
+        with self._engine.reader.stream(plan, since=since, until=until) as stream:
             return sum(sum(batch.column(0).to_pylist()) for batch in stream)
 
     def reached(self, step: Step | None) -> int:
@@ -246,7 +251,7 @@ class Steps:
         plan = compile(
             self._query,
             tables,
-            dialect=holder(self._engine, self._query.table).dialect,
+            dialect=self._engine.reader.dialect,
             start=from_ms(step.start),
             end=None if step.end is None else from_ms(step.end),
             now=from_ms(step.now),
@@ -263,12 +268,12 @@ class Steps:
     def _tables(self) -> Catalog:
         """The tables, with the query's own looked up if it is missing. Unavailable while it cannot be read."""
         name = self._query.table
-        tables = holder(self._engine, name).tables()
+        tables = self._engine.stored.tables()
         if name in tables:
             return tables
-        tables = self._engine.tables()
+        tables = self._engines.tables()
         try:
-            return {**tables, name: self._engine.table(name)}
+            return {**tables, name: self._engines.table(name)}
         except NotFound:
             return tables
 

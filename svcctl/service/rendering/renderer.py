@@ -1,7 +1,7 @@
-"""DuckDB as the renderer of rows: expressions over a plan's columns, whichever engine runs the plan.
+"""DuckDB as the renderer of rows: expressions over a plan's columns, whichever reader runs the plan.
 
-For an engine that runs its plans in DuckDB, plan and expressions are one statement. The typed batches of any other
-engine go through a separate DuckDB in memory.
+For a reader that runs its plans in DuckDB, plan and expressions are one statement. The typed batches of any other
+reader go through a separate DuckDB in memory.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from svcctl.errors import SvcctlError
-from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Engine, Mark, Stream, holder
+from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Mark, Reader, Stream
 from svcctl.service.engines.duckdb.reading import Reading
 from svcctl.service.engines.duckdb.statement import Statement
 from svcctl.service.engines.duckdb.text import DEFINED
@@ -22,7 +22,7 @@ from svcctl.service.language.types import Plan, Type
 
 @contextmanager
 def stream(
-    engine: Engine,
+    reader: Reader,
     plan: Plan,
     expressions: Sequence[str],
     *,
@@ -32,16 +32,15 @@ def stream(
     rows_per_batch: int = ROWS_PER_BATCH,
 ) -> Iterator[Stream]:
     """Run a plan and read expressions of DuckDB's SQL over its columns, called c0, c1, …; the first `skip` rows are
-    left out. The other arguments are those of the engine's own `stream`.
+    left out. The other arguments are those of the reader's own `stream`.
     """
-    engine = holder(engine, plan.table)
-    if isinstance(engine, Reading):
-        with engine.render(
+    if isinstance(reader, Reading):
+        with reader.render(
             plan, expressions, since=since, until=until, skip=skip, rows_per_batch=rows_per_batch
         ) as fused:
             yield fused
         return
-    with engine.stream(plan, since=since, until=until, rows_per_batch=rows_per_batch) as rows:
+    with reader.stream(plan, since=since, until=until, rows_per_batch=rows_per_batch) as rows:
         rendered = _Rendered(rows, plan, expressions, skip, rows_per_batch)
         try:
             yield rendered

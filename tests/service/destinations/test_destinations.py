@@ -20,6 +20,7 @@ import pyzipper
 from peers.hdfs import HdfsPeer
 from peers.kafka import KafkaPeer
 from peers.s3 import S3Peer
+from support.engines import engines_of
 from support.events import selected
 
 from svcctl.api.destinations import Destination
@@ -62,13 +63,13 @@ class Site:
     jobs: Jobs = field(init=False)
 
     def __post_init__(self) -> None:
-        self.jobs = Jobs(self.store, partial(delivery.deliver, self.engine, lambda: NOW))
+        self.jobs = Jobs(self.store, partial(delivery.deliver, engines_of(self.engine), lambda: NOW))
 
     def launch(
         self, type_: str, params: Mapping[str, str], query: str = "from t", *, until: datetime | None = NOW
     ) -> str:
         asked = AskedQuery(query, Range(FIRST, until), "csv", destination=Destination(type_, params))
-        destination = delivery.check(self.engine, asked, NOW)
+        destination = delivery.check(engines_of(self.engine), asked, NOW)
         request = StoredQuery(asked, NOW).to_json()
         return self.jobs.launch(ME, type=destination.type, query=query, request=request, params=destination.params).id
 

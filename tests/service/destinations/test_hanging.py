@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from support.engines import engines_of
 from support.events import selected
 from support.silent import Silent, silent
 
@@ -62,7 +63,7 @@ def jobs(tmp_path: Path, server: Silent) -> Iterator[Jobs]:
         store = Store(tmp_path / "state.db")
         events = "SELECT TIMESTAMP '2024-01-01' + to_seconds(i) AS eventdate, i AS n FROM range(1000) r(i)"
         engine.append("t", selected(events), create=(Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
-        jobs = Jobs(store, partial(delivery.deliver, engine, lambda: NOW))
+        jobs = Jobs(store, partial(delivery.deliver, engines_of(engine), lambda: NOW))
         yield jobs
         server.hang_up()
         jobs.close()

@@ -8,7 +8,6 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import pairwise
@@ -20,8 +19,8 @@ import pytest
 from support.engines import EVERY_ENGINE, rows_of_engines
 from support.events import batches, store
 
-from svcctl.errors import NotFound, ServiceError, UsageError
-from svcctl.service.engines import ARROW, BYTES_PER_BATCH, AlreadyLoaded, Engine, Mark
+from svcctl.errors import ServiceError, UsageError
+from svcctl.service.engines import ARROW, BYTES_PER_BATCH, AlreadyLoaded, Engine, Mark, UnknownTable
 from svcctl.service.language import Column, Plan, Type, compile, parse
 
 COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8))
@@ -31,7 +30,7 @@ FIRST = datetime(2024, 1, 1)
 
 @pytest.fixture(params=rows_of_engines())
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    with closing(EVERY_ENGINE[request.param]()) as engine:
+    with EVERY_ENGINE[request.param]() as engine:
         yield engine
 
 
@@ -41,26 +40,26 @@ def at(second: float) -> datetime:
 
 def add(engine: Engine, *events: tuple[float, int]) -> None:
     """Events in table t: the second of each, and its n."""
-    store(engine, "t", COLUMNS, [(at(second), n) for second, n in events])
+    store(engine.stored, "t", COLUMNS, [(at(second), n) for second, n in events])
 
 
 def plan(engine: Engine, query: str = "from t", **options: Any) -> Plan:
     given = {"start": datetime(2023, 1, 1, tzinfo=UTC), "end": None, "now": datetime(2024, 5, 6, tzinfo=UTC)} | options
-    return compile(parse(query), engine.tables(), dialect=engine.dialect, **given)
+    return compile(parse(query), engine.stored.tables(), dialect=engine.reader.dialect, **given)
 
 
 def rows(engine: Engine, query: str = "from t", since: Mark | None = None, until: Mark | None = None) -> list[Any]:
     """The rows of a query; those of one column without their tuples."""
-    with engine.stream(plan(engine, query), since=since, until=until) as stream:
+    with engine.reader.stream(plan(engine, query), since=since, until=until) as stream:
         found = [row for batch in stream for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
     return [row[0] if len(row) == 1 else row for row in found]
 
 
 def test_a_new_table_is_listed_with_its_columns_and_is_empty(engine: Engine) -> None:
-    made = engine.create("demo.web.data", EVERY_TYPE)
+    made = engine.stored.create("demo.web.data", EVERY_TYPE)
     assert (made.name, made.columns) == ("demo.web.data", EVERY_TYPE)
-    assert dict(engine.tables()) == {"demo.web.data": made}
-    assert (engine.table("demo.web.data"), engine.newest("demo.web.data")) == (made, None)
+    assert dict(engine.stored.tables()) == {"demo.web.data": made}
+    assert (engine.stored.table("demo.web.data"), engine.stored.newest("demo.web.data")) == (made, None)
 
 
 @pytest.mark.parametrize(
@@ -78,34 +77,42 @@ def test_a_new_table_is_listed_with_its_columns_and_is_empty(engine: Engine) -> 
 def test_a_table_that_cannot_be_made_is_refused(
     engine: Engine, name: str, columns: tuple[Column, ...], message: str
 ) -> None:
-    engine.create("taken", COLUMNS)
+    engine.stored.create("taken", COLUMNS)
     for make in (
-        lambda: engine.create(name, columns),
-        lambda: engine.append(name, batches(COLUMNS, []), create=columns),
+        lambda: engine.stored.create(name, columns),
+        lambda: engine.stored.append(name, batches(COLUMNS, []), create=columns),
     ):
         with pytest.raises(UsageError) as caught:
             make()
         assert caught.value.message == message
-    assert list(engine.tables()) == ["taken"]
+    assert list(engine.stored.tables()) == ["taken"]
 
 
-def test_a_table_that_is_not_stored_is_not_found(engine: Engine) -> None:
+def test_a_table_that_is_not_stored_is_not_found_and_the_error_has_the_names_that_are(engine: Engine) -> None:
+    for name in ("one", "two"):
+        engine.stored.create(name, COLUMNS)
     for ask in (
-        lambda: engine.table("nope"),
-        lambda: engine.newest("nope"),
-        lambda: engine.mark("nope"),
-        lambda: engine.append("nope", batches(COLUMNS, [])),
+        engine.stored.table,
+        engine.stored.newest,
+        engine.stored.events,
+        engine.stored.extent,
+        engine.stored.mark,
+        engine.stored.drop,
+        lambda name: engine.stored.append(name, batches(COLUMNS, [])),
+        lambda name: engine.stored.trim(name, most=1, since=FIRST),
+        lambda name: engine.stored.remove_before(name, FIRST),
     ):
-        with pytest.raises(NotFound, match=r"^no table 'nope'$"):
-            ask()
+        with pytest.raises(UnknownTable, match=r"^no table 'onne'$") as caught:
+            ask("onne")
+        assert caught.value.hint == "did you mean 'one'? tables are one, two"
 
 
 def test_columns_go_by_name_missing_ones_are_null_and_times_are_cut_to_milliseconds(engine: Engine) -> None:
-    engine.create("t", COLUMNS)
+    engine.stored.create("t", COLUMNS)
     times = pa.array([datetime(2024, 1, 1, 0, 0, 0, 123_999), at(-0.5)], pa.timestamp("us"))
-    assert engine.append("t", pa.table({"eventdate": times}).to_reader()) == 2
-    assert engine.append("t", pa.table({"n": pa.array([7], pa.int8()), "eventdate": times[:1]}).to_reader()) == 1
-    with engine.stream(plan(engine)) as stream:
+    assert engine.stored.append("t", pa.table({"eventdate": times}).to_reader()) == 2
+    assert engine.stored.append("t", pa.table({"n": pa.array([7], pa.int8()), "eventdate": times[:1]}).to_reader()) == 1
+    with engine.reader.stream(plan(engine)) as stream:
         found = [tuple(row.values()) for batch in stream for row in batch.to_pylist()]
     assert found == [
         (datetime(2023, 12, 31, 23, 59, 59, 500_000), None),
@@ -117,7 +124,7 @@ def test_columns_go_by_name_missing_ones_are_null_and_times_are_cut_to_milliseco
 def test_a_column_that_the_table_lacks_is_refused_and_leaves_nothing(engine: Engine) -> None:
     add(engine, (0, 0))
     with pytest.raises(UsageError, match=r"^table 't' has no column 'other'$"):
-        engine.append("t", pa.table({"eventdate": [at(1)], "other": [1]}).to_reader())
+        engine.stored.append("t", pa.table({"eventdate": [at(1)], "other": [1]}).to_reader())
     assert rows(engine, "from t select n") == [0]
 
 
@@ -128,14 +135,14 @@ def test_a_value_that_does_not_fit_leaves_neither_rows_nor_the_table_it_made(
     columns = (COLUMNS[0], Column("n", Type.INT4))
     bad = pa.table({"eventdate": [at(1), at(2)], "n": values})
     with pytest.raises(ServiceError):
-        engine.append("t", bad.to_reader(), create=columns)
-    assert dict(engine.tables()) == {}
+        engine.stored.append("t", bad.to_reader(), create=columns)
+    assert dict(engine.stored.tables()) == {}
 
 
 def test_a_row_without_a_date_is_refused_with_all_rows_beside_it(engine: Engine) -> None:
     add(engine, (0, 0))
     with pytest.raises(ServiceError):
-        engine.append("t", batches(COLUMNS, [*((at(n), n) for n in range(9000)), (None, 4)]))
+        engine.stored.append("t", batches(COLUMNS, [*((at(n), n) for n in range(9000)), (None, 4)]))
     assert rows(engine) == [(at(0), 0)]
 
 
@@ -144,7 +151,7 @@ def test_rows_that_are_given_up_at_the_last_moment_leave_everything_as_it_was(en
         raise ServiceError("enough")
 
     add(engine, (0, 0))
-    mark = engine.mark("t")
+    mark = engine.stored.mark("t")
     calls: list[tuple[str, dict[str, Any]]] = [
         ("t", {}),
         ("t", {"create": COLUMNS, "replace": True}),
@@ -152,14 +159,14 @@ def test_rows_that_are_given_up_at_the_last_moment_leave_everything_as_it_was(en
     ]
     for name, options in calls:
         with pytest.raises(ServiceError, match=r"^enough$"):
-            engine.append(name, batches(COLUMNS, [(at(1), 1)]), go_on=give_up, **options)
-    assert (list(engine.tables()), rows(engine), engine.mark("t")) == (["t"], [(at(0), 0)], mark)
+            engine.stored.append(name, batches(COLUMNS, [(at(1), 1)]), go_on=give_up, **options)
+    assert (list(engine.stored.tables()), rows(engine), engine.stored.mark("t")) == (["t"], [(at(0), 0)], mark)
 
 
 def test_batches_have_the_types_of_the_plan(engine: Engine) -> None:
     event = (at(0), "a", 2**31 - 1, -(2**63), 0.1, True, 2**32 - 1)
-    store(engine, "t", EVERY_TYPE, [event])
-    with engine.stream(plan(engine)) as stream:
+    store(engine.stored, "t", EVERY_TYPE, [event])
+    with engine.reader.stream(plan(engine)) as stream:
         [batch] = stream
     assert batch.schema.types == [ARROW[column.type] for column in EVERY_TYPE]
     assert tuple(column[0].as_py() for column in batch.columns) == event
@@ -167,7 +174,7 @@ def test_batches_have_the_types_of_the_plan(engine: Engine) -> None:
 
 def test_a_dated_plan_returns_each_row_s_date_last(engine: Engine) -> None:
     add(engine, (1, 1), (0, 0))
-    with engine.stream(plan(engine, "from t select n", dated=True)) as stream:
+    with engine.reader.stream(plan(engine, "from t select n", dated=True)) as stream:
         found = pa.Table.from_batches(stream)
     assert [column.to_pylist() for column in found.columns] == [[0, 1], [at(0), at(1)]]
     assert found.schema.types == [pa.int64(), ARROW[Type.TIMESTAMP]]
@@ -183,11 +190,11 @@ def test_rows_come_in_the_order_of_their_dates_and_those_of_one_date_as_they_wer
 
 def test_rows_come_in_order_also_where_few_of_many_are_read(engine: Engine) -> None:
     large = pa.table({"eventdate": [at(0)] * 400_000, "n": pa.array(range(400_000), pa.int64())})
-    engine.append("t", large.to_reader(8192), create=COLUMNS)
+    engine.stored.append("t", large.to_reader(8192), create=COLUMNS)
     marks = []
     for load in range(8):
         add(engine, *((1 + load, 1_000_000 + 100 * load + n) for n in range(100)))
-        marks.append(engine.mark("t"))
+        marks.append(engine.stored.mark("t"))
     wanted = list(range(5, 400_000, 20_000)) + list(range(1_000_050, 1_000_800, 100))
     asked = ", ".join(map(str, reversed(wanted)))
     assert rows(engine, f"from t where n in {{{asked}}} select n") == wanted
@@ -201,36 +208,36 @@ def test_rows_of_one_date_in_a_load_stay_as_they_came(engine: Engine, late: int)
     dates = pa.array([at(second) for second in seconds], pa.timestamp("us"))
     load = pa.table({"eventdate": dates, "n": pa.array(range(72_000), pa.int64())})
     expected = sorted(range(72_000), key=lambda number: seconds[number])
-    engine.append("t", load.to_reader(8192), create=COLUMNS)
+    engine.stored.append("t", load.to_reader(8192), create=COLUMNS)
     assert rows(engine, "from t select n") == expected
-    mark = engine.mark("t")
-    engine.append("t", load.to_reader(8192))
+    mark = engine.stored.mark("t")
+    engine.stored.append("t", load.to_reader(8192))
     assert rows(engine, "from t select n", since=mark) == expected
 
 
 def test_the_newest_event_has_the_latest_date_whatever_was_stored_last(engine: Engine) -> None:
-    engine.create("t", COLUMNS)
+    engine.stored.create("t", COLUMNS)
     add(engine, (2, 0), (5, 1))
     add(engine, (3, 2))
-    assert engine.newest("t") == at(5)
+    assert engine.stored.newest("t") == at(5)
 
 
 def test_a_mark_is_json_and_equal_until_something_is_stored(engine: Engine) -> None:
-    engine.create("other", COLUMNS)
+    engine.stored.create("other", COLUMNS)
     add(engine, (0, 0))
-    before = engine.mark("t")
-    store(engine, "other", COLUMNS, [(at(0), 0)])
-    assert json.loads(json.dumps(before)) == before == engine.mark("t")
+    before = engine.stored.mark("t")
+    store(engine.stored, "other", COLUMNS, [(at(0), 0)])
+    assert json.loads(json.dumps(before)) == before == engine.stored.mark("t")
     add(engine, (0, 0))
-    assert engine.mark("t") != before
+    assert engine.stored.mark("t") != before
 
 
 def test_rows_between_two_marks_are_those_stored_between_them(engine: Engine) -> None:
-    engine.create("t", COLUMNS)
-    marks = [engine.mark("t")]
+    engine.stored.create("t", COLUMNS)
+    marks = [engine.stored.mark("t")]
     for events in ([(5, 0), (6, 1)], [(1, 2)], [(5, 3), (0, 4)]):
         add(engine, *events)
-        marks.append(engine.mark("t"))
+        marks.append(engine.stored.mark("t"))
 
     def between(since: Mark | None, until: Mark | None) -> list[int]:
         return rows(engine, "from t select n", since, until)
@@ -247,8 +254,8 @@ def test_a_column_may_have_any_name_and_changes_no_positions(engine: Engine, nam
     columns = (COLUMNS[0], Column(name, Type.INT8))
     marks = []
     for n, second in ((900, 5), (-1, 5), (50, 1)):
-        store(engine, "t", columns, [(at(second), n)])
-        marks.append(engine.mark("t"))
+        store(engine.stored, "t", columns, [(at(second), n)])
+        marks.append(engine.stored.mark("t"))
     assert rows(engine, f"from t select {name}") == [50, 900, -1]
     assert rows(engine, f"from t select {name} limit 2 offset 1", None, marks[2]) == [900, -1]
     assert rows(engine, f"from t select {name} + 1 as m where m > -5", marks[0], marks[2]) == [51, 0]
@@ -258,76 +265,76 @@ def test_a_trimmed_table_keeps_what_was_stored_last_and_its_marks(engine: Engine
     marks = []
     for number in range(4):
         add(engine, (number, number), (number, number + 10))
-        marks.append(engine.mark("t"))
+        marks.append(engine.stored.mark("t"))
     last = marks[-1]
-    assert engine.trim("t", most=5, since=FIRST) == 5
+    assert engine.stored.trim("t", most=5, since=FIRST) == 5
     assert rows(engine, "from t select n") == [11, 2, 12, 3, 13]
-    assert engine.mark("t") == last
+    assert engine.stored.mark("t") == last
     assert rows(engine, "from t select n", since=marks[2]) == [3, 13]
     assert rows(engine, "from t select n", since=marks[0], until=marks[1]) == [11]
     assert rows(engine, "from t select n", until=marks[0]) == []
     add(engine, (4, 4))
     assert rows(engine, "from t select n", since=last) == [4]
-    assert engine.mark("t") != last
-    assert engine.trim("t", most=100, since=at(3)) == 3
-    assert engine.trim("t", most=100, since=at(3)) == 3
+    assert engine.stored.mark("t") != last
+    assert engine.stored.trim("t", most=100, since=at(3)) == 3
+    assert engine.stored.trim("t", most=100, since=at(3)) == 3
     assert rows(engine, "from t select n", since=marks[0]) == [3, 13, 4]
     assert rows(engine, "from t select n", since=last) == [4]
-    assert (engine.table("t").columns, engine.newest("t")) == (COLUMNS, at(4))
+    assert (engine.stored.table("t").columns, engine.stored.newest("t")) == (COLUMNS, at(4))
 
 
 def test_events_before_a_date_are_removed_wherever_they_are_stored_and_marks_stay(engine: Engine) -> None:
     """Loads overlap in their dates, and their marks name the rows that are left of them."""
-    engine.create("t", COLUMNS)
-    dice, marks = random.Random(7), [engine.mark("t")]
+    engine.stored.create("t", COLUMNS)
+    dice, marks = random.Random(7), [engine.stored.mark("t")]
     stored: list[list[tuple[int, int]]] = []
     for number in range(24):
         if number % 4 == 3:
-            cut, last = dice.randrange(20 + 3 * number), engine.mark("t")
+            cut, last = dice.randrange(20 + 3 * number), engine.stored.mark("t")
             gone = [event for load in stored for event in load if event[0] < cut]
-            assert engine.remove_before("t", at(cut)) == len(gone)
-            assert engine.mark("t") == last
+            assert engine.stored.remove_before("t", at(cut)) == len(gone)
+            assert engine.stored.mark("t") == last
             stored = [[event for event in load if event[0] >= cut] for load in stored]
         else:
             load = [(dice.randrange(100), 100 * number + n) for n in range(dice.randrange(1, 30))]
             add(engine, *load)
             stored.append(sorted(load, key=lambda event: event[0]))
-            marks.append(engine.mark("t"))
+            marks.append(engine.stored.mark("t"))
         for _ in range(3):
             first, last_ = sorted(dice.choices(range(len(marks)), k=2))
             between = sorted((event for load in stored[first:last_] for event in load), key=lambda event: event[0])
             assert rows(engine, "from t select n", marks[first], marks[last_]) == [n for _, n in between]
-    assert engine.events("t") == sum(map(len, stored))
-    assert engine.remove_before("t", at(10_000)) == sum(map(len, stored))
-    assert engine.remove_before("t", at(10_000)) == 0
+    assert engine.stored.events("t") == sum(map(len, stored))
+    assert engine.stored.remove_before("t", at(10_000)) == sum(map(len, stored))
+    assert engine.stored.remove_before("t", at(10_000)) == 0
     add(engine, (3, -1))
     assert (rows(engine, "from t select n"), rows(engine, "from t select n", marks[-1])) == ([-1], [-1])
 
 
 def test_events_are_removed_while_they_are_read(engine: Engine) -> None:
-    store(engine, "t", COLUMNS, [(at(second), second) for second in range(1000)])
-    with engine.stream(plan(engine, "from t select n"), rows_per_batch=10) as stream:
+    store(engine.stored, "t", COLUMNS, [(at(second), second) for second in range(1000)])
+    with engine.reader.stream(plan(engine, "from t select n"), rows_per_batch=10) as stream:
         batches = iter(stream)
         read = next(batches).num_rows
-        assert engine.remove_before("t", at(900)) == 900
+        assert engine.stored.remove_before("t", at(900)) == 900
         assert read + sum(batch.num_rows for batch in batches) == 1000
     assert rows(engine, "from t select n") == list(range(900, 1000))
 
 
 def test_a_table_is_trimmed_while_it_is_read(engine: Engine) -> None:
-    store(engine, "t", COLUMNS, [(at(second), second) for second in range(1000)])
-    last = engine.mark("t")
-    with engine.stream(plan(engine, "from t select n"), until=last, rows_per_batch=10) as stream:
+    store(engine.stored, "t", COLUMNS, [(at(second), second) for second in range(1000)])
+    last = engine.stored.mark("t")
+    with engine.reader.stream(plan(engine, "from t select n"), until=last, rows_per_batch=10) as stream:
         batches = iter(stream)
         read = next(batches).num_rows
-        engine.trim("t", most=1, since=FIRST)
+        engine.stored.trim("t", most=1, since=FIRST)
         assert read + sum(batch.num_rows for batch in batches) == 1000
 
 
 def test_the_same_call_returns_the_same_rows_in_the_same_order_again(engine: Engine) -> None:
     for round_ in range(3):
         add(engine, *((n % 5, round_ * 3000 + n) for n in range(3000)))
-    until = engine.mark("t")
+    until = engine.stored.mark("t")
     first = rows(engine, "from t select n", None, until)
     add(engine, *((n % 5, -n) for n in range(3000)))
     assert rows(engine, "from t select n", None, until) == first
@@ -337,11 +344,11 @@ def test_the_same_call_returns_the_same_rows_in_the_same_order_again(engine: Eng
 def test_an_interrupt_gives_the_reason_wherever_the_stream_is(engine: Engine) -> None:
     add(engine, *((n, n) for n in range(50_000)))
     reason = ServiceError("enough", code=503)
-    with engine.stream(plan(engine)) as stream:
+    with engine.reader.stream(plan(engine)) as stream:
         stream.interrupt(reason)
         with pytest.raises(ServiceError, match=r"^enough$"):
             list(stream)
-    with engine.stream(plan(engine), rows_per_batch=100) as stream:
+    with engine.reader.stream(plan(engine), rows_per_batch=100) as stream:
         found = iter(stream)
         next(found)
         thread = threading.Thread(target=stream.interrupt, args=[reason])
@@ -349,7 +356,7 @@ def test_an_interrupt_gives_the_reason_wherever_the_stream_is(engine: Engine) ->
         thread.join()
         with pytest.raises(ServiceError, match=r"^enough$"):
             list(found)
-    with engine.stream(plan(engine)) as stream:
+    with engine.reader.stream(plan(engine)) as stream:
         list(stream)
         stream.interrupt(reason)
 
@@ -357,7 +364,7 @@ def test_an_interrupt_gives_the_reason_wherever_the_stream_is(engine: Engine) ->
 def test_queries_that_run_at_once_do_not_see_one_another(engine: Engine) -> None:
     numbers = range(6)
     for number in numbers:
-        store(engine, f"t{number}", COLUMNS, [(at(second), number) for second in range(10 + number)])
+        store(engine.stored, f"t{number}", COLUMNS, [(at(second), number) for second in range(10 + number)])
     with ThreadPoolExecutor(len(numbers)) as clients:
         asked = [
             clients.submit(rows, engine, f"from t{number} select n", None, None) for number in numbers for _ in range(6)
@@ -367,7 +374,7 @@ def test_queries_that_run_at_once_do_not_see_one_another(engine: Engine) -> None
 
 def test_reads_run_beside_a_write(engine: Engine) -> None:
     add(engine, *((n, n) for n in range(30_000)))
-    with engine.stream(plan(engine, "from t select n"), rows_per_batch=100) as stream:
+    with engine.reader.stream(plan(engine, "from t select n"), rows_per_batch=100) as stream:
         found = iter(stream)
         seen = next(found).num_rows
         add(engine, (0, -1))
@@ -377,20 +384,17 @@ def test_reads_run_beside_a_write(engine: Engine) -> None:
 
 
 def test_a_pattern_is_checked(engine: Engine) -> None:
-    assert engine.dialect.check_pattern("a[b-d]+$") is None
-    assert engine.dialect.check_pattern("(") == "missing ): ("
+    assert engine.reader.dialect.check_pattern("a[b-d]+$") is None
+    assert engine.reader.dialect.check_pattern("(") == "missing ): ("
 
 
 def test_an_extent_counts_events_and_has_their_first_and_last_date(engine: Engine) -> None:
-    engine.create("empty", COLUMNS)
+    engine.stored.create("empty", COLUMNS)
     add(engine, (3, 1), (1, 2), (2, 3))
-    full, empty = engine.extent("t"), engine.extent("empty")
+    full, empty = engine.stored.extent("t"), engine.stored.extent("empty")
     assert (full.events, full.oldest, full.newest) == (3, at(1), at(3))
     assert (empty.events, empty.oldest, empty.newest, empty.bytes) == (0, None, None, None)
-    assert (engine.events("t"), engine.events("empty")) == (3, 0)
-    for ask in (engine.extent, engine.events):
-        with pytest.raises(NotFound, match=r"^no table 'nope'$"):
-            ask("nope")
+    assert (engine.stored.events("t"), engine.stored.events("empty")) == (3, 0)
 
 
 GONE = "table 't' was dropped or replaced, so the query cannot continue; a new query or job reads its new events"
@@ -399,35 +403,35 @@ GONE = "table 't' was dropped or replaced, so the query cannot continue; a new q
 @pytest.mark.parametrize("again", ["replaced", "dropped and made again"])
 def test_the_marks_of_a_table_end_with_it_whatever_the_new_one_holds(engine: Engine, again: str) -> None:
     add(engine, (0, 0))
-    old = [engine.mark("t")]
+    old = [engine.stored.mark("t")]
     add(engine, (1, 1))
-    old.append(engine.mark("t"))
+    old.append(engine.stored.mark("t"))
     for count in (0, 1, 5):  # fewer rows than before, and more
         new = batches(COLUMNS, [(at(n), 10 + n) for n in range(count)])
         if again != "replaced":
-            engine.drop("t")
-            assert dict(engine.tables()) == {}
-        assert engine.append("t", new, create=COLUMNS, replace=True) == count
+            engine.stored.drop("t")
+            assert dict(engine.stored.tables()) == {}
+        assert engine.stored.append("t", new, create=COLUMNS, replace=True) == count
         for mark in old:
             with pytest.raises(ServiceError) as caught:
-                engine.check_mark("t", mark)
+                engine.stored.check_mark("t", mark)
             assert caught.value.message == GONE
-            for since, until in ((mark, None), (None, mark), (mark, engine.mark("t"))):
+            for since, until in ((mark, None), (None, mark), (mark, engine.stored.mark("t"))):
                 with pytest.raises(ServiceError) as caught:
                     rows(engine, since=since, until=until)
                 assert caught.value.message == GONE
-        begin = engine.mark("t")
-        engine.check_mark("t", begin)
+        begin = engine.stored.mark("t")
+        engine.stored.check_mark("t", begin)
         assert rows(engine, "from t select n", until=begin) == list(range(10, 10 + count))
         add(engine, (9, 99))
         assert rows(engine, "from t select n", since=begin) == [99]
-        old.append(engine.mark("t"))
+        old.append(engine.stored.mark("t"))
 
 
 def test_a_load_with_an_id_is_stored_once_while_the_table_has_its_rows(engine: Engine) -> None:
     def load(load_id: str, **options: Any) -> int | str:
         try:
-            return engine.append("t", batches(COLUMNS, [(at(1), 1)]), load_id=load_id, **options)
+            return engine.stored.append("t", batches(COLUMNS, [(at(1), 1)]), load_id=load_id, **options)
         except AlreadyLoaded as error:
             return error.message
 
@@ -435,7 +439,7 @@ def test_a_load_with_an_id_is_stored_once_while_the_table_has_its_rows(engine: E
         raise ServiceError("enough")
 
     def known() -> list[bool]:
-        return [engine.has_load("t", load_id) for load_id in "abc"]
+        return [engine.stored.has_load("t", load_id) for load_id in "abc"]
 
     assert known() == [False, False, False]
     again = "table 't' has the load {} already"
@@ -446,26 +450,30 @@ def test_a_load_with_an_id_is_stored_once_while_the_table_has_its_rows(engine: E
     assert load("a", create=COLUMNS, replace=True) == again.format("a")
     assert load("c", create=COLUMNS, replace=True) == 1
     assert (known(), rows(engine, "from t select n")) == ([False, False, True], [1])
-    engine.drop("t")
+    engine.stored.drop("t")
     assert known() == [False, False, False]
     assert (load("c", create=COLUMNS), known()) == (1, [False, False, True])
 
 
 def test_a_replacement_that_fails_leaves_the_old_table(engine: Engine) -> None:
     add(engine, (0, 1))
-    mark = engine.mark("t")
+    mark = engine.stored.mark("t")
     columns = (COLUMNS[0], Column("other", Type.INT4))
     with pytest.raises(ServiceError):
-        engine.append("t", batches(columns, [(at(1), 1), (None, 2)]), create=columns, replace=True)
-    assert (engine.table("t").columns, engine.mark("t"), rows(engine, "from t select n")) == (COLUMNS, mark, [1])
+        engine.stored.append("t", batches(columns, [(at(1), 1), (None, 2)]), create=columns, replace=True)
+    assert (engine.stored.table("t").columns, engine.stored.mark("t"), rows(engine, "from t select n")) == (
+        COLUMNS,
+        mark,
+        [1],
+    )
 
 
 def test_a_query_that_runs_reads_on_while_its_table_is_dropped(engine: Engine) -> None:
     add(engine, *((n, n) for n in range(20_000)))
-    with engine.stream(plan(engine, "from t select n"), rows_per_batch=2048) as stream:
+    with engine.reader.stream(plan(engine, "from t select n"), rows_per_batch=2048) as stream:
         batches_ = iter(stream)
         first = next(batches_)
-        engine.drop("t")
+        engine.stored.drop("t")
         assert first.num_rows + sum(batch.num_rows for batch in batches_) == 20_000
 
 
@@ -509,7 +517,7 @@ def test_mean_and_deviation_of_whole_numbers_are_exact_whatever_their_order(engi
         for n in values
     ]
     random.shuffle(events)
-    store(engine, "t", columns, events)
+    store(engine.stored, "t", columns, events)
     asked = "avg(n), stddev(n) as of8, stddev(small) as of4, count(small) as many"
     assert rows(engine, f"from t group by key select {asked}") == [
         (
@@ -550,7 +558,7 @@ def test_percentiles_are_the_same_to_the_last_digit(engine: Engine, seed: int) -
     columns = (COLUMNS[0], Column("key", Type.INT4), Column("x", Type.FLOAT8))
     events = [(at(random.randint(0, 999)), key, x) for key, values in groups.items() for x in values]
     random.shuffle(events)
-    store(engine, "t", columns, events)
+    store(engine.stored, "t", columns, events)
     percents = (0, 5, 33.3, 50, 90, 95, 99.9, 100, round(random.uniform(0, 100), 3))
     asked = ", ".join(f"percentile(x, {percent}) as p{index}" for index, percent in enumerate(percents))
     assert rows(engine, f"from t group by key select {asked}, median(x)") == [
@@ -564,15 +572,17 @@ def test_a_small_number_has_the_same_text(engine: Engine) -> None:
     numbers = [random.uniform(1, 10) * 10.0**-power for power in range(1, 8) for _ in range(50)]
     numbers += [sign * digit * 10.0**-power for power in range(1, 12) for digit in (1, 12, 9.99) for sign in (1, -1)]
     numbers += [0.0, -0.0, 0.0001, 0.00009999999999999999, 0.00001, 0.000009999999999999999, 1e15, 123456789.125]
-    store(engine, "t", (COLUMNS[0], Column("x", Type.FLOAT8)), [(at(index), x) for index, x in enumerate(numbers)])
+    store(
+        engine.stored, "t", (COLUMNS[0], Column("x", Type.FLOAT8)), [(at(index), x) for index, x in enumerate(numbers)]
+    )
     assert rows(engine, "from t select str(x) as s") == list(map(repr, numbers))
 
 
 def test_rows_of_any_size_come_in_batches_of_a_few_megabytes(engine: Engine) -> None:
     columns = (COLUMNS[0], Column("n", Type.INT8), Column("s", Type.STR))
     for first in (1, 0):
-        store(engine, "t", columns, [(at(n), n, f"{n} " + "x" * 250_000) for n in range(first, 80, 2)])
-    with engine.stream(plan(engine)) as stream:
+        store(engine.stored, "t", columns, [(at(n), n, f"{n} " + "x" * 250_000) for n in range(first, 80, 2)])
+    with engine.reader.stream(plan(engine)) as stream:
         found = [(batch.nbytes, batch.column(1).to_pylist()) for batch in stream]
     assert [n for _, numbers in found for n in numbers] == list(range(80))
     assert max(size for size, _ in found) < BYTES_PER_BATCH + 250_000

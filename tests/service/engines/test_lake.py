@@ -13,20 +13,19 @@ from typing import Any
 import deltalake
 import duckdb
 import pytest
-from support.engines import new_lake
+from support.engines import engines_of, new_lake
 from support.events import batches, selected, store
 from support.places import Place, hdfs, local, s3
 
 from svcctl.dates.operators import Range
 from svcctl.errors import ServiceError, Unavailable, UsageError
 from svcctl.service import rendering
-from svcctl.service.engines import AlreadyLoaded, Mark
+from svcctl.service.engines import AlreadyLoaded, Engine, Engines, Mark
 from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.engines.duckdb.lake import LakeEngine
-from svcctl.service.engines.joined import JoinedEngine
-from svcctl.service.engines.lake import Lake
+from svcctl.service.engines.duckdb.lake import LakeReader
 from svcctl.service.engines.lake.log import ATTEMPTS
 from svcctl.service.engines.lake.snapshot import File, Part, parts, whole
+from svcctl.service.engines.lake.tables import LakeTables
 from svcctl.service.engines.lake.upkeep import together, vacuum
 from svcctl.service.language import Column, Plan, Type, compile, parse
 from svcctl.service.queries.continuous import AskedQuery, Steps
@@ -36,37 +35,37 @@ FIRST = datetime(2024, 1, 1)
 ADDRESS = int(IPv4Address("255.1.2.3"))
 
 
-def opened(place: Place, lock_file: Path | None = None) -> LakeEngine:
+def opened(place: Place, **options: Any) -> LakeTables:
     """The tables of a place, as another process would open them."""
-    return LakeEngine(new_lake(f"{place.target}/tables", place.environment, lock_file=lock_file))
+    return new_lake(f"{place.target}/tables", place.environment, **options)
 
 
-def add(engine: LakeEngine, *events: tuple[float, int]) -> None:
+def add(lake: LakeTables, *events: tuple[float, int]) -> None:
     """Events in table t: the hour of each, and its n."""
-    store(engine, "t", COLUMNS, [(FIRST + timedelta(hours=hour), n, ADDRESS) for hour, n in events])
+    store(lake, "t", COLUMNS, [(FIRST + timedelta(hours=hour), n, ADDRESS) for hour, n in events])
 
 
-def planned(engine: LakeEngine, query: str = "from t select n", **options: Any) -> Plan:
+def planned(lake: LakeTables, query: str = "from t select n", **options: Any) -> Plan:
     given = {"start": datetime(2023, 1, 1, tzinfo=UTC), "end": None, "now": datetime(2024, 5, 6, tzinfo=UTC)} | options
-    return compile(parse(query), engine.tables(), dialect=engine.dialect, **given)
+    return compile(parse(query), lake.tables(), dialect=LakeReader(lake).dialect, **given)
 
 
 def numbers(
-    engine: LakeEngine,
+    lake: LakeTables,
     query: str = "from t select n",
     *,
     since: Mark | None = None,
     until: Mark | None = None,
     **options: Any,
 ) -> list[int]:
-    with engine.stream(planned(engine, query, **options), since=since, until=until) as stream:
+    with LakeReader(lake).stream(planned(lake, query, **options), since=since, until=until) as stream:
         return [n for batch in stream for n in batch.columns[0].to_pylist()]
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[LakeEngine]:
-    with opened(local(tmp_path)) as engine:
-        yield engine
+def lake(tmp_path: Path) -> Iterator[LakeTables]:
+    with opened(local(tmp_path)) as lake:
+        yield lake
 
 
 STORES: Mapping[str, Callable[[Any], Place]] = {"tmp_path": local, "ceph_peer": s3, "hdfs_peer": hdfs}
@@ -94,14 +93,14 @@ def test_a_table_is_the_same_for_every_process_on_every_store(place: Place) -> N
         assert there.mark("t") == here.mark("t") != begin
         store(there, "u.v", COLUMNS, [])
         there.drop("t")
-        assert (here.lake.current("t"), list(there.tables())) == (None, ["u.v"])
-        assert vacuum(here.lake, "t", timedelta()) == 5  # four files of loads and what was made of three of them
+        assert (here.current("t"), list(there.tables())) == (None, ["u.v"])
+        assert vacuum(here, "t", timedelta()) == 5  # four files of loads and what was made of three of them
         assert not [name for name in place.everything() if name.endswith(".parquet") and "checkpoint" not in name]
 
 
-def test_other_tools_read_a_table_as_it_is(engine: LakeEngine, tmp_path: Path) -> None:
-    add(engine, (5, 1), (30, 2))
-    add(engine, (7, 3))
+def test_other_tools_read_a_table_as_it_is(lake: LakeTables, tmp_path: Path) -> None:
+    add(lake, (5, 1), (30, 2))
+    add(lake, (7, 3))
     table = deltalake.DeltaTable(f"{tmp_path}/tables/t")
     rows = sorted(table.to_pyarrow_table().drop_columns(["_load"]).to_pylist(), key=lambda row: row["n"])
     assert rows == [
@@ -118,83 +117,81 @@ def test_other_tools_read_a_table_as_it_is(engine: LakeEngine, tmp_path: Path) -
     assert found == [(1, ADDRESS, "2024-01-01"), (2, ADDRESS, "2024-01-02"), (3, ADDRESS, "2024-01-01")]
 
 
-def test_a_query_opens_the_files_of_its_range_and_no_others(engine: LakeEngine) -> None:
+def test_a_query_opens_the_files_of_its_range_and_no_others(lake: LakeTables) -> None:
     for hour in range(40):
-        add(engine, (hour, hour))
-    table = engine.lake.snapshot("t")
+        add(lake, (hour, hour))
+    table = lake.snapshot("t")
     assert len(table.files) == 40
     assert len(table.within(FIRST + timedelta(hours=7), FIRST + timedelta(hours=8))) == 1
     start = FIRST.replace(tzinfo=UTC) + timedelta(hours=7)
-    assert numbers(engine, start=start, end=start + timedelta(hours=2)) == [7, 8]
+    assert numbers(lake, start=start, end=start + timedelta(hours=2)) == [7, 8]
 
 
-def test_columns_of_events_may_have_the_names_of_the_hidden_ones(engine: LakeEngine) -> None:
+def test_columns_of_events_may_have_the_names_of_the_hidden_ones(lake: LakeTables) -> None:
     columns = (COLUMNS[0], *(Column(name, Type.INT8) for name in ("day", "_load", "_row", "__row")))
-    store(engine, "t", columns, [(FIRST, 1, 2, 3, 4)])
-    store(engine, "t", columns, [(FIRST, 5, 6, 7, 8)])
-    assert numbers(engine, "from t select day * 1000 + _load * 100 + _row * 10 + __row as n") == [1234, 5678]
+    store(lake, "t", columns, [(FIRST, 1, 2, 3, 4)])
+    store(lake, "t", columns, [(FIRST, 5, 6, 7, 8)])
+    assert numbers(lake, "from t select day * 1000 + _load * 100 + _row * 10 + __row as n") == [1234, 5678]
 
 
-def test_a_load_that_is_tried_again_is_not_doubled(engine: LakeEngine) -> None:
-    add(engine, (0, 0))
-    lake = engine.lake
+def test_a_load_that_is_tried_again_is_not_doubled(lake: LakeTables) -> None:
+    add(lake, (0, 0))
     for id_ in "ab":
-        assert lake.append("t", _arranged(engine, [(FIRST, 7, 1)]), id_=id_) == 1
+        assert lake.extend("t", _arranged(lake, [(FIRST, 7, 1)]), id_=id_) == 1
     lake.checkpoint("t")
-    with closing(LakeEngine(Lake(lake.folder.uri, {}))) as other, pytest.raises(AlreadyLoaded):
-        other.lake.append("t", _arranged(other, [(FIRST, 7, 1)]), id_="b")
-    assert numbers(engine) == [0, 7, 7]
+    with closing(LakeTables(lake.folder.uri, {})) as other, pytest.raises(AlreadyLoaded):
+        other.extend("t", _arranged(other, [(FIRST, 7, 1)]), id_="b")
+    assert numbers(lake) == [0, 7, 7]
 
 
-def test_a_load_whose_rows_were_replaced_or_dropped_is_no_longer_there(engine: LakeEngine) -> None:
-    lake = engine.lake
+def test_a_load_whose_rows_were_replaced_or_dropped_is_no_longer_there(lake: LakeTables) -> None:
 
     def known() -> list[bool]:
         return [lake.has_load("t", id_) for id_ in "abc"]
 
     for id_, replace in (("a", False), ("b", True)):
-        lake.make("t", COLUMNS, _arranged(engine, [(FIRST, 7, 1)]), id_=id_, replace=replace)
+        lake.make("t", COLUMNS, _arranged(lake, [(FIRST, 7, 1)]), id_=id_, replace=replace)
     assert known() == [False, True, False]
-    assert lake.append("t", _arranged(engine, [(FIRST, 8, 1)]), id_="a") == 1
+    assert lake.extend("t", _arranged(lake, [(FIRST, 8, 1)]), id_="a") == 1
     assert known() == [True, True, False]
     lake.drop("t")
-    lake.make("t", COLUMNS, _arranged(engine, [(FIRST, 7, 1)]), id_="c")
+    lake.make("t", COLUMNS, _arranged(lake, [(FIRST, 7, 1)]), id_="c")
     assert known() == [False, False, True]
 
 
-def test_a_load_into_a_table_that_is_replaced_meanwhile_is_refused(engine: LakeEngine, tmp_path: Path) -> None:
-    add(engine, (0, 0))
+def test_a_load_into_a_table_that_is_replaced_meanwhile_is_refused(lake: LakeTables, tmp_path: Path) -> None:
+    add(lake, (0, 0))
 
     def rows() -> Iterator[Any]:
         yield from batches(COLUMNS, [(FIRST, 1, 1)])
         with opened(local(tmp_path)) as other:
             other.append("t", batches(COLUMNS, [(FIRST, 2, 2)]), create=COLUMNS, replace=True)
 
-    with pytest.raises(ServiceError) as caught, engine.arranged("t", _reader(rows())) as arranged:
-        engine.lake.append("t", arranged)
+    with pytest.raises(ServiceError) as caught, lake.scanner.arranged("t", _reader(rows())) as arranged:
+        lake.extend("t", arranged)
     assert caught.value.message == "table 't' was dropped or replaced during the load; nothing was loaded"
-    assert numbers(engine) == [2]
+    assert numbers(lake) == [2]
     assert len(list(tmp_path.rglob("*.parquet"))) == 2
 
 
 @pytest.mark.parametrize("same", [False, True])
 def test_rows_of_a_table_that_two_processes_make_at_once_are_added_once(
-    engine: LakeEngine, tmp_path: Path, same: bool
+    lake: LakeTables, tmp_path: Path, same: bool
 ) -> None:
     def rows() -> Iterator[Any]:
         yield from batches(COLUMNS, [(FIRST, 1, 1)])
         with opened(local(tmp_path)) as other:
-            other.lake.make("t", COLUMNS, _arranged(other, [(FIRST, 2, 2)]), id_="a" if same else "b")
+            other.make("t", COLUMNS, _arranged(other, [(FIRST, 2, 2)]), id_="a" if same else "b")
 
     with pytest.raises(AlreadyLoaded) if same else nullcontext():
-        assert engine.lake.make("t", COLUMNS, _arranged(engine, _reader(rows())), id_="a") == 1
+        assert lake.make("t", COLUMNS, _arranged(lake, _reader(rows())), id_="a") == 1
     with opened(local(tmp_path)) as reader:
         assert numbers(reader) == ([2] if same else [1, 2])
 
 
-def _arranged(engine: LakeEngine, rows: Any) -> Iterator[Any]:
+def _arranged(lake: LakeTables, rows: Any) -> Iterator[Any]:
     reader = batches(COLUMNS, rows) if isinstance(rows, list) else rows
-    with engine.arranged("t", reader, COLUMNS) as arranged:
+    with lake.scanner.arranged("t", reader, COLUMNS) as arranged:
         yield from arranged
 
 
@@ -206,11 +203,11 @@ def _reader(rows: Iterator[Any]) -> Any:
 
 def test_a_store_on_which_two_writers_may_both_win_is_written_to_with_a_lock_only(s3_peer: Any, tmp_path: Path) -> None:
     place = s3(s3_peer)
-    with opened(place, tmp_path / "lock") as engine:
-        add(engine, (0, 1))
-        assert engine.extent("t").events == 1  # this server answers no request for a part of an object
-    with opened(place) as engine, pytest.raises(UsageError) as caught:
-        engine.create("u", COLUMNS)
+    with opened(place, lock_file=tmp_path / "lock") as lake:
+        add(lake, (0, 1))
+        assert lake.extent("t").events == 1  # this server answers no request for a part of an object
+    with opened(place) as lake, pytest.raises(UsageError) as caught:
+        lake.create("u", COLUMNS)
     assert caught.value.message == (
         f"cannot write tables in {place.target}/tables: two writers of the same object would both be told that they won"
     )
@@ -239,80 +236,81 @@ def test_files_are_read_in_parts_of_which_those_to_be_sorted_have_few_rows() -> 
 
 
 def test_rows_that_are_answered_part_by_part_are_those_of_one_sort(place: Place) -> None:
-    with opened(place) as whole_sort, LakeEngine(whole_sort.lake, sorted_rows=5) as engine:
+    with opened(place) as whole_sort, opened(place, sorted_rows=5) as lake:
         events = [(hour % 7 + hour / 16, hour) for hour in range(48)]
         for first in range(0, 48, 8):
-            add(engine, *events[first : first + 8])
-        mark = engine.mark("t")
-        add(engine, (1, 100), (6, 101))
+            add(lake, *events[first : first + 8])
+        mark = lake.mark("t")
+        add(lake, (1, 100), (6, 101))
         every = numbers(whole_sort, until=mark)
         assert sorted(events) == [events[n] for n in every]
-        assert len(parts(engine.lake.snapshot("t").files, 5)) > 5
-        assert numbers(engine, until=mark) == every
-        assert numbers(engine, "from t where n % 3 = 0 select n", until=mark) == [n for n in every if n % 3 == 0]
-        assert numbers(engine, "from t select n offset 5 limit 20", until=mark) == every[5:25]
-        assert numbers(engine, "from t group select sum(n) as n", until=mark) == [sum(every)]
-        assert numbers(engine, since=mark) == [100, 101]
-        plan = planned(engine)
-        with rendering.stream(engine, plan, ["c0"], until=mark, skip=29) as stream:
+        assert len(parts(lake.snapshot("t").files, 5)) > 5
+        assert numbers(lake, until=mark) == every
+        assert numbers(lake, "from t where n % 3 = 0 select n", until=mark) == [n for n in every if n % 3 == 0]
+        assert numbers(lake, "from t select n offset 5 limit 20", until=mark) == every[5:25]
+        assert numbers(lake, "from t group select sum(n) as n", until=mark) == [sum(every)]
+        assert numbers(lake, since=mark) == [100, 101]
+        plan = planned(lake)
+        with rendering.stream(LakeReader(lake), plan, ["c0"], until=mark, skip=29) as stream:
             assert [n for batch in stream for n in batch.columns[0].to_pylist()] == every[29:]
-        assert engine.compact("t") == (7, 1)
-        assert numbers(engine, until=mark) == every
+        assert lake.compact("t") == (7, 1)
+        assert numbers(lake, until=mark) == every
 
 
 @pytest.mark.slow
 def test_an_answer_over_files_that_overlap_is_not_held(tmp_path: Path) -> None:
     nowhere = tmp_path / "spill"
     nowhere.touch()
-    lake = new_lake(f"{tmp_path}/tables")
-    with LakeEngine(lake) as engine:
+    with new_lake(f"{tmp_path}/tables") as lake:
         for first in range(4):
             rows = (
                 f"TIMESTAMP '2024-01-01' + to_milliseconds(i * 80 + {first}) AS eventdate, i AS n, NULL::UINTEGER AS ip"
             )
             rows = selected(f"SELECT {rows} FROM range(1000000) r(i)")
-            engine.append("t", rows, create=None if first else COLUMNS)
-    with LakeEngine(lake, memory_limit="128MB", spill=nowhere) as engine, engine.stream(planned(engine)) as stream:
+            lake.append("t", rows, create=None if first else COLUMNS)
+    with (
+        LakeTables(f"{tmp_path}/tables", {}, memory_limit="128MB", spill=nowhere) as lake,
+        LakeReader(lake).stream(planned(lake)) as stream,
+    ):
         assert sum(batch.num_rows for batch in stream) == 4_000_000
 
 
-def test_compaction_leaves_files_in_order_and_only_changes_what_is_small_or_overlaps(engine: LakeEngine) -> None:
+def test_compaction_leaves_files_in_order_and_only_changes_what_is_small_or_overlaps(lake: LakeTables) -> None:
     large = [file(0, 2, 4_000_000), file(2, 4, 4_000_000), file(5, 6, 3_000_000)]
     assert together(large) == []
     late, small, next_ = file(5.5, 5.6, 10), file(7, 8, 10), file(9, 10, 20)
     assert together([*large, late, small, next_]) == [[large[2], late], [small, next_]]
     for hour in (1, 3, 2, 2):
-        add(engine, (hour, hour), (hour + 2, hour))
-    assert not whole(engine.lake.snapshot("t").files).ordered
-    assert engine.compact("t") == (4, 1)
-    assert whole(engine.lake.snapshot("t").files).ordered
-    assert numbers(engine) == [1, 2, 2, 1, 3, 2, 2, 3]
-    assert engine.compact("t") == (0, 0)
+        add(lake, (hour, hour), (hour + 2, hour))
+    assert not whole(lake.snapshot("t").files).ordered
+    assert lake.compact("t") == (4, 1)
+    assert whole(lake.snapshot("t").files).ordered
+    assert numbers(lake) == [1, 2, 2, 1, 3, 2, 2, 3]
+    assert lake.compact("t") == (0, 0)
 
 
 @pytest.mark.slow
-def test_files_are_put_together_however_many_commits_others_make_meanwhile(engine: LakeEngine, tmp_path: Path) -> None:
-    add(engine, (5, 1))
-    add(engine, (4, 2))
-    table = engine.lake.snapshot("t")
+def test_files_are_put_together_however_many_commits_others_make_meanwhile(lake: LakeTables, tmp_path: Path) -> None:
+    add(lake, (5, 1))
+    add(lake, (4, 2))
+    table = lake.snapshot("t")
     with opened(local(tmp_path)) as other:
-        log = other.lake.log("t")
+        log = other.log("t")
         for version in range(table.version, table.version + 2 * ATTEMPTS):
             log.commit(version, list, "WRITE", conflict=lambda _: pytest.fail("another"))
-    assert engine.rewrite(table, table.files) == 1
-    assert engine.lake.snapshot("t").version == table.version + 2 * ATTEMPTS + 1
-    assert numbers(engine) == [2, 1]
+    assert lake.rewrite(table, table.files) == 1
+    assert lake.snapshot("t").version == table.version + 2 * ATTEMPTS + 1
+    assert numbers(lake) == [2, 1]
 
 
 def test_files_that_cannot_be_read_are_an_outage_after_which_a_job_goes_on(place: Place) -> None:
-    with opened(place) as engine:
-        add(engine, (1, 1))
-        lake = engine.lake
+    with opened(place) as lake:
+        add(lake, (1, 1))
         for name in list(lake.folder.storage.names(lake.folder.name("t"))):
             if name.endswith(".parquet"):
                 lake.folder.storage.remove(name)
         with pytest.raises(Unavailable) as caught:
-            numbers(engine)
+            numbers(lake)
         assert caught.value.message.startswith("cannot read table 't'")
         assert f"{place.target}/tables/t" in caught.value.message
 
@@ -327,12 +325,12 @@ AWAY = {
 
 @pytest.mark.parametrize("instead", AWAY)
 def test_a_folder_that_is_away_is_an_outage_and_nothing_is_written_in_its_place(
-    engine: LakeEngine, tmp_path: Path, instead: str
+    lake: LakeTables, tmp_path: Path, instead: str
 ) -> None:
-    add(engine, (1, 1))
-    assert numbers(engine) == [1]
-    folder, away, plan = tmp_path / "tables", tmp_path / "away", planned(engine)
-    until = engine.mark("t")
+    add(lake, (1, 1))
+    assert numbers(lake) == [1]
+    folder, away, plan = tmp_path / "tables", tmp_path / "away", planned(lake)
+    until = lake.mark("t")
     folder.rename(away)
     if instead == "empty":
         folder.mkdir()
@@ -343,20 +341,20 @@ def test_a_folder_that_is_away_is_an_outage_and_nothing_is_written_in_its_place(
     asked = AskedQuery("from t select n", Range(FIRST.replace(tzinfo=UTC), None))
     now = (FIRST + timedelta(days=1)).replace(tzinfo=UTC)
     attempts: list[Callable[[], object]] = [
-        engine.check,
-        lambda: add(engine, (2, 2)),
-        lambda: store(engine, "u", COLUMNS, [(FIRST, 1, ADDRESS)]),
-        lambda: engine.create("u", COLUMNS),
-        lambda: engine.extent("t"),
-        lambda: engine.mark("t"),
-        lambda: engine.check_mark("t", until),
-        lambda: engine.has_load("t", "1"),
-        lambda: engine.stream(plan).__enter__(),
-        lambda: engine.compact("t"),
-        lambda: engine.trim("t", most=0, since=FIRST),
-        lambda: vacuum(engine.lake, "t", timedelta()),
-        lambda: engine.drop("t"),
-        lambda: Steps(engine, asked, lambda: now, launched=now),
+        lake.check,
+        lambda: add(lake, (2, 2)),
+        lambda: store(lake, "u", COLUMNS, [(FIRST, 1, ADDRESS)]),
+        lambda: lake.create("u", COLUMNS),
+        lambda: lake.extent("t"),
+        lambda: lake.mark("t"),
+        lambda: lake.check_mark("t", until),
+        lambda: lake.has_load("t", "1"),
+        lambda: LakeReader(lake).stream(plan).__enter__(),
+        lambda: lake.compact("t"),
+        lambda: lake.trim("t", most=0, since=FIRST),
+        lambda: vacuum(lake, "t", timedelta()),
+        lambda: lake.drop("t"),
+        lambda: Steps(engines_of(lake), asked, lambda: now, launched=now),
     ]
     for attempt in attempts:
         with pytest.raises(Unavailable) as caught:
@@ -366,39 +364,39 @@ def test_a_folder_that_is_away_is_an_outage_and_nothing_is_written_in_its_place(
     if instead != "gone":
         folder.rename(tmp_path / "other")
     away.rename(folder)
-    assert Steps(engine, asked, lambda: now, launched=now).shape.table == "t"
-    add(engine, (2, 2))
-    assert (numbers(engine), numbers(engine, until=until)) == ([1, 2], [1])
+    assert Steps(engines_of(lake), asked, lambda: now, launched=now).shape.table == "t"
+    add(lake, (2, 2))
+    assert (numbers(lake), numbers(lake, until=until)) == ([1, 2], [1])
 
 
 def test_a_folder_is_known_by_its_identity_on_every_store(place: Place) -> None:
-    with opened(place) as engine:
-        add(engine, (1, 1))
-        folder = engine.lake.folder
+    with opened(place) as lake:
+        add(lake, (1, 1))
+        folder = lake.folder
         identity, name = folder.identity(), folder.name(folder.IDENTITY)
         assert identity is not None
         folder.storage.remove(name)
         for reason in ("it has no file .svcctl", "another folder is in its place"):
-            for attempt in (engine.check, lambda: add(engine, (2, 2)), lambda: engine.mark("t")):
+            for attempt in (lake.check, lambda: add(lake, (2, 2)), lambda: lake.mark("t")):
                 with pytest.raises(Unavailable, match=f"^cannot read the shared folder {folder.uri}: {reason}$"):
                     attempt()
             folder.storage.remove(name)
             folder.put_new(folder.IDENTITY, b"another")
         folder.storage.remove(name)
         assert folder.put_new(folder.IDENTITY, identity.encode())
-        assert numbers(engine) == [1]
+        assert numbers(lake) == [1]
 
 
 def test_a_folder_that_goes_away_during_a_read_or_a_commit_is_an_outage_and_nothing_of_another_one_is_remembered(
-    engine: LakeEngine, tmp_path: Path
+    lake: LakeTables, tmp_path: Path
 ) -> None:
-    add(engine, (1, 1))
-    add(engine, (2, 2))
+    add(lake, (1, 1))
+    add(lake, (2, 2))
     folder, away, other = (tmp_path / name for name in ("tables", "away", "other"))
-    with LakeEngine(new_lake(str(other))) as stranger:
+    with new_lake(str(other)) as stranger:
         for n in range(3, 7):
             add(stranger, (n, n))
-    storage = engine.lake.folder.storage
+    storage = lake.folder.storage
     first = storage.size
 
     def size(name: str) -> int | None:
@@ -408,42 +406,42 @@ def test_a_folder_that_goes_away_during_a_read_or_a_commit_is_an_outage_and_noth
             other.rename(folder)
         return first(name)
 
-    for attempt in (lambda: engine.mark("t"), lambda: add(engine, (7, 7)), lambda: engine.drop("t")):
+    for attempt in (lambda: lake.mark("t"), lambda: add(lake, (7, 7)), lambda: lake.drop("t")):
         storage.size = size  # type: ignore[method-assign]
         with pytest.raises(Unavailable, match=r"another folder is in its place$"):
             attempt()
         folder.rename(other)
         away.rename(folder)
         storage.size = first  # type: ignore[method-assign]
-        assert numbers(engine) == [1, 2]
-    with LakeEngine(Lake(str(other), {})) as stranger:
+        assert numbers(lake) == [1, 2]
+    with LakeTables(str(other), {}) as stranger:
         assert numbers(stranger) == [3, 4, 5, 6]
 
 
 def test_a_folder_without_an_identity_is_no_shared_folder(tmp_path: Path) -> None:
-    with LakeEngine(Lake(str(tmp_path), {})) as engine:
+    with LakeTables(str(tmp_path), {}) as lake:
         with pytest.raises(Unavailable, match=AWAY["empty"]):
-            engine.tables()
-        assert engine.lake.folder.create()
-        assert not engine.lake.folder.create()
-        assert engine.tables() == {}
+            lake.tables()
+        assert lake.folder.create()
+        assert not lake.folder.create()
+        assert lake.tables() == {}
 
 
-def test_no_commit_follows_a_version_that_is_gone(engine: LakeEngine, tmp_path: Path) -> None:
-    add(engine, (1, 1))
-    add(engine, (2, 2))
-    log = engine.lake.log("t")
+def test_no_commit_follows_a_version_that_is_gone(lake: LakeTables, tmp_path: Path) -> None:
+    add(lake, (1, 1))
+    add(lake, (2, 2))
+    log = lake.log("t")
     (tmp_path / "tables/t/_delta_log" / f"{1:020}.json").unlink()
     with pytest.raises(Unavailable, match=r"^cannot write table 't': version 1 is no longer in .*/tables$"):
         log.commit(1, list, "WRITE", conflict=lambda entry: None)
     assert not log.has(2)
 
 
-def test_a_reader_does_not_advance_while_its_table_is_away(engine: LakeEngine, tmp_path: Path) -> None:
-    add(engine, (1, 1))
+def test_a_reader_does_not_advance_while_its_table_is_away(lake: LakeTables, tmp_path: Path) -> None:
+    add(lake, (1, 1))
     asked = AskedQuery("from t select n", Range(FIRST.replace(tzinfo=UTC), None))
     moments = iter(FIRST.replace(tzinfo=UTC) + timedelta(days=day) for day in range(1, 9))
-    steps = Steps(engine, asked, lambda: next(moments), launched=FIRST.replace(tzinfo=UTC))
+    steps = Steps(engines_of(lake), asked, lambda: next(moments), launched=FIRST.replace(tzinfo=UTC))
     steps.next(None, 0)
     reached = steps.reached(None)
     (tmp_path / "tables").rename(tmp_path / "away")
@@ -461,10 +459,10 @@ def test_a_reader_does_not_advance_while_its_table_is_away(engine: LakeEngine, t
     ],
 )
 def test_damage_is_told_in_plain_words_and_is_no_outage(
-    engine: LakeEngine, tmp_path: Path, damage: str | int, message: str
+    lake: LakeTables, tmp_path: Path, damage: str | int, message: str
 ) -> None:
     for hour in (1, 2, 3):
-        add(engine, (hour, hour))
+        add(lake, (hour, hour))
     table = tmp_path / "tables" / "t"
     file = min(table.rglob("*.parquet"))
     now = datetime(2024, 5, 6, tzinfo=UTC)
@@ -474,52 +472,52 @@ def test_damage_is_told_in_plain_words_and_is_no_outage(
     else:
         (table / "_delta_log" / f"{1:020}.json").unlink()
     with opened(local(tmp_path)) as fresh, pytest.raises(ServiceError) as caught:
-        steps = Steps(fresh, asked, lambda: now, launched=now)
-        with fresh.stream(steps.shape) as stream:
+        steps = Steps(engines_of(fresh), asked, lambda: now, launched=now)
+        with LakeReader(fresh).stream(steps.shape) as stream:
             list(stream)
     assert (caught.value.message, caught.value.code) == (message.format(table=table, file=file), 500)
 
 
 @pytest.mark.parametrize("until", [False, True])
-def test_marks_name_the_same_rows_after_compaction_until_the_log_forgets_them(engine: LakeEngine, until: bool) -> None:
+def test_marks_name_the_same_rows_after_compaction_until_the_log_forgets_them(lake: LakeTables, until: bool) -> None:
     marks: list[Mark] = []
     for hour in (3, 1, 2):
-        add(engine, (hour, hour), (hour + 24, hour + 24))
-        marks.append(engine.mark("t"))
-    engine.compact("t")
+        add(lake, (hour, hour), (hour + 24, hour + 24))
+        marks.append(lake.mark("t"))
+    lake.compact("t")
     if until:
-        assert [numbers(engine, until=mark) for mark in marks] == [[3, 27], [1, 3, 25, 27], [1, 2, 3, 25, 26, 27]]
+        assert [numbers(lake, until=mark) for mark in marks] == [[3, 27], [1, 3, 25, 27], [1, 2, 3, 25, 26, 27]]
     else:
-        assert [numbers(engine, since=mark) for mark in marks] == [[1, 2, 25, 26], [2, 26], []]
-    engine.lake.checkpoint("t")
+        assert [numbers(lake, since=mark) for mark in marks] == [[1, 2, 25, 26], [2, 26], []]
+    lake.checkpoint("t")
     for version in range(3):
-        Path(engine.lake.folder.uri, "t", "_delta_log", f"{version:020}.json").unlink()
-    other = LakeEngine(Lake(engine.lake.folder.uri, {}))
+        Path(lake.folder.uri, "t", "_delta_log", f"{version:020}.json").unlink()
+    other = LakeTables(lake.folder.uri, {})
     with other, pytest.raises(ServiceError, match="no longer has version 1"):
         numbers(other, since=None if until else marks[0], until=marks[0] if until else None)
 
 
-def test_rows_of_some_loads_come_in_order_from_files_that_have_others_beside_them(engine: LakeEngine) -> None:
+def test_rows_of_some_loads_come_in_order_from_files_that_have_others_beside_them(lake: LakeTables) -> None:
     marks = []
     for day in range(6):
         for load in range(4):
-            add(engine, *((24 * day + load, 100 * (4 * day + load) + n) for n in range(100)))
-            marks.append(engine.mark("t"))
-    engine.compact("t")
-    assert len(engine.lake.snapshot("t").files) == 6
-    assert numbers(engine, since=marks[1], until=marks[21]) == list(range(200, 2200))
-    assert numbers(engine, until=marks[13]) == list(range(1400))
+            add(lake, *((24 * day + load, 100 * (4 * day + load) + n) for n in range(100)))
+            marks.append(lake.mark("t"))
+    lake.compact("t")
+    assert len(lake.snapshot("t").files) == 6
+    assert numbers(lake, since=marks[1], until=marks[21]) == list(range(200, 2200))
+    assert numbers(lake, until=marks[13]) == list(range(1400))
 
 
-def test_a_query_on_a_table_that_was_moved_ends_with_the_reason(engine: LakeEngine) -> None:
-    add(engine, (1, 1))
+def test_a_query_on_a_table_that_was_moved_ends_with_the_reason(lake: LakeTables) -> None:
+    add(lake, (1, 1))
     with closing(DuckDBEngine()) as own:
-        joined = JoinedEngine(own, engine)
+        engines = Engines(Engine(own, own), Engine(lake, LakeReader(lake)))
         for shared in (False, True):
-            mark = joined.mark("t")
-            assert joined.move("t", shared=shared) == 1
+            mark = engines.of("t").stored.mark("t")
+            assert engines.move("t", shared=shared) == 1
             with pytest.raises(ServiceError) as caught:
-                joined.check_mark("t", mark)
+                engines.of("t").stored.check_mark("t", mark)
             assert caught.value.message == (
                 "table 't' was moved, so the query cannot continue; a new query or job reads its events where it is now"
             )

@@ -17,7 +17,8 @@ import pytest
 from support.engines import new_lake
 from support.places import Place, hdfs, local, s3
 
-from svcctl.service.engines.duckdb.lake import LakeEngine
+from svcctl.service.engines.duckdb.lake import LakeReader
+from svcctl.service.engines.lake.tables import LakeTables
 from svcctl.service.language import Column, Type, compile, parse
 
 COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("load", Type.INT8), Column("n", Type.INT8))
@@ -29,9 +30,9 @@ _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["svcctl.service.engines.duckdb.lake", "svcctl.service.engines.lake"])
 
 
-def opened(place: Place | tuple[str, dict[str, str]]) -> LakeEngine:
+def opened(place: Place | tuple[str, dict[str, str]]) -> LakeTables:
     target, environment = place if isinstance(place, tuple) else (place.target, place.environment)
-    return LakeEngine(new_lake(f"{target}/tables", environment))
+    return new_lake(f"{target}/tables", environment)
 
 
 def rows(load: int) -> pa.RecordBatchReader:
@@ -43,19 +44,20 @@ def rows(load: int) -> pa.RecordBatchReader:
 
 def keep_loading(place: tuple[str, dict[str, str]], loads: range, told: Connection, more: Event) -> None:
     """Make loads, after the second only when there may be more, and tell the number of each when it is stored."""
-    with opened(place) as engine:
+    with opened(place) as lake:
         for load in loads:
             if load == loads[2]:
                 more.wait()
-            engine.append("t", rows(load))
+            lake.append("t", rows(load))
             told.send(load)
 
 
-def loads(engine: LakeEngine) -> dict[int, tuple[int, int]]:
+def loads(lake: LakeTables) -> dict[int, tuple[int, int]]:
     """The rows of each load, and the sum of their n."""
     given: dict[str, Any] = {"start": datetime(2023, 1, 1, tzinfo=UTC), "end": None, "now": datetime.now(UTC)}
     query = parse("from t group by load select count() as c, sum(n) as s")
-    with engine.stream(compile(query, engine.tables(), dialect=engine.dialect, **given)) as stream:
+    reader = LakeReader(lake)
+    with reader.stream(compile(query, lake.tables(), dialect=reader.dialect, **given)) as stream:
         return {
             load: (count, total)
             for batch in stream
@@ -75,10 +77,10 @@ def place(request: pytest.FixtureRequest) -> Place:
 
 
 @pytest.fixture
-def engine(place: Place) -> Iterator[LakeEngine]:
-    with opened(place) as engine:
-        engine.create("t", COLUMNS)
-        yield engine
+def lake(place: Place) -> Iterator[LakeTables]:
+    with opened(place) as lake:
+        lake.create("t", COLUMNS)
+        yield lake
 
 
 def start_loading(place: Place, loads: range, more: Event) -> tuple[BaseProcess, Connection]:
@@ -92,23 +94,23 @@ def start_loading(place: Place, loads: range, more: Event) -> tuple[BaseProcess,
 
 
 @pytest.mark.slow
-def test_readers_see_whole_loads_of_four_processes_and_none_is_lost(place: Place, engine: LakeEngine) -> None:
+def test_readers_see_whole_loads_of_four_processes_and_none_is_lost(place: Place, lake: LakeTables) -> None:
     count, compacted, more = 3, 0, _context.Event()
     started = [start_loading(place, range(first, first + count), more) for first in range(0, 4 * count, count)]
     processes = [process for process, _ in started]
     while any(process.is_alive() for process in processes):
-        found = loads(engine)
+        found = loads(lake)
         assert set(found.values()) <= {WHOLE}
         if len(found) == 4 * (count - 1) and not more.is_set():
             more.set()
-            compacted, _ = engine.compact("t")
-    assert loads(engine) == dict.fromkeys(range(4 * count), WHOLE)
+            compacted, _ = lake.compact("t")
+    assert loads(lake) == dict.fromkeys(range(4 * count), WHOLE)
     assert [process.exitcode for process in processes] == [0] * 4
     assert compacted
 
 
 @pytest.mark.slow
-def test_a_loader_that_is_killed_leaves_whole_loads_and_each_that_was_told(place: Place, engine: LakeEngine) -> None:
+def test_a_loader_that_is_killed_leaves_whole_loads_and_each_that_was_told(place: Place, lake: LakeTables) -> None:
     told: set[int] = set()
     dice = random.Random(7)
     deadline = time.monotonic() + 8
@@ -128,7 +130,7 @@ def test_a_loader_that_is_killed_leaves_whole_loads_and_each_that_was_told(place
                     told.add(reader.recv())
             except EOFError:
                 pass
-        found = loads(engine)
+        found = loads(lake)
         assert set(found.values()) == {WHOLE}
         assert told <= set(found)
         assert len(found) <= len(told) + kills

@@ -14,14 +14,17 @@ import certifi
 import pyarrow as pa
 import pytest
 from peers.processes import HOST, free_port, running
-from support.engines import OnSail, OwnFolder
+from support.engines import on_connect, own_folder
 from support.events import selected, store
-from support.spark import sail
+from support.spark import sail, shared_sail
 
 from svcctl.errors import ServiceError, Unavailable, UsageError
+from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb.opening import scratch
-from svcctl.service.engines.spark import Connection, Server, SparkEngine
+from svcctl.service.engines.lake.tables import LakeTables
+from svcctl.service.engines.spark import Connection, Server, SparkReader
 from svcctl.service.engines.spark.patterns import Matcher, translated
+from svcctl.service.engines.spark.session import Session
 from svcctl.service.engines.spark.spill import Spills
 from svcctl.service.language import Column, Plan, QueryError, Type, compile, parse
 
@@ -29,22 +32,27 @@ COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8), Column("
 GONE = r"^Spark at 127\.0\.0\.1:\d+ does not answer(, or has ended|: connection refused)$"
 
 
-def plan(engine: SparkEngine, query: str) -> Plan:
+def plan(engine: Engine, query: str) -> Plan:
     start, now = datetime(2023, 1, 1, tzinfo=UTC), datetime(2024, 5, 6, tzinfo=UTC)
-    return compile(parse(query), engine.tables(), dialect=engine.dialect, start=start, end=None, now=now)
+    return compile(parse(query), engine.stored.tables(), dialect=engine.reader.dialect, start=start, end=None, now=now)
 
 
-def many(engine: SparkEngine, rows: int) -> None:
+def many(engine: Engine, rows: int) -> None:
     events = selected(
         "SELECT TIMESTAMP '2024-01-01' + to_seconds(i // 3) AS eventdate, i AS n, 'text ' || i AS s "
         f"FROM range({rows}) r(i)"
     )
-    engine.append("t", events, create=COLUMNS)
+    engine.stored.append("t", events, create=COLUMNS)
+
+
+def session_of(engine: Engine) -> Session:
+    assert isinstance(engine.reader, SparkReader)
+    return engine.reader.connection.session()
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[OnSail]:
-    with closing(OnSail()) as engine:
+def engine() -> Iterator[Engine]:
+    with on_connect(shared_sail) as engine:
         many(engine, 300_000)
         yield engine
 
@@ -77,10 +85,10 @@ PATTERNS = (
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_a_pattern_matches_what_it_matches_in_the_embedded_engine(pattern: str, engine: OnSail) -> None:
+def test_a_pattern_matches_what_it_matches_in_the_embedded_engine(pattern: str, engine: Engine) -> None:
     with scratch() as connection:
         found = [connection.execute("SELECT regexp_matches($1, $2)", [text, pattern]).fetchone() for text in TEXTS]
-    session = engine.connection.session()
+    session = session_of(engine)
     values = ", ".join(f"({index}, {quoted(text)})" for index, text in enumerate(TEXTS))
     query = (
         f"SELECT s RLIKE {quoted(translated(pattern, session.matcher))} AS m FROM VALUES {values} AS t(i, s) ORDER BY i"
@@ -104,34 +112,35 @@ def test_a_pattern_is_written_for_java() -> None:
 
 @pytest.mark.slow
 def test_a_large_answer_is_whole_in_order_and_leaves_no_files() -> None:
-    with closing(OnSail(spilled_rows=100_000)) as engine:
+    with on_connect(shared_sail, spilled_rows=100_000) as engine:
         many(engine, 300_000)
-        with engine.stream(plan(engine, "from t select n, s")) as stream:
+        with engine.reader.stream(plan(engine, "from t select n, s")) as stream:
             batches = list(stream)
             [own] = [folder for folder in spilled(engine) if any(folder.rglob("*.parquet"))]
         assert [n for batch in batches for n in batch.column(0).to_pylist()] == list(range(300_000))
         assert batches[-1].column(1)[-1].as_py() == "text 299999"
         assert max(batch.num_rows for batch in batches) <= 8192
         assert [path.name for path in own.iterdir()] == ["alive"]
-        with engine.stream(plan(engine, "from t")) as stream:
+        with engine.reader.stream(plan(engine, "from t")) as stream:
             next(iter(stream))
         assert [path.name for path in own.iterdir()] == ["alive"]
 
 
-def spilled(engine: OnSail) -> list[Path]:
-    local = engine.stored.lake.folder.local
+def spilled(engine: Engine) -> list[Path]:
+    assert isinstance(engine.stored, LakeTables)
+    local = engine.stored.folder.local
     assert local is not None
     return list((local / ".spill").iterdir())
 
 
 def test_files_of_a_process_that_was_killed_are_removed_by_another() -> None:
-    with closing(OwnFolder()) as folder:
-        local = folder.lake.folder.local
+    with own_folder() as lake:
+        local = lake.folder.local
         assert local is not None
         dead = local / ".spill" / "dead"
         dead.mkdir(parents=True)
         (dead / "alive").write_text("7", encoding="ascii")
-        one, other = (Spills(folder.lake, beat_seconds=0.05, dead_seconds=0.5) for _ in range(2))
+        one, other = (Spills(lake, beat_seconds=0.05, dead_seconds=0.5) for _ in range(2))
         name = one.begin()
         deadline = time.monotonic() + 20
         while dead.exists() and time.monotonic() < deadline:
@@ -147,32 +156,32 @@ def test_a_server_that_dies_within_an_answer_ends_it_as_incomplete_and_is_used_a
     tmp_path: Path,
 ) -> None:
     server = sail(port := free_port(), tmp_path)
-    with closing(SparkEngine(OwnFolder(), Connection(Server(f"sc://{HOST}:{port}")))) as engine:
+    with on_connect(lambda: f"sc://{HOST}:{port}") as engine:
         with running(server):
             many(engine, 900_000)
-            with engine.stream(plan(engine, "from t")) as stream:
+            with engine.reader.stream(plan(engine, "from t")) as stream:
                 batches = iter(stream)
                 next(batches)
                 server.kill()
                 started = time.monotonic()
                 with pytest.raises(Unavailable, match=GONE):
                     list(batches)
-            with pytest.raises(Unavailable, match=GONE), engine.stream(plan(engine, "from t")) as stream:
+            with pytest.raises(Unavailable, match=GONE), engine.reader.stream(plan(engine, "from t")) as stream:
                 list(stream)
             assert time.monotonic() - started < 10
-        with running(server), engine.stream(plan(engine, "from t group select count() as n")) as stream:
+        with running(server), engine.reader.stream(plan(engine, "from t group select count() as n")) as stream:
             assert [batch.column(0).to_pylist() for batch in stream] == [[900_000]]
 
 
-def test_an_interrupt_ends_the_statement_and_not_the_session(engine: OnSail) -> None:
-    session = engine.connection.session()
-    with engine.stream(plan(engine, "from t")) as stream:
+def test_an_interrupt_ends_the_statement_and_not_the_session(engine: Engine) -> None:
+    session = session_of(engine)
+    with engine.reader.stream(plan(engine, "from t")) as stream:
         batches = iter(stream)
         next(batches)
         stream.interrupt(ServiceError("enough", code=503))
         with pytest.raises(ServiceError, match=r"^enough$"):
             list(batches)
-    assert engine.connection.session() is session
+    assert session_of(engine) is session
 
 
 @pytest.mark.parametrize(
@@ -219,15 +228,17 @@ def test_a_token_travels_encrypted_and_shows_in_no_text() -> None:
     assert Server("sc://[::1]").address == "[::1]:15002"
 
 
-def test_old_and_new_events_have_their_years(engine: OnSail) -> None:
+def test_old_and_new_events_have_their_years(engine: Engine) -> None:
     days = [datetime(1, 1, 1), datetime(9999, 12, 31), datetime(1969, 12, 31, 23, 59, 59, 999_000)]
-    store(engine, "old", COLUMNS[:2], [(day, n) for n, day in enumerate(days)])
+    store(engine.stored, "old", COLUMNS[:2], [(day, n) for n, day in enumerate(days)])
     query = (
         "from old select formatdate(eventdate) as d, epoch(eventdate) as e, formatdate(timestamp(253402300800000)) as x"
     )
     start = datetime(1, 1, 1, tzinfo=UTC)
-    made = compile(parse(query), engine.tables(), dialect=engine.dialect, start=start, end=None, now=start)
-    with engine.stream(made) as stream:
+    made = compile(
+        parse(query), engine.stored.tables(), dialect=engine.reader.dialect, start=start, end=None, now=start
+    )
+    with engine.reader.stream(made) as stream:
         rows = [tuple(row.values()) for batch in stream for row in batch.to_pylist()]
     texts = ("0001-01-01 00:00:00.000", "1969-12-31 23:59:59.999", "9999-12-31 00:00:00.000")
     milliseconds = (-62135596800000, -1, 253402214400000)
@@ -241,8 +252,8 @@ DIFFERENCES = {
 
 
 @pytest.mark.parametrize("clauses", DIFFERENCES)
-def test_what_the_page_of_clusters_says_is_different_on_spark(clauses: str, engine: OnSail) -> None:
-    with engine.stream(plan(engine, f"from t {clauses}")) as stream:
+def test_what_the_page_of_clusters_says_is_different_on_spark(clauses: str, engine: Engine) -> None:
+    with engine.reader.stream(plan(engine, f"from t {clauses}")) as stream:
         assert [value for batch in stream for value in batch.column(0).to_pylist()] == DIFFERENCES[clauses]
 
 
@@ -254,6 +265,6 @@ def test_what_the_page_of_clusters_says_is_different_on_spark(clauses: str, engi
         (f"select {'round(' * 15}n{')' * 15} as x", "more than 12 of its functions are inside each other"),
     ],
 )
-def test_what_spark_cannot_run_is_refused(clauses: str, message: str, engine: OnSail) -> None:
+def test_what_spark_cannot_run_is_refused(clauses: str, message: str, engine: Engine) -> None:
     with pytest.raises(QueryError, match=f"this engine cannot run the query: {message}"):
         plan(engine, f"from t {clauses}")

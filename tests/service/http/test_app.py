@@ -29,8 +29,8 @@ Ask = Callable[..., httpx.Response]
 @pytest.fixture
 def ask(store: Store) -> Iterator[Ask]:
     """Sends a request to a service without tables; `token` is that of an operator unless given."""
-    with chosen_engine() as engine, ThreadPoolExecutor(1) as executor:
-        app = build(Service(engine, store, executor, clock=lambda: NOW, started=NOW))
+    with chosen_engine() as engines, ThreadPoolExecutor(1) as executor:
+        app = build(Service(engines, store, executor, clock=lambda: NOW, started=NOW))
 
         def ask(method: str, path: str, content: bytes = b"", token: str = "operator") -> httpx.Response:
             return answered(app, method, path, content, {"authorization": f"Bearer {token}"})

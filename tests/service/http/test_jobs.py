@@ -35,16 +35,16 @@ Ask = Callable[..., tuple[int, dict[str, Any]]]
 @pytest.fixture
 def ask(tmp_path: Path) -> Iterator[Ask]:
     """Sends a request and returns HTTP status and body, without what differs from one answer to the next."""
-    with chosen_engine() as engine, ThreadPoolExecutor(2) as executor:
+    with chosen_engine() as engines, ThreadPoolExecutor(2) as executor:
         store = Store(tmp_path / "state.db")
         seed.catalog(store)
         accounts.put(store, Account("key", "secret", "mine", seed.LOCAL_DOMAIN, administrator=True))
         domains.put_own(store, "elsewhere")
         domains.assign(store, "elsewhere", "owner@elsewhere", domains.OWNER)
         accounts.put(store, Account("other", "secret", "theirs", "elsewhere"))
-        engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
+        engines.of("t").stored.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
         jobs = Jobs(store, lambda job, run: job.query.endswith("limit 0") or (run.stopping.wait() and False))
-        app = build(Service(engine, store, executor, clock=lambda: NOW), jobs)
+        app = build(Service(engines, store, executor, clock=lambda: NOW), jobs)
 
         def ask(method: str, path: str, json: Any = None, token: str = "mine") -> tuple[int, dict[str, Any]]:
             content = b"" if json is None else dumps(json).encode()
@@ -213,7 +213,7 @@ def test_what_changes_a_state_that_cannot_be_written_is_refused_with_the_reason(
     failing, failure = FAILURES[name]
     method, path, body = OPERATIONS[operation]
     with (
-        chosen_engine() as engine,
+        chosen_engine() as engines,
         ThreadPoolExecutor(2) as executor,
         closing(Store(SQLite(tmp_path / "state.db", lock_seconds=0.05))) as store,
         closing(Jobs(store, lambda job, run: run.stopping.wait() and False)) as jobs,
@@ -223,8 +223,8 @@ def test_what_changes_a_state_that_cannot_be_written_is_refused_with_the_reason(
         mine = Account("key", "secret", "token", seed.LOCAL_DOMAIN, domain_id=1)
         accounts.put(store, mine)
         accounts.put(store, Account("other", "secret", "reseller", "", reseller=seed.RESELLER))
-        engine.create("t", (Column("eventdate", Type.TIMESTAMP),))
-        app = build(Service(engine, store, executor, clock=lambda: NOW), jobs)
+        engines.of("t").stored.create("t", (Column("eventdate", Type.TIMESTAMP),))
+        app = build(Service(engines, store, executor, clock=lambda: NOW), jobs)
         job_id = jobs.launch(mine, type="donothing", query="from t", request={}, params={}).id
         before = jobs.every(), domains.every(store)
         token = "token" if path.startswith("/search") else "reseller"

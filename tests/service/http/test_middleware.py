@@ -16,6 +16,7 @@ import pytest
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from support.application import answered
+from support.engines import engines_of
 
 from svcctl.service.accounts import accounts, seed
 from svcctl.service.accounts.accounts import Account
@@ -34,7 +35,7 @@ def log(tmp_path: Path) -> Iterator[AccessLog]:
         seed.catalog(store)
         accounts.put(store, Account("key", "secret", "mine", seed.LOCAL_DOMAIN))
         # A minute ahead, so that what has just happened is before its "now".
-        service = Service(engine, store, executor, clock=lambda: time.time() + 60)
+        service = Service(engines_of(engine), store, executor, clock=lambda: time.time() + 60)
         yield AccessLog(build(service), engine)
         store.close()
 

@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 from support.application import answered
-from support.engines import chosen_engine, new_lake
+from support.engines import chosen_engine, engines_of, new_lake
 
 from svcctl.api.models import JobStatus
 from svcctl.service.accounts.accounts import Owner
-from svcctl.service.engines.duckdb.lake import LakeEngine
 from svcctl.service.http.app import build
 from svcctl.service.http.middleware import TABLE, AccessLog
 from svcctl.service.http.monitoring import exposed
@@ -42,12 +41,12 @@ def service(store: Store) -> Iterator[Service]:
 
 
 def test_health_is_told_to_everybody_and_not_logged(service: Service) -> None:
-    log = AccessLog(build(service), service.engine)
+    log = AccessLog(build(service), service.engines.of(TABLE).stored)
     answer = answered(log, "GET", "/service/health")
     assert (answer.status_code, answer.json()["object"]) == (200, {"status": "ok"})
     assert answered(log, "GET", "/service/nothing").status_code == 404
     log.flush()
-    assert service.engine.extent(TABLE).events == 1
+    assert service.engines.of(TABLE).stored.extent(TABLE).events == 1
 
 
 def test_metrics_are_for_administrators(service: Service) -> None:
@@ -115,11 +114,11 @@ def test_the_status_is_told_on_the_own_socket_while_the_state_and_the_tables_are
     service: Service, tmp_path: Path
 ) -> None:
     folder = tmp_path / "tables"
-    with closing(Away(tmp_path / "away.db")) as store, LakeEngine(new_lake(str(folder))) as engine:
+    with closing(Away(tmp_path / "away.db")) as store, new_lake(str(folder)) as lake:
         for name in ("t", "u"):
-            engine.create(name, (Column("eventdate", Type.TIMESTAMP),))
+            lake.create(name, (Column("eventdate", Type.TIMESTAMP),))
         folder.rename(tmp_path / "elsewhere")
-        app = build(replace(service, engine=engine, store=store, uses={"folder": str(folder)}))
+        app = build(replace(service, engines=engines_of(lake), store=store, uses={"folder": str(folder)}))
         store.gone = True
         signed = {"authorization": "Bearer operator"}
         told = answered(app, "GET", "/service/status", headers=signed, client=None).json()["object"]

@@ -30,7 +30,7 @@ from svcctl.api.query import QueryRequest
 from svcctl.errors import IncompleteResult, NotFound, ServiceError
 from svcctl.service.accounts import accounts, domains, offers
 from svcctl.service.accounts.accounts import Account
-from svcctl.service.engines import Engine
+from svcctl.service.engines import Engines
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build
 from svcctl.service.language.types import Column, Type
@@ -54,7 +54,7 @@ A_FEW_FAST = [pytest.param(mode, marks=[pytest.mark.slow] * (mode not in ("csv",
 class Served:
     """A service that runs in this process, and how to reach it."""
 
-    engine: Engine
+    engines: Engines
     service: Service
     address: tuple[str, int]
     moment: float = 0.0
@@ -98,14 +98,14 @@ def running(directory: Path, threads: int = 1, **patience: Any) -> Iterator[Serv
     with ExitStack() as closing:
         events = directory / "endless.duckdb"
         events.write_bytes(endless_events())
-        engine = closing.enter_context(chosen_engine(events))
-        engine.append("few", selected(FEW), create=COLUMNS)
+        engines = closing.enter_context(chosen_engine(events))
+        engines.of("few").stored.append("few", selected(FEW), create=COLUMNS)
         store = Store(directory / "state.db")
         closing.callback(store.close)
         accounts.put(store, Account("key", "secret", "token", "", reseller="none"))
         executor = closing.enter_context(ThreadPoolExecutor(threads))
         listener = socket.create_server(("127.0.0.1", 0))
-        served = Served(engine, Service(engine, store, executor, **patience), listener.getsockname())
+        served = Served(engines, Service(engines, store, executor, **patience), listener.getsockname())
         served.service.clock = lambda: NOON + served.moment
         config = uvicorn.Config(build(served.service), lifespan="off", log_config=None, access_log=False, ws="none")
         server = uvicorn.Server(config)
@@ -278,7 +278,7 @@ def test_a_range_is_half_open_to_the_millisecond_at_both_ends(
 ) -> None:
     served = serve()
     halves = "SELECT TIMESTAMP '2024-01-01 11:00:00' + to_milliseconds(500 * i) AS eventdate, i AS n FROM range(5) r(i)"
-    served.engine.append("halves", selected(halves), create=COLUMNS[:2])
+    served.engines.of("halves").stored.append("halves", selected(halves), create=COLUMNS[:2])
     fields = {"query": "from halves select n", "from": NOON - 3600 + start, "to": NOON - 3600 + end, "mode": "csv"}
     assert served.body(fields)[1].split() == [b"n", *(str(number).encode() for number in numbers)]
 
@@ -353,7 +353,7 @@ def test_twenty_clients_at_once_on_eight_threads_all_get_their_rows(serve: Serve
     counting = (
         "SELECT TIMESTAMP '2024-01-01 11:00:00' + to_milliseconds(i) AS eventdate, i AS n FROM range(100000) r(i)"
     )
-    served.engine.append("many", selected(counting), create=COLUMNS[:2])
+    served.engines.of("many").stored.append("many", selected(counting), create=COLUMNS[:2])
     together = threading.Barrier(20)
 
     def ask(number: int) -> list[tuple[Any, ...]]:
@@ -376,7 +376,7 @@ def test_queries_without_an_end_hold_no_thread_while_they_wait(serve: Serve) -> 
         assert [[next(rows) for _ in ROWS] for rows in arriving] == [[(0,), (1,), (2,)]] * 4
         assert served.ask("from few") == ROWS
         late = "SELECT TIMESTAMP '2024-01-01 11:59:30' AS eventdate, 99 AS n, 'late' AS text"
-        served.engine.append("few", selected(late))
+        served.engines.of("few").stored.append("few", selected(late))
         assert [next(rows) for rows in arriving] == [(99,)] * 4
 
 
@@ -567,13 +567,13 @@ def test_who_follows_groups_is_told_of_events_that_came_too_late(serve: Serve) -
     with served.client() as client, Follow(client, grouped(), notify=notes.append) as following:
         rows = following.rows()
         assert next(rows) == (1_704_110_340_000, 3)
-        served.engine.append("few", selected(f"{LATE} UNION ALL {NEXT}"))
+        served.engines.of("few").stored.append("few", selected(f"{LATE} UNION ALL {NEXT}"))
         served.moment = 11.4
-        served.engine.append("few", selected(LATE))
+        served.engines.of("few").stored.append("few", selected(LATE))
         served.moment = 11.5
         assert next(rows) == (NOON * 1000, 1)
-        served.engine.append("few", selected(LATE))
-        served.engine.append("few", selected(NEXT.replace("12:00", "12:01")))
+        served.engines.of("few").stored.append("few", selected(LATE))
+        served.engines.of("few").stored.append("few", selected(NEXT.replace("12:00", "12:01")))
         served.moment = 80
         assert next(rows) == (NOON * 1000 + 60_000, 1)
     told = "stored more than 1.5 s after the end of"
@@ -588,7 +588,7 @@ def test_who_does_not_ask_gets_nothing_but_rows(serve: Serve, mode: str) -> None
     with served.client() as client, client.query(request) as answer:
         pieces = answer.raw()
         whole = next(pieces)
-        served.engine.append("few", selected(f"{LATE} UNION ALL {NEXT}"))
+        served.engines.of("few").stored.append("few", selected(f"{LATE} UNION ALL {NEXT}"))
         served.moment = 30
         whole += b"".join(pieces)
     assert b"late" not in whole

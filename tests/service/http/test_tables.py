@@ -28,8 +28,8 @@ class Busy(Executor):
 
 @pytest.fixture
 def service(store: Store) -> Iterator[Service]:
-    with chosen_engine() as engine:
-        yield Service(engine, store, Busy())
+    with chosen_engine() as engines:
+        yield Service(engines, store, Busy())
 
 
 def test_a_client_is_told_that_the_service_stops_and_that_its_load_may_be_done(

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.engines import new_lake
+from support.engines import engines_of, new_lake
 from support.events import selected
 
 from svcctl.dates.operators import Range
@@ -22,7 +22,6 @@ from svcctl.service import rendering
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.engines.duckdb.lake import LakeEngine
 from svcctl.service.jobs import delivery, stored
 from svcctl.service.jobs.checkpoint import Checkpoint, StoredQuery
 from svcctl.service.jobs.jobs import Jobs
@@ -158,6 +157,7 @@ def run_to_the_end(
     """What the destination holds in the end, what the query answers over all events, and the job."""
     world = World(deaths=list(deaths), failures=list(failures))
     with DuckDBEngine() as engine, tempfile.TemporaryDirectory() as directory:
+        engines = engines_of(engine)
         engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8), Column("text", Type.STR)))
         coming = list(enumerate(arrivals))
 
@@ -182,7 +182,7 @@ def run_to_the_end(
             assert job is not None
             run = Run(job_id, store, job.fence, stopping=Idle(happens))
             try:
-                done = delivery.deliver(engine, lambda: world.now, job, run, connect=lambda *_, endless: kind(world))
+                done = delivery.deliver(engines, lambda: world.now, job, run, connect=lambda *_, endless: kind(world))
             except Killed:
                 continue
             assert done
@@ -284,6 +284,7 @@ def test_the_last_date_moves_on_where_nothing_matches_and_is_kept_by_a_stop(
 ) -> None:
     world = World()
     with DuckDBEngine() as engine:
+        engines = engines_of(engine)
         engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
         store = Store(tmp_path / "state.db")
         request = StoredQuery(AskedQuery(query, Range(FIRST, None), "csv"), LAUNCH).to_json()
@@ -299,7 +300,7 @@ def test_the_last_date_moves_on_where_nothing_matches_and_is_kept_by_a_stop(
             run.stopping = Idle(happens)
             runs.append(run)
             begun.set()
-            return delivery.deliver(engine, lambda: world.now, job, run, connect=lambda *_, endless: Files(world))
+            return delivery.deliver(engines, lambda: world.now, job, run, connect=lambda *_, endless: Files(world))
 
         jobs = Jobs(store, deliver)
         job_id = jobs.launch(ME, type="donothing", query=query, request=request, params={}).id
@@ -316,8 +317,9 @@ def test_the_last_date_moves_on_where_nothing_matches_and_is_kept_by_a_stop(
 def test_a_job_whose_table_is_away_shows_it_stands_still_and_recovers(tmp_path: Path) -> None:
     world = World()
     folder, away = tmp_path / "tables", tmp_path / "away"
-    with LakeEngine(new_lake(str(folder))) as engine:
-        engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
+    with new_lake(str(folder)) as lake:
+        engines = engines_of(lake)
+        lake.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
         store = Store(tmp_path / "state.db")
         request = StoredQuery(AskedQuery("from t", Range(FIRST, None), "csv"), LAUNCH).to_json()
         runs: list[Run] = []
@@ -342,7 +344,7 @@ def test_a_job_whose_table_is_away_shows_it_stands_still_and_recovers(tmp_path: 
             run.stopping = Idle(happens)
             runs.append(run)
             begun.set()
-            return delivery.deliver(engine, lambda: world.now, job, run, connect=lambda *_, endless: Files(world))
+            return delivery.deliver(engines, lambda: world.now, job, run, connect=lambda *_, endless: Files(world))
 
         jobs = Jobs(store, deliver)
         jobs.launch(ME, type="donothing", query="from t", request=request, params={})
@@ -360,6 +362,7 @@ def test_a_job_shows_how_many_events_came_too_late_for_its_groups(tmp_path: Path
     world = World()
     query = "from t group every 10m select count() as count"
     with DuckDBEngine() as engine:
+        engines = engines_of(engine)
         engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8), Column("text", Type.STR)))
         append(engine, [0, 1, 601], 0)
         store = Store(tmp_path / "state.db")
@@ -380,7 +383,7 @@ def test_a_job_shows_how_many_events_came_too_late_for_its_groups(tmp_path: Path
             run.stopping = Idle(happens)
             runs.append(run)
             begun.set()
-            return delivery.deliver(engine, lambda: world.now, job, run, connect=lambda *_, endless: Files(world))
+            return delivery.deliver(engines, lambda: world.now, job, run, connect=lambda *_, endless: Files(world))
 
         jobs = Jobs(store, deliver)
         job_id = jobs.launch(ME, type="donothing", query=query, request=request, params={}).id

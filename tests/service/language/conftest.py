@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
@@ -54,9 +53,9 @@ ROWS_OF_ENGINES = rows_of_engines("lake")
 
 @pytest.fixture(scope="session", params=ROWS_OF_ENGINES)
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    with closing(EVERY_ENGINE[request.param]()) as engine:
+    with EVERY_ENGINE[request.param]() as engine:
         for row in ROWS:
-            store(engine, EVENTS.name, EVENTS.columns, [row])
+            store(engine.stored, EVENTS.name, EVENTS.columns, [row])
         yield engine
 
 
@@ -65,7 +64,7 @@ def run(engine: Engine) -> Run:
     """The rows of a query."""
 
     def rows(query: str, **options: Any) -> list[tuple[Any, ...]]:
-        with engine.stream(plan(query, dialect=engine.dialect, **options)) as stream:
+        with engine.reader.stream(plan(query, dialect=engine.reader.dialect, **options)) as stream:
             return [
                 row for batch in stream for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
             ]

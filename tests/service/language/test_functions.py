@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from datetime import datetime
 from typing import Any
 
@@ -51,8 +50,8 @@ Run = Callable[..., list[tuple[Any, ...]]]
 
 @pytest.fixture(scope="module", params=rows_of_engines("lake"))
 def samples(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    with closing(EVERY_ENGINE[request.param]()) as engine:
-        store(engine, "t", SAMPLES.columns, [(datetime.fromisoformat(when), *rest) for when, *rest in SAMPLE])
+    with EVERY_ENGINE[request.param]() as engine:
+        store(engine.stored, "t", SAMPLES.columns, [(datetime.fromisoformat(when), *rest) for when, *rest in SAMPLE])
         yield engine
 
 
@@ -63,7 +62,7 @@ def _plan(compiled: Compiled, dialect: Dialect, function: Function, expression: 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=lambda function: function.name)
 def test_the_example_of_a_function_gives_its_result(function: Function, samples: Engine, compiled: Compiled) -> None:
-    with samples.stream(_plan(compiled, samples.dialect, function, function.example)) as stream:
+    with samples.reader.stream(_plan(compiled, samples.reader.dialect, function, function.example)) as stream:
         [value] = [value for batch in stream for value in batch.column(0).to_pylist()]
     assert (value, type(value)) == (function.result, type(function.result))
 
@@ -83,9 +82,11 @@ def test_every_signature_gives_the_type_it_says_as_the_engine_stores_it(
 ) -> None:
     takes, _, gives = signature.rpartition("-> ")
     words = takes.translate(str.maketrans("", "", "?…()")).replace(",", " ").split()
-    plan = _plan(compiled, samples.dialect, function, f"`{function.name}`({', '.join(VALUES[word] for word in words)})")
+    plan = _plan(
+        compiled, samples.reader.dialect, function, f"`{function.name}`({', '.join(VALUES[word] for word in words)})"
+    )
     expected = {"T": Type.INT4, "U": Type.STR}.get(gives) or Type(gives)
-    with samples.stream(plan) as stream:
+    with samples.reader.stream(plan) as stream:
         [batch] = stream
     assert (plan.columns[0].type, batch.schema.types) == (expected, [ARROW[expected]])
 

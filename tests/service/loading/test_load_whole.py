@@ -33,7 +33,6 @@ from support.loads import (
 
 from svcctl.errors import ServiceError, UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.engines.duckdb.lake import LakeEngine
 from svcctl.service.language.types import Column, Type
 from svcctl.service.loading import load as loading
 from svcctl.service.loading.kinds import FILE_KINDS
@@ -223,7 +222,7 @@ def test_an_existing_table_takes_what_fits_and_counts_the_rest(engine: DuckDBEng
 
 def test_a_table_that_another_load_makes_meanwhile_takes_what_fits(tmp_path: Path) -> None:
     first, second = (written(tmp_path, f"{n}.csv", f"timestamp,n\n2026-01-02,{n}\n") for n in ("1.5", "2"))
-    with LakeEngine(new_lake(str(tmp_path / "tables"))) as engine:
+    with new_lake(str(tmp_path / "tables")) as engine:
 
         def go_on() -> None:
             if "t" not in engine.tables():

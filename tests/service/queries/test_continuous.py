@@ -11,11 +11,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.engines import chosen_engine
+from support.engines import chosen_engine, engines_of
 from support.events import selected
 
 from svcctl.dates.operators import Range
-from svcctl.service.engines import Engine
+from svcctl.service.engines import Engines
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language import Column, QueryError, Type
 from svcctl.service.queries.continuous import (
@@ -198,23 +198,23 @@ NOON = FIRST + timedelta(hours=12)
 
 
 @pytest.fixture
-def engine() -> Iterator[Engine]:
-    with chosen_engine() as engine:
-        engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
-        yield engine
+def engines() -> Iterator[Engines]:
+    with chosen_engine() as engines:
+        engines.of("t").stored.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
+        yield engines
 
 
-def schedule(engine: Engine, text: str, end: datetime | None, skip: int = 0, limit: int | None = None) -> Schedule:
+def schedule(engines: Engines, text: str, end: datetime | None, skip: int = 0, limit: int | None = None) -> Schedule:
     asked = AskedQuery(text, Range(FIRST, end), skip=skip, limit=limit)
-    return Steps(engine, asked, lambda: NOON, launched=NOON).schedule
+    return Steps(engines, asked, lambda: NOON, launched=NOON).schedule
 
 
 FIRST_MS, NOON_MS = 1_704_067_200_000, 1_704_110_400_000
 
 
 @pytest.mark.parametrize("text", ["from t", "from t group every 1m", "from t group by n select count()"])
-def test_a_query_whose_range_is_over_has_one_step_at_once(engine: Engine, text: str) -> None:
-    assert schedule(engine, text, NOON) == Schedule(StepKind.ONCE, FIRST_MS, NOON_MS, NOON_MS)
+def test_a_query_whose_range_is_over_has_one_step_at_once(engines: Engines, text: str) -> None:
+    assert schedule(engines, text, NOON) == Schedule(StepKind.ONCE, FIRST_MS, NOON_MS, NOON_MS)
 
 
 @pytest.mark.parametrize(
@@ -227,11 +227,11 @@ def test_a_query_whose_range_is_over_has_one_step_at_once(engine: Engine, text: 
     ],
 )
 def test_what_a_query_groups_by_decides_the_steps_of_a_range_that_is_not_over(
-    engine: Engine, text: str, kind: StepKind, period: int
+    engines: Engines, text: str, kind: StepKind, period: int
 ) -> None:
     end = NOON + timedelta(seconds=1)
     due = NOON_MS + 1000 + GRACE // timedelta(milliseconds=1)
-    assert schedule(engine, text, end) == Schedule(kind, FIRST_MS, NOON_MS + 1000, due, period=period)
+    assert schedule(engines, text, end) == Schedule(kind, FIRST_MS, NOON_MS + 1000, due, period=period)
 
 
 @pytest.mark.parametrize(
@@ -246,9 +246,9 @@ def test_what_a_query_groups_by_decides_the_steps_of_a_range_that_is_not_over(
     ],
 )
 def test_the_bounds_of_a_query_and_of_its_request_count_together(
-    engine: Engine, text: str, skip: int, limit: int | None, counted: tuple[int, int | None]
+    engines: Engines, text: str, skip: int, limit: int | None, counted: tuple[int, int | None]
 ) -> None:
-    found = schedule(engine, text, None, skip, limit)
+    found = schedule(engines, text, None, skip, limit)
     assert (found.skip, found.limit) == counted
 
 
@@ -263,45 +263,48 @@ def test_the_bounds_of_a_query_and_of_its_request_count_together(
         ),
     ],
 )
-def test_a_query_that_cannot_run_without_an_end_is_refused(engine: Engine, text: str, message: str) -> None:
+def test_a_query_that_cannot_run_without_an_end_is_refused(engines: Engines, text: str, message: str) -> None:
     with pytest.raises(QueryError) as caught:
-        schedule(engine, text, None)
+        schedule(engines, text, None)
     assert str(caught.value).endswith(f": {message}")
 
 
 def test_a_range_may_end_on_the_last_day_of_the_calendar() -> None:
     last = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-    with chosen_engine() as engine:
-        engine.create("t", [Column("eventdate", Type.TIMESTAMP)])
+    with chosen_engine() as engines:
+        engines.of("t").stored.create("t", [Column("eventdate", Type.TIMESTAMP)])
         asked = AskedQuery("from t", Range(last, last))
         assert (
-            Steps(engine, asked, lambda: last - GRACE, launched=last - GRACE).schedule.due == 253402300799000 + GRACE_MS
+            Steps(engines, asked, lambda: last - GRACE, launched=last - GRACE).schedule.due
+            == 253402300799000 + GRACE_MS
         )
 
 
 class Asked:
     """A query that groups by 10 s, closed 3 s after their end, over a range without an end; its clock is turned."""
 
-    def __init__(self, engine: Engine, text: str, *, skip: int = 0) -> None:
+    def __init__(self, engines: Engines, text: str, *, skip: int = 0) -> None:
         self.now, self.rows = FIRST, 0
         self.groups: Counter[int] = Counter()
         self.step: Step | None = None
-        self._engine = engine
+        self._engines = engines
         asked = AskedQuery(text, Range(FIRST, None), skip=skip)
-        self.steps = Steps(engine, asked, lambda: self.now, launched=FIRST, lag=3)
+        self.steps = Steps(engines, asked, lambda: self.now, launched=FIRST, lag=3)
 
     def store(self, *seconds: float) -> None:
         """Events at so many seconds after FIRST."""
         values = ", ".join(f"(INTERVAL '{round(second * 1000)} milliseconds')" for second in seconds)
         events = f"SELECT TIMESTAMP '2024-01-01' + s AS eventdate, 1 AS n FROM (VALUES {values}) AS v(s)"
-        self._engine.append("t", selected(events))
+        self._engines.of("t").stored.append("t", selected(events))
 
     def look(self, second: float) -> None:
         """Run the next step if there is one at that moment."""
         self.now = FIRST + timedelta(seconds=second)
         if (step := self.steps.next(self.step, self.rows)) is not None:
             self.step = step
-            with self._engine.stream(self.steps.plan(step), since=step.since, until=step.until) as stream:
+            with self._engines.of("t").reader.stream(
+                self.steps.plan(step), since=step.since, until=step.until
+            ) as stream:
                 for batch in stream:
                     self.rows += batch.num_rows
                     starts, counts = (column.to_pylist() for column in batch.columns)
@@ -315,8 +318,8 @@ class Asked:
 GROUPS = "from t where n = 1 group every 10s select count() as n"
 
 
-def test_an_event_is_in_its_group_until_the_lag_is_over_and_counted_after_that(engine: Engine) -> None:
-    asked = Asked(engine, GROUPS)
+def test_an_event_is_in_its_group_until_the_lag_is_over_and_counted_after_that(engines: Engines) -> None:
+    asked = Asked(engines, GROUPS)
     told = []
     for moment, stored in ((12.9, 1), (13, 2), (14, 3), (22.9, 11), (23, 13), (40, 4)):
         asked.store(stored)
@@ -325,16 +328,16 @@ def test_an_event_is_in_its_group_until_the_lag_is_over_and_counted_after_that(e
     assert told == [(0, 0), (2, 0), (2, 1), (2, 1), (4, 1), (4, 2)]
 
 
-def test_events_that_the_query_does_not_ask_for_are_not_late(engine: Engine) -> None:
-    asked = Asked(engine, "from t where n = 2 group every 10s select count() as n")
+def test_events_that_the_query_does_not_ask_for_are_not_late(engines: Engines) -> None:
+    asked = Asked(engines, "from t where n = 2 group every 10s select count() as n")
     asked.look(30)
     asked.store(1, 2)
     asked.look(40)
     assert asked.late == 0
 
 
-def test_while_all_groups_are_skipped_no_event_is_late(engine: Engine) -> None:
-    asked = Asked(engine, GROUPS, skip=2)
+def test_while_all_groups_are_skipped_no_event_is_late(engines: Engines) -> None:
+    asked = Asked(engines, GROUPS, skip=2)
     for moment, stored in ((20, 1), (30, 2), (40, 15), (50, 25), (60, 3)):
         asked.store(stored)
         asked.look(moment)
@@ -350,8 +353,9 @@ def test_while_all_groups_are_skipped_no_event_is_late(engine: Engine) -> None:
 )
 def test_every_event_is_in_one_group_or_late(arrivals: list[tuple[float, list[float]]]) -> None:
     with DuckDBEngine() as engine:
-        engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
-        asked = Asked(engine, GROUPS)
+        engines = engines_of(engine)
+        engines.of("t").stored.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
+        asked = Asked(engines, GROUPS)
         moment, stored = 0.0, 0
         for pause, seconds in arrivals:
             moment += pause

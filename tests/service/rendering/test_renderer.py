@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from random import Random
@@ -19,7 +19,7 @@ from support.events import store
 from svcctl.errors import ServiceError
 from svcctl.service.engines import Engine, Stream
 from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.engines.duckdb.lake import LakeEngine
+from svcctl.service.engines.duckdb.lake import LakeReader
 from svcctl.service.language import Column, Plan, Type, compile, parse
 from svcctl.service.rendering import ENCODERS, Rendering, stream
 
@@ -58,9 +58,9 @@ def filled() -> Iterator[Filled]:
 
         @cache
         def made(name: str) -> Engine:
-            engine = stack.enter_context(closing(EVERY_ENGINE[name]()))
+            engine = stack.enter_context(EVERY_ENGINE[name]())
             for part in (range(10_000, 20_000), range(10_000)):
-                store(engine, "t", COLUMNS, map(event, part))
+                store(engine.stored, "t", COLUMNS, map(event, part))
             return engine
 
         yield made
@@ -79,8 +79,8 @@ def plain(filled: Filled) -> Engine:
 def plan(engine: Engine, query: str = "from t", **options: Any) -> Plan:
     return compile(
         parse(query),
-        engine.tables(),
-        dialect=engine.dialect,
+        engine.stored.tables(),
+        dialect=engine.reader.dialect,
         start=FIRST.replace(tzinfo=UTC),
         end=None,
         now=datetime(2024, 5, 6, tzinfo=UTC),
@@ -91,7 +91,7 @@ def plan(engine: Engine, query: str = "from t", **options: Any) -> Plan:
 def body(engine: Engine, query: str, mode: str, **options: Any) -> bytes:
     made = plan(engine, query)
     with ENCODERS[mode](made.columns, Rendering("c1d", 0)) as encoder:
-        with stream(engine, made, encoder.expressions(), **options) as batches:
+        with stream(engine.reader, made, encoder.expressions(), **options) as batches:
             chunks = [bytes(encoder.chunk(batch)) for batch in batches]
         return b"".join([encoder.head(), *chunks, *encoder.tail()])
 
@@ -117,7 +117,7 @@ def test_the_first_rows_can_be_left_out(engines: dict[str, Engine], skip: int) -
 def test_the_date_of_a_dated_plan_is_its_last_column(engines: dict[str, Engine]) -> None:
     for engine in engines.values():
         dated = plan(engine, "from t select `a int4` limit 3", dated=True)
-        with stream(engine, dated, ["c0 + 1", "epoch_ms(c1)"]) as batches:
+        with stream(engine.reader, dated, ["c0 + 1", "epoch_ms(c1)"]) as batches:
             [batch] = batches
         assert [column.to_pylist() for column in batch.columns] == [
             [1, 17_144, 14_287],
@@ -130,9 +130,10 @@ def test_a_failure_of_the_engine_is_the_failure_of_the_rendered_rows(plain: Engi
         def stream(self, plan: Plan, **options: Any) -> Any:
             return _Failing(super().stream(plan, **options))
 
-    engine = Failing()
-    store(engine, "t", COLUMNS, map(event, range(20_000)))
-    failing = stream(engine, plan(engine), ["c0"], rows_per_batch=100)
+    both = Failing()
+    engine = Engine(both, both)
+    store(engine.stored, "t", COLUMNS, map(event, range(20_000)))
+    failing = stream(engine.reader, plan(engine), ["c0"], rows_per_batch=100)
     with failing as batches, pytest.raises(ServiceError, match=r"^the disk is gone$") as caught:
         list(batches)
     assert caught.value.code == 500
@@ -175,13 +176,13 @@ BEFORE: Sequence[Callable[[Stream], object]] = (lambda batches: None, lambda bat
 
 @pytest.mark.parametrize("before", BEFORE, ids=["at the start", "after a batch"])
 def test_an_interrupt_reaches_the_engine(plain: Engine, before: Callable[[Stream], object]) -> None:
-    with stream(plain, plan(plain), ["c0"], rows_per_batch=10) as batches:
+    with stream(plain.reader, plan(plain), ["c0"], rows_per_batch=10) as batches:
         assert _interrupted(batches, before).message == "enough"
 
 
 def test_an_expression_that_fails_is_one_line(engines: dict[str, Engine]) -> None:
     for engine in engines.values():
-        with stream(engine, plan(engine), ["error('boom')"]) as batches, pytest.raises(ServiceError) as caught:
+        with stream(engine.reader, plan(engine), ["error('boom')"]) as batches, pytest.raises(ServiceError) as caught:
             list(batches)
         assert (caught.value.message, caught.value.code) == ("boom", None)
 
@@ -191,16 +192,17 @@ def large(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """Tables of 80 MB, one ordered and one not, in an engine that may use 150 MB."""
     folder = tmp_path_factory.mktemp("large")
     text = b64encode(Random(1).randbytes(1_500_000)).decode()
-    opened = (
-        DuckDBEngine(folder / "events.duckdb", memory_limit="150MB")
-        if request.param == "own"
-        else LakeEngine(new_lake(f"{folder}/tables"), memory_limit="150MB", spill=folder / "spill")
-    )
-    with opened as engine:
+    with ExitStack() as opened:
+        if request.param == "own":
+            both = opened.enter_context(DuckDBEngine(folder / "events.duckdb", memory_limit="150MB"))
+            engine = Engine(both, both)
+        else:
+            lake = opened.enter_context(new_lake(f"{folder}/tables", memory_limit="150MB", spill=folder / "spill"))
+            engine = Engine(lake, LakeReader(lake))
         for name, first in (("ordered", 0), ("unordered", 1), ("unordered", 0), ("ordered", 20)):
             numbers = range(first, 40, 2) if name == "unordered" else range(first, first + 20)
             events = [(FIRST + timedelta(seconds=n), f"{n} {text[n:]}") for n in numbers]
-            store(engine, name, (COLUMNS[0], Column("s", Type.STR)), events)
+            store(engine.stored, name, (COLUMNS[0], Column("s", Type.STR)), events)
         yield engine
 
 
@@ -210,7 +212,7 @@ def test_rows_that_do_not_fit_in_memory_together_are_read_in_every_format(large:
     whole = plan(large, f"from {table}")
     with (
         ENCODERS[mode](whole.columns, Rendering("cid", 0)) as encoder,
-        stream(large, whole, encoder.expressions()) as batches,
+        stream(large.reader, whole, encoder.expressions()) as batches,
     ):
         sizes = [(batch.num_rows, len(encoder.chunk(batch))) for batch in batches]
         assert sum(rows for rows, _ in sizes) == 40

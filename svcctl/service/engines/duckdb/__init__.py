@@ -6,9 +6,10 @@
     opening.py       opens the service's file and checks its version; DuckDB in memory for other work
     windows.py       windows of dates, which are sorted one after the other
     slices.py        slices of a table with long texts
-    lake.py          the tables of a shared folder, see `engines.lake`
+    lake.py          runs plans over the tables of a shared folder, see `engines.lake`
+    scanner.py       reads the files of a shared folder
     sorting.py       prepares rows for a shared folder
-    reading.py       what both engines share
+    reading.py       what both readers share
     dialect.py       the SQL of DuckDB where engines differ
     statement.py     one running statement, and DuckDB's errors as errors of svcctl
     text.py          quoting, and the types of stored columns

@@ -24,8 +24,8 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from svcctl.errors import NotFound, UsageError
-from svcctl.service.engines import ROWS_PER_BATCH, AlreadyLoaded, Extent, Mark, check_table
+from svcctl.errors import UsageError
+from svcctl.service.engines import ROWS_PER_BATCH, AlreadyLoaded, Extent, Mark, UnknownTable, check_table
 from svcctl.service.engines.duckdb import positions, slices
 from svcctl.service.engines.duckdb.date_order import Arriving
 from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
@@ -97,9 +97,8 @@ class DuckDBEngine(Reading):
         return self._tables
 
     def table(self, name: str) -> Table:
-        """The table of a name. Raises NotFound when there is none."""
         if name not in self._tables:
-            raise NotFound(f"no table '{name}'")
+            raise UnknownTable(name, self._tables)
         return self._tables[name]
 
     def everywhere(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the engines on DuckDB share: run a plan as a stream of its rows, or of expressions over its rows."""
+"""What the readers on DuckDB share: run a plan as a stream of its rows, or of expressions over its rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Selects:
 
 
 class Reading(ABC):
-    """The part of an engine that runs plans in DuckDB."""
+    """A reader that runs plans in DuckDB."""
 
     @contextmanager
     def stream(

@@ -5,7 +5,8 @@
     log.py         the log of one table: it adds a commit after the last one
     snapshot.py    a version of a table: its columns, its files and what they contain
     writer.py      writes rows to files
-    lake.py        makes, extends, replaces and drops tables
+    lake.py        makes, extends, replaces and drops tables, by their logs
+    tables.py      what reads or sorts their rows: loads, trims, compaction
     marks.py       the loads up to a mark
     upkeep.py      merges small files, and removes files that are no longer needed
 

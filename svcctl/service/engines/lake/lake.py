@@ -1,4 +1,4 @@
-"""The tables of a shared folder: any number of processes list, make, extend, replace and drop them.
+"""The log of a shared folder: any number of processes list, make, extend, replace and drop its tables.
 
 A table is read as it is now; the list of tables shows changes by other processes within a second.
 """
@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,8 +22,8 @@ import pyarrow as pa
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
-from svcctl.errors import NotFound, ServiceError, Unavailable
-from svcctl.service.engines import AlreadyLoaded, Mark, TableExists, check_table
+from svcctl.errors import ServiceError, Unavailable
+from svcctl.service.engines import AlreadyLoaded, Extent, Mark, TableExists, UnknownTable, check_table
 from svcctl.service.engines.lake import layout, marks
 from svcctl.service.engines.lake.folder import Folder
 from svcctl.service.engines.lake.log import Action, Entry, Log
@@ -43,6 +44,7 @@ _log = logging.getLogger("svcctl.service")
 class Lake:
     """The tables below a URI: a local folder, `hdfs://host:port/folder` or `s3://bucket/folder`.
 
+    These are the methods of `Tables` that need the log alone; LakeTables has the others, which read or sort rows.
     Access to the store comes from the environment, as for other targets (see storage/s3.py and hdfs.py).
     """
 
@@ -101,10 +103,29 @@ class Lake:
             return None
 
     def snapshot(self, name: str) -> Snapshot:
-        """A table as it is now. Raises NotFound when there is none, Unavailable when the folder is not there."""
+        """A table as it is now. Raises UnknownTable, and Unavailable when the folder is not there."""
         if (found := self.current(name)) is None:
-            raise NotFound(f"no table '{name}'")
+            raise UnknownTable(name, self.tables())
         return found
+
+    def check(self) -> None:
+        self.folder.require()
+
+    def table(self, name: str) -> Table:
+        return Table(name, self.snapshot(name).columns)
+
+    def everywhere(self, name: str) -> bool:
+        return True
+
+    def newest(self, name: str) -> datetime | None:
+        return self.snapshot(name).newest
+
+    def events(self, name: str) -> int:
+        return self.snapshot(name).rows
+
+    def extent(self, name: str) -> Extent:
+        found = self.snapshot(name)
+        return Extent(found.rows, found.oldest, found.newest, found.bytes or None)
 
     def log(self, name: str) -> Log:
         return self._logs.setdefault(name, Log(self.folder, name))
@@ -124,12 +145,11 @@ class Lake:
         self._begin(name, columns, [], replace=False)
         return Table(name, tuple(columns))
 
-    def has_load(self, name: str, id_: str) -> bool:
-        """Whether a load with this ID is in a table."""
+    def has_load(self, name: str, load_id: str) -> bool:
         reader = self.reader(name)
-        return reader.snapshot is not None and reader.has_load(_within(reader.snapshot.id, id_))
+        return reader.snapshot is not None and reader.has_load(_within(reader.snapshot.id, load_id))
 
-    def append(self, name: str, batches: Iterable[pa.RecordBatch], *, id_: str | None = None) -> int:
+    def extend(self, name: str, batches: Iterable[pa.RecordBatch], *, id_: str | None = None) -> int:
         """Store rows, which have all columns and are ordered by eventdate. Returns how many they are.
 
         Raises AlreadyLoaded when a load with this ID is in the table, ServiceError when another process replaces it.
@@ -212,7 +232,7 @@ class Lake:
                 self._listed_at = -LIST_SECONDS
                 raise TableExists(name)
             if there is None and dropped:
-                raise NotFound(f"no table '{name}'")
+                raise UnknownTable(name, self.tables())
             described = there.columns if dropped and there else columns
             removed = [removal(there, file.path, now) for file in there.files] if there else []
             created = {"metaData": layout.metadata(described, identity, now, dropped=dropped)}
@@ -239,7 +259,7 @@ class Lake:
             except (Unavailable, ServiceError) as error:  # the commit is made, and a later commit writes a checkpoint
                 _log.warning("the versions of table '%s' were not summed up: %s", name, error.message)
 
-    def rewrite(self, table: Snapshot, old: Iterable[str], adds: Sequence[Action], *, keeps_rows: bool) -> None:
+    def exchange(self, table: Snapshot, old: Iterable[str], adds: Sequence[Action], *, keeps_rows: bool) -> None:
         """Replace files `old` by files with the same rows, or with fewer.
 
         Raises ServiceError when another process has removed one of the old files. This is not a load, so marks stay the

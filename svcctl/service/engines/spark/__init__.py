@@ -10,7 +10,7 @@ dates.py         formats and parses dates
 patterns.py      regular expressions, for Java and for Rust
 """
 
-from svcctl.service.engines.spark.engine import SparkEngine, on_spark
+from svcctl.service.engines.spark.engine import SparkReader, on_spark
 from svcctl.service.engines.spark.session import Connection, Server
 
-__all__ = ["Connection", "Server", "SparkEngine", "on_spark"]
+__all__ = ["Connection", "Server", "SparkReader", "on_spark"]

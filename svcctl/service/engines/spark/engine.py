@@ -1,6 +1,6 @@
 """Runs plans on Spark, over tables in a shared folder that Spark and this service both reach.
 
-The embedded engine stores the tables, so they do not depend on the engine of queries. A plan becomes a statement that
+A plan becomes a statement that
 names each file it needs, with the file's columns: Spark need not know the format of the tables, and reads exactly the
 files of the snapshot.
 """
@@ -8,17 +8,15 @@ files of the snapshot.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from datetime import datetime
 from functools import partial
 from typing import Any
 
-import pyarrow as pa
 from sqlglot import exp
 
-from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Extent, Mark
-from svcctl.service.engines.duckdb.lake import LakeEngine
+from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Mark
+from svcctl.service.engines.lake import Lake
 from svcctl.service.engines.lake.snapshot import File, Loads, Snapshot
 from svcctl.service.engines.spark.dialect import POSITION, SparkDialect
 from svcctl.service.engines.spark.patterns import Matcher, groups, translated
@@ -26,7 +24,7 @@ from svcctl.service.engines.spark.session import Connection, Server, Session
 from svcctl.service.engines.spark.spill import ROWS, Spills, is_large, prepared
 from svcctl.service.engines.spark.stream import SparkStream
 from svcctl.service.language.dialect import write
-from svcctl.service.language.types import Column, Plan, Table, Type
+from svcctl.service.language.types import Plan, Type
 
 TYPES: Mapping[Type, str] = {
     Type.TIMESTAMP: "TIMESTAMP",
@@ -39,75 +37,20 @@ TYPES: Mapping[Type, str] = {
 }
 
 
-class SparkEngine:
-    """The tables of `stored`, with plans that run on Spark; answers of `spilled_rows` or more are written to files."""
+class SparkReader:
+    """Runs plans over the tables of a shared folder; answers of `spilled_rows` or more are written to files."""
 
     dialect = SparkDialect()
 
-    def __init__(self, stored: LakeEngine, connection: Connection, *, spilled_rows: int = ROWS) -> None:
-        self.stored = stored
+    def __init__(self, lake: Lake, connection: Connection, *, spilled_rows: int = ROWS) -> None:
+        self._lake = lake
         self._spilled_rows = spilled_rows
         self.connection = connection
-        self._spills = Spills(stored.lake)
+        self._spills = Spills(lake)
 
     def close(self) -> None:
         self._spills.close()
         self.connection.close()
-        self.stored.close()
-
-    def check(self) -> None:
-        self.stored.check()
-
-    def tables(self) -> Mapping[str, Table]:
-        return self.stored.tables()
-
-    def table(self, name: str) -> Table:
-        return self.stored.table(name)
-
-    def everywhere(self, name: str) -> bool:
-        return self.stored.everywhere(name)
-
-    def newest(self, name: str) -> datetime | None:
-        return self.stored.newest(name)
-
-    def events(self, name: str) -> int:
-        return self.stored.events(name)
-
-    def extent(self, name: str) -> Extent:
-        return self.stored.extent(name)
-
-    def mark(self, name: str) -> Mark:
-        return self.stored.mark(name)
-
-    def check_mark(self, name: str, mark: Mark) -> None:
-        self.stored.check_mark(name, mark)
-
-    def create(self, name: str, columns: Sequence[Column]) -> Table:
-        return self.stored.create(name, columns)
-
-    def append(
-        self,
-        name: str,
-        rows: pa.RecordBatchReader,
-        *,
-        create: Sequence[Column] | None = None,
-        replace: bool = False,
-        load_id: str | None = None,
-        go_on: Callable[[], None] = lambda: None,
-    ) -> int:
-        return self.stored.append(name, rows, create=create, replace=replace, load_id=load_id, go_on=go_on)
-
-    def has_load(self, name: str, load_id: str) -> bool:
-        return self.stored.has_load(name, load_id)
-
-    def drop(self, name: str) -> None:
-        self.stored.drop(name)
-
-    def trim(self, name: str, *, most: int, since: datetime) -> int:
-        return self.stored.trim(name, most=most, since=since)
-
-    def remove_before(self, name: str, date: datetime) -> int:
-        return self.stored.remove_before(name, date)
 
     @contextmanager
     def stream(
@@ -118,7 +61,7 @@ class SparkEngine:
         until: Mark | None = None,
         rows_per_batch: int = ROWS_PER_BATCH,
     ) -> Iterator[SparkStream]:
-        lake = self.stored.lake
+        lake = self._lake
         table = lake.snapshot(plan.table)
         loads = lake.between(table, since, until)
         files = table.within(plan.start, plan.end, loads)
@@ -145,11 +88,9 @@ class SparkEngine:
             self._spills.end(spill)
 
 
-@contextmanager
-def on_spark(stored: LakeEngine, uri: str, environment: Mapping[str, str]) -> Iterator[SparkEngine]:
-    """The tables of `stored`, with plans that run on Spark at a URI, with settings from the environment."""
-    with closing(SparkEngine(stored, Connection(Server.of(uri, environment)))) as engine:
-        yield engine
+def on_spark(lake: Lake, uri: str, environment: Mapping[str, str]) -> SparkReader:
+    """Runs plans over the tables of a folder on Spark at a URI, with settings from the environment."""
+    return SparkReader(lake, Connection(Server.of(uri, environment)))
 
 
 def _name_of_files() -> str:

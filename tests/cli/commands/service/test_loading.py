@@ -82,7 +82,7 @@ def test_files_that_are_whole_and_hold_nothing_load_nothing_and_are_no_failure(o
     for files in ([heading, array], lines):
         done = loaded(own, *files)
         assert (done.code, [name for name in files if f" {name} " in done.stderr]) == (0, files)
-        assert list(own.engine.tables()) == []
+        assert list(own.engines.tables()) == []
     done = loaded(own, heading, one, array)
     assert (done.code, "loaded 2 events" in done.stderr) == (0, True)
     assert loaded(own, heading).code == 0
@@ -133,7 +133,7 @@ def test_the_commands_that_add_a_column_to_a_table_work(own: Own) -> None:
     query, load = (shlex.split(one.replace("FILE", second))[1:] for one in hint.split(" && "))
     assert own(*query[2:]).code == 0
     assert own(*load).code == 0
-    assert [(column.name, column.type) for column in own.engine.table("t").columns] == [
+    assert [(column.name, column.type) for column in own.engines.table("t").columns] == [
         ("eventdate", "timestamp"),
         ("code", "str"),
         ("ip", "ip4"),
@@ -201,7 +201,7 @@ def test_a_strict_load_of_files_with_a_line_that_cannot_be_read_loads_nothing(ow
     for bad, line in places.items():
         done = loaded(own, good, bad, "--strict")
         assert (done.code, f" {bad} could not be read: line {line}: " in done.stderr) == (1, True)
-    assert list(own.engine.tables()) == []
+    assert list(own.engines.tables()) == []
     assert loaded(own, good, "--strict").code == 0
     assert len(rows(own, "from t")) == 2
 
@@ -400,6 +400,7 @@ def test_syslog_of_both_kinds_is_recognized_and_gets_the_year_before_the_file_wa
     ]
 
 
+MISTYPED = "svcctl: error: no table 'shop.order' (code 1)\nhint: did you mean 'shop.orders'? tables are shop.orders\n"
 # What cannot be loaded: the arguments, and what is said up to the cid.
 REFUSED: dict[str, tuple[list[str], int, str]] = {
     "a directory": (["."], 2, ". is a directory\nhint: name the files in it, such as ./*.csv\n"),
@@ -505,7 +506,7 @@ def test_what_cannot_be_loaded_is_refused_in_one_line_and_leaves_everything_as_i
             code,
             True,
         ), (what, done.stderr)
-    assert (list(own.engine.tables()), len(rows(own, "from there"))) == (["there"], 2)
+    assert (list(own.engines.tables()), len(rows(own, "from there"))) == (["there"], 2)
 
 
 LOADED = f"svcctl: loaded 2 events into t, {RANGE}\n"
@@ -588,6 +589,14 @@ SAID: dict[str, tuple[list[str], str]] = {
         ["load a.csv -t t", "drop t nemo --yes"],
         f"svcctl: dropped t: 2 events, {RANGE}\nsvcctl: error: no table 'nemo' (code 1)\n",
     ),
+    "a drop of a mistyped table": (
+        ["load a.csv -t shop.orders", "drop shop.order --yes"],
+        MISTYPED,
+    ),
+    "a trim of a mistyped table": (
+        ["load a.csv -t shop.orders", "trim shop.order --before 2024-01-31 --yes"],
+        MISTYPED,
+    ),
 }
 
 
@@ -657,7 +666,7 @@ def test_drop_says_what_goes_and_asks(own: Own) -> None:
     assert (unattended.code, question in unattended.stderr) == (2, True)
     assert len(rows(own, "from t")) == 2
     assert own("service", "drop", "t", "--yes").code == 0
-    assert dict(own.engine.tables()) == {}
+    assert dict(own.engines.tables()) == {}
     assert own("service", "drop", "t", "-y").code == 4
 
 
@@ -671,16 +680,16 @@ def test_drop_asks_once_about_several_tables_and_drops_all_or_none(own: Own) -> 
     declined = own("service", "drop", "u", "v", "u", answers=["n"])
     assert (declined.code, declined.questions) == (130, [both])
     assert own("service", "drop", "u", "v").code == 2
-    assert sorted(own.engine.tables()) == ["u", "v"]
+    assert sorted(own.engines.tables()) == ["u", "v"]
     done = own("service", "drop", "u", "v", answers=["y"])
-    assert (done.code, done.questions, dict(own.engine.tables())) == (0, [both], {})
+    assert (done.code, done.questions, dict(own.engines.tables())) == (0, [both], {})
 
 
 def test_drop_without_a_question_goes_on_after_a_table_that_is_unknown(own: Own) -> None:
     for table in "uv":
         loaded(own, own.file("a.csv", CSV), table=table)
     several = own("service", "drop", "u", "t", "v", "--yes")
-    assert (several.code, several.stderr.count("svcctl: dropped "), dict(own.engine.tables())) == (4, 2, {})
+    assert (several.code, several.stderr.count("svcctl: dropped "), dict(own.engines.tables())) == (4, 2, {})
     assert "no table 't'" in several.stderr
 
 

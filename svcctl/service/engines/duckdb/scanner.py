@@ -1,0 +1,164 @@
+"""Reads and sorts the rows of files in a shared folder: DuckDB opens only the files that are asked for.
+
+DuckDB opens local files itself; for other folders Arrow reads the files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import datetime
+from functools import reduce
+from operator import and_
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from svcctl.errors import ServiceError, Unavailable
+from svcctl.service.engines.duckdb.opening import open_reader
+from svcctl.service.engines.duckdb.sorting import arranged
+from svcctl.service.engines.duckdb.statement import translated
+from svcctl.service.engines.duckdb.text import literal, quote
+from svcctl.service.engines.lake import Lake, layout
+from svcctl.service.engines.lake.snapshot import File, Loads, Part, Snapshot, whole
+from svcctl.service.language.types import Column
+
+ROWS_PER_BATCH = 1 << 16
+Window = tuple[datetime | None, datetime | None]
+"""The range of events that are read, in UTC and without a zone."""
+_REGISTERED = "files"
+_FILES_FAILED = re.compile(rf"reading the stream registered as '{_REGISTERED}\d+' failed: ")
+_DAMAGED = re.compile(r"^(?:No magic bytes found at end of file|File) '(.*)'(?:$| too small to be a Parquet file)")
+_MISSING = re.compile(r'^No files found that match the pattern "(.*)"')
+"""DuckDB's message about a local file that is missing."""
+
+
+class Scanner:
+    """A DuckDB over the files of a folder.
+
+    `memory_limit` is the most memory of DuckDB; sorts and groups that need more use files in `spill`.
+    """
+
+    def __init__(self, lake: Lake, *, memory_limit: str = "1GB", spill: Path | None = None) -> None:
+        self._lake = lake
+        self._connection = open_reader(lake.folder.local, memory_limit=memory_limit, spill=spill)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @contextmanager
+    def arranged(
+        self, name: str, rows: pa.RecordBatchReader, columns: Sequence[Column] | None = None
+    ) -> Iterator[Iterator[pa.RecordBatch]]:
+        """Rows in the types and order of a table. `columns` are those of a new table. Raises the errors of `append`."""
+        with closing(self._cursor()) as sorter:
+            yield arranged(rows, name, columns or self._lake.snapshot(name).columns, sorter)
+
+    @contextmanager
+    def scanning(
+        self,
+        table: Snapshot,
+        read: Sequence[Part],
+        loads: Loads | None = None,
+        columns: Sequence[Column] | None = None,
+        window: Window = (None, None),
+    ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Sequence[str]]]:
+        """A connection, and the rows of each part as a subquery, without rows of other loads.
+
+        A subquery may lack columns that are not in `columns`, and rows outside the window.
+        """
+        cursor = self._cursor()
+        try:
+            with _reachable(table.name, self._lake.folder.table_uri(table.name)), translated():
+                schema = layout.file_schema(table.columns)
+                names = [column.name for column in (table.columns if columns is None else columns)]
+                sources = []
+                for index, part in enumerate(read):
+                    if self._lake.folder.local is not None and part.files:
+                        rows = self._files(table, part)
+                    else:
+                        rows = f"{_REGISTERED}{index}"
+                        cursor.register(rows, self._scanner(table, part, schema, [*names, *schema.names[-2:]], window))
+                    if loads is not None and not loads.have_all(part.files):
+                        rows = _of_loads(rows, table.hidden.load, loads)
+                    sources.append(rows)
+                yield cursor, sources
+        finally:
+            cursor.close()
+
+    def _files(self, table: Snapshot, part: Part) -> str:
+        """SQL for the rows of a part, whose files DuckDB opens."""
+        listed = ", ".join(literal(f"{self._lake.folder.local}/{table.name}/{file.path}") for file in part.files)
+        rows = f"read_parquet([{listed}], hive_partitioning=false)"
+        if part.start is None or part.end is None:
+            return rows
+        first, last = (literal(date.isoformat()) for date in (part.start, part.end))
+        return f"(SELECT * FROM {rows} WHERE eventdate >= {first}::TIMESTAMP AND eventdate < {last}::TIMESTAMP)"
+
+    def _scanner(self, table: Snapshot, part: Part, schema: pa.Schema, names: Sequence[str], window: Window) -> _Scan:
+        """A scan of the rows of a part, whose files Arrow opens."""
+        format_, filesystem = pads.ParquetFileFormat(), self._lake.filesystem(table.name)
+        fragments = [format_.make_fragment(file.path, filesystem) for file in part.files]
+        dataset = pads.FileSystemDataset(fragments, schema, format_, filesystem)
+        date = pads.field("eventdate")
+        bounds = [date >= start for start in (window[0], part.start) if start is not None]
+        bounds += [date < end for end in (window[1], part.end) if end is not None]
+        # By default, Arrow reads so far ahead that it holds most of a large answer.
+        ahead = {"batch_size": ROWS_PER_BATCH, "batch_readahead": 4, "fragment_readahead": 1}
+        return _Scan(dataset.scanner(columns=list(names), filter=reduce(and_, bounds) if bounds else None, **ahead))
+
+    def count(self, table: Snapshot, condition: str, files: Sequence[File]) -> int:
+        [(count,)] = self.rows(table, files, f"SELECT count(*) FROM {{}} WHERE {condition}")
+        return int(count)
+
+    def rows(self, table: Snapshot, files: Sequence[File], select: str) -> list[tuple[int, ...]]:
+        with self.scanning(table, [whole(files)]) as (cursor, [source]):
+            return cursor.execute(select.format(source)).fetchall()
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        cursor = self._connection.cursor()
+        cursor.execute("SET enable_progress_bar=false")
+        return cursor
+
+
+class _Scan:
+    """Rows that Arrow reads, to be registered in DuckDB; they are read again each time.
+
+    A Scanner must not be registered itself: it holds Python's lock while it starts to read. If a file cannot be read, a
+    thread of Arrow waits for that lock to report the error: a deadlock. Iterating over its batches releases the lock.
+    """
+
+    def __init__(self, scanner: pads.Scanner) -> None:
+        self._scanner = scanner
+
+    def __arrow_c_schema__(self) -> object:
+        return self._scanner.projected_schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        batches = self._scanner.to_batches()
+        return pa.RecordBatchReader.from_batches(self._scanner.projected_schema, batches).__arrow_c_stream__()
+
+
+@contextmanager
+def _reachable(name: str, uri: str) -> Iterator[None]:
+    """Raise Unavailable when files cannot be read, so that a job tries again, ServiceError when a file is damaged."""
+    try:
+        yield
+    except ServiceError as error:
+        reason = _FILES_FAILED.sub("", error.message)
+        if damaged := _DAMAGED.search(reason):
+            raise ServiceError(f"cannot read table '{name}': {damaged[1]} is damaged", code=500) from None
+        if missing := _MISSING.search(reason):
+            raise Unavailable(f"cannot read table '{name}': {missing[1]} is not there") from None
+        if error.code == 500 or _FILES_FAILED.search(error.message):
+            raise Unavailable(f"cannot read table '{name}' in {uri}: {reason}") from None
+        raise
+
+
+def _of_loads(rows: str, column: str, loads: Loads) -> str:
+    """A subquery for those of the rows that belong to the loads."""
+    numbers = ", ".join(map(str, sorted(loads.numbers))) or "NULL"
+    return f"(SELECT * FROM {rows} WHERE {quote(column)} {'NOT IN' if loads.excluded else 'IN'} ({numbers}))"

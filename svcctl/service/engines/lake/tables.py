@@ -1,0 +1,132 @@
+"""The tables of a shared folder, with their rows: DuckDB sorts what is loaded, and what is left after a trim."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+
+from svcctl.service.engines.duckdb.scanner import Scanner
+from svcctl.service.engines.duckdb.statement import Statement
+from svcctl.service.engines.duckdb.text import literal, quote
+from svcctl.service.engines.lake.lake import Lake
+from svcctl.service.engines.lake.snapshot import SORTED_ROWS, File, Snapshot, parts
+from svcctl.service.engines.lake.upkeep import together
+from svcctl.service.engines.lake.writer import Files
+from svcctl.service.language.types import Column
+
+ROWS_PER_BATCH = 1 << 16
+
+
+class LakeTables(Lake):
+    """Tables in a shared folder. About `sorted_rows` are sorted at once; see Scanner."""
+
+    def __init__(
+        self,
+        uri: str,
+        environment: Mapping[str, str],
+        *,
+        lock_file: Path | None = None,
+        memory_limit: str = "1GB",
+        spill: Path | None = None,
+        sorted_rows: int = SORTED_ROWS,
+    ) -> None:
+        super().__init__(uri, environment, lock_file=lock_file)
+        self.sorted_rows = sorted_rows
+        self.scanner = Scanner(self, memory_limit=memory_limit, spill=spill)
+
+    def close(self) -> None:
+        self.scanner.close()
+
+    def __enter__(self) -> LakeTables:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def append(
+        self,
+        name: str,
+        rows: pa.RecordBatchReader,
+        *,
+        create: Sequence[Column] | None = None,
+        replace: bool = False,
+        load_id: str | None = None,
+        go_on: Callable[[], None] = lambda: None,
+    ) -> int:
+        with self.scanner.arranged(name, rows, create) as arranged:
+            batches = _followed(arranged, go_on)
+            if create is not None:
+                return self.make(name, create, batches, replace=replace, id_=load_id)
+            return self.extend(name, batches, id_=load_id)
+
+    def trim(self, name: str, *, most: int, since: datetime) -> int:
+        table = self.snapshot(name)
+        older = f"eventdate < {literal(since.isoformat())}::TIMESTAMP"
+        rows = table.rows
+        removed = max(rows - most, self.scanner.count(table, older, table.files))
+        if removed <= 0:
+            return rows
+        load, row = quote(table.hidden.load), quote(table.hidden.row)
+        last = f"SELECT {load}, {row} FROM {{}} ORDER BY 1, 2 LIMIT 1 OFFSET {removed - 1}"
+        [(last_load, last_row)] = self.scanner.rows(table, table.files, last)
+        left = f"{load} > {last_load} OR ({load} = {last_load} AND {row} > {last_row})"
+        self.rewrite(table, [file for file in table.files if file.loads[0] <= last_load], left)
+        return rows - removed
+
+    def remove_before(self, name: str, date: datetime) -> int:
+        """Remove files of older events without reading them, and rewrite files with older and later events."""
+        table = self.snapshot(name)
+        older = [file for file in table.files if file.oldest < date]
+        cut = [file for file in older if file.newest >= date]
+        if not older:
+            return 0
+        left = f"eventdate >= {literal(date.isoformat())}::TIMESTAMP"
+        removed = sum(file.rows for file in older) - (self.scanner.count(table, left, cut) if cut else 0)
+        self.rewrite(table, cut, left, gone=[file for file in older if file.newest < date])
+        return removed
+
+    def compact(self, name: str) -> tuple[int, int]:
+        """Merge files that are small, or whose dates overlap. Returns how many were merged, and how many were made.
+
+        Afterwards the files of the table are in order, so that queries need not sort them.
+        """
+        table = self.snapshot(name)
+        files = [file for group in together(table.files) for file in group]
+        return len(files), self.rewrite(table, files) if files else 0
+
+    def rewrite(
+        self, table: Snapshot, files: Sequence[File], condition: str | None = None, *, gone: Sequence[File] = ()
+    ) -> int:
+        """Write the rows of files, or those that meet a condition, to new files in order. Returns how many were made.
+
+        The files in `gone` are removed from the table with their rows.
+        """
+        names = table.hidden
+        order = f"ORDER BY {', '.join(map(quote, ('eventdate', names.load, names.row)))}"
+        read = parts(files, self.sorted_rows)
+        with (
+            Files(self.folder, table.name, table.columns) as written,
+            self.scanner.scanning(table, read) as (cursor, sources),
+        ):
+            selects = [
+                f"SELECT * FROM {source} WHERE {condition or 'true'} {'' if part.ordered else order}"
+                for part, source in zip(read, sources, strict=True)
+            ]
+            with closing(Statement(cursor, selects, ROWS_PER_BATCH)) as statement:
+                for batch in statement:
+                    written.write(batch)
+            adds = written.adds()
+            old = [file.path for file in (*files, *gone)]
+            self.exchange(table, old, adds, keeps_rows=condition is None)
+            written.keep()
+            return len(adds)
+
+
+def _followed(batches: Iterator[pa.RecordBatch], go_on: Callable[[], None]) -> Iterator[pa.RecordBatch]:
+    """Pass batches through, and call `go_on` after the last one."""
+    yield from batches
+    go_on()

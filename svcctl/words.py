@@ -1,4 +1,4 @@
-"""Names: suggest the known name that a mistyped one was probably meant to be, and read the spellings of formats.
+"""Words: the known name that a mistyped one was probably meant to be, spellings of formats, plurals and sizes.
 
 Client and service suggest by the same rule. Case does not count.
 """
@@ -107,6 +107,20 @@ def by_likeness(name: str, known: Iterable[str]) -> list[str]:
         return -SequenceMatcher(None, one.casefold(), name.casefold()).ratio()
 
     return sorted(known, key=unlike)
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number of things: `1 query`, `2 queries`; `many` is given where words follow the noun, as in `2 files are`."""
+    plural = many or (f"{one[:-1]}ies" if one.endswith("y") else f"{one}s")
+    return f"{number:,} {one if number == 1 else plural}"
+
+
+def size_text(size: float) -> str:
+    """A number of bytes: 812 bytes, 56 kB, 1.2 MB."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            return f"{size / unit:.{0 if size >= 10 * unit else 1}f} {name}"
+    return counted(round(size), "byte")
 
 
 def format_name(name: str) -> str:

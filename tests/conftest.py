@@ -39,7 +39,7 @@ def shell(tmp_path: Path) -> Shell:
 def service() -> Iterator[Shell]:
     """A shell with a running local service that has the demo events and the table `sample` (see SAMPLE)."""
     with tempfile.TemporaryDirectory(prefix="svcctl-") as home:
-        shell = Shell(Path(home), {"SVCCTL_DEMO_DAYS": "11"})
+        shell = Shell(Path(home), {"SVCCTL_DEMO": "11d"})
         assert shell("service", "start").returncode == 0
         (shell.home / "sample.csv").write_text(SAMPLE, encoding="utf-8")
         loaded = shell("service", "load", "sample.csv", "--table", "sample")

@@ -34,7 +34,9 @@ from svcctl.api import retry
 from svcctl.api.client import Client
 from svcctl.api.models import Column
 from svcctl.api.query import QueryRequest, outline
+from svcctl.dates.lengths import length_text
 from svcctl.errors import IncompleteResult, Unavailable
+from svcctl.words import counted
 
 MAX_REMEMBERED = 200_000
 """The most rows that are remembered."""
@@ -249,9 +251,10 @@ class Follow:
         if count == self._late_told:
             return
         self._late_told, self._late_told_at = count, self._clock()
-        late, their = ("event is", "its") if count == 1 else ("events are", "their")
+        late = counted(count, "late event is", "late events are")
+        lag = length_text(self._lag)
         self._notify(
-            f"{count:,} late {late} in no group: stored more than {self._lag:g} s after the end of {their} period"
+            f"{late} in no group: stored more than {lag} after the end of {'its' if count == 1 else 'their'} period"
         )
 
     def _reconnect(self, reason: str) -> None:
@@ -271,7 +274,7 @@ class Follow:
             self._failures += 1
             delay = max(least, retry.delay(self._failures))
             if (reason, hint) != told:  # a long outage gets one note
-                self._notify(f"{reason}; reconnecting in {delay:.1f} s")
+                self._notify(f"{reason}; reconnecting in {length_text(round(delay, 1))}")
                 if hint is not None:
                     self._notify(hint)
             self._sleep(delay)

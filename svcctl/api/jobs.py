@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from svcctl.api.models import Job, JobStatus, shown
 from svcctl.errors import Conflict, NotFound, ServiceError, SvcctlError, Unavailable, UsageError
-from svcctl.words import did_you_mean
+from svcctl.words import counted, did_you_mean
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
@@ -314,7 +314,7 @@ def namesakes(job: Job, jobs: Iterable[Job]) -> str | None:
     others = [other for other in jobs if other.friendly_name == job.friendly_name and other.id != job.id]
     if not others or not job.friendly_name:
         return None
-    which = "another job is" if len(others) == 1 else f"{len(others)} other jobs are"
+    which = counted(len(others), "other job is", "other jobs are")
     return f"{which} named '{job.friendly_name}': {_listed(others, shown)}; commands need the ID"
 
 

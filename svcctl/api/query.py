@@ -12,6 +12,7 @@ from typing import Any
 
 from svcctl.api.destinations import Destination
 from svcctl.api.events import MODES
+from svcctl.dates.lengths import UNITS
 from svcctl.dates.operators import DATE_FORMATS, Moment
 from svcctl.errors import UsageError
 from svcctl.words import did_you_mean
@@ -89,7 +90,6 @@ def _known(what: str, name: str, names: tuple[str, ...]) -> None:
 KEYWORDS = ("select", "from", "where", "group", "limit", "offset", "pragma")
 """The words that begin a clause."""
 
-_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 # A string or a name that is not closed ends with its line, so that reading a text takes time in proportion to it.
 _TOKEN = re.compile(
     r"""
@@ -156,7 +156,7 @@ def outline(text: str) -> Outline:
             count = next((_whole(token) for kind, token in tokens if kind == "integer"), None)
         elif keyword == "group":
             period = next((token for kind, token in tokens if kind == "period"), None)
-            every = None if period is None else _whole(period[:-1]) * _SECONDS[period[-1]]
+            every = None if period is None else _whole(period[:-1]) * UNITS[period[-1]]
             if every is None and tokens[:1] == [("word", "every")]:
                 behind = list(takewhile(lambda token: token[1] != "by", tokens[1:]))
                 if [kind for kind, _ in behind] in (["word"], ["integer", "word"]):

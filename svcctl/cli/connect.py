@@ -15,6 +15,7 @@ from svcctl.api.addresses import Paths
 from svcctl.api.auth import Bearer, Credentials, HeaderNames, Jwt, Signature
 from svcctl.api.client import Client
 from svcctl.api.transport import Exchange, Retry
+from svcctl.dates.lengths import length_text
 from svcctl.errors import SvcctlError
 from svcctl.io import home
 from svcctl.profiles import Profile
@@ -70,9 +71,8 @@ def _tell(diagnostics: Diagnostics, event: Exchange | Retry) -> None:
     match event:
         case Retry():
             diagnostics.trouble = event.failure
-            diagnostics.note(
-                f"{event.failure.message}; attempt {event.attempt} of {event.attempts} in {event.delay:.1f} s"
-            )
+            delay = length_text(round(event.delay, 1))
+            diagnostics.note(f"{event.failure.message}; attempt {event.attempt} of {event.attempts} in {delay}")
         case Exchange():
             if event.status is not None and event.status < 400:
                 diagnostics.trouble = None
@@ -83,7 +83,7 @@ def _tell(diagnostics: Diagnostics, event: Exchange | Retry) -> None:
                 diagnostics.detail(f"> {event.body}")
             if event.note:
                 diagnostics.detail(event.note)
-            diagnostics.detail(f"< {event.failure or event.status} after {event.seconds:.3f} s")
+            diagnostics.detail(f"< {event.failure or event.status} after {length_text(event.seconds)}")
             for name, value in event.answer_headers:
                 diagnostics.detail(f"< {name}: {value}")
         case _:

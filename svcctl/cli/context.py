@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from svcctl import profiles
+from svcctl.dates.lengths import length_text
 from svcctl.errors import Declined, ProfileError, SvcctlError, Unavailable
 from svcctl.terminal import pager
 from svcctl.terminal.diagnostics import Diagnostics, wants_color
@@ -146,12 +147,12 @@ class Context:
             how = process.how_to_start(self.files)
             error.hint = f"the local service has ended: see {self.files.log}, and {how}"
 
-    def late(self, seconds: float | None, otherwise: SvcctlError) -> SvcctlError:
+    def late(self, seconds: float, otherwise: SvcctlError) -> SvcctlError:
         """The error of a command whose --max-time is over: why no attempt succeeded, or `otherwise`."""
         trouble = self.diagnostics.trouble
         if trouble is None:
             return otherwise
-        error = Unavailable(f"{trouble.message}; the {seconds:g} s of --max-time are over")
+        error = Unavailable(f"{trouble.message}; --max-time {length_text(seconds)} is over")
         error.unanswered = isinstance(trouble, Unavailable) and trouble.unanswered
         error.hint = trouble.hint if error.unanswered else otherwise.hint
         return error

@@ -24,8 +24,10 @@ from svcctl.cli.commands import NOUNS, VERBS
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.help import TOPICS
+from svcctl.cli.options import length_option
 from svcctl.errors import Terminated, UsageError
 from svcctl.io import encoding
+from svcctl.profiles.settings import parse_timeout
 from svcctl.terminal import streams
 from svcctl.terminal.diagnostics import exit_code, wants_color
 
@@ -81,7 +83,7 @@ ConfigOpt = Annotated[
     str | None, typer.Option("--config", metavar="FILE", help="Profiles file to use."), Completes(FILES)
 ]
 TimeoutOpt = Annotated[
-    float | None, typer.Option("--timeout", metavar="S", min=0.001, help="Seconds to wait for the network.")
+    float | None, length_option("--timeout", "How long to wait for the network.", None, parse_timeout)
 ]
 RetriesOpt = Annotated[
     int | None, typer.Option("--retries", metavar="N", min=0, help="How often a failed request is retried.")

@@ -15,8 +15,9 @@ import typer
 
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, QUERY, Completes
+from svcctl.dates.lengths import parse_length
 from svcctl.dates.operators import DATE_FORMATS, Moment
-from svcctl.dates.shorthand import named_zone, parse_limit, parse_moment
+from svcctl.dates.shorthand import named_zone, parse_moment
 from svcctl.errors import UsageError
 
 
@@ -172,9 +173,18 @@ ForceOpt = Annotated[bool, typer.Option("--force", rich_help_panel=Heading.OUTPU
 YesOpt = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
-def max_time_option(about: str) -> Any:
-    """The option --max-time of a command; `about` says what happens when the time is over."""
-    return typer.Option("--max-time", parser=parse_limit, metavar="LENGTH", rich_help_panel=Heading.RUN, help=about)
+def length_option(
+    name: str, about: str, heading: Heading | None = Heading.RUN, read: Callable[[str], float] = parse_length
+) -> Any:
+    """An option whose value is a length, in seconds; `read` parses it as `parse_length` does, within limits."""
+
+    def parse(text: str) -> float:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise UsageError(f"{name} '{text}' cannot be used: {error}") from None
+
+    return typer.Option(name, parser=parse, metavar="LENGTH", rich_help_panel=heading, help=about)
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:

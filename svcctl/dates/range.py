@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
+from svcctl.dates.lengths import UNITS, length_text, whole_seconds_of
 from svcctl.dates.operators import DATE_FORMATS, Moment, Range, epoch_seconds, operator_of, plus, resolve, shown
-from svcctl.dates.shorthand import EVERY, depends_on_zone, is_fixed, named_zone, offset_name, offset_spans, seconds_of
+from svcctl.dates.shorthand import EVERY, depends_on_zone, is_fixed, named_zone, offset_name, offset_spans
 from svcctl.errors import UsageError
 
-_DAY = 86_400
 _LONG_AGO = 10**6
 """Epoch seconds, in January 1970: a smaller number is most likely a length without its unit."""
 
@@ -61,7 +61,7 @@ class Dates:
         name = "UTC" if self.zone_name in ("", "GMT") else self.zone_name
         if self.range.end is None:
             return f"{texts[0]} … {name}"
-        return f"{texts[0]} … {texts[1]} {name} ({length_text(self.range.end - self.range.start)})"
+        return f"{texts[0]} … {texts[1]} {name} ({length_text((self.range.end - self.range.start).total_seconds())})"
 
 
 def choose(
@@ -125,7 +125,7 @@ def shifted(chosen: Dates, every: int, *, formula: bool) -> str | None:
     text = f"'group every' counts in UTC: a period begins at {begins} {chosen.zone_name}"
     if len(aheads) > 1:
         return f"{text}, whose clocks change within the range"
-    if every != _DAY or not formula or (chosen.range.end is None and not is_fixed(chosen.zone)):
+    if every != UNITS["d"] or not formula or (chosen.range.end is None and not is_fixed(chosen.zone)):
         return text
     ahead = next(iter(aheads))
     moved = f"epoch(eventdate) {'+' if ahead > 0 else '-'} {abs(ahead) * 1000}"
@@ -134,23 +134,12 @@ def shifted(chosen: Dates, every: int, *, formula: bool) -> str | None:
 
 def both_ago(from_: Moment | None, to: Moment | None) -> str | None:
     """What to write for `--from 1h --to 2h`, which ends in the future: most likely both ends were meant as ago."""
-    lengths = [seconds_of(end) if isinstance(end, str) else None for end in (from_, to)]
+    lengths = [whole_seconds_of(end) if isinstance(end, str) else None for end in (from_, to)]
     near, far = (length or 0 for length in lengths)
     if not 0 < near < far:
         return None
-    length = length_text(timedelta(seconds=far - near)).replace(" ", "")
+    length = length_text(far - near)
     return f"--to {to} counts from --from; {from_} to {to} ago is --from {to} --to {length}"
-
-
-def length_text(length: timedelta) -> str:
-    """A length as `1d 2h 3m 4s`, without parts that are zero."""
-    milliseconds = length // timedelta(milliseconds=1)
-    minutes, seconds = divmod(milliseconds // 1000, 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    parts = [f"{count}{unit}" for count, unit in ((days, "d"), (hours, "h"), (minutes, "m"), (seconds, "s")) if count]
-    parts += [f"{milliseconds % 1000}ms"] if milliseconds % 1000 else []
-    return " ".join(parts) or "0s"
 
 
 def _is_typed(moment: Moment | None) -> bool:

@@ -11,6 +11,7 @@ import re
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from itertools import pairwise
 
+from svcctl.dates.lengths import UNITS, whole_seconds_of
 from svcctl.dates.operators import (
     MAX_EPOCH_SECONDS,
     OPERATORS,
@@ -26,33 +27,9 @@ from svcctl.dates.operators import (
 )
 from svcctl.errors import UsageError
 
-UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
-"""Seconds of the units of a length, in the order in which a length is written."""
-_LENGTH = re.compile("".join(f"(?:([0-9]+){unit})?" for unit in UNITS))
-
-
-def seconds_of(text: str) -> int | None:
-    """The seconds of a length such as 1h30m; None for any other text."""
-    match = _LENGTH.fullmatch(text)
-    if match is None or not text:
-        return None
-    return sum(int(count[:12]) * UNITS[unit] for unit, count in zip(UNITS, match.groups(), strict=True) if count)
-
-
-def parse_limit(text: str) -> float:
-    """The seconds of a time limit that a person typed: a number, or a length such as 5m. UsageError for other texts."""
-    length = seconds_of(text)
-    try:
-        found = float(text) if length is None else float(length)
-    except ValueError:
-        found = -1.0
-    if not 0 <= found < float("inf"):
-        raise UsageError(f"'{text}' is not a time limit", hint="write seconds such as 30, or a length such as 5m")
-    return found
-
 
 def _seconds_before_now(text: str) -> int | None:
-    return seconds_of(text[4:]) if text.startswith("now-") else None
+    return whole_seconds_of(text[4:]) if text.startswith("now-") else None
 
 
 _DATED_TIME = re.compile(r"(yesterday|today|tomorrow) (\d?\d):([0-5]\d)(?::([0-5]\d))?", re.ASCII)
@@ -77,7 +54,7 @@ TYPED = (
     counted("<N>s", UNITS["s"], "N seconds"),
     counted("<N>m", UNITS["m"], "N minutes"),
     counted("<N>w", UNITS["w"], "N weeks"),
-    counted("1h30m", UNITS["s"], "1 hour and 30 minutes", seconds_of),
+    counted("1h30m", UNITS["s"], "1 hour and 30 minutes", whole_seconds_of),
     Operator(
         "now-1h",
         False,

@@ -18,6 +18,7 @@ from svcctl.exports.claims import claimed_by, covered, widened
 from svcctl.exports.manifest import Entry, Manifest, difference, store, stored, union
 from svcctl.exports.refetch import THAT_PROFILE, OfAnotherService
 from svcctl.storage import exists
+from svcctl.words import counted
 
 if TYPE_CHECKING:
     from svcctl.exports.export import Export
@@ -196,9 +197,7 @@ class Journal:
         """Note the files of another export that this one does not replace, and that no manifest describes any more."""
         entries = found.entries.values() if self._export.target.per_window else found.merged
         if left := self._sizes({entry.path for entry in entries if entry.path} - self._names()):
-            others = (
-                "1 other file of it stays, and is" if len(left) == 1 else f"{len(left)} other files of it stay, and are"
-            )
+            others = counted(len(left), "other file of it stays, and is", "other files of it stay, and are")
             manifest = self._storage.address(self._export.manifest)
             self.replaced.append(f"{manifest}, which described another export: {others} not verified any more")
 

@@ -14,9 +14,10 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
+from svcctl.dates.lengths import length_text
 from svcctl.dates.shorthand import named_zone
 from svcctl.errors import UsageError
-from svcctl.exports.windows import Window, length_text
+from svcctl.exports.windows import Window
 
 if TYPE_CHECKING:
     from svcctl.storage import Storage

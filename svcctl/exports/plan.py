@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from svcctl.api.query import QueryRequest, one_line, outline
+from svcctl.dates.lengths import length_text
 from svcctl.dates.shorthand import named_zone
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.exports.export import Export, folder_of
@@ -17,7 +18,7 @@ from svcctl.exports.manifest import About, Manifest, difference, stored
 from svcctl.exports.moments import moment
 from svcctl.exports.refetch import THAT_PROFILE, OfAnotherService, stored_by
 from svcctl.exports.state import State, directory_of
-from svcctl.exports.windows import Target, Window, around, common_length, cut, length_text
+from svcctl.exports.windows import Target, Window, around, common_length, cut
 from svcctl.io import files, home
 from svcctl.storage.targets import open_target
 

@@ -17,11 +17,9 @@ from math import lcm
 from pathlib import Path
 from string import Formatter
 
+from svcctl.dates.lengths import UNITS, length_text
 from svcctl.dates.shorthand import offset_spans
 from svcctl.errors import UsageError
-
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-"""Seconds of the units in which a length is written."""
 
 MAX_WINDOWS = 1_000_000
 """More windows than this are a mistake in the length."""
@@ -49,8 +47,6 @@ _SHAPES = {
 }
 """How numbers look in a name if no flag changes their padding; other directives write words."""
 _PIECE = re.compile(rf"%%|{_DIRECTIVE}|.", re.DOTALL)
-
-_LENGTH = re.compile(r"(\d{1,9})([smhdw])", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -89,20 +85,6 @@ class Window:
 def with_one_offset(window: Window, zone: str) -> tuple[Window, ...]:
     """A window cut where the offset of a zone changes."""
     return tuple(Window(*span) for span in offset_spans(zone, window.start, window.end))
-
-
-def parse_length(text: str) -> int:
-    """Seconds of a length such as 30s, 5m, 1h, 1d or 1w; UsageError otherwise."""
-    match = _LENGTH.fullmatch(text)
-    if match is None or not int(match[1]):
-        raise UsageError(f"'{text}' is not a valid length", hint="write it as 30s, 5m, 1h or 1d")
-    return int(match[1]) * (7 * UNITS["d"] if match[2] == "w" else UNITS[match[2]])
-
-
-def length_text(seconds: int) -> str:
-    """A length in its largest unit: 3600 is 1h."""
-    unit, size = max((one for one in UNITS.items() if seconds % one[1] == 0), key=lambda one: one[1])
-    return f"{seconds // size}{unit}"
 
 
 def common_length(length: int, periods: Sequence[int]) -> int:
@@ -308,7 +290,7 @@ class Target:
     def _hint(self, length: int, windows: Callable[[int], Iterable[Window]], whole: Window | None = None) -> str:
         """The hint how names would not repeat: with longer windows, if the pattern names windows."""
         more = f"name more of the time in the pattern, as in {{{'start' if self.per_window else 'from'}:%Y%m%dT%H%M%S}}"
-        for longer in (size for size in UNITS.values() if size > length and size % length == 0):
+        for longer in (size for size in map(UNITS.__getitem__, "smhd") if size > length and size % length == 0):
             if self._repeated(windows(longer), whole) is None:
                 return f"give --window {length_text(longer)}, or {more}"
         return more

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from svcctl.dates.lengths import rough_text
 from svcctl.exports.cluster import Connect, cluster, fetch_there
 from svcctl.exports.export import Export, Summary
 from svcctl.exports.fetch import Fetch, Progress, fetch
@@ -19,6 +20,7 @@ from svcctl.exports.pace import Pace
 from svcctl.exports.run import Run
 from svcctl.exports.spool import Memory, held_bytes
 from svcctl.io.time_limit import without_signals
+from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
@@ -59,28 +61,14 @@ class Going:
         progress, seconds = self.progress, max(self.seconds, 0.001)
         parts = [
             f"{self.done} of {self.of} windows",
-            f"{_short(progress.rows / seconds).rstrip()} rows/s",
-            f"{_short(progress.bytes / seconds)}B/s",
+            f"{progress.rows / seconds:,.0f} rows/s",
+            f"{size_text(progress.bytes / seconds)}/s",
         ]
         if progress.retries:
-            parts.append("1 retry" if progress.retries == 1 else f"{progress.retries} retries")
+            parts.append(counted(progress.retries, "retry"))
         if self.fetched and self.done < self.of:
-            parts.append(f"{_time(seconds / self.fetched * (self.of - self.done))} left")
+            parts.append(f"{rough_text(seconds / self.fetched * (self.of - self.done))} left")
         return ", ".join(parts)
-
-
-def _short(number: float) -> str:
-    for unit in ("", "k", "M", "G"):
-        if number < 1000 or unit == "G":
-            break
-        number /= 1000
-    return f"{number:.{0 if number >= 100 or not unit else 1}f} {unit}".rstrip() + (" " if not unit else "")
-
-
-def _time(seconds: float) -> str:
-    minutes, second = divmod(round(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    return f"{hours}h {minute:02}m" if hours else f"{minute}m {second:02}s" if minute else f"{second}s"
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from svcctl.api.addresses import checked_url, trust
 from svcctl.api.client import Client
 from svcctl.api.query import QueryRequest
 from svcctl.api.transport import SKEW, Exchange, Retry
+from svcctl.dates.lengths import UNITS, length_text
 from svcctl.errors import (
     Conflict,
     CredentialsError,
@@ -212,7 +213,7 @@ def _connection(subject: Subject) -> Found:
         socket.create_connection((host, port), subject.patience).close()
     except TimeoutError:
         raise Unavailable(
-            f"{host} port {port}{via} does not answer in {subject.patience:g} s",
+            f"{host} port {port}{via} does not answer in {length_text(subject.patience)}",
             hint="a firewall may block it; if you need a proxy, set the environment variable HTTPS_PROXY",
         ) from None
     except OSError as error:
@@ -220,7 +221,7 @@ def _connection(subject: Subject) -> Found:
             f"{host} port {port}{via} cannot be reached: {reason(error)}",
             hint="check the host and port in base_url ('svcctl profile show')",
         ) from None
-    return Found(f"port {port} after {1000 * (time.monotonic() - started):.0f} ms")
+    return Found(f"port {port} after {length_text(time.monotonic() - started)}")
 
 
 def _tls(subject: Subject) -> Found:
@@ -241,7 +242,7 @@ def _tls(subject: Subject) -> Found:
         meaning, hint = addresses.tls_failure(error) or (reason(error), "check the port in base_url")
         raise Unavailable(f"no TLS with {host} port {port}: {meaning}", hint=hint) from None
     end = ssl.cert_time_to_seconds(str(certificate["notAfter"]))
-    days = int((end - subject.clock()) // 86400)
+    days = int((end - subject.clock()) // UNITS["d"])
     text = (
         f"{version}, certificate of {_part(certificate, 'subject')} by {_part(certificate, 'issuer')}, "
         f"until {datetime.fromtimestamp(end, UTC):%Y-%m-%d} ({days} days)"
@@ -260,7 +261,7 @@ def _answer(subject: Subject) -> Found:
     surprises = [error for name in subject.answers if (error := _surprise(subject, name)) is not None]
     if surprises and not any(_is_answered(subject, name) for name in subject.answers):
         raise surprises[0]
-    return Found(f"HTTP {heard[0].status} after {1000 * heard[0].seconds:.0f} ms")
+    return Found(f"HTTP {heard[0].status} after {length_text(heard[0].seconds)}")
 
 
 def _clock(subject: Subject) -> Found:

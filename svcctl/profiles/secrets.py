@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from svcctl.dates.lengths import length_text
 from svcctl.errors import ProfileError, reason
 
 COMMAND_SECONDS = 60
@@ -54,7 +55,9 @@ class SecretCommand:
                 self.command, shell=True, stdout=subprocess.PIPE, text=True, timeout=COMMAND_SECONDS, check=False
             )
         except subprocess.TimeoutExpired:
-            raise ProfileError(f"secret command '{self.command}' did not end in {COMMAND_SECONDS} s") from None
+            raise ProfileError(
+                f"secret command '{self.command}' did not end in {length_text(COMMAND_SECONDS)}"
+            ) from None
         if done.returncode == 127:  # the shell's code for a later command that it cannot find
             raise ProfileError(f"secret command '{self.command}' runs a command that was not found")
         if done.returncode != 0 or not done.stdout.strip():

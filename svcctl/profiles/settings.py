@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from svcctl.api.addresses import checked_url
+from svcctl.dates.lengths import UNITS, parse_length
 from svcctl.dates.operators import DATE_FORMATS
 from svcctl.errors import ProfileError, UsageError
 from svcctl.profiles.secrets import mask
@@ -90,14 +91,9 @@ def _date_format(text: str) -> None:
         raise UsageError(f"unknown date format '{text}'", hint=f"date formats are: {', '.join(DATE_FORMATS)}")
 
 
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        raise ValueError("it is not a number of seconds") from None
-    if not 0 < seconds <= 86400:
-        raise ValueError("it must be more than 0 and at most 86400 seconds")
-    return seconds
+def parse_timeout(text: str) -> float:
+    """The seconds of a timeout. ValueError with the reason for a text that is none."""
+    return parse_length(text, least=0.001, most=UNITS["d"])
 
 
 def _count(text: str) -> int:
@@ -127,7 +123,7 @@ SETTINGS = {
             "provisioning_url", "URL for domains and roles, if different", _url, connection=True, check=checked_url
         ),
         Setting("ca_bundle", "file of CA certificates to trust", path=True, connection=True),
-        Setting("timeout", "seconds to wait for the network", _seconds, "SVCCTL_TIMEOUT", default=60.0),
+        Setting("timeout", "how long to wait for the network, as 90s", parse_timeout, "SVCCTL_TIMEOUT", default=60.0),
         Setting("retries", "times a failed request is retried", _count, "SVCCTL_RETRIES", default=4),
         Setting("format", "output format", environment="SVCCTL_FORMAT", default="auto"),
         Setting("time_zone", "time zone of dates, such as GMT+2", check=_zone),

@@ -24,6 +24,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from svcctl.dates.lengths import length_text
 from svcctl.errors import SvcctlError, Unavailable, UsageError, reason
 from svcctl.io import extras, home
 from svcctl.io.files import is_locked, lock, write
@@ -334,7 +335,7 @@ def stop(files: Files) -> bool:
             os.kill(pid, signal.SIGTERM)
     while running(files) is not None:
         if time.monotonic() > deadline:
-            raise SvcctlError(f"the local service (process {pid}) did not stop in {STOP_SECONDS:.0f} s")
+            raise SvcctlError(f"the local service (process {pid}) did not stop in {length_text(STOP_SECONDS)}")
         time.sleep(0.02)
     return True
 

@@ -36,20 +36,20 @@ from svcctl.service.loading import demo
 from svcctl.service.loading.shared_folder import opened
 from svcctl.service.service import Service
 from svcctl.service.settings import (
-    ACCESS_DAYS,
     ACCESS_EVENTS,
+    ACCESS_TIME,
     CONNECTIONS,
     CORS_ORIGINS,
-    DEMO_DAYS,
+    DEMO,
     EMBEDDED,
     ENGINE,
-    LAG_SECONDS,
+    LAG,
     LINE_END,
     NUMBERS,
     OPEN_QUERIES,
-    PADDING_SECONDS,
+    PADDING_TIME,
     QUERY_PLACES,
-    QUERY_SECONDS,
+    QUERY_TIME,
     RUNNING_JOBS,
     TABLES,
     TOTAL_JOBS,
@@ -142,7 +142,7 @@ def serve(
     settings = {setting: setting.read(os.environ) for setting in NUMBERS}
     line_end = LINE_END.read(os.environ)
     origins = CORS_ORIGINS.read(os.environ)
-    history = timedelta(days=settings[DEMO_DAYS])
+    history = timedelta(seconds=settings[DEMO])
     limits = Limits(connections=_descriptors_for(int(settings[CONNECTIONS])))
     ready = _Ready(ready_fd)
     lock = process.hold_lock(files)  # the kernel frees it when this process ends, however it ends
@@ -164,9 +164,9 @@ def serve(
         closing.callback(executor.shutdown, cancel_futures=True)
         service = Service(
             *(engines, store, executor),
-            query_seconds=settings[QUERY_SECONDS],
-            padding_seconds=settings[PADDING_SECONDS],
-            lag_seconds=settings[LAG_SECONDS],
+            query_seconds=settings[QUERY_TIME],
+            padding_seconds=settings[PADDING_TIME],
+            lag_seconds=settings[LAG],
             places=int(settings[QUERY_PLACES]),
             share=int(settings[OPEN_QUERIES]),
             line_end=line_end,
@@ -183,7 +183,7 @@ def serve(
             place=process.place(files),
         )
         app = build(service, jobs, origins)
-        log = AccessLog(app, own, most=int(settings[ACCESS_EVENTS]), days=settings[ACCESS_DAYS])
+        log = AccessLog(app, own, most=int(settings[ACCESS_EVENTS]), age=settings[ACCESS_TIME])
         is_ours = partial(process.still_held, files, lock)
         closing.enter_context(_repeated(partial(_grow, demo.Growing(own, history), log, is_ours)))
         closing.callback(jobs.close)

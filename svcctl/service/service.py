@@ -16,7 +16,7 @@ import anyio
 
 from svcctl.service.engines import Engines
 from svcctl.service.queries.turns import Turns
-from svcctl.service.settings import LAG_SECONDS, LINE_END, OPEN_QUERIES, PADDING_SECONDS, QUERY_PLACES, QUERY_SECONDS
+from svcctl.service.settings import LAG, LINE_END, OPEN_QUERIES, PADDING_TIME, QUERY_PLACES, QUERY_TIME
 from svcctl.service.state.store import Store
 
 T = TypeVar("T")
@@ -50,12 +50,12 @@ class Service:
     store: Store
     executor: Executor
     clock: Callable[[], float] = time.time
-    query_seconds: float = QUERY_SECONDS.default
+    query_seconds: float = QUERY_TIME.default
     """How long a query may wait for the engine in total, or a continuous query for its next rows. The time that the
     client takes to read does not count."""
-    padding_seconds: float = PADDING_SECONDS.default
+    padding_seconds: float = PADDING_TIME.default
     """How long a client waits for the next byte before keep-alive padding is sent."""
-    lag_seconds: float = LAG_SECONDS.default
+    lag_seconds: float = LAG.default
     """How long after its end a period of a continuous query waits for late events."""
     places: int = int(QUERY_PLACES.default)
     share: int = int(OPEN_QUERIES.default)

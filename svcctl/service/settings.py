@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from svcctl.dates.lengths import UNITS, length_text, parse_length
 from svcctl.errors import UsageError
 from svcctl.io import home
 
@@ -42,6 +43,28 @@ class Number:
             wanted = f"{kind} from 0 on" if self.may_be_zero else f"{kind} above 0"
             raise UsageError(f"{self.environment} is '{text}', which is not {wanted}")
         return number
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """A setting that is a length of time, in seconds: above 0 unless it `may_be_zero`."""
+
+    environment: str
+    default: float
+    meaning: str
+    may_be_zero: bool = False
+
+    @property
+    def explanation(self) -> str:
+        return f"{self.meaning} (default {length_text(self.default)})"
+
+    def read(self, environment: Mapping[str, str]) -> float:
+        """The variable's seconds, or the default when it is unset or empty. UsageError for any other text."""
+        text = environment.get(self.environment) or str(self.default)
+        try:
+            return parse_length(text, least=0 if self.may_be_zero else 0.001)
+        except ValueError as error:
+            raise UsageError(f"{self.environment} '{text}' cannot be used: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +149,13 @@ class Origins:
         return tuple(origin.lower() for origin in origins if origin)
 
 
-DEMO_DAYS = Number("SVCCTL_DEMO_DAYS", 30, "days of demo events to create; 0 for none", may_be_zero=True)
-QUERY_SECONDS = Number("SVCCTL_QUERY_SECONDS", 600, "seconds that the local service may work on a query")
-PADDING_SECONDS = Number("SVCCTL_PADDING_SECONDS", 5, "seconds of silence before a waiting client gets padding")
-LAG_SECONDS = Number(
-    "SVCCTL_LAG_SECONDS", 10, "seconds that a continuous query waits for late events of a period", may_be_zero=True
-)
+DEMO = Length("SVCCTL_DEMO", 30 * UNITS["d"], "how far back demo events are created; 0 for none", may_be_zero=True)
+QUERY_TIME = Length("SVCCTL_QUERY_TIME", 600, "how long the local service may work on a query")
+PADDING_TIME = Length("SVCCTL_PADDING_TIME", 5, "silence before a waiting client gets padding")
+LAG = Length("SVCCTL_LAG", 10, "how long a continuous query waits for late events of a period", may_be_zero=True)
 CONNECTIONS = Number("SVCCTL_CONNECTIONS", 500, "connections that the local service keeps open at once")
 ACCESS_EVENTS = Number("SVCCTL_ACCESS_EVENTS", 100_000, "requests that the table service.access keeps")
-ACCESS_DAYS = Number("SVCCTL_ACCESS_DAYS", 30, "days that the table service.access keeps a request")
+ACCESS_TIME = Length("SVCCTL_ACCESS_TIME", 30 * UNITS["d"], "how long the table service.access keeps a request")
 QUERY_PLACES = Number("SVCCTL_QUERY_PLACES", 8, "queries that the local service works on at once", whole=True)
 OPEN_QUERIES = Number("SVCCTL_OPEN_QUERIES", 64, "open queries of one domain; one more is refused with 429", whole=True)
 RUNNING_JOBS = Number("SVCCTL_RUNNING_JOBS", 16, "running jobs of one domain", whole=True)
@@ -150,8 +171,8 @@ SPARK_TOKEN = Text("SVCCTL_SPARK_TOKEN", "token for Spark; the connection is the
 SPARK_CA_BUNDLE = Location("SVCCTL_SPARK_CA_BUNDLE", "file of certificates to trust for Spark; it makes TLS required")
 
 NUMBERS = (
-    *(DEMO_DAYS, QUERY_SECONDS, PADDING_SECONDS, LAG_SECONDS),
-    *(CONNECTIONS, ACCESS_EVENTS, ACCESS_DAYS),
+    *(DEMO, QUERY_TIME, PADDING_TIME, LAG),
+    *(CONNECTIONS, ACCESS_EVENTS, ACCESS_TIME),
     *(QUERY_PLACES, OPEN_QUERIES, RUNNING_JOBS, TOTAL_JOBS),
 )
 SPARK_SETTINGS = (ENGINE, SPARK_TOKEN, SPARK_CA_BUNDLE)

@@ -23,7 +23,7 @@ from svcctl.io.compression import COMPRESSIONS, Sink
 from svcctl.terminal import layout
 from svcctl.terminal.layout import Style, TableColumn
 from svcctl.terminal.selection import Selection
-from svcctl.words import FORMAT_NAMES, did_you_mean, format_name
+from svcctl.words import FORMAT_NAMES, counted, did_you_mean, format_name
 
 Note = Callable[[str], None]
 Layout = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Note], Iterator[list[str]]]
@@ -160,7 +160,7 @@ def _table(
             yield lines
     finally:  # a query that is followed ends with Ctrl-C
         if cuts.cells:
-            cells = "1 cell was" if cuts.cells == 1 else f"{cuts.cells} cells were"
+            cells = counted(cuts.cells, "cell was", "cells were")
             note(f"{cells} cut to fit (--format vertical or csv shows them whole)")
 
 

@@ -196,14 +196,6 @@ def _around_minutes(start: int, style: Style, fraction: bool) -> Quarter | None:
     return (begin, minute * 60, end) if last == f"{begin}{minute + 14:02}:59{point}{end}" else None
 
 
-def size_text(size: int) -> str:
-    """A number of bytes as people say it: 812 bytes, 56 kB, 1.2 MB."""
-    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if size >= unit:
-            return f"{size / unit:.{0 if size >= 10 * unit else 1}f} {name}"
-    return "1 byte" if size == 1 else f"{size} bytes"
-
-
 def vertical(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style) -> Iterator[str]:
     """One block per row: its number, then one line per column."""
     names = [visible(column.name) for column in columns]

@@ -23,6 +23,7 @@ from svcctl.terminal.formats import FORMATS, Format, alone, sorted_blocks
 from svcctl.terminal.layout import Style, TableColumn
 from svcctl.terminal.selection import ALL, Selection
 from svcctl.terminal.streams import Terminal
+from svcctl.words import counted
 
 if TYPE_CHECKING:
     from svcctl.api.jobs import Look, Watched
@@ -414,7 +415,7 @@ def _frame(listing: Listing[Watched], look: Look, style: Style) -> str:
     from svcctl.api.jobs import failing_first
 
     columns, rows = listing.laid_out(failing_first(look.jobs), shown=True)
-    count = "1 job" if len(look.jobs) == 1 else f"{len(look.jobs)} jobs"
+    count = counted(len(look.jobs), "job")
     footer = f"{look.failure or count}, {layout.format_moment(look.at, style, fraction=False)} (UTC)"
     return screen.frame(columns, rows, footer, style)
 

@@ -16,9 +16,11 @@ from svcctl.api import models
 from svcctl.api.jobs import Watched
 from svcctl.api.models import Domain, Job, Role
 from svcctl.api.roles import in_words
+from svcctl.dates.lengths import rough_text
 from svcctl.terminal.escapes import visible
 from svcctl.terminal.layout import NARROWEST, Style, TableColumn, format_cell, format_moment
 from svcctl.terminal.selection import Selection
+from svcctl.words import size_text
 
 T = TypeVar("T")
 
@@ -135,17 +137,6 @@ def _listed(value: Any) -> Any:
 # Jobs
 
 
-def in_units(seconds: float) -> str:
-    """A length of time in its two largest units: 733.2 seconds are 12m 13s."""
-    rest = max(0, int(seconds))
-    parts = []
-    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
-        count, rest = divmod(rest, size)
-        parts.append(f"{count}{unit}" if count else "")
-    first = next((at for at, part in enumerate(parts) if part), 3)
-    return " ".join(filter(None, parts[first : first + 2])) or "0s"
-
-
 _ID = Field[Watched]("id", attrgetter("job.id"), "id")
 _STATUS = Field[Watched]("status", attrgetter("job.status"), "id")
 _TYPE = Field[Watched]("type", attrgetter("job.type"), "id")
@@ -171,7 +162,7 @@ _IS_FAILING = Field[Watched]("failing", lambda seen: models.shown(seen.job) == m
 # A narrow terminal leaves out the last columns, so people get the most important ones first.
 _SHORT_ID = replace(_ID, value=attrgetter("short"))
 _STATE = replace(_STATUS, value=lambda seen: models.shown(seen.job), marks={models.FAILING: 31})
-_LAG_IN_WORDS = replace(_LAG, shown=lambda seen: None if seen.lag is None else in_units(seen.lag), shown_type="id")
+_LAG_IN_WORDS = replace(_LAG, shown=lambda seen: None if seen.lag is None else rough_text(seen.lag), shown_type="id")
 
 
 def _only_generated(jobs: Sequence[Watched]) -> bool:
@@ -288,24 +279,13 @@ def second(milliseconds: int | None) -> str | None:
     return None if milliseconds is None else format_moment(milliseconds, Style(), fraction=False)
 
 
+def _size(size: int | None) -> str | None:
+    return None if size is None else size_text(size)
+
+
 def _iso(milliseconds: int | None) -> str | None:
     """A time in UTC for programs: `2026-01-31T10:00:00.000Z`."""
     return None if milliseconds is None else format_moment(milliseconds, Style(date_format="iso"))
-
-
-def in_bytes(size: int | None) -> str | None:
-    """A size as people read it: `1.5 MB`."""
-    if size is None:
-        return None
-    power = min(3, (len(str(size)) - 1) // 3)
-    scaled = size / 1000**power
-    return f"{scaled:.{int(power > 0 and scaled < 10)}f} {('B', 'kB', 'MB', 'GB')[power]}"
-
-
-def counted(number: int, noun: str) -> str:
-    """A number of things: `1 query`, `2 queries`."""
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number} {noun if number == 1 else plural}"
 
 
 TABLES: Listing[Any] = Listing(
@@ -314,7 +294,7 @@ TABLES: Listing[Any] = Listing(
         Field("events", attrgetter("events"), "int8"),
         Field("from", lambda table: _iso(table.oldest), shown=lambda table: second(table.oldest), shown_type="id"),
         Field("to", lambda table: _iso(table.newest), shown=lambda table: second(table.newest), shown_type="id"),
-        Field("size", attrgetter("bytes"), "int8", shown=lambda table: in_bytes(table.bytes), shown_type="id"),
+        Field("size", attrgetter("bytes"), "int8", shown=lambda table: _size(table.bytes), shown_type="id"),
     )
 )
 COLUMNS: Listing[Sequence[Any]] = Listing(
@@ -350,7 +330,7 @@ SERVICE: Listing[Sequence[Any]] = Listing(
         Field("pid", itemgetter(2)),
         Field("since", lambda row: _iso(row[3]), shown=lambda row: f"{second(row[3])} (UTC)"),
         Field("version", itemgetter(4)),
-        Field("size", itemgetter(5), "int8", shown=lambda row: in_bytes(row[5])),
+        Field("size", itemgetter(5), "int8", shown=lambda row: _size(row[5])),
         Field("data", lambda row: str(row[6])),
         Field("log", lambda row: str(row[7])),
         Field("folder", itemgetter(8)),

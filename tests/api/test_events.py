@@ -24,7 +24,7 @@ WORDS = {
     "an incomplete answer": "the result is incomplete: {message}",
     "not a row": "the result is incomplete: line 2 is not a row",
     "no rows": "the result is incomplete: its object does not hold rows",
-    "a long row": "the result is incomplete: a row is longer than 64 MiB",
+    "a long row": "the result is incomplete: a row is longer than 64 MB",
 }
 HINTS = {
     "columns that come later": "use json/simple/compact, which names all columns first",

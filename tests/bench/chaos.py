@@ -306,7 +306,7 @@ def main() -> None:
             start, make = TARGETS[name]
             (home / name).mkdir()
             targets += make(stack.enter_context(start(home / name)))
-        shell = Shell(home, {"SVCCTL_DEMO_DAYS": "0"})
+        shell = Shell(home, {"SVCCTL_DEMO": "0"})
         stack.callback(shell, "service", "stop")
         outcome = run(shell, targets, kills=options.kills, rows=options.rows, seed=options.seed)
         print(outcome, flush=True)

@@ -116,7 +116,7 @@ def load(shell: Shell, files: list[Path], tables: Path | None) -> None:
 
 def asked(home: Path, variables: Mapping[str, str], query: str, server: Process | None) -> Figures:
     """Ask a service that has just started; the answer goes nowhere."""
-    shell = Shell(home, {"SVCCTL_DEMO_DAYS": "0", **variables}, timeout=36_000)
+    shell = Shell(home, {"SVCCTL_DEMO": "0", **variables}, timeout=36_000)
     assert shell("service", "start").returncode == 0
     try:
         data = Path(shell.environment["SVCCTL_DATA"])
@@ -179,7 +179,7 @@ def lines(home: Path, rows: int, only: list[str], *, with_alone: bool) -> Iterat
     yield "|---|---|---:|---:|---:|---:|"
     files, tables = make(home / "parquet", rows), home / "tables"
     globbed = f"{home}/parquet/*.parquet"
-    own = Shell(home / "own", {"SVCCTL_DEMO_DAYS": "0"}, timeout=36_000)
+    own = Shell(home / "own", {"SVCCTL_DEMO": "0"}, timeout=36_000)
     own.home.mkdir()
     if "file" in only:
         started = time.perf_counter()

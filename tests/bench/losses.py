@@ -45,7 +45,7 @@ class Cluster(Chaos):
             "SVCCTL_SERVICE_STATE": self._url,
             "PGPASSWORD": PASSWORD,
             "SVCCTL_TABLES": made(directory / "tables"),
-            "SVCCTL_DEMO_DAYS": "0",
+            "SVCCTL_DEMO": "0",
         }
         self.shells = [Shell(directory / name, variables) for name in ("a", "b")]
         self.taken_over: list[float] = []

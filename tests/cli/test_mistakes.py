@@ -73,7 +73,7 @@ EXPORT = "see 'svcctl export --help'"
         ),
         (
             "query x --from 1h --max-time soon",
-            "'soon' is not a time limit\nhint: write seconds such as 30, or a length such as 5m",
+            "--max-time 'soon' cannot be used: it is not a length such as 90, 30s, 5m, 1h30m or 1d",
         ),
         # Dates of several words without quotes
         (
@@ -174,7 +174,7 @@ EXPORT = "see 'svcctl export --help'"
         ("query Q --color", "--color needs a value: WHEN\nhint: one of auto, always, never; see 'svcctl --help'"),
         ("query Q --limit abc", f"--limit 'abc' is not a whole number\nhint: {SEE}"),
         ("query Q --skip -1", f"--skip -1 is less than 0\nhint: {SEE}"),
-        ("query Q --timeout x", "--timeout 'x' is not a number\nhint: see 'svcctl --help'"),
+        ("query Q --timeout x", "--timeout 'x' cannot be used: it is not a length such as 90, 30s, 5m, 1h30m or 1d"),
         ("export Q --workers 99", "--workers 99 is not between 1 and 64\nhint: see 'svcctl export --help'"),
         ("query --chart=1 Q", f"--chart takes no value\nhint: {SEE}"),
         (

@@ -73,7 +73,7 @@ def test_removing_the_default_profile_goes_back_to_local(store: ProfileStore) ->
         ("profiles: {p: {base_uri: x}}", "unknown field 'base_uri' in profile p in {path}"),
         (
             "profiles: {p: {timeout: soon}}",
-            "timeout 'soon' (profile p in {path}) cannot be used: it is not a number of seconds",
+            "timeout 'soon' (profile p in {path}) cannot be used: it is not a length such as 90, 30s, 5m, 1h30m or 1d",
         ),
         ("profiles: {p: {headers: {apikeys: x}}}", "unknown field 'headers.apikeys' in profile p in {path}"),
         ("profiles: {p: {token: a, token_file: b}}", "profile p in {path} sets both token and token_file"),

@@ -8,16 +8,19 @@ import pytest
 
 from svcctl.errors import UsageError
 from svcctl.service.settings import (
+    ACCESS_TIME,
     CONNECTIONS,
     CORS_ORIGINS,
-    DEMO_DAYS,
+    DEMO,
+    LAG,
     LINE_END,
     OPEN_QUERIES,
-    PADDING_SECONDS,
+    PADDING_TIME,
     QUERY_PLACES,
-    QUERY_SECONDS,
+    QUERY_TIME,
     RUNNING_JOBS,
     TOTAL_JOBS,
+    Length,
     Number,
     located,
     places,
@@ -25,8 +28,8 @@ from svcctl.service.settings import (
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
-    "not a number above 0": "SVCCTL_QUERY_SECONDS is '{text}', which is not a number above 0",
-    "not a number from 0 on": "SVCCTL_DEMO_DAYS is '-1', which is not a number from 0 on",
+    "not a length": "SVCCTL_QUERY_TIME '{text}' cannot be used: it is not a length such as 90, 30s, 5m, 1h30m or 1d",
+    "no time": "SVCCTL_QUERY_TIME '0' cannot be used: it must be at least 0.001s",
     "not a line end": "SVCCTL_LINE_END is 'cr', which is not lf or crlf",
     "not an origin": "SVCCTL_CORS_ORIGINS names '{text}', which is not an origin",
     "not a whole number": "{environment} is '{text}', which is not a whole number above 0",
@@ -37,19 +40,31 @@ HINTS = {
 
 
 @pytest.mark.parametrize(
-    ("setting", "default"), [(DEMO_DAYS, 30), (QUERY_SECONDS, 600), (PADDING_SECONDS, 5), (CONNECTIONS, 500)]
+    ("setting", "default"), [(DEMO, 30 * 86_400), (QUERY_TIME, 600), (PADDING_TIME, 5), (CONNECTIONS, 500)]
 )
-def test_a_setting_of_the_process_has_a_default(setting: Number, default: float) -> None:
+def test_a_setting_of_the_process_has_a_default(setting: Number | Length, default: float) -> None:
     assert setting.read({}) == default
     assert setting.read({setting.environment: ""}) == default
     assert setting.read({setting.environment: "0.5"}) == 0.5
 
 
-@pytest.mark.parametrize("text", ["x", "0", "-1", "inf", "nan"])
-def test_a_time_limit_that_is_not_above_zero_is_refused(text: str) -> None:
+@pytest.mark.parametrize("setting", [DEMO, QUERY_TIME, PADDING_TIME, LAG, ACCESS_TIME])
+def test_a_setting_that_is_a_length_takes_a_number_of_seconds_and_units(setting: Length) -> None:
+    assert [setting.read({setting.environment: text}) for text in ("90", "90s", "1h30m", "1d")] == [
+        90,
+        90,
+        5400,
+        86_400,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("x", "not a length"), ("-1", "not a length"), ("nan", "not a length"), ("0", "no time")]
+)
+def test_a_time_limit_that_is_not_above_zero_is_refused(text: str, why: str) -> None:
     with pytest.raises(UsageError) as caught:
-        QUERY_SECONDS.read({"SVCCTL_QUERY_SECONDS": text})
-    assert caught.value.message == WORDS["not a number above 0"].format(text=text)
+        QUERY_TIME.read({"SVCCTL_QUERY_TIME": text})
+    assert caught.value.message == WORDS[why].format(text=text)
 
 
 @pytest.mark.parametrize(
@@ -65,10 +80,9 @@ def test_a_count_is_a_whole_number(setting: Number, default: float) -> None:
 
 
 def test_there_may_be_no_days_of_demo_events_but_not_fewer() -> None:
-    assert DEMO_DAYS.read({"SVCCTL_DEMO_DAYS": "0"}) == 0
-    with pytest.raises(UsageError) as caught:
-        DEMO_DAYS.read({"SVCCTL_DEMO_DAYS": "-1"})
-    assert caught.value.message == WORDS["not a number from 0 on"]
+    assert DEMO.read({"SVCCTL_DEMO": "0"}) == 0
+    with pytest.raises(UsageError):
+        DEMO.read({"SVCCTL_DEMO": "-1"})
 
 
 def test_lines_end_in_lf_unless_the_setting_says_otherwise() -> None:

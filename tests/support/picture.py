@@ -82,7 +82,7 @@ def lines(svg: str) -> list[str]:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as home:
-        shell = Shell(Path(home), {"SVCCTL_DEMO_DAYS": "2"})
+        shell = Shell(Path(home), {"SVCCTL_DEMO": "2d"})
         try:
             if (started := shell("service", "start")).returncode != 0:
                 raise RuntimeError(started.stderr)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from svcctl.dates.lengths import UNITS
 from svcctl.service.language import tree
-from svcctl.service.language.parser import UNITS
 from svcctl.service.language.printer import expression_text, name_text, string_text
 
 
@@ -39,8 +39,8 @@ def _item(item: tree.Item | tree.Star) -> str:
 
 
 def _period(seconds: int) -> str:
-    unit, size = next((unit, size) for unit, size in UNITS.items() if seconds % size == 0)
-    return f"{seconds // size}{unit}"
+    unit = next(unit for unit in "dhms" if seconds % UNITS[unit] == 0)
+    return f"{seconds // UNITS[unit]}{unit}"
 
 
 def _dotted(name: str) -> str:

@@ -58,7 +58,7 @@ class Shell:
             "PATH": "/usr/bin:/bin",
             "SVCCTL_DATA": str(self.home / "data"),
             "LANG": "C.UTF-8",
-            "SVCCTL_DEMO_DAYS": "1",
+            "SVCCTL_DEMO": "1d",
             **on_tested_engine(self.home / "tables"),
             **self.variables,
         }

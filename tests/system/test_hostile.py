@@ -52,7 +52,7 @@ class Attacked:
 
 @pytest.fixture(scope="module")
 def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
-    shell = Shell(tmp_path_factory.mktemp("hostile"), {"SVCCTL_DEMO_DAYS": "0", "SVCCTL_QUERY_SECONDS": "20"})
+    shell = Shell(tmp_path_factory.mktemp("hostile"), {"SVCCTL_DEMO": "0", "SVCCTL_QUERY_TIME": "20"})
     assert shell("service", "start").returncode == 0
     try:
         files = tables(shell.home)

@@ -59,7 +59,7 @@ class Listening:
 def listening() -> Iterator[Listening]:
     """A service on TCP whose lines end in CRLF, with the table `few`."""
     with tempfile.TemporaryDirectory(prefix="svcctl-") as home:
-        shell = Shell(Path(home), {"SVCCTL_DEMO_DAYS": "0", "SVCCTL_LINE_END": "crlf"})
+        shell = Shell(Path(home), {"SVCCTL_DEMO": "0", "SVCCTL_LINE_END": "crlf"})
         process = shell.start("service", "serve", "--listen", "127.0.0.1:0", stderr=subprocess.PIPE)
         assert process.stderr is not None
         line = next(line for line in process.stderr if b"listening" in line).decode()

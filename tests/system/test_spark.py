@@ -58,7 +58,7 @@ class SecureSpark:
     def variables(self, **other: str) -> dict[str, str]:
         """The settings of a service that uses it."""
         return {
-            "SVCCTL_DEMO_DAYS": "0",
+            "SVCCTL_DEMO": "0",
             "SVCCTL_TABLES": made(self.directory / "tables"),
             "SVCCTL_ENGINE": self.uri,
             "SVCCTL_SPARK_TOKEN": TOKEN,
@@ -148,7 +148,7 @@ def test_spark_works_no_more_soon_after_a_client_has_left_or_its_time_is_up(
 ) -> None:
     dice = random.Random(seed := random.randrange(1 << 32))
     print("seed", seed)
-    with service(tmp_path / "service", secure_spark.variables(SVCCTL_QUERY_SECONDS="8")) as shell:
+    with service(tmp_path / "service", secure_spark.variables(SVCCTL_QUERY_TIME="8")) as shell:
         shell("query", "from t.slow limit 1", "--from", "2023-12-31", "--to", "2024-01-02")
         for leaves in (signal.SIGINT, signal.SIGKILL) * 2:
             begun = len(secure_spark.jobs())
@@ -166,7 +166,7 @@ def test_spark_works_no_more_soon_after_a_client_has_left_or_its_time_is_up(
             time.sleep(1)  # nothing begins later, either
             eventually(lambda: is_idle(secure_spark), seconds=4)
         done = shell(*ASKED)
-        assert "the query ran for more than 8 s; narrow its range" in done.stderr
+        assert "the query ran for more than 8s; narrow its range" in done.stderr
         eventually(lambda: is_idle(secure_spark), seconds=4)
     assert secure_spark.jobs()[0]["status"] == "FAILED"
 

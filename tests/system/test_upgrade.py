@@ -12,7 +12,7 @@ from svcctl import __version__
 
 
 def test_a_service_does_not_start_on_the_state_of_a_newer_svcctl_and_says_what_to_install(tmp_path: Path) -> None:
-    shell = Shell(tmp_path, {"SVCCTL_DEMO_DAYS": "0"})
+    shell = Shell(tmp_path, {"SVCCTL_DEMO": "0"})
     assert shell("service", "queries", "list").returncode == 0
     with closing(sqlite3.connect(shell.home / "data" / "state.db")) as connection:
         connection.execute("update alembic_version set version_num = '0009'")

@@ -8,7 +8,7 @@ from svcctl.api.jobs import Watched
 from svcctl.api.models import Domain, Job, Role
 from svcctl.cli.inputs.role_files import Located
 from svcctl.terminal.layout import TableColumn
-from svcctl.terminal.records import DOMAINS, FINDINGS, JOB, JOBS, ROLE, ROLES, STEPS, WATCHED, Listing, in_units, rows
+from svcctl.terminal.records import DOMAINS, FINDINGS, JOB, JOBS, ROLE, ROLES, STEPS, WATCHED, Listing, rows
 
 WATCHED_JOB = Watched(
     Job("3f2a-1", "RUNNING", "kafka", "copy", 5, 4, 1_706_659_200_000, "from a", ("lost", "late"), {"unknown": 1}),
@@ -45,7 +45,7 @@ def test_programs_get_a_jobs_fields_as_they_are_and_people_get_dates_and_words()
         *("id", "status", "friendlyName", "lag", "error", "eventsSent", "type", "lastDatetime", "query")
     ]
     assert columns[7] == TableColumn("lastDatetime", "timestamp")
-    assert data == [["3f2a", "FAILING", "copy", "12m 13s", "lost; late", 4, "kafka", 1_706_659_200_000, "from a"]]
+    assert data == [["3f2a", "FAILING", "copy", "12m13s", "lost; late", 4, "kafka", 1_706_659_200_000, "from a"]]
     never_ran = Watched(Job("a", "STOPPED", last_datetime=0), None, None, "a")
     assert listed(JOBS, [never_ran], shown=True)[1] == [["a", "STOPPED", *[None] * 7]]
 
@@ -60,7 +60,7 @@ def test_a_job_that_is_shown_has_its_whole_id_and_what_only_this_service_returns
         "eventGenerated": 5,
         "eventsSent": 4,
         "lastDatetime": 1_706_659_200_000,
-        "lag": "12m 13s",
+        "lag": "12m13s",
         "error": "lost; late",
         "query": "from a",
         "unknown": 1,
@@ -92,19 +92,11 @@ def test_people_read_generated_events_where_the_service_does_not_say_how_many_it
 
 def test_people_who_watch_read_words_and_programs_numbers() -> None:
     assert listed(WATCHED, [WATCHED_JOB], shown=True)[1] == [
-        ["3f2a", "FAILING", "copy", "12m 13s", "lost; late", 4, 1.5, "kafka", 5]
+        ["3f2a", "FAILING", "copy", "12m13s", "lost; late", 4, 1.5, "kafka", 5]
     ]
     assert listed(WATCHED, [WATCHED_JOB], shown=False)[1] == [
         ["3f2a-1", "RUNNING", True, 4, 1.5, 733.2, ["lost", "late"], "kafka", "copy", 5]
     ]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(-3, "0s"), (0.9, "0s"), (59.9, "59s"), (60, "1m"), (3605, "1h"), (733.2, "12m 13s"), (200_000, "2d 7h")],
-)
-def test_a_length_of_time_is_told_in_its_two_largest_units(seconds: float, text: str) -> None:
-    assert in_units(seconds) == text
 
 
 def test_members_that_some_domains_have_become_columns() -> None:

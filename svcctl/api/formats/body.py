@@ -15,6 +15,7 @@ from svcctl.api.wire.errors import DecodingError
 from svcctl.api.wire.messages import Response
 from svcctl.errors import Unavailable
 from svcctl.io.compression import Damaged, gunzipped, inflated
+from svcctl.words import size_text
 
 MAX_WHOLE = 64 * 1000 * 1000
 """The most bytes of an answer that is held whole. Streams of rows have no limit."""
@@ -45,9 +46,9 @@ def whole(response: Response, most: int = MAX_WHOLE) -> bytes:
         return body
     announced = response.headers.get("content-length", "")
     exact = announced.isdecimal() and "content-encoding" not in response.headers
-    size = f"{int(announced) / 1e6:.0f}" if exact else f"more than {most / 1e6:.0f}"
+    size = size_text(int(announced)) if exact else f"more than {size_text(most)}"
     raise Unavailable(
-        f"the service's answer has {size} MB, and at most {most / 1e6:.0f} MB are read as a whole",
+        f"the service's answer has {size}, and at most {size_text(most)} are read as a whole",
         hint="'svcctl api' passes on an answer of any size: svcctl api GET /search/jobs -o jobs.json",
     )
 

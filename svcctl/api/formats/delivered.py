@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from svcctl.api.models import Column
 from svcctl.api.refusals import Refusal
 from svcctl.errors import IncompleteResult
+from svcctl.words import size_text
 
 BLOCK = 64 * 1024
 """Bytes per delivered block, in formats that gather them."""
 
-MAX_ROW = 64 * 1024 * 1024
+MAX_ROW = 64_000_000
 """Bytes of the longest row that is accepted; a body without an end of row would fill the memory."""
 
 MAX_COLUMNS = 50_000
 """Columns of the widest result that is read: each takes some hundred bytes, however short its name is."""
-MAX_HEADING = 8 * 1024 * 1024
+MAX_HEADING = 8_000_000
 """Bytes of the longest heading that is read."""
 NAMES_PER_COLUMN = 4
 """Names in JSON that describe one column: its own, type and index."""
@@ -58,7 +59,7 @@ class Delivered:
         if columns > MAX_COLUMNS:
             raise self.incomplete(f"it has more than {MAX_COLUMNS} columns")
         if size > MAX_HEADING:
-            raise self.incomplete(f"its heading is longer than {MAX_HEADING // 1024 // 1024} MiB")
+            raise self.incomplete(f"its heading is longer than {size_text(MAX_HEADING)}")
 
     def too_long(self) -> IncompleteResult:
-        return self.incomplete(f"a row is longer than {MAX_ROW // 1024 // 1024} MiB")
+        return self.incomplete(f"a row is longer than {size_text(MAX_ROW)}")

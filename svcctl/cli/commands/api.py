@@ -11,7 +11,8 @@ from svcctl.cli.commands import page_of
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
 from svcctl.cli.inputs.text import read_bytes
-from svcctl.cli.options import ForceOpt, OutputOpt, max_time_option
+from svcctl.cli.options import ForceOpt, OutputOpt, length_option
+from svcctl.dates.lengths import length_text
 from svcctl.errors import IncompleteResult, SvcctlError, Unavailable, UsageError
 from svcctl.io.home import expanded
 from svcctl.io.time_limit import time_limit
@@ -40,7 +41,7 @@ DataOpt = Annotated[
 HeaderOpt = Annotated[
     list[str] | None, typer.Option("--header", "-H", metavar="NAME:VALUE", help="Header to send (repeatable).")
 ]
-MaxTimeOpt = Annotated[float | None, max_time_option("Fail after 30s, 5m, …, retries included.")]
+MaxTimeOpt = Annotated[float | None, length_option("--max-time", "Fail after 30s, 5m, …, retries included.")]
 IncludeOpt = Annotated[bool, typer.Option("--include", "-i", help="Print status and headers before the body.")]
 
 
@@ -83,10 +84,10 @@ def api(
             start.extend(chunk[: MAX_BODY + 1 - len(start)])
             yield chunk
 
-    def late() -> SvcctlError:
+    def late(seconds: float) -> SvcctlError:
         if start:
-            return IncompleteResult(f"no whole answer within {max_time:g} s")
-        return svc.late(max_time, Unavailable(f"no whole answer within {max_time:g} s"))
+            return IncompleteResult(f"no whole answer within {length_text(seconds)}")
+        return svc.late(seconds, Unavailable(f"no whole answer within {length_text(seconds)}"))
 
     with (
         svc.output.target(output, FORMATS["ndjson"], force=force) as target,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
 from typing import Annotated, Any
 
@@ -31,13 +32,15 @@ from svcctl.cli.completion import words
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import job_ids, text
-from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt, max_time_option
+from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt, length_option
+from svcctl.dates.lengths import length_text, parse_length
 from svcctl.errors import NotFound, ServiceError, Unavailable, UsageError
 from svcctl.io.time_limit import time_limit
 from svcctl.terminal.diagnostics import Reported
 from svcctl.terminal.escapes import visible
-from svcctl.terminal.records import JOB, JOBS, WATCHED, Listing, counted
+from svcctl.terminal.records import JOB, JOBS, WATCHED, Listing
 from svcctl.terminal.selection import ALL, Selection, selected
+from svcctl.words import counted
 
 _HELP = "Job IDs, the beginning of one is enough, or friendly names"
 _IDS = typer.Argument(metavar="ID…", help=f"{_HELP}; - reads them from standard input.")
@@ -67,14 +70,16 @@ OnlyIdsOpt = Annotated[bool, typer.Option("--ids", help="Print only IDs, one per
 ForOpt = Annotated[
     str, typer.Option("--for", metavar="STATE[,STATE]", help="States to wait for."), Completes(words=tuple(JobStatus))
 ]
-WaitOpt = Annotated[float | None, max_time_option("Give up after 30s, 5m, ….")]
+WaitOpt = Annotated[float | None, length_option("--max-time", "Give up after 30s, 5m, ….")]
 KeepWaitingOpt = Annotated[
     bool, typer.Option("--keep-waiting", help="Keep waiting while a job is FAILING: it may recover.")
 ]
 IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if it is already so.")]
 IfThereOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if there is no such job.")]
-WatchOpt = Annotated[float | None, max_time_option("Stop after 30s, 5m, ….")]
-IntervalOpt = Annotated[float, typer.Option("--interval", metavar="S", min=0.1, help="Seconds between refreshes.")]
+WatchOpt = Annotated[float | None, length_option("--max-time", "Stop after 30s, 5m, ….")]
+IntervalOpt = Annotated[
+    Any, length_option("--interval", "Time between refreshes.", None, partial(parse_length, least=0.1))
+]
 
 Change = Callable[[str, Callable[[str], None]], Job]
 """Changes the job with an ID, or leaves the job as it is and calls the function with the reason."""
@@ -232,8 +237,9 @@ def wait(
     deadline = None if max_time is None else time.monotonic() + max_time
     with time_limit(
         None if max_time is None else max_time + LAST_LOOK,
-        lambda: svc.late(
-            max_time, Unavailable(f"the service does not answer, and the {max_time:g} s of --max-time are over")
+        lambda seconds: svc.late(
+            seconds - LAST_LOOK,
+            Unavailable(f"the service does not answer, and --max-time {length_text(seconds - LAST_LOOK)} is over"),
         ),
     ):
         chosen = _chosen(svc, ids)
@@ -268,7 +274,7 @@ def wait(
 def watch(
     ctx: typer.Context,
     ids: WatchedIdsArg = None,
-    interval: IntervalOpt = 1.0,
+    interval: IntervalOpt = "1s",
     max_time: WatchOpt = None,
     format: FormatOpt = None,
 ) -> None:

@@ -10,8 +10,9 @@ import typer
 from svcctl.cli.commands import page_of
 from svcctl.cli.context import Context
 from svcctl.cli.options import FormatOpt, FromOpt, TimeZoneOpt, ToOpt
+from svcctl.dates.lengths import length_text
 from svcctl.dates.operators import Range, epoch_milliseconds, epoch_seconds, operator_of, resolve
-from svcctl.dates.range import last_second, length_text
+from svcctl.dates.range import last_second
 from svcctl.dates.shorthand import EVERY, named_zone, parse_moment
 from svcctl.errors import UsageError
 from svcctl.terminal.records import RANGE
@@ -62,7 +63,7 @@ def _rows(resolved: Range, zone: tzinfo) -> list[list[Any]]:
         ["local", *(_text(end.astimezone()) for end in ends)],
         ["seconds", *map(epoch_seconds, ends)],
         ["milliseconds", *map(epoch_milliseconds, ends)],
-        ["length", None, length_text(resolved.end - resolved.start)],
+        ["length", None, length_text((resolved.end - resolved.start).total_seconds())],
     ]
 
 

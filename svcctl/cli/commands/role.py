@@ -26,6 +26,7 @@ from svcctl.profiles import BUILT_IN
 from svcctl.terminal.escapes import visible
 from svcctl.terminal.records import FINDINGS, ROLE, ROLES
 from svcctl.terminal.selection import selected
+from svcctl.words import counted
 
 DomainArg = Annotated[
     str,
@@ -224,10 +225,10 @@ def lint_(ctx: typer.Context, files: FilesArg, format: FormatOpt = None) -> None
         svc.output.records(FINDINGS, found, chosen)
     for file in linted:
         if not file.findings and not chosen.raw:
-            svc.output.text(f"{visible(file.source)}: {file.count} role{'s' * (file.count != 1)}, no findings")
+            svc.output.text(f"{visible(file.source)}: {counted(file.count, 'role')}, no findings")
     if wrong := [file.source for file in linted if file.errors]:
         errors = sum(file.errors for file in linted)
-        raise UsageError(f"{errors} error{'s' * (errors != 1)} in {', '.join(wrong)}")
+        raise UsageError(f"{counted(errors, 'error')} in {', '.join(wrong)}")
 
 
 def _ask_about_grants(

@@ -29,6 +29,7 @@ from svcctl.errors import SvcctlError
 from svcctl.io import extras, files
 from svcctl.profiles import BUILT_IN
 from svcctl.service import process
+from svcctl.words import counted
 
 PATIENCE = 0.3
 """Seconds for which a prompt waits for a service."""
@@ -93,7 +94,7 @@ def _loaded(svc: Context, of: str) -> Pairs:
     from svcctl.api import own_service
 
     found = ((table.name, table.events) for table in own_service.tables(svc.connect()) if not table.live)
-    return [(name, "1 event" if events == 1 else f"{events:,} events") for name, events in found]
+    return [(name, counted(events, "event")) for name, events in found]
 
 
 def _columns(svc: Context, of: str) -> Pairs:

@@ -16,7 +16,8 @@ from svcctl.cli.desired.plan import Action, Step
 from svcctl.cli.inputs import text
 from svcctl.errors import Differs
 from svcctl.terminal.escapes import visible
-from svcctl.terminal.records import CHANGES, counted
+from svcctl.terminal.records import CHANGES
+from svcctl.words import counted
 
 
 @dataclass(frozen=True, kw_only=True)

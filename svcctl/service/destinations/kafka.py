@@ -26,6 +26,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from svcctl.dates.lengths import length_text
 from svcctl.errors import Unavailable
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.destinations.params import Params
@@ -142,7 +143,9 @@ class Kafka(Destination):
             if error.args[0].code() != KafkaError._TRANSPORT:
                 raise
             servers = self._client["bootstrap.servers"]
-            raise _Unanswered(f"no Kafka answers at {servers} within {self._first_wait:g} s: {CHECK}") from None
+            raise _Unanswered(
+                f"no Kafka answers at {servers} within {length_text(self._first_wait)}: {CHECK}"
+            ) from None
         if topic.error is not None:
             raise KafkaException(topic.error)
         return len(topic.partitions)

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from starlette.requests import Request
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from svcctl.dates.lengths import length_text
 from svcctl.errors import ServiceError
 from svcctl.service.http.envelope import encoded, error_envelope
 from svcctl.service.settings import CONNECTIONS
@@ -136,7 +137,7 @@ class Connection(HttpToolsProtocol):
         if self.cycle is not None and self.cycle.response_complete:
             self.transport.close()  # the rest of a request that was already refused
         else:
-            self._refuse(408, f"the request did not arrive within {self.limits.request_seconds:g} s")
+            self._refuse(408, f"the request did not arrive within {length_text(self.limits.request_seconds)}")
 
     def _start_timer(self, seconds: float, work: Any) -> None:
         self._stop_timer()

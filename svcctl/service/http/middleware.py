@@ -30,7 +30,7 @@ from svcctl.service.http.auth import claimed
 from svcctl.service.http.envelope import failed
 from svcctl.service.language.types import Column, Type
 from svcctl.service.service import Counts, Service
-from svcctl.service.settings import ACCESS_DAYS, ACCESS_EVENTS
+from svcctl.service.settings import ACCESS_EVENTS, ACCESS_TIME
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
 
@@ -193,12 +193,12 @@ class AccessLog:
     """
 
     def __init__(
-        self, app: ASGIApp, tables: Tables, *, most: int = int(ACCESS_EVENTS.default), days: float = ACCESS_DAYS.default
+        self, app: ASGIApp, tables: Tables, *, most: int = int(ACCESS_EVENTS.default), age: float = ACCESS_TIME.default
     ) -> None:
         self._app = app
         self._tables = tables
         self._most = most
-        self._age = timedelta(days=min(days, 36_500))
+        self._age = timedelta(seconds=age)
         self._stored = 0
         self._trimmed: datetime | None = None
         self._waiting: list[dict[str, Any]] = []

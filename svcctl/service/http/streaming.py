@@ -14,6 +14,7 @@ import pyarrow as pa
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from svcctl.dates.lengths import length_text
 from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service import rendering
 from svcctl.service.engines import Stream
@@ -189,7 +190,7 @@ class StreamedAnswer:
         while not self._next.done() and (remaining := until - time.monotonic()) > 0:
             left = self._most - self._query.seconds
             if left <= 0:
-                limit = f"{self._service.query_seconds:g} s"
+                limit = length_text(self._service.query_seconds)
                 await self._stop(ServiceError(f"the query ran for more than {limit}; narrow its range"))
                 return
             wait = min(remaining, max(left, LEAST_WAIT))

@@ -38,7 +38,7 @@ from svcctl.service.service import Service
 from svcctl.service.state.store import Store
 
 # Settings decide how much a table holds that the service writes itself.
-_DEMO_SETTING = "SVCCTL_DEMO_DAYS=0 makes no demo events"
+_DEMO_SETTING = "SVCCTL_DEMO=0 makes no demo events"
 RECENT = 100
 """How many loads have their outcome remembered."""
 ENDS_SECONDS = 0.8
@@ -52,7 +52,7 @@ LOAD_MEMBERS = (
 _NO_FILES = 'files is not a list of objects with a path, such as [{"path": "/rows.csv"}]'
 FOLDER, FILE = "folder", "file"
 """Where a table can be: in the shared folder, or in the file of the service."""
-_SETTINGS = {ACCESS_TABLE: "SVCCTL_ACCESS_EVENTS and SVCCTL_ACCESS_DAYS set how much it keeps"}
+_SETTINGS = {ACCESS_TABLE: "SVCCTL_ACCESS_EVENTS and SVCCTL_ACCESS_TIME set how much it keeps"}
 
 
 def _list(request: Request) -> Response:

@@ -34,7 +34,7 @@ from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.language import Plan
 from svcctl.service.queries.continuous import AskedQuery, Step, Steps
 from svcctl.service.rendering import Dates, arrow
-from svcctl.service.settings import LAG_SECONDS
+from svcctl.service.settings import LAG
 from svcctl.service.state.database import StateUnavailable
 
 POLL_SECONDS = 0.5
@@ -60,7 +60,7 @@ def deliver(
     job: StoredJob,
     run: Run,
     *,
-    lag: float = LAG_SECONDS.default,
+    lag: float = LAG.default,
     connect: Connect = kinds.destination,
 ) -> bool:
     """Deliver a job until it is complete (True) or stopped (False). ServiceError when its query fails.

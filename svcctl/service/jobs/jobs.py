@@ -48,6 +48,7 @@ from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.settings import RUNNING_JOBS, TOTAL_JOBS
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
+from svcctl.words import counted
 
 UNKNOWN, UNCHANGEABLE, NOT_RUNNING = 100, 101, 108
 CODES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)
@@ -262,7 +263,7 @@ class Jobs:
     def _need_room(self, account: Account, running: Sequence[Owner]) -> None:
         if (own := running.count(account.owner)) >= self._share:
             raise Conflict(
-                f"{own} {'job is' if own == 1 else 'jobs are'} already running, which is the maximum",
+                f"{counted(own, 'job is', 'jobs are')} already running, which is the maximum",
                 code=UNCHANGEABLE,
                 hint="stop or remove one first",
             )

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
+from svcctl.dates.lengths import UNITS
 from svcctl.service.language.functions import DATE_TEXT, FUNCTIONS
 from svcctl.words import nearest
 
@@ -34,7 +35,6 @@ class Habit:
     answer: str | Callable[..., str | None]
 
 
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _CLAUSES = ("from", "where", "select", "group", "every", "by", "limit", "offset", "pragma", "as")
 
 
@@ -75,12 +75,12 @@ def _between(name: str, at: str, low: str, high: str) -> str:
 def _unit(name: str, at: str, count: str, unit: str) -> str:
     if name == "eventdate":
         return _length(count, unit)
-    seconds = int(count) * _SECONDS[unit.lower()]
+    seconds = int(count) * UNITS[unit.lower()]
     return f"write a number: {seconds * 1000} if {name} is in milliseconds, {seconds} if it is in seconds"
 
 
 def _length(count: str, unit: str) -> str:
-    seconds = int(count) * _SECONDS[unit.lower()]
+    seconds = int(count) * UNITS[unit.lower()]
     return f"moments are counted in milliseconds: epoch(eventdate) > epoch(now()) - {seconds * 1000}"
 
 

@@ -12,9 +12,11 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from textwrap import wrap
 
+from svcctl.dates.lengths import length_text
 from svcctl.service.language.functions import SAMPLE, SECTIONS, Function
 from svcctl.service.language.parser import MAX_BYTES, RESERVED
-from svcctl.service.settings import LAG_SECONDS
+from svcctl.service.settings import LAG
+from svcctl.words import size_text
 
 WIDTH = 80
 
@@ -160,8 +162,8 @@ A query with --follow keeps running. Its rows arrive as they are stored, and the
 groups of a single "group every" when their period is over; other groups would
 never be complete and are refused. Limits and offsets must come last.
 
-A period stays open for late events {LAG_SECONDS.default:g} s after its end, or as long as
-{LAG_SECONDS.environment} of the service says; 2 s if the range ends with it. An
+A period stays open for late events {length_text(LAG.default)} after its end, or as long as
+{LAG.environment} of the service says; 2s if the range ends with it. An
 event that is stored later is in no group: groups that were sent stay as they
 are. Such events are counted, if they pass the where clauses before the group:
 in a note of --follow, in "late" of the job's object ('svcctl job show ID -f
@@ -182,7 +184,7 @@ def page() -> str:
         *((f"Functions: {title}", _functions(rows)) for title, rows in SECTIONS.items() if title != aggregates),
         (f"Functions: {aggregates}", f"{_sample()}\n\n{_functions(SECTIONS[aggregates])}"),
         ("Continuous queries", _LIVE),
-        ("Limits", f"A query has at most {MAX_BYTES // 1024} KiB. A query that takes too long is stopped."),
+        ("Limits", f"A query has at most {size_text(MAX_BYTES)}. A query that takes too long is stopped."),
     ]
     return "\n\n".join(f"{title}\n\n{text}" for title, text in parts) + "\n"
 

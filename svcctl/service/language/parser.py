@@ -16,19 +16,19 @@ from typing import Any
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
+from svcctl.dates.lengths import UNITS
 from svcctl.service.language import habits, tree
 from svcctl.service.language.functions import FUNCTIONS
 from svcctl.service.language.query_error import Place, QueryError
 from svcctl.service.language.types import Type
-from svcctl.words import did_you_mean
+from svcctl.words import did_you_mean, size_text
 
-MAX_BYTES = 256 * 1024
+MAX_BYTES = 256_000
 MAX_DEPTH = 40
 """How deep operators and calls may be nested; sqlglot writes this depth within Python's limit of recursion."""
 
 MAX_COUNT = 10**15
 MAX_PERIOD_DAYS = 36_500
-UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 ESCAPES = {'"': '"', "'": "'", "\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
 INT8 = 2**63
 NUMBERS = (Type.INT4, Type.INT8, Type.FLOAT8)
@@ -94,7 +94,7 @@ def _check_text(text: str) -> None:
     except UnicodeEncodeError as error:
         raise QueryError("half of a surrogate pair is not a character", _place(text, error.start)) from None
     if size > MAX_BYTES:
-        raise QueryError(f"the query has {size} bytes, more than {MAX_BYTES}", Place(1, 1))
+        raise QueryError(f"the query has {size_text(size)}, more than {size_text(MAX_BYTES)}", Place(1, 1))
     if "\0" in text:
         raise QueryError("a query cannot hold the character U+0000", _place(text, text.index("\0")))
 

@@ -24,13 +24,14 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
+from svcctl.dates.lengths import UNITS
 from svcctl.service.engines import Tables
 from svcctl.service.engines.duckdb.demo_events import made
 from svcctl.service.language.types import Column, Type
-from svcctl.service.settings import DEMO_DAYS
+from svcctl.service.settings import DEMO
 
-HISTORY = timedelta(days=DEMO_DAYS.default)
-STRETCH = 5 * 86_400
+HISTORY = timedelta(seconds=DEMO.default)
+STRETCH = 5 * UNITS["d"]
 """How many seconds are made in one transaction: an interruption loses little, and memory stays low."""
 AHEAD = 300
 """How many seconds a running service makes at once: DuckDB takes longer to plan than to make their events."""

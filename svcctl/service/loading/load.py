@@ -48,6 +48,7 @@ from svcctl.service.loading.files import (
 from svcctl.service.loading.kinds import FILE_KINDS, FileKind, LogTime, known_kind, log_time, looks_log, unread
 from svcctl.service.loading.lines import shown
 from svcctl.service.loading.readers import NoEvents, Odd
+from svcctl.words import counted
 
 TIME_NAMES = ("timestamp", "@timestamp", "time", "date", "datetime", "ts", "epoch", "__realtime_timestamp")
 """Names of columns with the event's time, the likeliest first; `eventdate` comes before all of them."""
@@ -278,7 +279,7 @@ class _Stored:
     def _anew(self, making: str, types: Mapping[str, str], changed: set[str], file: str, options: str) -> str:
         """The commands that rebuild the table with its events, unless some are in the future: a query ends now."""
         if self.newest is not None and self.newest >= datetime.now(UTC).replace(tzinfo=None):
-            held = f"{self.events} event{'s' * (self.events > 1)}"
+            held = f"{counted(self.events, 'event')}"
             return f"load all files of this one with --replace, which drops its {held}"
         # A parquet file keeps all types but ip4.
         given = ",".join(f"{name}={type_}" for name, type_ in types.items() if type_ is Type.IP4 or name in changed)
@@ -348,8 +349,8 @@ class _Rows:
         """All notes. Columns that are text because of a few values share a last note if they are many."""
         if self.early:
             zone = "" if self._wishes.zone else "; if the times are local ones, name their zone with --time-zone"
-            are = "event is" if self.early == 1 else "events are"
-            self.notes["future"] = f"{self.early} {are} in the future: a query that ends now does not have them{zone}"
+            early = counted(self.early, "event is", "events are")
+            self.notes["future"] = f"{early} in the future: a query that ends now does not have them{zone}"
         odd = [about for about in self.notes if about.startswith(_ODD)]
         if len(odd) <= MOST_NOTED + 1:
             return tuple(self.notes.values())
@@ -487,7 +488,7 @@ class _Rows:
             remedy = f"--types {shlex.quote(f'{name}={wish}')} makes numbers of them"
             self._note_as_text(name, f"strings such as {json.dumps(odd.value)} in {place}", remedy)
         else:
-            others = f" and {odd.count - 1} other value{'s' * (odd.count > 2)}" if odd.count > 1 else ""
+            others = f" and {counted(odd.count - 1, 'other value')}" if odd.count > 1 else ""
             self._note_text(name, type_, f"{shown(odd.value)} in {place}{others}", "skips such lines")
 
     def _note_text(self, name: str, number: Type, why: str, effect: str) -> None:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 import duckdb
 
+from svcctl.dates.lengths import UNITS
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb.text import LINE, UNCLEAR, distinct, literal, quote
 from svcctl.service.loading.decompression import opened
@@ -450,7 +451,6 @@ _FACILITIES = (
     *("ntp", "audit", "alert", "clock", *(f"local{number}" for number in range(8))),
 )
 _SEVERITIES = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "debug")
-_DAY = 86_400
 
 
 def _syslog(file: Source, pattern: str) -> str:
@@ -459,7 +459,7 @@ def _syslog(file: Source, pattern: str) -> str:
     Times of RFC 3164 have no year: it is the last one in which the event is not later than the file, with a tolerance
     of a day for clocks that differ.
     """
-    newest = datetime.fromtimestamp(file.path.stat().st_mtime + _DAY, UTC)
+    newest = datetime.fromtimestamp(file.path.stat().st_mtime + UNITS["d"], UTC)
     # The last 29 February may be eight years ago.
     this, *others = (f"try_strptime('{newest.year - back} ' || hit.time2, '%Y %b %d %H:%M:%S')" for back in range(9))
     limit = f"TIMESTAMP '{newest:%Y-%m-%d %H:%M:%S}'"

@@ -26,11 +26,11 @@ from svcctl.service.engines import Engine, Engines, Mark, replaced
 from svcctl.service.language import Plan, QueryError, compile, parse, tree
 from svcctl.service.language.types import Catalog
 from svcctl.service.rendering.keep_alive import KeepAlive
-from svcctl.service.settings import LAG_SECONDS
+from svcctl.service.settings import LAG
 
 GRACE = timedelta(seconds=2)
 """How long a range stays open after its end for events that are stored late."""
-LAG_MS = int(LAG_SECONDS.default * 1000)
+LAG_MS = int(LAG.default * 1000)
 """How long a period stays open after its end."""
 LATE_MS = 2000
 """The shortest time between two counts of late events, unless a period ends."""
@@ -151,7 +151,7 @@ class Steps:
         clock: Callable[[], datetime],
         *,
         launched: datetime,
-        lag: float = LAG_SECONDS.default,
+        lag: float = LAG.default,
         repeatable: bool = False,
     ) -> None:
         self._engines = engines

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from svcctl.terminal.charts.rows import CUT_SHORT, Chart, Rows, colored, fitted
 from svcctl.terminal.escapes import joined
 from svcctl.terminal.layout import GAP, cell_width, fill
+from svcctl.words import counted
 
 NARROWEST_BAR = 10
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
@@ -64,7 +65,7 @@ def _silences(chart: Rows) -> list[int]:
 def _silence(periods: int) -> Iterator[str]:
     """The line for periods without rows."""
     if periods:
-        yield "(no rows in 1 period)" if periods == 1 else f"(no rows in {periods} periods)"
+        yield f"(no rows in {counted(periods, 'period')})"
 
 
 def _labels(chart: Rows) -> list[str]:

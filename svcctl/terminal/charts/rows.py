@@ -9,6 +9,7 @@ from typing import Any
 from svcctl.errors import UsageError
 from svcctl.terminal.escapes import styled
 from svcctl.terminal.layout import NUMERIC, Style, TableColumn, bold, cell_width, cut, format_cell, heading
+from svcctl.words import counted
 
 WIDTH = 80
 """Width of a chart that is not printed to a terminal; labels are not cut then, and may make it wider."""
@@ -65,8 +66,8 @@ class Rows:
         """Notes on values that cannot be drawn, and on numeric columns that are not drawn."""
         values = [row[self.measure] for row in self.rows]
         count = sum(value is not None and number_of(value) is None for value in values)
-        what = "value is no number or too large" if count == 1 else "values are no numbers or too large"
-        notes = [f"{count} {what} to draw"] if count else []
+        what = counted(count, "value is no number or too large", "values are no numbers or too large")
+        notes = [f"{what} to draw"] if count else []
         known = (*self.names, self.measure)
         others = [column.name for at, column in enumerate(self.columns) if column.type in NUMERIC and at not in known]
         if others:

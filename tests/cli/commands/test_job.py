@@ -250,7 +250,7 @@ def test_a_second_job_of_a_name_is_noted(jobs: Shell) -> None:
     code, shown = on_terminal(
         jobs, ["query", "from sample", "--from", "31/01/2024 00:00:00", "--dest", "donothing", *named]
     )
-    told = f"svcctl: another job is named 'twin': {first[:8]} RUNNING; commands need the ID"
+    told = f"svcctl: 1 other job is named 'twin': {first[:8]} RUNNING; commands need the ID"
     assert (code, shown.splitlines()[-1]) == (0, told)
     done = jobs("query", "from sample", "--from", "2024-01-31", "--dest", "donothing", *named)
     assert (done.returncode, re.sub(r"[0-9a-f]{8} ", "ID ", done.stderr)) == (

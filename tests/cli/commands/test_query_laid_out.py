@@ -81,7 +81,7 @@ def test_buckets_are_charted_over_time(service: Shell) -> None:
     query = ("query", "from sample group every 1s select count() as n", *DAY, "--chart", "--time-zone", "GMT+2")
     assert service(*query).stdout.split("\n") == [
         "n by eventdate (GMT+2)",
-        "(no rows in 36000 periods)",
+        "(no rows in 36,000 periods)",
         *(f"2024-01-31 12:00:0{second}  1  " + "#" * 56 for second in range(4)),
         "(no rows in 50396 periods)",
         "",

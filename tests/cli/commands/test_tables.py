@@ -33,8 +33,8 @@ def test_the_tables_of_the_local_service_and_the_columns_of_one(own: Own) -> Non
     assert (listed.code, listed.stderr) == (0, "")
     assert listed.stdout == (
         "name         events  from                 to                   size\n"
-        "-----------  ------  -------------------  -------------------  ----\n"
-        "shop.orders       2  2024-01-31 10:00:00  2024-02-01 11:00:00  41 B\n"
+        "-----------  ------  -------------------  -------------------  --------\n"
+        "shop.orders       2  2024-01-31 10:00:00  2024-02-01 11:00:00  41 bytes\n"
     )
     assert own("tables").stdout == (
         "name,events,from,to,size\nshop.orders,2,2024-01-31T10:00:00.000Z,2024-02-01T11:00:00.500Z,41\n"

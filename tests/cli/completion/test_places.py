@@ -86,7 +86,7 @@ def test_a_command_has_its_own_options_then_those_of_all() -> None:
         Word("--format", "Output format; auto is a table on a terminal and csv in a pipe."),
         Word("--profile", "Profile to use."),
         Word("--config", "Profiles file to use."),
-        Word("--timeout", "Seconds to wait for the network."),
+        Word("--timeout", "How long to wait for the network."),
         Word("--retries", "How often a failed request is retried."),
         Word("--color", "auto, always or never."),
         Word("--quiet", "Print only errors, and notes on lines that a load skips."),

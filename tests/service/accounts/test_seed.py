@@ -91,7 +91,7 @@ def test_a_first_start_that_is_killed_after_any_statement_is_whole_the_next_time
 def test_a_service_whose_first_start_is_killed_at_any_moment_is_whole_the_next_time(
     tmp_path: Path, request: pytest.FixtureRequest, database: str
 ) -> None:
-    environment = os.environ | {"HOME": str(tmp_path), "PGPASSWORD": PASSWORD, "SVCCTL_DEMO_DAYS": "0"}
+    environment = os.environ | {"HOME": str(tmp_path), "PGPASSWORD": PASSWORD, "SVCCTL_DEMO": "0"}
     script = [sys.executable, first_start.__file__, "--kills", "12"]
     if database == "postgresql":
         script += ["--state", request.getfixturevalue("postgresql_peer").fresh_database()]

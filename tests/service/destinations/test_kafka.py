@@ -82,7 +82,7 @@ def test_a_kill_in_any_moment_of_a_transaction_loses_and_repeats_nothing(
     peer: KafkaPeer = request.getfixturevalue(broker)
     assert peer.relay is not None
     topic = peer.fresh_topic()
-    shell = replace(shell, variables={"SVCCTL_DEMO_DAYS": "0"})
+    shell = replace(shell, variables={"SVCCTL_DEMO": "0"})
     load(shell)
     killer = Killer(shell)
     try:

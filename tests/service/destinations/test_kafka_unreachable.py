@@ -78,7 +78,7 @@ NO_TLS = "{} answers, but not with TLS: check the port, and security.protocol if
     ("answer", "settings", "told"),
     [
         (sends_a_page, {}, f"{{}} answers, but not as Kafka: {CHECK}"),
-        (hangs_up, {}, f"no Kafka answers at {{}} within 1 s: {CHECK}"),
+        (hangs_up, {}, f"no Kafka answers at {{}} within 1s: {CHECK}"),
         (hangs_up, TLS, NO_TLS),
         (sends_a_page, TLS, NO_TLS),
     ],

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    shell = Shell(tmp_path_factory.mktemp("site"), {"SVCCTL_DEMO_DAYS": "17"})
+    shell = Shell(tmp_path_factory.mktemp("site"), {"SVCCTL_DEMO": "17d"})
     assert shell("service", "start").returncode == 0
     yield shell
     shell("service", "stop")

@@ -144,7 +144,7 @@ def test_a_request_that_arrives_slowly_is_refused_although_it_goes_on(piece: byt
             except TimeoutError:
                 connection.sendall(b"a" if piece.startswith(b"POST") else piece)
         assert received.startswith(b"HTTP/1.1 408 Request Timeout")
-        assert json.loads(received.rpartition(b"\r\n\r\n")[2])["msg"] == "the request did not arrive within 0.3 s"
+        assert json.loads(received.rpartition(b"\r\n\r\n")[2])["msg"] == "the request did not arrive within 0.3s"
 
 
 @pytest.mark.parametrize("before", [b"", GET, b"\r\n"], ids=["nothing", "request", "line"])

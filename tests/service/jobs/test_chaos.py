@@ -25,7 +25,7 @@ def test_every_destination_has_every_event_once_and_in_order(
     shell: Shell, request: pytest.FixtureRequest, peers: tuple[str, ...], kills: int, rows: int
 ) -> None:
     targets = [target for name in peers for target in chaos.TARGETS[name][1](request.getfixturevalue(f"{name}_peer"))]
-    calm = Shell(shell.home, {"SVCCTL_DEMO_DAYS": "0"})
+    calm = Shell(shell.home, {"SVCCTL_DEMO": "0"})
     try:
         outcome = chaos.run(calm, targets, kills=kills, rows=rows, seed=random.randrange(1 << 32))
     finally:

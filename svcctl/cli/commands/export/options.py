@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,18 +10,22 @@ import typer
 
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, Completes
-from svcctl.cli.options import Heading, end_option, max_time_option, start_option
+from svcctl.cli.options import Heading, end_option, length_option, start_option
+from svcctl.dates.lengths import length_text, parse_length
 from svcctl.dates.shorthand import parse_second
 
-LAG = "10m"
-"""How long to wait for late events by default, with --state."""
+LAG = 600.0
+"""Seconds; how long to wait for late events by default, with --state."""
 ON_ERROR = ("stop", "continue")
 LOG_FORMATS = ("text", "json")
 
 WindowOpt = Annotated[
-    str,
-    typer.Option(
-        "--window", metavar="LENGTH", rich_help_panel=Heading.WINDOWS, help="Length of a window, as 30s, 5m, 1h or 1d."
+    Any,
+    length_option(
+        "--window",
+        "Length of a window, as 30s, 5m, 1h or 1d.",
+        Heading.WINDOWS,
+        partial(parse_length, least=1, whole=True),
     ),
 ]
 WorkersOpt = Annotated[
@@ -72,13 +77,8 @@ EndOpt = Annotated[
     Any, end_option("in the future only with --lag or --state", parse_second), Completes(words=words.end_dates)
 ]
 LagOpt = Annotated[
-    str | None,
-    typer.Option(
-        "--lag",
-        metavar="LENGTH",
-        rich_help_panel=Heading.RANGE,
-        help=f"Leave out windows younger than this.  [{LAG} with --state]",
-    ),
+    float | None,
+    length_option("--lag", f"Leave out windows younger than this.  [{length_text(LAG)} with --state]", Heading.RANGE),
 ]
 AgainOpt = Annotated[
     bool,
@@ -145,5 +145,5 @@ SchedulerOpt = Annotated[
         help="Let the workers of a Dask cluster fetch: tcp://HOST:8786.",
     ),
 ]
-MaxTimeOpt = Annotated[float | None, max_time_option("Stop after 30s, 5m, …; the next run resumes.")]
+MaxTimeOpt = Annotated[float | None, length_option("--max-time", "Stop after 30s, 5m, …; the next run resumes.")]
 DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Check query and files, print the windows, export nothing.")]

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from svcctl.cli.context import Context
+from svcctl.dates.lengths import UNITS, length_text
 from svcctl.dates.shorthand import named_zone, offset_name
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
 from svcctl.exports.moments import ends, moment
 from svcctl.io import home
-from svcctl.terminal.records import WINDOWS, counted
+from svcctl.terminal.records import WINDOWS
+from svcctl.words import counted
 
 if TYPE_CHECKING:
     from svcctl.exports.export import Export, Summary
@@ -52,7 +54,7 @@ def print_windows(svc: Context, export: Export) -> None:
 
 def tell_nothing(svc: Context, export: Export, end: int, now: int, settled: int | None) -> None:
     """Say why a run up to `end` has no window: all are exported, none has ended, or --lag leaves out the ended ones."""
-    from svcctl.exports.windows import around, length_text
+    from svcctl.exports.windows import around
 
     start = export.whole.start
     until = around(start, export.about.window, export.target.zone).end
@@ -94,7 +96,7 @@ def tell_cut(svc: Context, export: Export, from_: Any, now: int) -> None:
 
     Nothing is said about a window that has not ended by `now`, of which a part is expected.
     """
-    from svcctl.exports.windows import UNITS, Window, around
+    from svcctl.exports.windows import Window, around
 
     target, length = export.target, export.about.window
     if not target.per_window or not export.windows:
@@ -138,8 +140,8 @@ def tell_due(svc: Context, export: Export, settled: int) -> None:
 
     due = ended(export.whole.end, settled, export.about.window, export.target.zone)
     if due >= len(export.windows):
-        have = "has" if due == 1 else "have"
-        svc.diagnostics.note(f"{counted(due, 'more window')} {have} ended: without --to, the next run exports all")
+        have = counted(due, "more window has", "more windows have")
+        svc.diagnostics.note(f"{have} ended: without --to, the next run exports all")
 
 
 def tell_offsets(svc: Context, export: Export) -> None:
@@ -238,7 +240,7 @@ def tell_replaced(svc: Context, summary: Summary) -> None:
     """Say which finished files were replaced."""
     if summary.replaced:
         more = len(summary.replaced) - 1
-        others = "" if not more else ", and 1 other file" if more == 1 else f", and {more} other files"
+        others = f", and {counted(more, 'other file')}" if more else ""
         svc.diagnostics.note(f"replaced {summary.replaced[0]}{others}")
 
 
@@ -254,7 +256,7 @@ def tell_gaps(svc: Context, summary: Summary) -> None:
             ranges.append((window, error))
     for window, error in ranges:
         svc.diagnostics.report(IncompleteResult(f"{window} is missing: {error.message}", hint=error.hint))
-    windows = "1 window is" if len(summary.gaps) == 1 else f"{len(summary.gaps)} windows are"
+    windows = counted(len(summary.gaps), "window is", "windows are")
     raise IncompleteResult(f"{windows} missing of {summary.windows}", hint=RESUMES)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ from svcctl.cli.commands.export.options import (
 from svcctl.cli.context import Context, Flags
 from svcctl.cli.inputs import query_text
 from svcctl.cli.options import DateFormatOpt, QueryFileOpt, QueryTextArg, TimeZoneOpt, VarOpt
+from svcctl.dates.lengths import length_text
 from svcctl.dates.operators import operator_of
 from svcctl.dates.range import Dates, both_ago, choose, shifted
 from svcctl.dates.shorthand import EVERY
@@ -61,8 +63,6 @@ if TYPE_CHECKING:
     from svcctl.exports.plan import Asked
     from svcctl.exports.state import State, States
     from svcctl.exports.workers import Workers
-
-NO_LAG = ("0", "0s", "0m", "0h", "0d")
 
 
 def export(
@@ -118,7 +118,7 @@ def export(
             query_text.fill(query_text.read(text, file), var or []),
             _target(target, everywhere=scheduler is not None, incremental=state is not None),
             window,
-            lag or (LAG if state is not None else None),
+            lag if lag is not None or state is None else LAG,
             format=format,
             date_format=date_format,
             time_zone=time_zone,
@@ -145,7 +145,7 @@ def export(
                 return
             with (
                 _moving(svc, states, state, after, start) as moving,
-                time_limit(max_time, lambda: _late(svc, max_time)),
+                time_limit(max_time, partial(_late, svc)),
             ):
                 if force and scheduler is None:  # a mistake in the query must not cost existing files
                     check(planned.request, planned.format, svc.client)
@@ -198,20 +198,19 @@ def _target(text: str, *, everywhere: bool, incremental: bool) -> str:
     return str(Path(text).absolute()) if everywhere and "://" not in text else text
 
 
-def _asked(svc: Context, query: str, target: str, window: str, waits: str | None, **options: Any) -> Asked:
+def _asked(svc: Context, query: str, target: str, window: int, waits: float | None, **options: Any) -> Asked:
     """The export before its range is known."""
     from svcctl.exports.plan import Asked
-    from svcctl.exports.windows import parse_length
 
     return Asked(
         query=query,
         target=target,
         start=None,
         end=0,
-        window=parse_length(window),
+        window=int(window),
         service=svc.profile.base_url,
         retries=svc.profile.retries,
-        settled=None if waits is None else math.floor(svc.clock()) - (0 if waits in NO_LAG else parse_length(waits)),
+        settled=None if waits is None else math.floor(svc.clock() - waits),
         **options,
     )
 
@@ -253,9 +252,9 @@ def _moving(svc: Context, states: States, name: str | None, after: State, start:
             states.save(name, replace(after, until=moving.reached))
 
 
-def _late(svc: Context, seconds: float | None) -> SvcctlError:
+def _late(svc: Context, seconds: float) -> SvcctlError:
     why = "" if svc.diagnostics.trouble is None else f": {svc.diagnostics.trouble.message}"
-    return IncompleteResult(f"the export is not complete after {seconds:g} s{why}", hint=report.RESUMES)
+    return IncompleteResult(f"the export is not complete after {length_text(seconds)}{why}", hint=report.RESUMES)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from svcctl.dates.range import choose
 from svcctl.dates.shorthand import parse_moment
 from svcctl.errors import IncompleteResult, SvcctlError, UsageError
 from svcctl.exports.moments import moment
-from svcctl.terminal.records import STATES, STATUS, counted
+from svcctl.terminal.records import STATES, STATUS
+from svcctl.words import counted
 
 if TYPE_CHECKING:
     from svcctl.exports.manifest import About, Entry
@@ -131,9 +132,8 @@ def forget(ctx: typer.Context, name: ExportArg, before: BeforeOpt = None) -> Non
         ended = "" if before is None else f" of a window that ended by {moment(int(until))}"
         svc.diagnostics.note(f"nothing to forget: no file{ended} is gone")
         return
-    count = "counts" if len(files) == 1 else "count"
     which = " to ".join(dict.fromkeys([files[0], files[-1]]))
-    svc.diagnostics.note(f"{counted(len(files), 'file')} {count} as removed on purpose: {which}")
+    svc.diagnostics.note(f"{counted(len(files), 'file counts', 'files count')} as removed on purpose: {which}")
 
 
 def rm(ctx: typer.Context, name: StateArg, yes: YesOpt = False) -> None:
@@ -163,8 +163,7 @@ def _tell_due(svc: Context, since: int, about: About) -> None:
     from svcctl.exports.windows import ended
 
     if due := ended(since, math.floor(svc.clock()), about.window, about.zone):
-        have = "has" if due == 1 else "have"
-        svc.diagnostics.done(f"{counted(due, 'window')} {have} ended since {moment(since)}")
+        svc.diagnostics.done(f"{counted(due, 'window has', 'windows have')} ended since {moment(since)}")
 
 
 def verify(ctx: typer.Context, names: NamesArg = None) -> None:
@@ -239,9 +238,9 @@ def _tell_doubtful(svc: Context, found: Found, label: str = "") -> None:
             f"{label}files overlap, so these events are there, and counted, more than once: {first}{more}"
         )
     if strangers := found.strangers():
-        are = "is" if len(strangers) == 1 else "are"
+        are = counted(len(strangers), "file of this pattern is", "files of this pattern are")
         svc.diagnostics.note(
-            f"{label}{counted(len(strangers), 'file')} of this pattern {are} not in its manifest, and not verified: "
+            f"{label}{are} not in its manifest, and not verified: "
             f"{', '.join(strangers[:3])}{', …' * (len(strangers) > 3)}"
         )
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -35,24 +36,13 @@ from svcctl.cli.options import (
     ToOpt,
     TopOpt,
     VarOpt,
-    max_time_option,
+    length_option,
 )
-from svcctl.dates.shorthand import seconds_of
+from svcctl.dates.lengths import UNITS, parse_length
 from svcctl.errors import UsageError
 from svcctl.terminal.selection import selected
 
-
-def _interval(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = seconds_of(text) or 0
-    if not 0.1 <= seconds < LONGEST:
-        raise UsageError(f"'{text}' is not a time between refreshes", hint="write 10s, 5m or 1h")
-    return seconds
-
-
-LONGEST = 86_400 * 366
+LONGEST = 366 * UNITS["d"]
 """Seconds between two refreshes."""
 
 
@@ -96,15 +86,15 @@ FollowOpt = Annotated[
         help="Keep running and print new events as they arrive (like tail -f); see 'svcctl help formats'.",
     ),
 ]
-MaxTimeOpt = Annotated[float | None, max_time_option("Fail after 30s, 5m, …, retries included; --follow stops then.")]
+MaxTimeOpt = Annotated[
+    float | None, length_option("--max-time", "Fail after 30s, 5m, …, retries included; --follow stops then.")
+]
 EveryOpt = Annotated[
     float | None,
-    typer.Option(
+    length_option(
         "--every",
-        parser=_interval,
-        metavar="LENGTH",
-        rich_help_panel=Heading.RUN,
-        help="Run the query again every 10s, 5m, … until q or Ctrl-C.",
+        "Run the query again every 10s, 5m, … until q or Ctrl-C.",
+        read=partial(parse_length, least=0.1, most=LONGEST),
     ),
 ]
 DestOpt = Annotated[

@@ -17,6 +17,7 @@ from typing import Any
 from svcctl.cli.commands.query.request import Question
 from svcctl.cli.commands.query.result import rows_text
 from svcctl.cli.context import Context
+from svcctl.dates.lengths import length_text
 from svcctl.errors import IncompleteResult, Unavailable, UsageError
 from svcctl.io.time_limit import time_limit
 from svcctl.terminal.layout import TableColumn
@@ -88,7 +89,7 @@ def _frame(svc: Context, answer: _Answer, interval: float) -> str:
     question = answer.question
     size, top = answer.size or 0, question.selection.top
     shown = f"{top:,} of " if top is not None and top < size else ""
-    found = f"every {interval:g}s: {shown}{rows_text(size)}, {question.dates.label}"
+    found = f"every {length_text(interval)}: {shown}{rows_text(size)}, {question.dates.label}"
     style = replace(question.style, header=question.selection.header)
     footer = f"cannot refresh: {answer.failure}; {found}" if answer.failure else found
     return svc.output.frame(answer.columns, answer.rows, question.format, style, footer)

@@ -13,11 +13,12 @@ from svcctl.api.jobs import namesakes
 from svcctl.api.query import outline
 from svcctl.cli.commands.query.request import Question
 from svcctl.cli.context import Context
+from svcctl.dates.lengths import length_text, rough_text
 from svcctl.errors import EmptyResult, IncompleteResult, SvcctlError, Terminated, Unavailable
 from svcctl.io.time_limit import time_limit
 from svcctl.profiles import BUILT_IN
-from svcctl.terminal.layout import size_text
 from svcctl.terminal.records import LAUNCHED
+from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
     from svcctl.api.events import QueryResponse
@@ -91,11 +92,11 @@ def follow(
     interrupted: KeyboardInterrupt | Terminated | None = None
     begun = False
 
-    def late() -> SvcctlError | None:
+    def late(seconds: float) -> SvcctlError | None:
         if begun:
             return None
         return svc.late(
-            max_time, Unavailable(f"no answer within {max_time:g} s", hint="give it longer with --max-time")
+            seconds, Unavailable(f"no answer within {length_text(seconds)}", hint="give it longer with --max-time")
         )
 
     request = replace(question.request, mode="json/simple/compact", date_format=None, time_zone=None)
@@ -127,10 +128,10 @@ def _print(svc: Context, question: Question, sink: Sink, max_time: float | None)
     started = svc.clock()
     begun = False
 
-    def late() -> SvcctlError:
+    def late(seconds: float) -> SvcctlError:
         if begun:
-            return IncompleteResult(f"the result is incomplete after {max_time:g} s", hint=_LATER)
-        return svc.late(max_time, Unavailable(f"no answer within {max_time:g} s", hint=_LATER))
+            return IncompleteResult(f"the result is incomplete after {length_text(seconds)}", hint=_LATER)
+        return svc.late(seconds, Unavailable(f"no answer within {length_text(seconds)}", hint=_LATER))
 
     with (
         time_limit(max_time, late),
@@ -140,7 +141,9 @@ def _print(svc: Context, question: Question, sink: Sink, max_time: float | None)
         begun = True
         svc.output.query(answer, question.format, sink, question.selection, question.style)
     rows = "- rows" if answer.row_count is None else rows_text(answer.row_count)
-    svc.diagnostics.detail(f"cid {answer.cid or '-'}, {rows}, {answer.bytes} bytes, {svc.clock() - started:.3f} s")
+    svc.diagnostics.detail(
+        f"cid {answer.cid or '-'}, {rows}, {size_text(answer.bytes)}, {length_text(svc.clock() - started)}"
+    )
     return answer.row_count
 
 
@@ -149,9 +152,9 @@ _LATER = "give it longer with --max-time, or ask for less"
 
 def _so_far(answer: QueryResponse, seconds: float) -> str:
     if not answer.bytes:
-        return f"waiting for the service, {seconds:.0f} s"
+        return f"waiting for the service, {rough_text(seconds)}"
     rows = "" if answer.row_count is None else f"{rows_text(answer.row_count)}, "
-    return f"{rows}{answer.bytes / 1e6:.1f} MB in {seconds:.0f} s"
+    return f"{rows}{size_text(answer.bytes)} in {rough_text(seconds)}"
 
 
 def _check_empty(question: Question, rows: int | None, *, fail_on_empty: bool) -> None:
@@ -195,4 +198,4 @@ def _note_limit(svc: Context, question: Question, output: Path | None, rows: int
 
 
 def rows_text(count: int) -> str:
-    return "1 row" if count == 1 else f"{count:,} rows"
+    return counted(count, "row")

@@ -16,8 +16,7 @@ from svcctl.cli.app import App
 from svcctl.cli.commands.service.state import open_state
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
-from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt
-from svcctl.dates.shorthand import parse_limit
+from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt, length_option
 from svcctl.errors import UsageError
 from svcctl.profiles.settings import LOCAL_URL
 from svcctl.terminal import records
@@ -62,7 +61,7 @@ KeyResellerOpt = Annotated[
 TokenKeyArg = Annotated[str, typer.Argument(metavar="KEY", help="An API key, as 'list keys' prints it.")]
 ExpiresOpt = Annotated[
     Any,
-    typer.Option("--expires", parser=parse_limit, metavar="LENGTH", help="Time until it expires: 30m, 8h, 7d."),
+    length_option("--expires", "Time until it expires: 30m, 8h, 7d.", None),
 ]
 AdminOpt = Annotated[bool, typer.Option("--admin", help="Let the key manage the roles of its domain.")]
 IncludeAppsOpt = Annotated[

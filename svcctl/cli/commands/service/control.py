@@ -14,7 +14,8 @@ from svcctl.cli.options import FormatOpt, YesOpt
 from svcctl.errors import NotFound, Unavailable, UsageError
 from svcctl.profiles import LOCAL
 from svcctl.service.settings import PLACES, STATE, places
-from svcctl.terminal.records import SERVICE, TABLES, counted
+from svcctl.terminal.records import SERVICE, TABLES
+from svcctl.words import counted
 
 if TYPE_CHECKING:
     from svcctl.api.own_service import Status

@@ -10,21 +10,20 @@ from dataclasses import asdict, astuple
 from datetime import timedelta
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from svcctl.cli.commands.service.state import known_state
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
-from svcctl.cli.options import YesOpt
-from svcctl.dates.shorthand import seconds_of
+from svcctl.cli.options import YesOpt, length_option
 from svcctl.errors import ServiceError, SvcctlError, Terminated, UsageError
 from svcctl.io import extras
 from svcctl.io.time_limit import without_signals
 from svcctl.profiles import LOCAL
 from svcctl.service.settings import TABLES, absolute
-from svcctl.terminal.records import counted
+from svcctl.words import counted
 
 if TYPE_CHECKING:
     from svcctl.api import own_service
@@ -41,19 +40,7 @@ TableArg = Annotated[
 MovedArg = Annotated[str, typer.Argument(metavar="TABLE", help="Table to move."), Completes("tables")]
 
 
-def _seconds(text: str) -> int:
-    found = 0 if text == "0" else seconds_of(text)
-    if found is None:
-        raise UsageError(f"--keep '{text}' is not a length of time", hint="write it as 12h or 7d")
-    return found
-
-
-KeepOpt = Annotated[
-    int,
-    typer.Option(
-        "--keep", parser=_seconds, metavar="LENGTH", help="How long files stay that running queries may need."
-    ),
-]
+KeepOpt = Annotated[Any, length_option("--keep", "How long files stay that running queries may need.", None)]
 ToOpt = Annotated[
     str,
     typer.Option("--to", metavar="PLACE", help="folder (the shared one) or file (that of the local service)."),
@@ -135,7 +122,7 @@ def compact(
     ctx: typer.Context,
     table: TableArg = None,
     tables: TablesOpt = None,
-    keep: KeepOpt = "7d",  # type: ignore[assignment]  # Typer parses it
+    keep: KeepOpt = "7d",
 ) -> None:
     """Make large files of the small ones that loads leave in a shared folder
 

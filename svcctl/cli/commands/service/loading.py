@@ -25,7 +25,8 @@ from svcctl.errors import SvcctlError, Terminated, UsageError
 from svcctl.profiles import LOCAL
 from svcctl.service.loading.kinds import FILE_KINDS
 from svcctl.terminal.diagnostics import Reported
-from svcctl.terminal.records import counted, second
+from svcctl.terminal.records import second
+from svcctl.words import counted
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
@@ -266,8 +267,9 @@ def trim(ctx: typer.Context, table: TrimmedArg, before: BeforeOpt, yes: YesOpt =
         svc.ask(f"Remove the events before {shown(date)} (UTC) from {table}{held}?")
     removed, left = own_service.trim(client, table, epoch_milliseconds(date))
     rest = f", {_range(left.oldest, left.newest)}" if left.events else ""
-    are = "is" if left.events == 1 else "are"
-    svc.diagnostics.note(f"removed {counted(removed, 'event')} from {table}; {left.events} {are} left{rest}")
+    svc.diagnostics.note(
+        f"removed {counted(removed, 'event')} from {table}; {counted(left.events, 'is', 'are')} left{rest}"
+    )
 
 
 def _ask_to_drop(svc: Context, client: Client, names: Sequence[str]) -> None:

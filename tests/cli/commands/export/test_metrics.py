@@ -119,7 +119,7 @@ def test_the_figures_of_a_run_are_written_after_a_failure_too(
     assert hourly(moved, "--metrics", str(file), "--to", "today")[0] == 2
     assert figures() == nothing_yet | {"success": "0"}
     assert hourly(moved, "--metrics", str(file))[0] == 0
-    for mistake in (("--window", "1x"), ("--log-format", "xml"), ("--var", "x"), ("-f", "doc"), ("-F", "nowhere.q")):
+    for mistake in (("--log-format", "xml"), ("--var", "x"), ("-f", "doc"), ("-F", "nowhere.q")):
         assert hourly(moved, "--metrics", str(file), *mistake)[0] == 2
         assert figures() == nothing_yet | {"success": "0"}
         assert hourly(moved, "--metrics", str(file))[0] == 0

@@ -193,7 +193,7 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
         ),
         (
             ("export", QUERY, *HOURS, "-o", "all.csv", "--max-time", "soon"),
-            "svcctl: error: 'soon' is not a time limit\nhint: write seconds such as 30, or a length such as 5m\n",
+            "svcctl: error: --max-time 'soon' cannot be used: it is not a length such as 90, 30s, 5m, 1h30m or 1d\n",
         ),
         (
             ("export", QUERY, *HOURS, "-o", "all.csv", "--metrics", "nowhere/a.prom"),
@@ -206,7 +206,7 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
         ),
         (
             ("export", QUERY, *HOURS, "-o", "all.csv", "--window", "1x"),
-            "svcctl: error: '1x' is not a valid length\nhint: write it as 30s, 5m, 1h or 1d\n",
+            "svcctl: error: --window '1x' cannot be used: it is not a length such as 90, 30s, 5m, 1h30m or 1d\n",
         ),
         (
             ("export", QUERY, *HOURS, "-o", "all.csv", "--on-error", "ignore"),

@@ -307,7 +307,7 @@ def test_an_end_that_reads_as_days_before_now_is_told(moved: Moved) -> None:
 
 @pytest.mark.slow
 def test_a_local_service_that_is_stopped_starts_for_what_asks_it_before_a_run(shell: Shell) -> None:
-    shell = Shell(shell.home, {"SVCCTL_DEMO_DAYS": "0"})
+    shell = Shell(shell.home, {"SVCCTL_DEMO": "0"})
     started = "svcctl: started the local service (stop it with 'svcctl service stop')\n"
     command = ("export", "from service.access", *HOURS, "-o", "all.csv", "--force")
     try:

@@ -228,7 +228,7 @@ def test_a_user_leaves_one_domain_or_all(reseller: Any, machine: Any) -> None:
         (
             ("token", "x", "--expires", "soon"),
             2,
-            "'soon' is not a time limit\nhint: write seconds such as 30, or a length such as 5m",
+            "--expires 'soon' cannot be used: it is not a length such as 90, 30s, 5m, 1h30m or 1d",
         ),
         (
             ("rm", "policies", "x", "--yes"),

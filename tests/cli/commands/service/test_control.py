@@ -294,7 +294,7 @@ def test_a_command_waits_for_a_service_that_listens_and_is_starting(shell: Shell
 
 @pytest.mark.slow
 def test_a_service_in_the_foreground_says_what_it_does_and_is_stopped_like_any_other(tmp_path: Path) -> None:
-    shell = Shell(tmp_path, {**OWN_FILE, "SVCCTL_DEMO_DAYS": "6"})
+    shell = Shell(tmp_path, {**OWN_FILE, "SVCCTL_DEMO": "6d"})
     process = shell.start("service", "serve", "--listen", "[::1]:0", stderr=subprocess.PIPE)
     assert process.stderr is not None
     said = [process.stderr.readline().decode() for _ in range(2)]

@@ -18,7 +18,7 @@ QUERY = ("query", "from web.a select n", "--from", "2024-01-01", "--to", "2024-0
 @pytest.fixture
 def shared(tmp_path: Path) -> Shell:
     """A shell whose service, once it starts, has its tables in a folder."""
-    shell = Shell(tmp_path, {**OWN_FILE, "SVCCTL_TABLES": "tables", "SVCCTL_DEMO_DAYS": "0"})
+    shell = Shell(tmp_path, {**OWN_FILE, "SVCCTL_TABLES": "tables", "SVCCTL_DEMO": "0"})
     (shell.home / "a.csv").write_text(EVENTS, encoding="utf-8")
     return shell
 
@@ -159,7 +159,7 @@ def _wait_for(told: Callable[[], str], part: str) -> None:
         (("compact", "--tables", "new"), "no tables in new"),
         (("copy", "web.a", "--to", "s3"), "unknown place 's3'"),
         (("compact",), "no shared folder of tables was named"),
-        (("compact", "--tables", "x", "--keep", "soon"), "--keep 'soon' is not a length of time"),
+        (("compact", "--tables", "x", "--keep", "soon"), "--keep 'soon' cannot be used"),
         (("load", "a.csv", "-t", "t", "--tables", "x", "--id", ""), "--id is empty"),
         (("load", "a.csv", "-t", "t", "--tables", "ftp://x/y"), "'ftp://x/y' cannot hold tables"),
         (("load", "a.csv", "-t", "t", "--tables", "s3:/bucket/x"), "'s3:/bucket/x' cannot hold tables"),
@@ -175,7 +175,7 @@ def _wait_for(told: Callable[[], str], part: str) -> None:
 def test_what_cannot_be_done_with_a_folder_is_refused(shell: Shell, arguments: tuple[str, ...], message: str) -> None:
     (shell.home / "a.csv").write_text(EVENTS, encoding="utf-8")
     made(shell.home / "new")
-    shell = Shell(shell.home, {**OWN_FILE, "SVCCTL_DEMO_DAYS": "0"})
+    shell = Shell(shell.home, {**OWN_FILE, "SVCCTL_DEMO": "0"})
     refused = shell("service", *arguments)
     said = [line for line in refused.stderr.splitlines() if line.startswith("svcctl")]
     code = 6 if message.startswith("cannot read") else 4 if message.startswith("no tables") else 2

@@ -22,7 +22,7 @@ ROWS = 400_000
 def loading() -> Iterator[Shell]:
     """A shell with a service of its own, and a file `large.csv` that takes it seconds to load."""
     with tempfile.TemporaryDirectory(prefix="svcctl-") as home:
-        shell = Shell(Path(home), {"SVCCTL_DEMO_DAYS": "0", "TMPDIR": f"{home}/tmp"})
+        shell = Shell(Path(home), {"SVCCTL_DEMO": "0", "TMPDIR": f"{home}/tmp"})
         for name in ("tmp", "folder"):
             (shell.home / name).mkdir()
         start = datetime(2024, 1, 31)

@@ -696,8 +696,8 @@ def test_drop_without_a_question_goes_on_after_a_table_that_is_unknown(own: Own)
 @pytest.mark.parametrize(
     ("table", "hint"),
     [
-        ("auth.all", "SVCCTL_DEMO_DAYS=0 makes no demo events"),
-        ("service.access", "SVCCTL_ACCESS_EVENTS and SVCCTL_ACCESS_DAYS set how much it keeps"),
+        ("auth.all", "SVCCTL_DEMO=0 makes no demo events"),
+        ("service.access", "SVCCTL_ACCESS_EVENTS and SVCCTL_ACCESS_TIME set how much it keeps"),
     ],
 )
 def test_a_table_of_the_service_is_not_dropped_and_nothing_is_asked(own: Own, table: str, hint: str) -> None:

@@ -20,7 +20,7 @@ JOB = ("--from", "2024-01-01", "--to", "2030-01-01", "--dest", "donothing", "--d
 def trimmed(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Shell]:
     """A shell whose service has the table web.a, loaded twice, so that its dates overlap."""
     tables = {"SVCCTL_TABLES": made(tmp_path / "tables")} if request.param == "folder" else {}
-    shell = Shell(tmp_path, {**OWN_FILE, **tables, "SVCCTL_DEMO_DAYS": "0"})
+    shell = Shell(tmp_path, {**OWN_FILE, **tables, "SVCCTL_DEMO": "0"})
     (shell.home / "a.csv").write_text(DAYS, encoding="utf-8")
     for _ in range(2):
         assert shell("service", "load", "a.csv", "-t", "web.a").returncode == 0

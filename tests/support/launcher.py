@@ -26,6 +26,8 @@ from pathlib import Path
 PACKAGES = [f"svcctl.{name}" for name in ("api", "cli", "dates", "profiles", "terminal")]
 LIBRARIES = ["msgpack", "rich.cells", "ssl", "yaml", "zoneinfo"]
 STATUS = struct.Struct("i")
+MEASURED = {name: os.environ[name] for name in ("COVERAGE_PROCESS_CONFIG",) if name in os.environ}
+"""What the environment of each process of ours has, so that `coverage run -m pytest` measures all of them."""
 
 
 def can_run(environment: Mapping[str, str]) -> bool:
@@ -86,7 +88,7 @@ class _Launcher:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         tests = str(Path(__file__).parents[1])
         paths = [tests, str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONPATH": os.pathsep.join(paths)}
+        environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONPATH": os.pathsep.join(paths), **MEASURED}
         with theirs:
             command = [sys.executable, "-m", "support.launcher", str(theirs.fileno())]
             self._process = subprocess.Popen(command, env=environment, pass_fds=[theirs.fileno()])

@@ -59,6 +59,7 @@ class Shell:
             "SVCCTL_DATA": str(self.home / "data"),
             "LANG": "C.UTF-8",
             "SVCCTL_DEMO": "1d",
+            **launcher.MEASURED,
             **on_tested_engine(self.home / "tables"),
             **self.variables,
         }

@@ -17,6 +17,9 @@ _svcctl_place() {
     'svcctl query --format' | 'svcctl query -f' | 'svcctl query --output-format')
         words=(auto table vertical chart csv tsv ndjson json 'json/compact' 'json/simple' 'json/simple/compact' msgpack xml xls parquet)
         ;;
+    'svcctl query --file' | 'svcctl query -F' | 'svcctl export --file' | 'svcctl export -F' | 'svcctl service queries set --file' | 'svcctl service queries set -F')
+        kind=files
+        ;;
     'svcctl query --dest-param kafka')
         words=('topic=' 'bootstrap.servers=' 'mode=' 'maxBytesPerCommit=' 'maxTimeWithoutCommit=' 'security.protocol=' 'sasl.mechanism=' 'sasl.username=' 'sasl.password=@' 'ssl.ca.pem=' 'compression.type=' 'api.version.request=' 'broker.version.fallback=' 'friendlyName=')
         ;;
@@ -53,7 +56,7 @@ _svcctl_place() {
     'svcctl export status 0' | 'svcctl export forget 0')
         kind=exports
         ;;
-    'svcctl export verify -' | 'svcctl help -' | 'svcctl job -' | 'svcctl domain -' | 'svcctl role -' | 'svcctl role export -' | 'svcctl profile -' | 'svcctl profile use -' | 'svcctl profile edit -' | 'svcctl service -' | 'svcctl service start -' | 'svcctl service stop -' | 'svcctl service restart -' | 'svcctl service accounts -' | 'svcctl service accounts status -' | 'svcctl service queries -' | 'svcctl service queries show -')
+    'svcctl export verify -' | 'svcctl help -' | 'svcctl job -' | 'svcctl domain -' | 'svcctl domain export -' | 'svcctl role -' | 'svcctl role export -' | 'svcctl profile -' | 'svcctl profile use -' | 'svcctl profile edit -' | 'svcctl service -' | 'svcctl service start -' | 'svcctl service stop -' | 'svcctl service restart -' | 'svcctl service accounts -' | 'svcctl service accounts status -' | 'svcctl service queries -' | 'svcctl service queries show -')
         words=(--profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl export forget -')
@@ -108,16 +111,21 @@ _svcctl_place() {
         words=(--interval --max-time --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl domain 0')
-        words=(list show create enable disable rm)
+        words=(list show create export apply enable disable rm)
         ;;
     'svcctl domain list -' | 'svcctl role list -' | 'svcctl profile list -' | 'svcctl service accounts list -' | 'svcctl service queries list -')
         words=(--format --columns --sort --top --no-header --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
-    'svcctl domain show 0' | 'svcctl domain enable 0' | 'svcctl domain disable 0' | 'svcctl domain rm 0' | 'svcctl role list 0' | 'svcctl role show 0' | 'svcctl role export 0' | 'svcctl role create 0' | 'svcctl role update 0' | 'svcctl role apply 0' | 'svcctl role rm 0' | 'svcctl service accounts user 1' | 'svcctl service accounts status 0')
+    'svcctl domain show 0' | 'svcctl domain export 0' | 'svcctl domain enable 0' | 'svcctl domain disable 0' | 'svcctl domain rm 0' | 'svcctl role list 0' | 'svcctl role show 0' | 'svcctl role export 0' | 'svcctl role create 0' | 'svcctl role update 0' | 'svcctl role apply 0' | 'svcctl role rm 0' | 'svcctl service accounts user 1' | 'svcctl service accounts status 0')
         kind=domains
         ;;
     'svcctl domain create -')
         words=(--plan --time --volume --if-needed --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        ;;
+    'svcctl domain apply -')
+        words=(--file --var --dry-run --check --yes --format --prune-domains --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        ;;
+    'svcctl domain apply --format' | 'svcctl domain apply -f' | 'svcctl domain apply --output-format' | 'svcctl role apply --format' | 'svcctl role apply -f' | 'svcctl role apply --output-format' | 'svcctl service serve --state')
         ;;
     'svcctl domain enable -' | 'svcctl domain disable -')
         words=(--if-needed --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
@@ -133,8 +141,6 @@ _svcctl_place() {
         ;;
     'svcctl role create -' | 'svcctl role update -')
         words=(--name --description --policies --applications --resource-ids --finder-name --default-application-name --file --yes --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
-        ;;
-    'svcctl role create --file' | 'svcctl role create -F' | 'svcctl role update --file' | 'svcctl role update -F' | 'svcctl role apply --file' | 'svcctl role apply -F' | 'svcctl role apply --format' | 'svcctl role apply -f' | 'svcctl role apply --output-format' | 'svcctl service serve --state')
         ;;
     'svcctl role apply -')
         words=(--file --var --dry-run --check --yes --format --prune --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
@@ -223,7 +229,7 @@ _svcctl_place() {
     *' --profile' | *' -p')
         kind=profiles
         ;;
-    *' --config' | *' --output' | *' -o' | *' --out' | *' --output-file' | *' --outfile' | *' --file' | *' -F' | *' --dest-json' | *' --metrics' | *' --from-file')
+    *' --config' | *' --output' | *' -o' | *' --out' | *' --output-file' | *' --outfile' | *' --dest-json' | *' --metrics' | *' --from-file')
         kind=files
         ;;
     *' --color')
@@ -303,7 +309,7 @@ _svcctl_place() {
 
 _svcctl_is_command() {
     case $1 in
-    'svcctl query' | 'svcctl tables' | 'svcctl export' | 'svcctl export status' | 'svcctl export verify' | 'svcctl export forget' | 'svcctl export rm' | 'svcctl range' | 'svcctl api' | 'svcctl completion' | 'svcctl help' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job restart' | 'svcctl job rm' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role export' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile edit' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service restart' | 'svcctl service status' | 'svcctl service serve' | 'svcctl service reset' | 'svcctl service load' | 'svcctl service drop' | 'svcctl service trim' | 'svcctl service compact' | 'svcctl service copy' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts token' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm')
+    'svcctl query' | 'svcctl tables' | 'svcctl export' | 'svcctl export status' | 'svcctl export verify' | 'svcctl export forget' | 'svcctl export rm' | 'svcctl range' | 'svcctl api' | 'svcctl completion' | 'svcctl help' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job restart' | 'svcctl job rm' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain export' | 'svcctl domain apply' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role export' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile edit' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service restart' | 'svcctl service status' | 'svcctl service serve' | 'svcctl service reset' | 'svcctl service load' | 'svcctl service drop' | 'svcctl service trim' | 'svcctl service compact' | 'svcctl service copy' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts token' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm')
         return 0 ;;
     esac
     return 1
@@ -311,7 +317,7 @@ _svcctl_is_command() {
 
 _svcctl_takes_value() {
     case $1 in
-    --application | --applications | --at | --before | --begin | --chunk | --color | --cols | --columns | --concurrency | --config | --data | --date-format | --dateformat | --default-application-name | --description | --dest | --dest-json | --dest-param | --destination | --domain | --earliest | --end | --engine | --every | --expires | --fields | --file | --finder-name | --for | --format | --from | --from-file | --head | --header | --id | --interval | --jobs | --keep | --lag | --latest | --limit | --limit-per-window | --listen | --log-format | --max-requests-per-second | --max-rows | --max-time | --metrics | --name | --offset | --on-error | --order-by | --out | --outfile | --output | --output-file | --output-format | --parallel | --plan | --policies | --policy | --profile | --query-id | --reseller | --resource-ids | --retries | --role | --scheduler | --since | --skip | --sort | --sort-by | --start | --state | --status | --step | --table | --tables | --threads | --time | --time-field | --time-format | --time-zone | --timeout | --timezone | --to | --top | --type | --types | --tz | --until | --var | --volume | --window | --workers | -F | -H | -d | -f | -j | -n | -o | -p | -t)
+    --application | --applications | --at | --before | --begin | --chunk | --color | --cols | --columns | --concurrency | --config | --data | --date-format | --dateformat | --default-application-name | --description | --dest | --dest-json | --dest-param | --destination | --domain | --earliest | --end | --engine | --every | --expires | --fields | --file | --finder-name | --for | --format | --from | --from-file | --head | --header | --id | --interval | --jobs | --keep | --lag | --latest | --limit | --limit-per-window | --listen | --log-format | --max-requests-per-second | --max-rows | --max-time | --metrics | --name | --offset | --on-error | --order-by | --out | --outfile | --output | --output-file | --output-format | --parallel | --plan | --policies | --policy | --profile | --prune-domains | --query-id | --reseller | --resource-ids | --retries | --role | --scheduler | --since | --skip | --sort | --sort-by | --start | --state | --status | --step | --table | --tables | --threads | --time | --time-field | --time-format | --time-zone | --timeout | --timezone | --to | --top | --type | --types | --tz | --until | --var | --volume | --window | --workers | -F | -H | -d | -f | -j | -n | -o | -p | -t)
         return 0 ;;
     esac
     return 1

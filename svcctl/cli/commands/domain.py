@@ -13,7 +13,12 @@ from svcctl.api.roles import known_domain
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
-from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt
+from svcctl.cli.desired import apply
+from svcctl.cli.desired.apply import ApplyOptions
+from svcctl.cli.desired.domains import Domains, exported
+from svcctl.cli.desired.plan import Action
+from svcctl.cli.inputs import documents
+from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt, spread
 from svcctl.errors import SvcctlError
 from svcctl.profiles import BUILT_IN
 from svcctl.terminal.records import DOMAINS
@@ -21,6 +26,9 @@ from svcctl.terminal.selection import selected
 
 _NAME = typer.Argument(metavar="NAME", help="Name of a domain; the @RESELLER part is optional.")
 DomainArg = Annotated[str, _NAME, Completes("domains")]
+ExportedDomainArg = Annotated[
+    str | None, typer.Argument(metavar="[NAME]", help="Name of a domain (default: all domains)."), Completes("domains")
+]
 NewDomainArg = Annotated[str, _NAME]
 PlanOpt = Annotated[
     str,
@@ -38,6 +46,16 @@ VolumeOpt = Annotated[
 ]
 IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if it is already so.")]
 IfThereOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if the domain does not exist.")]
+
+PruneOpt = Annotated[
+    int | None,
+    typer.Option(
+        "--prune-domains",
+        min=0,
+        metavar="N",
+        help="Remove the N domains that no file has, and their users; another number removes none.",
+    ),
+]
 
 _app = verbs_of("domain")
 
@@ -99,6 +117,38 @@ def create(
         assign = f": svcctl service accounts user EMAIL {domain.name} --role OWNER"
         local = assign if svc.profile.name in BUILT_IN else ""
         svc.diagnostics.note(f"nobody can use {domain.name} until it has an owner{local}")
+
+
+@_app.command()
+def export(ctx: typer.Context, name: ExportedDomainArg = None) -> None:
+    """Print domains as a file for 'svcctl domain apply'
+
+    \b
+    svcctl domain export > domains.yaml
+    svcctl domain apply -F domains.yaml --dry-run
+    """
+    svc: Context = ctx.obj
+    with known_domain(svc.client, name or ""):
+        domains = svc.client.domains() if name is None else [svc.client.domain(name)]
+    svc.output.text(documents.written([exported(one) for one in domains]))
+
+
+@_app.command("apply")
+@spread
+def apply_(ctx: typer.Context, options: ApplyOptions, prune_domains: PruneOpt = None) -> None:
+    """Create, enable and disable domains as files say, showing the differences
+
+    A domain of a file has a name, a plan, and if needed time, volume and state: enabled or disabled. Domains that no
+    file contains stay unchanged without --prune-domains. Applying a file twice changes nothing the second time. Asks
+    before the first change.
+    """
+    svc: Context = ctx.obj
+    written = documents.read(options.file, "domain", options.var or ())
+    domains = Domains(svc.client)
+    steps = domains.steps(written, prune=prune_domains)
+    apply.apply(svc, domains, steps, options)
+    if not options.is_trial and any(step.action is Action.CREATE for step in steps):
+        svc.diagnostics.note("nobody can use a new domain until it has an owner")
 
 
 @_app.command()

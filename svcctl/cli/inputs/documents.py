@@ -62,10 +62,11 @@ class Document:
         value = self.fields.get(key)
         if key not in self.fields:
             return None
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            raise self.error(f"{key} {value} is not text: put it in quotes", key)
-        if not isinstance(value, str) or not value.strip():
-            raise self.error(f"{key} is not text" if value else f"{key} has no value", key)
+        if value is None or (isinstance(value, str) and not value.strip()):
+            raise self.error(f"{key} has no value", key)
+        if not isinstance(value, str):
+            quote = "" if isinstance(value, list | Mapping) else ": put it in quotes"
+            raise self.error(f"{key} is not text{quote}", key)
         return value
 
     def one_of(self, key: str, words: Sequence[str]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -253,3 +254,84 @@ def test_each_change_says_what_it_did_also_in_the_log_of_a_job_unless_it_is_to_b
 
 
 QUIET: list[tuple[list[str], bool]] = [([], True), (["-q"], True), ([], False)]
+
+
+# Files
+
+
+DOMAINS = "- {name: acme, plan: basic}\n- {name: beta@demo, plan: full, time: 1, state: disabled}\n"
+
+
+def test_domains_of_a_file_are_created_and_disabled_and_the_second_time_nothing_is_done(
+    reseller: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "domains.yaml"
+    file.write_text(DOMAINS)
+    apply = ("domain", "apply", "-F", str(file))
+    shown = "new domain 'acme'\n+ plan: basic\nnew domain 'beta'\n+ plan: full\n+ time: 1\n+ state: disabled\n"
+    trial = reseller(*apply, "--check")
+    assert (trial.code, trial.stdout, {method for method, _, _ in trial.sent}) == (10, shown, {"GET"})
+    done = reseller(*apply, "--yes")
+    assert (done.code, done.stdout) == (0, shown)
+    assert reseller(*apply, "--check").code == 0
+    file.write_text(DOMAINS.replace("disabled", "enabled").replace("plan: basic", "plan: basic, state: disabled"))
+    changed = reseller(*apply, "--yes")
+    assert changed.stdout.splitlines()[1:3] == ["- state: enabled", "+ state: disabled"]
+    exported = reseller("domain", "export")
+    assert (exported.code, exported.stdout) == (
+        0,
+        "- {name: acme@demo, plan: basic, time: 30.0, volume: 10.0, state: disabled}\n"
+        "- {name: beta@demo, plan: full, time: 1.0, volume: 1000.0, state: enabled}\n",
+    )
+    file.write_text(exported.stdout)
+    assert reseller(*apply, "--check").code == 0
+
+
+def test_domains_are_pruned_only_with_their_number(reseller: Any, tmp_path: Path) -> None:
+    file = tmp_path / "domains.yaml"
+    file.write_text(DOMAINS)
+    apply = ("domain", "apply", "-F", str(file), "--yes")
+    reseller(*apply)
+    file.write_text("name: acme\nplan: basic\n")
+    refused = reseller(*apply, "--prune-domains", "2")
+    assert (refused.code, {method for method, _, _ in refused.sent}) == (2, {"GET"})
+    assert refused.stderr == (
+        "svcctl: error: no file has 1 domain, not 2: beta@demo\n"
+        "hint: if they are to be removed with their users: --prune-domains 1\n"
+    )
+    assert reseller(*apply, "--prune-domains", "1").stdout == "removed domain 'beta'\n"
+    assert reseller("domain", "list", "-f", "csv").stdout.count("demo") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name: acme\nplan: basic\nplam: x\n", "line 3: unknown key 'plam'"),
+        ("name: acme\n", "line 1: the plan is missing"),
+        ("name: acme\nplan: 7\n", "line 2: plan is not text: put it in quotes"),
+        ("name: acme\nplan: basic\ntime: x\n", "line 3: time is not a number"),
+        ("name: acme\nplan: basic\nstate: off\n", "line 3: state is not text"),
+        ("name: acme\nplan: basic\nstate: on it\n", "line 3: state 'on it' is not one of enabled, disabled"),
+        ("- {name: acme, plan: basic}\n- {name: acme@demo, plan: basic}\n", "line 2: domain 'acme@demo' is 'acme' in"),
+    ],
+)
+def test_an_error_in_a_file_of_domains_names_its_place_before_anything_is_sent(
+    reseller: Any, tmp_path: Path, text: str, message: str
+) -> None:
+    file = tmp_path / "domains.yaml"
+    file.write_text(text)
+    done = reseller("domain", "apply", "-F", str(file), "--yes")
+    assert (done.code, done.sent, f"{file}, {message}" in done.stderr) == (2, [], True)
+
+
+def test_the_plan_of_a_domain_cannot_be_changed_by_a_file(reseller: Any, tmp_path: Path) -> None:
+    file = tmp_path / "domains.yaml"
+    file.write_text("name: acme\nplan: basic\n")
+    reseller("domain", "apply", "-F", str(file), "--yes")
+    file.write_text("name: acme\nplan: full\n")
+    done = reseller("domain", "apply", "-F", str(file), "--yes")
+    assert (
+        done.code,
+        {method for method, _, _ in done.sent},
+        f"{file}, line 2: domain acme@demo has plan basic" in done.stderr,
+    ) == (2, {"GET"}, True)

@@ -12,7 +12,7 @@ from typing import Any
 from svcctl.api.destinations import NAMES, canonical_type, suggest_type
 from svcctl.errors import ServiceError
 from svcctl.io import extras
-from svcctl.service.destinations import Destination
+from svcctl.service.destinations import Destination, Memo
 from svcctl.service.destinations.params import Params
 
 
@@ -46,12 +46,16 @@ class Kind:
 
     make: Callable[[str, Params], Destination]
     extra: str | None = None
+    place: tuple[str, ...] = ()
+    """The parameters that name the place of the rows."""
+    handed: tuple[str, ...] = ()
+    """The members of the memo that hold for another job which writes to the same place."""
 
 
 KINDS: Mapping[str, Kind] = {
-    "kafka": Kind(_kafka, extra="kafka"),
-    "s3": Kind(_s3, extra="s3"),
-    "hdfs": Kind(_hdfs, extra="hdfs"),
+    "kafka": Kind(_kafka, "kafka", ("bootstrap.servers", "topic"), ("partition",)),
+    "s3": Kind(_s3, "s3", ("aws.bucket", "aws.endpoint", "s3.fileName"), ("parts",)),
+    "hdfs": Kind(_hdfs, "hdfs", ("fs.defaultFS", "file"), ("parts",)),
     "donothing": Kind(_donothing),
 }
 
@@ -77,3 +81,13 @@ def destination(type_: str, job_id: str, params: Mapping[str, Any], *, endless: 
     given = Params(type_, params, endless=endless)
     given.check_required()
     return kind.make(job_id, given)
+
+
+def handed_on(memo: Memo, before: tuple[str, Mapping[str, Any]], after: tuple[str, Mapping[str, Any]]) -> Memo:
+    """What the job that continues another one has of its memo: its partition, or the number of its next file.
+
+    Both are named by their destination's type and parameters.
+    """
+    kind = KINDS[after[0]]
+    same = before[0] == after[0] and all(before[1].get(key) == after[1].get(key) for key in kind.place)
+    return {key: value for key, value in memo.items() if key in kind.handed} if same else {}

@@ -132,6 +132,8 @@ def _launch(request: Request, asked: AskedQuery) -> str:
         request=StoredQuery(asked, launched).to_json(),
         params=destination.params,
         everywhere=service.engines.of(table).stored.everywhere(table),
+        continues=asked.continues,
+        follow=delivery.follow,
     )
     return job.id
 

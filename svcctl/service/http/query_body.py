@@ -15,7 +15,7 @@ from svcctl.service.rendering.keep_alive import KINDS, NEWLINE, KeepAlive
 
 _MEMBERS = (
     *("query", "queryId", "from", "to", "mode", "destination", "dateFormat", "timeZone", "skip", "offset", "limit"),
-    *("ipAsString", "keepAlive"),
+    *("ipAsString", "keepAlive", "continues"),
 )
 
 
@@ -36,6 +36,7 @@ def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: C
         skip=_count(fields, "skip") or _count(fields, "offset") or 0,
         limit=_count(fields, "limit"),
         destination=_destination(fields.get("destination")),
+        continues=_continues(fields),
         ip_as_string=flag(fields, "ipAsString", True),
         keep_alive=_keep_alive(fields.get("keepAlive")),
     )
@@ -126,6 +127,13 @@ def _destination(value: Any) -> Destination | None:
     if not all(isinstance(one, dict) for one in given):
         raise ServiceError("destination.params is neither an object nor a list of objects")
     return Destination(kind, {key: value for one in given for key, value in one.items()})
+
+
+def _continues(fields: Mapping[str, Any]) -> str | None:
+    job_id = optional_text(fields, "continues")
+    if job_id is not None and fields.get("destination") is None:
+        raise ServiceError("continues names a job, so the query needs a destination")
+    return job_id
 
 
 def _count(fields: Mapping[str, Any], name: str) -> int | None:

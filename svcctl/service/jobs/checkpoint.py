@@ -6,24 +6,25 @@ Both carry the version of their format.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from svcctl.dates.operators import Range
 from svcctl.errors import ServiceError
 from svcctl.service.destinations import Memo
-from svcctl.service.queries.continuous import AskedQuery, Late, Step, from_ms, to_ms
+from svcctl.service.queries.continuous import AskedQuery, Covered, Late, Step, from_ms, to_ms
 
 VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class StoredQuery:
-    """A job's query as it was asked, and when the job was launched."""
+    """A job's query as it was asked, when the job was launched, and what is left out, if it continues another one."""
 
     asked: AskedQuery
     launched: datetime
+    covered: Covered | None = None
 
     def to_json(self) -> dict[str, Any]:
         asked, end = self.asked, self.asked.range.end
@@ -37,6 +38,8 @@ class StoredQuery:
             "skip": asked.skip,
             "limit": asked.limit,
             "launched": to_ms(self.launched),
+            "continues": asked.continues,
+            "covered": self.covered and asdict(self.covered),
         }
 
     @classmethod
@@ -49,8 +52,10 @@ class StoredQuery:
             zone=timezone(timedelta(minutes=source["zone"])),
             skip=source["skip"],
             limit=source["limit"],
+            continues=source["continues"],
         )
-        return cls(asked, from_ms(source["launched"]))
+        covered = source["covered"]
+        return cls(asked, from_ms(source["launched"]), None if covered is None else Covered(**covered))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,30 @@ class Checkpoint:
             None if batch is None else Batch.from_json(batch),
             None if late is None else Late(**late),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What is left to deliver of a job that another one continues: the rest of the step that it had begun.
+
+    The job that continues it has this as its checkpoint until the rows are delivered, under the name of the first job.
+    """
+
+    job_id: str
+    type: str
+    params: Mapping[str, Any] = field(repr=False)
+    request: Mapping[str, Any]
+    sent: int
+    last_datetime: int
+    checkpoint: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"version": VERSION, "rest": asdict(self)}
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Rest | None:
+        """The rest in a checkpoint; None when there is none left."""
+        return cls(**source["rest"]) if source.get("rest") else None
 
 
 def _check_version(source: Mapping[str, Any]) -> None:

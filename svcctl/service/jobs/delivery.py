@@ -28,11 +28,11 @@ from svcctl.errors import ServiceError, Unavailable
 from svcctl.service import rendering
 from svcctl.service.destinations import Destination, Memo, kinds
 from svcctl.service.engines import Engines
-from svcctl.service.jobs.checkpoint import Batch, Checkpoint, StoredQuery
+from svcctl.service.jobs.checkpoint import Batch, Checkpoint, Rest, StoredQuery
 from svcctl.service.jobs.runner import Run
 from svcctl.service.jobs.stored import StoredJob
-from svcctl.service.language import Plan
-from svcctl.service.queries.continuous import AskedQuery, Step, Steps
+from svcctl.service.language import Plan, parse
+from svcctl.service.queries.continuous import AskedQuery, Covered, Step, Steps, covered, every, from_ms
 from svcctl.service.rendering import Dates, arrow
 from svcctl.service.settings import LAG
 from svcctl.service.state.database import StateUnavailable
@@ -69,24 +69,110 @@ def deliver(
     retried from the last commit. Unavailable when the state or the query's table cannot be reached: then only the
     stored job tells what was saved last.
     """
+    if (rest := Rest.from_json(job.checkpoint)) is not None:
+        before = replace(job, id=rest.job_id, type=rest.type, params=rest.params, request=rest.request)
+        before = replace(before, sent=rest.sent, last_datetime=rest.last_datetime, checkpoint=rest.checkpoint)
+
+        def keep_rest(sent: int, date: int, checkpoint: Mapping[str, Any]) -> None:
+            left = replace(rest, sent=sent, last_datetime=date, checkpoint=checkpoint)
+            run.save(0, max(date, job.last_datetime), left.to_json())
+
+        end = _deliver(engines, clock, before, run, keep_rest, lag, connect, only_step=True)
+        if end is None:
+            return False
+        memo = Checkpoint.from_json(end.checkpoint).memo
+        memo = kinds.handed_on(memo, (rest.type, rest.params), (job.type, job.params))
+        job = replace(job, last_datetime=end.last_datetime, checkpoint=Checkpoint(None, memo).to_json())
+        run.save(0, job.last_datetime, job.checkpoint)
+        run.generated = 0
+    return _deliver(engines, clock, job, run, run.save, lag, connect) is not None
+
+
+Save = Callable[[int, int, Mapping[str, Any]], None]
+"""Saves the progress of a delivery: the rows that were delivered, their latest date, and the checkpoint."""
+
+
+def _deliver(
+    engines: Engines,
+    clock: Callable[[], datetime],
+    job: StoredJob,
+    run: Run,
+    save: Save,
+    lag: float,
+    connect: Connect,
+    *,
+    only_step: bool = False,
+) -> StoredJob | None:
+    """Deliver a job, or `only_step` which it had begun, and return it as it is then; None when it was stopped."""
     query = StoredQuery.from_json(job.request)
-    steps = Steps(engines, query.asked, clock, launched=query.launched, lag=lag, repeatable=True)
-    failures = 0
+    launched, covered = query.launched, query.covered
+    steps = Steps(engines, query.asked, clock, launched=launched, lag=lag, repeatable=True, covered=covered)
+    failures, already = 0, job.sent if only_step else 0
+    if only_step and _is_whole(engines, steps, job):
+        return job
     while not run.stopping.is_set():
         destination = connect(job.type, job.id, job.params, endless=steps.endless)
-        delivery = _Delivery(engines, query.asked, steps, job, run, destination)
+        delivery = _Delivery(engines, query.asked, steps, job, run, destination, save)
+        delivery.only_step, delivery.already = only_step, already
         try:
             with closing(destination):
-                return delivery.work()
+                return delivery.job if delivery.work() else None
         except StateUnavailable:
             raise
         except Unavailable as error:
             run.trouble(_without_secrets(error.message, job.params))
         failures = 1 if delivery.job.sent > job.sent else failures + 1
         job = delivery.job
-        run.generated = job.sent
+        run.generated = job.sent - already
         run.stopping.wait(retry.delay(failures))
-    return False
+    return None
+
+
+def _is_whole(engines: Engines, steps: Steps, job: StoredJob) -> bool:
+    """Whether all rows of the step that a job had begun are delivered; its destination need not answer then."""
+    saved = Checkpoint.from_json(job.checkpoint)
+    if saved.step is None or saved.batch is not None:
+        return saved.batch is None
+    step, plan = saved.step, steps.plan(saved.step)
+    reader, skip = engines.of(plan.table).reader, job.sent - step.first
+    with rendering.stream(reader, plan, ["1"], since=step.since, until=step.until, skip=skip) as stream:
+        return not any(batch.num_rows for batch in stream)
+
+
+def follow(before: StoredJob, after: StoredJob) -> StoredJob:
+    """The job `after`, which was just launched, as one that continues `before` where that was stopped.
+
+    It reads what `before` has not read. If both read one table, that is known by its marks, else by its last date.
+    """
+    query, old = StoredQuery.from_json(after.request), StoredQuery.from_json(before.request)
+    rest = Rest.from_json(before.checkpoint)
+    if rest is None and before.checkpoint:
+        rest = Rest(
+            *(before.id, before.type, before.params, before.request, before.sent),
+            *(before.last_datetime, before.checkpoint),
+        )
+    done, start = old.covered, old.asked.range.start
+    if rest is not None and rest.job_id == before.id:
+        saved = Checkpoint.from_json(rest.checkpoint)
+        step = saved.batch.steps[-1] if saved.batch else saved.step
+        done = covered(done, step) if step is not None else done
+    if parse(old.asked.query).table != parse(query.asked.query).table:
+        done, start = None, max(start, from_ms(before.last_datetime))
+    asked = replace(query.asked, range=replace(query.asked.range, start=start))
+    _check_kinds(old, query, done)
+    return replace(
+        after,
+        request=StoredQuery(asked, query.launched, done).to_json(),
+        checkpoint={} if rest is None else rest.to_json(),
+        last_datetime=before.last_datetime,
+    )
+
+
+def _check_kinds(old: StoredQuery, new: StoredQuery, done: Covered | None) -> None:
+    """ServiceError when groups would begin in the middle of what a query of single events has read."""
+    before, after = (every(parse(one.asked.query)) for one in (old, new))
+    if done is not None and done.end is not None and before is None and after is not None:
+        raise ServiceError("a query of groups cannot continue one of single events that has an end")
 
 
 def check(engines: Engines, asked: AskedQuery, now: datetime) -> api.Destination:
@@ -106,10 +192,22 @@ class _Delivery:
     """One attempt to deliver a job, from its last commit until it is complete or stopped, or the destination fails."""
 
     def __init__(
-        self, engines: Engines, asked: AskedQuery, steps: Steps, job: StoredJob, run: Run, destination: Destination
+        self,
+        engines: Engines,
+        asked: AskedQuery,
+        steps: Steps,
+        job: StoredJob,
+        run: Run,
+        destination: Destination,
+        save: Save,
     ) -> None:
         self.job = job
         """The job as it was last saved."""
+        self.only_step = False
+        """Whether the delivery ends with the step that was begun."""
+        self.already = 0
+        """The rows that do not count as generated by this run's job, since they are of the one that it continues."""
+        self._keep = save
         self._engines = engines
         self._steps = steps
         self._run = run
@@ -129,7 +227,8 @@ class _Delivery:
     def work(self) -> bool:
         """Deliver the job until it is complete (True) or stopped (False)."""
         head = self._destination.rows.head(self._steps.shape.columns)
-        self._written = self._run.generated = self._destination.open(self.job.sent, self._memo, head)
+        self._written = self._destination.open(self.job.sent, self._memo, head)
+        self._run.generated = self._written - self.already
         if self._written > self.job.sent:
             self._save(self._destination.memo)
         if self._batch is not None and not self._repeat(self._batch):
@@ -144,7 +243,11 @@ class _Delivery:
             self._reach(step)
             if self._run.stopping.is_set():
                 self._commit()
+                self._save_step()
                 return False
+            if self.only_step:
+                self._commit()
+                return True
             if self._steps.over(step, self._written):
                 self._commit()
                 self._complete(step)
@@ -227,7 +330,7 @@ class _Delivery:
             self._begin(step)
             self._destination.write(lines.slice(at, end - at), self._written)
             self._written += end - at
-            self._run.generated = self._written
+            self._run.generated = self._written - self.already
             self._date = max(self._date, pc.max(dates.slice(at, end - at)).as_py() or 0)
             self._commit_in_time()
             at = end
@@ -267,7 +370,7 @@ class _Delivery:
         if after == before:
             return
         checkpoint = after.to_json()
-        self._run.save(self.job.sent, self.job.last_datetime, checkpoint)
+        self._keep(self.job.sent, self.job.last_datetime, checkpoint)
         self.job = replace(self.job, checkpoint=checkpoint)
 
     def _save(self, memo: Memo) -> None:
@@ -276,7 +379,14 @@ class _Delivery:
         self._late = self._steps.late
         checkpoint = Checkpoint(self._step, memo, late=self._late).to_json()
         self.job = replace(self.job, sent=self._written, last_datetime=self._date, checkpoint=checkpoint)
-        self._run.save(self._written, self._date, checkpoint)
+        self._keep(self._written, self._date, checkpoint)
+
+    def _save_step(self) -> None:
+        """Save the last step that was read, also when no row of it was delivered: a job that continues this one begins
+        behind it."""
+        saved = Checkpoint.from_json(self.job.checkpoint).step if self.job.checkpoint else None
+        if self._step is not None and self._step != saved and self._written == self.job.sent:
+            self._save(self._memo)
 
     def _complete(self, step: Step | None) -> None:
         """If the job reached `to`, and not just its limit, `to` becomes its last date."""

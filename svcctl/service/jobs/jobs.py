@@ -70,6 +70,8 @@ MOST_DOUBLED = 4
 _log = logging.getLogger("svcctl.service")
 
 
+Follow = Callable[[StoredJob, StoredJob], StoredJob]
+"""Makes the second job, which is new, begin where the first one stopped."""
 Deliver = Callable[[StoredJob, Run], bool]
 """Delivers a job from its checkpoint until it is complete (True) or its run is stopped (False)."""
 
@@ -187,17 +189,48 @@ class Jobs:
         request: Mapping[str, Any],
         params: Mapping[str, Any],
         everywhere: bool = True,
+        continues: str | None = None,
+        follow: Follow = lambda before, after: after,
     ) -> models.Job:
-        """Store a new job and run it; if its events are `everywhere`, another process may run it."""
+        """Store a new job and run it; if its events are `everywhere`, another process may run it.
+
+        If it `continues` another job, that one is stopped in the same transaction, and `follow` makes the new one
+        begin where it stopped.
+        """
         name = params.get("friendlyName") or f"{type}_{''.join(secrets.choice(_LETTERS) for _ in range(8))}"
         job = StoredJob(
             *(str(uuid.uuid4()), account.owner, JobStatus.RUNNING, type, str(name), query, request, params),
             place=self._place if self._store.shared and not everywhere else None,
         )
-        stored.add(self._store, job, partial(self._need_room, account))
+        room = partial(self._need_room, account)
+        if continues is None:
+            stored.add(self._store, job, room)
+        else:
+            job = self._continue(account, continues, job, follow, room)
         with suppress(StateUnavailable):
             self.settle()
         return self._shown(job)
+
+    def _continue(self, account: Account, before: str, job: StoredJob, follow: Follow, room: stored.Room) -> StoredJob:
+        self._own(account, before)
+        self._check_last(account, before)
+        if (run := self.runs.get(before)) is not None:  # it then saves how far it came
+            run.stop()
+            run.ended.wait(PATIENCE)
+        try:
+            return stored.succeed(self._store, before, lambda found: follow(found, job), room)
+        except SvcctlError:
+            with suppress(StateUnavailable):
+                self.settle()  # runs it again
+            raise
+
+    def _check_last(self, account: Account, job_id: str) -> None:
+        """Conflict when another job continues this one: both would deliver the same events."""
+        for job in stored.owned(self._store, account.owner):
+            if job.request.get("continues") == job_id:
+                raise Conflict(
+                    f"job {job_id} is continued by job {job.id}", code=UNCHANGEABLE, hint=f"remove job {job.id} first"
+                )
 
     def listed(self, account: Account) -> list[models.Job]:
         """List the jobs of the account's domain, the oldest first."""
@@ -230,6 +263,7 @@ class Jobs:
         job = self._own(account, job_id)
         if job.status is JobStatus.RUNNING:
             raise Conflict(f"job {job_id} is already running", code=UNCHANGEABLE)
+        self._check_last(account, job_id)
         room = partial(self._need_room, account)
         stored.move(self._store, job_id, JobStatus.STOPPED, JobStatus.RUNNING, room)
         with suppress(StateUnavailable):
@@ -311,7 +345,7 @@ class Jobs:
         )
 
     def _start(self, job: StoredJob) -> None:
-        before = self.runs.get(job.id)
+        before = self.runs.get(job.id) or self.runs.get(job.request.get("continues", ""))
         run = self.runs[job.id] = Run(job.id, self._store, job.fence, generated=job.sent)
         if self._store.shared:
             _log.info("job %s: this process runs it, by its lease %d", job.id, job.fence)
@@ -386,6 +420,7 @@ def _history(job: StoredJob, *, late: int | None, runs: bool, failing_since: int
     members = {
         "late": saved.get("count") if late is None else late,
         "launched": job.request.get("launched"),
+        "continues": job.request.get("continues"),
         "failingSince": failing_since,
         "lastDelivered": job.delivered,
         "process": job.holder.rpartition("/")[0] if runs and job.holder else None,

@@ -27,6 +27,7 @@ from sqlalchemy import (
 )
 
 from svcctl.api.models import JobStatus
+from svcctl.errors import NotFound
 from svcctl.service.accounts import domains
 from svcctl.service.accounts.accounts import Owner
 from svcctl.service.state import schema
@@ -106,6 +107,23 @@ def add(store: Store, job: StoredJob, room: Room = lambda owners: None) -> None:
         if job.owner.domain is not None:
             domains.check_access(connection, domains.identified(connection, job.owner.domain))
         connection.execute(insert(schema.jobs).values(row | asdict(job.owner) | {"status": str(job.status)}))
+
+
+def succeed(store: Store, before: str, follow: Callable[[StoredJob], StoredJob], room: Room) -> StoredJob:
+    """Stop a job and store the one that continues it, which `follow` makes of its last state; return the new one.
+
+    The run of the first job can save nothing more. NotFound if it is gone by now; refused as in `add`.
+    """
+    with store.transaction() as connection:
+        stopped = case((_RUNNING, str(JobStatus.STOPPED)), else_=_JOBS.status)
+        values = {"status": stopped, "holder": None, "fence": _JOBS.fence + 1}
+        connection.execute(update(schema.jobs).where(_JOBS.id == before).values(values))
+        found = select_jobs(connection, store, _JOBS.id == before)
+        if not found:
+            raise NotFound(f"no job {before}")
+        job = follow(found[0])
+        add(store, job, room)
+        return job
 
 
 def move(store: Store, job_id: str, before: JobStatus, after: JobStatus, room: Room = lambda owners: None) -> bool:

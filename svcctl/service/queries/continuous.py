@@ -21,7 +21,7 @@ from typing import Any
 
 from svcctl.api.destinations import Destination
 from svcctl.dates.operators import Range
-from svcctl.errors import NotFound
+from svcctl.errors import NotFound, ServiceError
 from svcctl.service.engines import Engine, Engines, Mark, replaced
 from svcctl.service.language import Plan, QueryError, compile, parse, tree
 from svcctl.service.language.types import Catalog
@@ -64,6 +64,8 @@ class Schedule:
     limit: int | None = None
     period: int = 0
     lag: int = LAG_MS
+    covered: Covered | None = None
+    """What the query leaves out, because it continues another one."""
 
     def over(self, step: Step | None, rows: int) -> bool:
         """Whether no step follows `step` once it has run and the query has returned `rows` rows."""
@@ -104,6 +106,24 @@ class Late:
     until: Mark | None
 
 
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """The events that a job has read when another query continues it: all that were stored until `since`, and of those
+    stored until `until` the ones that are dated before `end`. Without `end`, both marks are the same.
+    """
+
+    since: Mark | None
+    until: Mark | None
+    end: int | None
+
+
+def covered(before: Covered | None, step: Step) -> Covered:
+    """What a job has read after a step, if it began with `before`."""
+    if step.end is None:
+        return Covered(step.until, step.until, None)
+    return Covered(before.since if before else None, step.until, step.end)
+
+
 def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark: Mark | None) -> Step | None:
     """The step after `before`, at the moment `now`; None while there is nothing new, and when the query is over.
 
@@ -112,7 +132,9 @@ def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark
     if schedule.over(before, rows):
         return None
     last = schedule.due is not None and now >= schedule.due
-    reached = schedule.start if before is None or before.end is None else before.end
+    covered = schedule.covered
+    first = schedule.start if covered is None or covered.end is None else covered.end
+    reached = first if before is None or before.end is None else before.end
     end = schedule.end
     match schedule.kind:
         case StepKind.ONCE:
@@ -126,14 +148,19 @@ def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark
             news = end is not None and end > reached
     if not (news or last):
         return None
+    since = covered.since if covered is not None and schedule.kind is StepKind.BUCKETS else None
+    if before is None and covered is not None and schedule.kind is StepKind.ARRIVALS:
+        if covered.end is not None and (end is None or covered.end < end):  # stored before, but dated behind its end
+            return Step(rows, 0, covered.since, covered.until, covered.end, end, now, last=False)
+        return Step(rows, 0, covered.until, mark, schedule.start, end, now, last)
     if before is None:
-        return Step(rows, schedule.skip, None, mark, schedule.start, end, now, last)
+        return Step(rows, schedule.skip, since, mark, first, end, now, last)
     if before.skip and rows == before.first:
         # All rows of the step were skipped. It is repeated over a longer part, so skipped rows need no count.
         return replace(before, until=mark, end=end, now=now, last=last)
     if schedule.kind is StepKind.ARRIVALS:
         return Step(rows, 0, before.until, mark, schedule.start, end, now, last)
-    return Step(rows, 0, None, mark, reached, end, now, last)
+    return Step(rows, 0, since, mark, reached, end, now, last)
 
 
 class Steps:
@@ -153,11 +180,12 @@ class Steps:
         launched: datetime,
         lag: float = LAG.default,
         repeatable: bool = False,
+        covered: Covered | None = None,
     ) -> None:
         self._engines = engines
         self._clock = clock
         self._zone = asked.zone
-        self._query, self.schedule = _scheduled(parse(asked.query), asked, launched, int(lag * 1000))
+        self._query, self.schedule = _scheduled(parse(asked.query), asked, launched, int(lag * 1000), covered)
         self._looked = 0
         self.late: Late | None = None
         """The late events so far, once a period is closed. A caller that repeats steps must restore it first."""
@@ -198,8 +226,9 @@ class Steps:
         # The clock is read before the mark: whatever is stored until the last step is due must be in that step.
         now = self._launched if self._at_once else to_ms(self._clock())
         mark = self._engine.stored.mark(self._query.table) if self._marked else None
-        if before is not None and before.until not in (None, mark):
-            self._engine.stored.check_mark(self._query.table, before.until)
+        read = self.schedule.covered if before is None else before
+        if read is not None and read.until is not None and read.until != mark:
+            self._engine.stored.check_mark(self._query.table, read.until)
         self._looked = now
         step = next_step(self.schedule, before, rows, now, mark)
         # While all of its rows are skipped, a step is repeated over a longer part, and no period is closed.
@@ -278,31 +307,45 @@ class Steps:
             return tables
 
 
-def _scheduled(query: tree.Query, asked: AskedQuery, launched: datetime, lag: int) -> tuple[tree.Query, Schedule]:
+def _scheduled(
+    query: tree.Query, asked: AskedQuery, launched: datetime, lag: int, covered: Covered | None
+) -> tuple[tree.Query, Schedule]:
     """A query without the limit and offset that count over all of its steps, and the schedule that has them."""
     start, end = to_ms(asked.range.start), asked.range.end
     over = end is not None and end <= launched
     due = None if end is None else to_ms(end) + (0 if over else GRACE // _MILLISECOND)
-    once = Schedule(StepKind.ONCE, start, None if end is None else to_ms(end), due, asked.skip, asked.limit)
-    if over:
+    once = Schedule(
+        StepKind.ONCE, start, None if end is None else to_ms(end), due, asked.skip, asked.limit, covered=covered
+    )
+    if over and covered is None:
         return query, once
     groups = [clause for clause in query.clauses if isinstance(clause, tree.Group)]
-    every = groups[0].every if len(groups) == 1 else None
-    if groups and every is None:
+    seconds = every(query)
+    if groups and seconds is None:
         if end is None:
             raise QueryError(
                 "a query without an end cannot group like this: the groups would never be complete",
                 groups[-1].at,
                 hint="group once, with every, or give the query an end: --to instead of --follow",
             )
+        if asked.continues is not None:
+            raise QueryError("groups over the whole range cannot continue another query", groups[-1].at)
         return query, once
     query, limit, offset = _without_bounds(query)
+    if asked.continues is not None and offset + asked.skip:
+        raise ServiceError("a query that leaves out rows cannot continue another one")
     limits = [] if limit is None else [max(0, limit - asked.skip)]
     limits += [] if asked.limit is None else [asked.limit]
     schedule = replace(once, kind=StepKind.ARRIVALS, skip=offset + asked.skip, limit=min(limits, default=None))
-    if every is not None:
-        schedule = replace(schedule, kind=StepKind.BUCKETS, period=every * 1000, lag=lag)
+    if seconds is not None:
+        schedule = replace(schedule, kind=StepKind.BUCKETS, period=seconds * 1000, lag=lag)
     return query, schedule
+
+
+def every(query: tree.Query) -> int | None:
+    """The seconds of each period by which a query groups; None if it does not group by periods."""
+    groups = [clause for clause in query.clauses if isinstance(clause, tree.Group)]
+    return groups[0].every if len(groups) == 1 else None
 
 
 def _counting(query: tree.Query) -> tree.Query:
@@ -354,5 +397,7 @@ class AskedQuery:
     skip: int = 0
     limit: int | None = None
     destination: Destination | None = None
+    continues: str | None = None
+    """The ID of the job that the new one continues."""
     ip_as_string: bool = True
     keep_alive: KeepAlive | None = None

@@ -174,6 +174,43 @@ def test_a_launch_that_could_not_be_delivered_makes_no_job(ask: Ask, fields: dic
     assert ask("GET", "/jobs") == done([])
 
 
+def test_a_launch_that_continues_a_job_stops_it_until_the_new_job_is_removed(ask: Ask) -> None:
+    first = launch(ask)
+    second = launch(ask, continues=first, query="from t where n = 1")
+    old, new = (ask("GET", f"/job/{job}")[1]["object"] for job in (first, second))
+    assert (old["status"], new["status"], new["continues"]) == ("STOPPED", "RUNNING", first)
+    body = {"query": "from t", "from": 1, "destination": {"type": "donothing"}, "continues": first}
+    for answer in (ask("GET", f"/job/start/{first}"), ask("POST", "/query", body)):
+        assert (answer[0], answer[1]["error"]["code"]) == (409, 101)
+    ask("DELETE", f"/job/remove/{second}")
+    assert ask("GET", f"/job/start/{first}")[1]["object"]["status"] == "RUNNING"
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("from t group by n", "line 1, column 8: groups over the whole range cannot continue another query"),
+        ("from t offset 3", "a query that leaves out rows cannot continue another one"),
+        ("from nowhere", "line 1, column 6: no table 'nowhere' (tables are t)"),
+    ],
+)
+def test_a_job_runs_on_when_the_one_that_was_to_continue_it_is_refused(ask: Ask, query: str, message: str) -> None:
+    first = launch(ask)
+    body = {"query": query, "from": 1, "to": 4_000_000_000, "destination": {"type": "donothing"}, "continues": first}
+    status, answer = ask("POST", "/query", body)
+    assert (status, answer["msg"]) == (400, message)
+    assert [job["status"] for job in ask("GET", "/jobs")[1]["object"]] == ["RUNNING"]
+
+
+def test_only_a_job_of_ones_own_can_be_continued_and_only_by_a_job(ask: Ask) -> None:
+    first = launch(ask)
+    body = {"query": "from t", "from": 1, "destination": {"type": "donothing"}, "continues": first}
+    assert ask("POST", "/query", body, token="theirs") == refused(404, 100, f"no job {first}")
+    del body["destination"]
+    message = "continues names a job, so the query needs a destination"
+    assert ask("POST", "/query", body) == refused(400, 1, message)
+
+
 def test_a_query_that_cannot_run_is_refused_at_launch_with_its_place(ask: Ask) -> None:
     body = {"query": "from t where m = 1", "from": 1, "destination": {"type": "donothing"}}
     status, answer = ask("POST", "/query", body)

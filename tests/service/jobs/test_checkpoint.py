@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from svcctl.dates.operators import Range
 from svcctl.errors import ServiceError
 from svcctl.service.jobs.checkpoint import Batch, Checkpoint, StoredQuery
-from svcctl.service.queries.continuous import AskedQuery, Step
+from svcctl.service.queries.continuous import AskedQuery, Covered, Step
 
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 QUERY = StoredQuery(
@@ -23,8 +23,10 @@ QUERY = StoredQuery(
         zone=timezone(timedelta(hours=2)),
         skip=2,
         limit=9,
+        continues="a",
     ),
     FIRST + timedelta(hours=1),
+    Covered(None, 4, 1704067200000),
 )
 QUERY_STORED = {
     "version": 1,
@@ -36,6 +38,8 @@ QUERY_STORED = {
     "skip": 2,
     "limit": 9,
     "launched": 1704070800000,
+    "continues": "a",
+    "covered": {"since": None, "until": 4, "end": 1704067200000},
 }
 STEP = Step(3, 2, 4, 10, 1, None, 5, False)
 CHECKPOINT = Checkpoint(STEP, {"parts": 1})

@@ -272,6 +272,121 @@ def test_a_group_without_periods_waits_for_the_end_of_the_range(
     assert held == answer
 
 
+# A job that another one continues
+
+
+def continued(
+    kind: type[Small],
+    queries: list[str],
+    arrivals: list[list[int]],
+    deaths: list[int],
+    failures: list[int],
+    *,
+    endless: bool = True,
+) -> list[list[bytes]]:
+    """What each of the jobs with these queries delivers, when each continues the one before it.
+
+    A change comes at each death, and when events arrive; the last job runs to the end of the range.
+    """
+    worlds: dict[str, World] = {}
+    clock = World()
+    with DuckDBEngine() as engine, tempfile.TemporaryDirectory() as directory:
+        engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8), Column("text", Type.STR)))
+        store = Store(Path(directory) / "state.db")
+        launched = Jobs(store, lambda job, run: False)
+        coming = list(enumerate(arrivals))
+        left = list(queries)
+        job_id: str | None = None
+
+        def happens() -> None:
+            if coming:
+                index, seconds = coming.pop(0)
+                append(engine, seconds, index * 1000)
+                clock.now += timedelta(minutes=10)
+            elif left:
+                run.stopping.set()
+            else:
+                clock.now = END + timedelta(minutes=1)
+
+        def change() -> str:
+            query = left.pop(0)
+            until = None if left and endless else END
+            request = StoredQuery(AskedQuery(query, Range(FIRST, until), "csv", continues=job_id), LAUNCH).to_json()
+            new = launched.launch(
+                *(ME,),
+                type="donothing",
+                query=query,
+                request=request,
+                params={},
+                continues=job_id,
+                follow=delivery.follow,
+            )
+            worlds[new.id] = World(deaths=deaths, failures=failures)
+            return new.id
+
+        happens()
+        job_id = change()
+        while True:
+            job = stored.get(store, job_id)
+            assert job is not None
+            run = Run(job_id, store, job.fence, stopping=Idle(happens))
+            try:
+                done = delivery.deliver(
+                    engines_of(engine),
+                    lambda: clock.now,
+                    job,
+                    run,
+                    connect=lambda _, name, *__, endless: kind(worlds[name]),
+                )
+            except Killed:
+                done = False
+            if done:
+                break
+            if left:
+                job_id = change()
+        launched.close()
+        store.close()
+    held = []
+    for world in worlds.values():
+        assert [world.files[number] for number, _ in world.begun] == [batch for _, batch in world.begun]
+        held.append(world.log or [row for number in sorted(world.files) for row in world.files[number]])
+    return held
+
+
+@KINDS
+@settings(max_examples=15, deadline=None)
+@given(
+    arrivals=st.lists(seconds, min_size=1, max_size=6),
+    deaths=dangers,
+    failures=dangers,
+    changes=st.integers(1, 5),
+    endless=st.booleans(),
+)
+def test_every_event_is_delivered_once_by_a_job_or_by_one_that_continues_it(
+    kind: type[Small], arrivals: list[list[int]], deaths: list[int], failures: list[int], changes: int, endless: bool
+) -> None:
+    queries = [f'from t select n, "{number}" as job' for number in range(changes + 1)]
+    held = continued(kind, queries, arrivals, list(deaths), list(failures), endless=endless)
+    expected = [lot * 1000 + at for lot, seconds in enumerate(arrivals) for at in range(len(seconds))]
+    assert sorted(int(row.split(b",")[0]) for rows in held for row in rows) == expected
+
+
+@KINDS
+@settings(max_examples=10, deadline=None)
+@given(first=seconds, deaths=dangers, failures=dangers, groups=st.lists(st.booleans(), min_size=2, max_size=4))
+def test_every_event_is_in_one_row_or_in_one_group_when_the_query_changes_between_these(
+    kind: type[Small], first: list[int], deaths: list[int], failures: list[int], groups: list[bool]
+) -> None:
+    # later events fall into periods that are still open, or they would rightly be missing
+    lots = [
+        [second % 3600 for second in first],
+        *([4500 + 600 * lot + second % 300 for second in first] for lot in (0, 1)),
+    ]
+    queries = ["from t group every 1m select count() as n" if grouped else "from t select 1 as n" for grouped in groups]
+    held = continued(kind, queries, lots, list(deaths), list(failures))
+    assert sum(int(row.rpartition(b",")[2]) for rows in held for row in rows) == sum(map(len, lots))
+
+
 @pytest.mark.parametrize(
     ("query", "reached"),
     [
@@ -310,7 +425,8 @@ def test_the_last_date_moves_on_where_nothing_matches_and_is_kept_by_a_stop(
         jobs.close()
         store.close()
     assert job is not None
-    assert (job.sent, job.checkpoint) == (0, {})
+    step = Checkpoint.from_json(job.checkpoint).step
+    assert (job.sent, step is not None) == (0, True)
     assert datetime.fromtimestamp(job.last_datetime / 1000, UTC) == reached
 
 

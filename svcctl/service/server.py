@@ -158,12 +158,10 @@ def serve(
         live = frozenset((ACCESS_TABLE, *(demo.TABLES if history else ())))
         on = engine or ENGINE.read(os.environ) or EMBEDDED
         shared = closing.enter_context(_shared(store, tables or TABLES.read(os.environ), on, ready.note, create=create))
-        engines = Engines(Engine(own, own), shared, live)
-        uses = places(os.environ, folder=tables, state=state, engine=engine)
         executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
         closing.callback(executor.shutdown, cancel_futures=True)
         service = Service(
-            *(engines, store, executor),
+            *(Engines(Engine(own, own), shared, live), store, executor),
             query_seconds=settings[QUERY_TIME],
             padding_seconds=settings[PADDING_TIME],
             lag_seconds=settings[LAG],
@@ -173,11 +171,11 @@ def serve(
             address=address,
             live=live,
             foreground=ready_fd is None,
-            uses=uses,
+            uses=places(os.environ, folder=tables, state=state, engine=engine),
         )
         jobs = Jobs(
             store,
-            partial(deliver, engines, service.now, lag=service.lag_seconds),
+            partial(deliver, service.engines, service.now, lag=service.lag_seconds),
             share=int(settings[RUNNING_JOBS]),
             total=int(settings[TOTAL_JOBS]),
             place=process.place(files),
@@ -189,27 +187,33 @@ def serve(
         closing.callback(jobs.close)
         pause = SHARED_SETTLE_SECONDS if store.shared else SETTLE_SECONDS
         closing.enter_context(_repeated(partial(keep_settled, service, jobs, pause)))
-        # uvicorn stops at a signal and then raises it again for the earlier handler, which must not end the process.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: None)
         sockets = [closing.enter_context(_unix(files)), *([] if tcp is None else [tcp])]
-        config = uvicorn.Config(
-            log,
-            http=Connection.limited(limits),
-            access_log=False,
-            log_config=None,
-            lifespan="off",
-            timeout_graceful_shutdown=3,
-            ws="none",
-        )
-        # The objects that exist now stay until the end. Searching them for garbage, and all later ones at every
-        # hundredth query, held up the running queries for as long as five others take.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(700, 10, 100)
-        closing.callback(gc.unfreeze)
-        _Server(config, partial(ready.ready, address or str(files.socket))).run(sockets)
+        _listen(log, sockets, limits, partial(ready.ready, address or str(files.socket)))
     _log.info("stopped")
+
+
+def _listen(app: AccessLog, sockets: list[socket.socket], limits: Limits, ready: Callable[[], None]) -> None:
+    """Answer requests until a signal; `ready` is called when the first one would be answered."""
+    # uvicorn stops at a signal and then raises it again for the earlier handler, which must not end the process.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    config = uvicorn.Config(
+        app,
+        http=Connection.limited(limits),
+        access_log=False,
+        log_config=None,
+        lifespan="off",
+        timeout_graceful_shutdown=3,
+        ws="none",
+    )
+    # The objects that exist now stay until the end. Searching them for garbage, and all later ones at every
+    # hundredth query, held up the running queries for as long as five others take.
+    gc.freeze()
+    gc.set_threshold(700, 10, 100)
+    try:
+        _Server(config, ready).run(sockets)
+    finally:
+        gc.unfreeze()
 
 
 @contextmanager

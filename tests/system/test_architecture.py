@@ -239,6 +239,26 @@ def test_a_request_loads_no_package_that_it_does_not_use(
     assert loaded_by(arguments.split(), environment) & FOREIGN == set()
 
 
+def test_a_service_loads_what_writes_workbooks_only_for_one() -> None:
+    script = "import sys, svcctl.service.server; print('xlsxwriter' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_what_is_loaded_is_hardly_searched_for_garbage() -> None:
+    script = (
+        "import gc, os, sys\n"
+        "sys.argv[1:] = ['help', 'dates']\n"
+        "from svcctl.__main__ import main\n"
+        "searches = lambda: sum(each['collections'] for each in gc.get_stats())\n"
+        "before, end = searches(), os._exit\n"
+        "os._exit = lambda code: (print(searches() - before, file=sys.stderr, flush=True), end(code))\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(done.stderr) <= 2
+
+
 def test_the_version_loads_no_command_line() -> None:
     script = (
         "import os, sys\n"

@@ -18,8 +18,6 @@ from typing import IO, Any
 import msgpack
 import pyarrow as pa
 import pyarrow.compute as pc
-import xlsxwriter
-from xlsxwriter.exceptions import FileCreateError
 
 from svcctl.errors import ServiceError
 from svcctl.io.temporary import temporary
@@ -171,6 +169,8 @@ class Xls(Spooled):
     longest_text = 32_767
 
     def __init__(self, columns: Sequence[Column], rendering: Rendering) -> None:
+        import xlsxwriter  # late: few services are asked for a workbook
+
         super().__init__(columns, rendering)
         self._open = ExitStack()
         directory = self._open.enter_context(temporary("xls"))
@@ -244,6 +244,8 @@ class Xls(Spooled):
         self._sheet.write_string(row, column, value)
 
     def tail(self) -> Iterator[bytes]:
+        from xlsxwriter.exceptions import FileCreateError
+
         try:
             self._book.close()
         except FileCreateError as error:

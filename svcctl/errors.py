@@ -28,7 +28,10 @@ from dataclasses import dataclass
 
 
 class SvcctlError(Exception):
-    """What happened, in one line with the caller's own value, and (when there is one) what to do about it."""
+    """What happened, in one line with the caller's own value, and (when there is one) what to do about it.
+
+    Neither is changed later. Who catches the error and knows more sets a field of it, or adds a note (`add_note`).
+    """
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -106,6 +109,8 @@ class Unavailable(SvcctlError):
     retry_after: float | None = None
     unanswered = False
     """Whether no answer came at all, so that the connection is to blame."""
+    untrusted = False
+    """Whether the service's certificate is of an unknown CA."""
 
 
 class IncompleteResult(SvcctlError):

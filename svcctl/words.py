@@ -93,9 +93,10 @@ def suggesting(
             raise
         with suppress(SvcctlError):
             names = [one for one in known() if one]
-            error.hint = did_you_mean(name, names) or error.hint
-            if what and names and not error.hint:
-                error.hint = f"{what} are: {', '.join(names[:MOST])}{', …' if len(names) > MOST else ''}"
+            if meant := did_you_mean(name, names):
+                error.add_note(meant)
+            elif what and names and not error.hint:
+                error.add_note(f"{what} are: {', '.join(names[:MOST])}{', …' if len(names) > MOST else ''}")
         raise
 
 

@@ -118,7 +118,7 @@ _NO_TLS = (
     "the port does not speak TLS",
     "check the port in base_url; plain http, which is for this machine only, begins with http://",
 )
-_TABLE = (
+_TABLE: tuple[tuple[str, str, str | None], ...] = (
     (
         r"certificate has expired|not yet valid",
         "its certificate is not accepted: {}",
@@ -132,7 +132,7 @@ _TABLE = (
     (
         r"certificate verify failed|self-signed|local issuer",
         "its certificate is not accepted: {}",
-        "trust its CA: svcctl profile set NAME ca_bundle=FILE",
+        None,
     ),
     (r"wrong version number|record layer failure|packet length too long|http request|unknown protocol", *_NO_TLS),
     (r"unexpected eof|eof occurred", "the connection was closed during the TLS handshake", _NO_TLS[1]),
@@ -147,7 +147,9 @@ _TABLE = (
         "it may ask for a client certificate, which svcctl does not send, or speak no cipher in common",
     ),
 )
-"""A pattern of OpenSSL's words, what happened, with OpenSSL's detail in place of `{}`, and what to do."""
+"""A pattern of OpenSSL's words, what happened, with OpenSSL's detail in place of `{}`, and what to do.
+
+There is no advice for an unknown CA: only who knows the profile can name the command."""
 
 
 def plain(error: Exception | str) -> str:
@@ -155,8 +157,8 @@ def plain(error: Exception | str) -> str:
     return re.sub(r"^\[(Errno -?\d+|SSL: \w+)\] | \(_ssl\.c:\d+\)$", "", " ".join(str(error).split()))
 
 
-def tls_failure(error: Exception | str) -> tuple[str, str] | None:
-    """What a failure of TLS means and what to do about it; None for other failures."""
+def tls_failure(error: Exception | str) -> tuple[str, str | None] | None:
+    """What a failure of TLS means and what to do about it, or None for an unknown CA; None for other failures."""
     words = plain(error)
     for pattern, meaning, hint in _TABLE:
         if re.search(pattern, words, re.IGNORECASE):

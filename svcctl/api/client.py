@@ -333,13 +333,11 @@ class Client:
 
 @contextmanager
 def _explained(request: QueryRequest) -> Iterator[None]:
-    """Add the query's text to errors, which may name a place in it, and a hint when the address answers no queries."""
+    """Add the query's text to errors, which may name a place in it."""
     try:
         yield
     except ServiceError as error:
         error.query = request.query
-        if request.query is not None and isinstance(error, NotFound) and error.hint is None:
-            error.hint = "no queries are answered at this address: is base_url right? 'svcctl profile check' tests it"
         raise
 
 

@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, Self
 
 from svcctl.api import retry
@@ -100,8 +101,8 @@ class Follow:
 
     `request` must be in json/simple/compact and start at epoch seconds, so that it means the same when sent again.
     `reader` is the pipe of Client.query. `notify` gets a note of every break, of every other reason why there is no
-    connection, and of every new connection; `explain` adds a hint to the error of a service that does not answer. The
-    rows end with any error other than a broken connection.
+    connection, and of every new connection; `advice` says what to do about an error. The rows end with any error other
+    than a broken connection.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class Follow:
         *,
         reader: int | None = None,
         notify: Callable[[str], None],
-        explain: Callable[[Unavailable], None] = lambda error: None,
+        advice: Callable[[Unavailable], str | None] = attrgetter("hint"),
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -119,7 +120,7 @@ class Follow:
         self._request = request
         self._reader = reader
         self._notify = notify
-        self._explain = explain
+        self._advice = advice
         self._sleep = sleep
         self._clock = clock
         self._ahead = 0.0
@@ -282,8 +283,7 @@ class Follow:
             try:
                 self._connect(once=True)
             except Unavailable as error:
-                self._explain(error)
-                reason, hint, least = error.message, error.hint, error.retry_after or 0.0
+                reason, hint, least = error.message, self._advice(error), error.retry_after or 0.0
             except IncompleteResult as error:
                 reason = error.message
             else:

@@ -40,7 +40,7 @@ def done_if(wanted: bool, says_done: Callable[[ServiceError], bool], note: Note)
     except ServiceError as error:
         if not wanted or not says_done(error):
             if isinstance(error, Conflict) and says_done(error):
-                error.hint = ALLOWED
+                error.add_note(ALLOWED)
             raise
         note(f"nothing to do: {error.message}")
 
@@ -59,7 +59,7 @@ def change_job(
         if job.status != wanted:
             raise
         if not if_needed:
-            error.hint = ALLOWED
+            error.add_note(ALLOWED)
             raise
         note(error.message)
         return job
@@ -74,7 +74,7 @@ def create_domain(
     except ServiceError as error:
         if not if_needed:
             if isinstance(error, Conflict):
-                error.hint = f"{ALLOWED}, if the domain has the same plan"
+                error.add_note(f"{ALLOWED}, if the domain has the same plan")
             raise
         if (existing := _existing(client, name)) is None:
             raise

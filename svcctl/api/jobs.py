@@ -130,7 +130,7 @@ def restart(client: Client, job_id: str, note: Callable[[str], None], leave: Cal
     try:
         return client.start_job(job_id)
     except SvcctlError as error:
-        error.hint = error.hint or f"it is stopped now; start it with 'svcctl job start {job_id}'"
+        error.add_note(f"it is stopped now; start it with 'svcctl job start {job_id}'")
         raise
 
 

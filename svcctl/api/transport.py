@@ -327,7 +327,9 @@ def _no_answer(call: Call, error: WireError) -> Unavailable:
     if isinstance(error, DecodingError):
         return Unavailable(f"the answer from {host} cannot be read: {error}")
     if (found := addresses.tls_failure(error)) is not None:
-        return Unavailable(f"no answer from {host}: {found[0]}", hint=found[1])
+        failure = Unavailable(f"no answer from {host}: {found[0]}", hint=found[1])
+        failure.untrusted = failure.hint is None
+        return failure
     reason = addresses.plain(error)
     cut = call.url.startswith("http:") and any(words in reason.lower() for words in _CUT)
     hint = "if this port expects TLS, base_url must begin with https://" if cut else None

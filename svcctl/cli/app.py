@@ -50,13 +50,18 @@ def _noted(ctx: Any) -> Iterator[None]:
 class Command(TyperCommand):
     """A command that also accepts the names that other tools have for its options."""
 
+    allow_extra_args = True
+    """Typer would only put them into a message."""
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         args = spellings.without_names(ctx.command_path, args)
         ctx.meta[spellings.WORDS] = tuple(args)
         mistakes.check_dates(args, self.params)
         with _noted(ctx):
             mistakes.check_names(self.make_parser(ctx).parse_args(list(args))[-1], self.params)
-            return super().parse_args(ctx, args)
+            if (others := super().parse_args(ctx, args)) and not ctx.resilient_parsing:
+                raise mistakes.unexpected(ctx, others)
+            return others
 
     def get_help(self, ctx: Any) -> str:
         return _page(self, ctx)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from svcctl import profiles
 from svcctl.dates.lengths import length_text
-from svcctl.errors import Declined, ProfileError, SvcctlError, Unavailable
+from svcctl.errors import CredentialsError, Declined, NotFound, ProfileError, SvcctlError, Unavailable
 from svcctl.terminal import pager
 from svcctl.terminal.diagnostics import Diagnostics, wants_color
 from svcctl.terminal.formats import AUTO, Format, find_format
@@ -96,7 +96,6 @@ class Context:
             environment=self.environment,
             local=lambda name: process.profile_fields(self.files, name),
         )
-        self.diagnostics.profile = resolved.name
         for text in profiles.mistyped(self.environment):
             self.diagnostics.note(text)
         return resolved
@@ -128,33 +127,38 @@ class Context:
         if self.profile.name in profiles.BUILT_IN:
             self.start_local(unasked=True)
         self.closing.enter_context(self.diagnostics.working(lambda: "waiting for the service"))
-        self.closing.push(self._explain)
+        self.diagnostics.advice = self.advice
         return self.connect()
 
-    def _explain(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Add a hint to an error that leaves the block because a service does not answer."""
-        if isinstance(error, Unavailable):
-            self.explain(error)
-
-    def explain(self, error: Unavailable) -> None:
-        """Add a hint to the error of a service that does not answer, unless it has one."""
+    def advice(self, error: SvcctlError) -> str | None:
+        """What to do about an error that has no hint, from its kind and the profile in use."""
         from svcctl.service import process
 
-        if error.hint or not error.unanswered:
-            return
-        error.hint = "find out why with 'svcctl profile check'"
-        if self.profile.name in profiles.BUILT_IN and process.running(self.files) is None:
-            how = process.how_to_start(self.files)
-            error.hint = f"the local service has ended: see {self.files.log}, and {how}"
+        check = f"'svcctl profile check {self.profile.name}'" if self.profile.name else "'svcctl profile check'"
+        match error:
+            case CredentialsError():
+                return f"{check} tests these credentials and shows what they may do"
+            case NotFound(query=str()):
+                return f"no queries are answered at this address: is base_url right? {check} tests it"
+            case Unavailable(untrusted=True):
+                return f"trust its CA: svcctl profile set {self.profile.name or 'NAME'} ca_bundle=FILE"
+            case Unavailable(unanswered=True):
+                if self.profile.name in profiles.BUILT_IN and process.running(self.files) is None:
+                    return f"the local service has ended: see {self.files.log}, and {process.how_to_start(self.files)}"
+                return f"find out why with {check}"
+        return None
 
     def late(self, seconds: float, otherwise: SvcctlError) -> SvcctlError:
         """The error of a command whose --max-time is over: why no attempt succeeded, or `otherwise`."""
         trouble = self.diagnostics.trouble
         if trouble is None:
             return otherwise
-        error = Unavailable(f"{trouble.message}; --max-time {length_text(seconds)} is over")
-        error.unanswered = isinstance(trouble, Unavailable) and trouble.unanswered
-        error.hint = trouble.hint if error.unanswered else otherwise.hint
+        unanswered = isinstance(trouble, Unavailable) and trouble.unanswered
+        error = Unavailable(
+            f"{trouble.message}; --max-time {length_text(seconds)} is over",
+            hint=trouble.hint if unanswered else otherwise.hint,
+        )
+        error.unanswered = unanswered
         return error
 
     def connect(self, observe: Observe = lambda event: None) -> Client:

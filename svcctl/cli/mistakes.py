@@ -14,22 +14,6 @@ from svcctl.cli import spellings
 from svcctl.errors import UsageError
 from svcctl.words import nearest
 
-PLAINER = (
-    (r"^got unexpected extra arguments?(?:\(s\))? \((\S+)\)$", r"unexpected argument: \1"),
-    (r"^got unexpected extra arguments?(?:\(s\))? \((.+)\)$", r"unexpected arguments: \1"),
-    (r"^invalid value for '([^']+)'(?: / '[^']+')*: '?(.*?)'? is not a valid int(?:eger)?(?: range)?$",
-     r"\1 '\2' is not a whole number"),
-    (r"^invalid value for '([^']+)'(?: / '[^']+')*: '?(.*?)'? is not a valid float(?: range)?$",
-     r"\1 '\2' is not a number"),
-    (r"^invalid value for '([^']+)'(?: / '[^']+')*: (\S+) is not in the range x>=(\S+)$", r"\1 \2 is less than \3"),
-    (r"^invalid value for '([^']+)'(?: / '[^']+')*: (\S+) is not in the range (\S+)<=x<=(\S+)$",
-     r"\1 \2 is not between \3 and \4"),
-    (r"^missing (option|argument) '([^']+)'.*$", r"missing \2"),
-    (r"^option '([^']+)' does not take a value$", r"\1 takes no value"),
-    (r"^no such option: (\S+).*$", r"no such option: \1"),
-)  # fmt: skip
-"""Typer's messages for mistakes on the command line, as patterns, and plainer messages."""
-
 TAKE_A_QUERY = ("svcctl query", "svcctl export", "svcctl service queries set")
 """Commands that get too many arguments when a query has no quotes."""
 
@@ -63,41 +47,67 @@ CONFIRM = ("--yes", "--force")
 
 
 def in_plain_words(error: typer.TyperException) -> UsageError:
-    """Typer's error in one line, with what to type."""
+    """Typer's error in one line, with what to type.
+
+    What an error has tells what it is: all have `ctx`, an unknown option has `possibilities`, other mistakes with an
+    option `option_name`, a missing parameter `param_type`, and a value that cannot be used only `param`.
+    """
     context: Any = getattr(error, "ctx", None)
     message = " ".join(error.format_message().split())
-    message = message[:1].lower() + message[1:].rstrip(".")
-    for pattern, plainer in PLAINER:
-        message = re.sub(pattern, plainer, message)
+    message, hint = message[:1].lower() + message[1:].rstrip("."), None
     if context is None:
         return UsageError(message)
-    page = f"see '{context.command_path} --help'"
-    name = getattr(error, "option_name", None)
-    if name is not None and "requires an argument" in message:
+    name, parameter = (getattr(error, each, None) for each in ("option_name", "param"))
+    if name is not None and hasattr(error, "possibilities"):
+        message, hint = _no_option(name, context)
+    elif name is not None:
         option = _option(context, name)
-        return UsageError(
-            f"{name} needs a value: {_metavar(option)}", hint="; ".join([*_values(context, option), page])
-        )
-    if name is not None and message.startswith("no such option"):
-        message, hint = _no_option(message, name, context)
-        return UsageError(message, hint="; ".join(filter(None, (hint, page))))
-    hints = [page]
-    words = message.removeprefix("unexpected argument: ")
-    if message.startswith("unexpected argument") and context.command_path in TAKE_A_QUERY:
-        if "--dest-param" in context.meta.get(spellings.WORDS, ()) and _PARAMETER.match(words):
-            hints.insert(0, f"repeat the option: --dest-param {shlex.quote(words)}")
-        else:
-            hints.insert(0, f"put the query in single quotes: {context.command_path} 'from …'")
-    if message.startswith("unexpected argument") and context.command_path in GIVEN_BY_OPTIONS:
-        value = "NAME" if words == message else shlex.quote(words)
-        hints.insert(0, GIVEN_BY_OPTIONS[context.command_path].format(value))
-    if words != message and context.info_name == "list" and "show" in context.parent.command.commands:
-        hints.insert(0, f"use: {context.parent.command_path} show {words}")
-    if message.startswith("missing ") and (parameter := getattr(error, "param", None)) is not None:
+        message = f"{name} takes no value" if option.is_flag else f"{name} needs a value: {_metavar(option)}"
+        hint = None if option.is_flag else "; ".join(_values(context, option))
+    elif parameter is not None and hasattr(error, "param_type"):
         typed = context.meta.get(spellings.WORDS) or ("-",)
         asked = _range_of(typed) if context.command_path == "svcctl range" else None
-        hints.insert(0, asked or _missing(parameter, context))
-    return UsageError(message, hint="; ".join(hints))
+        message, hint = f"missing {_name(parameter)}", asked or _missing(parameter, context)
+    elif parameter is not None:
+        message = _not_a_number(parameter, error.message) or message
+    return UsageError(message, hint="; ".join(filter(None, (hint, _page(context)))))
+
+
+def unexpected(context: Any, words: Sequence[str]) -> UsageError:
+    """The error for arguments that a command does not take, with how to give them."""
+    hint, only = None, words[0] if len(words) == 1 else None
+    if context.command_path in TAKE_A_QUERY:
+        if only and "--dest-param" in context.meta.get(spellings.WORDS, ()) and _PARAMETER.match(only):
+            hint = f"repeat the option: --dest-param {shlex.quote(only)}"
+        else:
+            hint = f"put the query in single quotes: {context.command_path} 'from …'"
+    elif context.command_path in GIVEN_BY_OPTIONS:
+        hint = GIVEN_BY_OPTIONS[context.command_path].format(shlex.quote(only) if only else "NAME")
+    elif only and context.info_name == "list" and "show" in context.parent.command.commands:
+        hint = f"use: {context.parent.command_path} show {only}"
+    message = f"unexpected argument{'s' * (not only)}: {' '.join(words)}"
+    return UsageError(message, hint="; ".join(filter(None, (hint, _page(context)))))
+
+
+def _page(context: Any) -> str:
+    return f"see '{context.command_path} --help'"
+
+
+def _name(parameter: Any) -> str:
+    return str(parameter.opts[0] if parameter.param_type_name == "option" else parameter.human_readable_name)
+
+
+def _not_a_number(parameter: Any, message: str) -> str | None:
+    """Why a value is not the number that it should be; None for other types. Only Typer's message has the value."""
+    value, _, _ = message.partition(" is not ")
+    type_ = parameter.type
+    if type_.name.partition(" ")[0] not in ("int", "integer", "float"):
+        return None
+    if value.startswith("'"):
+        return f"{_name(parameter)} {value} is not a {'number' if type_.name.startswith('float') else 'whole number'}"
+    if type_.max is None:
+        return f"{_name(parameter)} {value} is less than {type_.min}"
+    return f"{_name(parameter)} {value} is not between {type_.min} and {type_.max}"
 
 
 def _range_of(words: Sequence[str]) -> str | None:
@@ -194,9 +204,9 @@ def _values(context: Any, option: Any) -> Iterator[str]:
         yield f"one of {', '.join(words)}" if len(words) <= MOST else f"such as {', '.join(words[:3])}"
 
 
-def _no_option(message: str, name: str, context: Any) -> tuple[str, str | None]:
+def _no_option(name: str, context: Any) -> tuple[str, str | None]:
     """The message for an option that a command lacks, and what to type."""
-    typed = context.meta.get(spellings.WORDS, ())
+    message, typed = f"no such option: {name}", context.meta.get(spellings.WORDS, ())
     text = next((word for word in typed if word.startswith("-") and len(word.split()) > 1), None)
     if text is not None and context.command_path in TAKE_A_QUERY:
         return f"'{' '.join(text.split())}' is not a query", "a query begins with from, and a comment with //"

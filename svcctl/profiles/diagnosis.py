@@ -111,6 +111,11 @@ class Subject:
         return found.get("https" if secure else "http") or found.get("all")
 
     @property
+    def name(self) -> str:
+        """The profile's name in commands."""
+        return self.profile.name or "NAME"
+
+    @property
     def patience(self) -> float:
         return min(self.profile.timeout, LONGEST)
 
@@ -132,7 +137,7 @@ def run(subject: Subject) -> Iterator[Result]:
             found = step(subject)
         except SvcctlError as error:
             subject.failure = error
-            yield Result(name, FAILED, error.message, error.hint or "", error)
+            yield Result(name, FAILED, error.message, error.hint or advice(subject, error) or "", error)
         else:
             yield Result(name, found.outcome, found.text, found.next)
 
@@ -201,7 +206,7 @@ def _name(subject: Subject) -> Found:
     except (OSError, UnicodeError) as error:
         raise Unavailable(
             f"the host {host}{via} has no address: {reason(error)}",
-            hint="check base_url for typos ('svcctl profile show'); the service may also need a VPN",
+            hint=f"check base_url for typos ('svcctl profile show {subject.name}'); the service may also need a VPN",
         ) from None
     return Found(f"{host}{via} is {', '.join(dict.fromkeys(str(row[4][0]) for row in found))}")
 
@@ -219,7 +224,7 @@ def _connection(subject: Subject) -> Found:
     except OSError as error:
         raise Unavailable(
             f"{host} port {port}{via} cannot be reached: {reason(error)}",
-            hint="check the host and port in base_url ('svcctl profile show')",
+            hint=f"check the host and port in base_url ('svcctl profile show {subject.name}')",
         ) from None
     return Found(f"port {port} after {length_text(time.monotonic() - started)}")
 
@@ -240,7 +245,9 @@ def _tls(subject: Subject) -> Found:
             version, certificate = secured.version(), secured.getpeercert() or {}
     except OSError as error:
         meaning, hint = addresses.tls_failure(error) or (reason(error), "check the port in base_url")
-        raise Unavailable(f"no TLS with {host} port {port}: {meaning}", hint=hint) from None
+        failure = Unavailable(f"no TLS with {host} port {port}: {meaning}", hint=hint)
+        failure.untrusted = hint is None
+        raise failure from None
     end = ssl.cert_time_to_seconds(str(certificate["notAfter"]))
     days = int((end - subject.clock()) // UNITS["d"])
     text = (
@@ -281,17 +288,25 @@ def _credentials(subject: Subject) -> Found:
     errors = list(subject.answers.values())
     if any(not isinstance(error, CredentialsError | NotFound | Unavailable) or _is_ours(error) for error in errors):
         return Found(f"the {'signature' if subject.profile.method == 'signature' else 'token'} is accepted")
-    for error in errors:
-        if isinstance(error, CredentialsError):
-            error.hint = error.hint or CREDENTIAL_HINTS[subject.profile.method]
-            raise error
-    error = errors[0]
-    assert error is not None
-    error.hint = (
+    kinds = (CredentialsError, NotFound, Unavailable)
+    error = next(error for kind in kinds for error in errors if isinstance(error, kind))
+    if not isinstance(error, NotFound):
+        raise error
+    hint = (
         "check base_url, which ends before /search and /domain; if the service has other paths, set them "
         "(see 'svcctl help profiles')"
     )
-    raise error
+    raise NotFound(error.message, code=error.code, cid=error.cid, hint=hint)
+
+
+def advice(subject: Subject, error: SvcctlError) -> str | None:
+    """What to do about an error that has no hint."""
+    match error:
+        case CredentialsError():
+            return CREDENTIAL_HINTS[subject.profile.method].format(subject.name)
+        case Unavailable(untrusted=True):
+            return f"trust its CA: svcctl profile set {subject.name} ca_bundle=FILE"
+    return None
 
 
 def _permission(name: str, yes: str, no: str) -> Callable[[Subject], Found]:
@@ -330,10 +345,10 @@ WITH_A_SOCKET = {"socket": True, "name": False, "connection": False, "TLS": Fals
 """The steps that only some profiles have: True for profiles with a socket, False for those with a host."""
 
 CREDENTIAL_HINTS = {
-    "signature": "set the key and secret again: 'svcctl profile set NAME api_key=… api_secret=-'; "
+    "signature": "set the key and secret again: 'svcctl profile set {} api_key=… api_secret=-'; "
     "if the service uses other header names, set them (see 'svcctl help profiles')",
-    "token": "the token may have expired: set a new one with 'svcctl profile set NAME token=-'",
-    "jwt": "the token may have expired: set a new one with 'svcctl profile set NAME token=-'",
+    "token": "the token may have expired: set a new one with 'svcctl profile set {} token=-'",
+    "jwt": "the token may have expired: set a new one with 'svcctl profile set {} token=-'",
 }
 
 

@@ -189,9 +189,7 @@ def resolve(
         text = None if setting.environment is None else environment.get(setting.environment) or None
         if setting.connection and named_by_flag:
             text = None
-        values[setting.name] = _resolve_one(
-            setting, flags.get(setting.name), text, fields, f"profile {name}", store.path
-        )
+        values[setting.name] = _resolve_one(setting, flags.get(setting.name), text, fields, str(name), store.path)
     mappings = {key: dict(fields.get(key) or {}) for key in MAPPINGS}
     return Profile(name, source, values, mappings)
 
@@ -229,7 +227,8 @@ def chosen(document: Document, flags: Mapping[str, Any], environment: Mapping[st
     return LOCAL, "built in"
 
 
-def _resolve_one(setting: Setting, flag: Any, text: str | None, fields: Fields, profile: str, path: Path) -> Value:
+def _resolve_one(setting: Setting, flag: Any, text: str | None, fields: Fields, name: str, path: Path) -> Value:
+    profile = f"profile {name}"
     if flag is not None:
         return Value(setting, flag, f"flag --{setting.name.replace('_', '-')}")
     if text is not None:
@@ -237,7 +236,11 @@ def _resolve_one(setting: Setting, flag: Any, text: str | None, fields: Fields, 
         return Value(setting, setting.value_of(text, source), source)
     if setting.secret:
         if (file := fields.get(f"{setting.name}_file")) is not None:
-            return Value(setting, SecretFile(path.parent / home.expanded(file)), f"{profile}, file {file}")
+            return Value(
+                setting,
+                SecretFile(path.parent / home.expanded(file), profile.removeprefix("profile ")),
+                f"{profile}, file {file}",
+            )
         if (command := fields.get(f"{setting.name}_command")) is not None:
             return Value(setting, SecretCommand(command), f"{profile}, command {command}")
     if callable(make := fields.get(setting.name)):

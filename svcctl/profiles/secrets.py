@@ -27,6 +27,7 @@ def mask(secret: str) -> str:
 @dataclass(frozen=True, eq=False)
 class SecretFile:
     path: Path
+    profile: str
 
     @cached_property
     def text(self) -> str:
@@ -36,7 +37,7 @@ class SecretFile:
         except (OSError, UnicodeDecodeError) as error:
             raise ProfileError(
                 f"secret file {self.path} cannot be read: {reason(error)}",
-                hint="write the secret to it, or name its file with 'svcctl profile set NAME …_file=PATH'",
+                hint=f"write the secret to it, or name its file with 'svcctl profile set {self.profile} …_file=PATH'",
             ) from None
 
 

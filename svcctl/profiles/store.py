@@ -204,8 +204,7 @@ class ProfileStore:
                         check_format(text)
             except UsageError as error:
                 replace(self, path=kept)._write(changed)
-                unchanged = f"{self.path} is unchanged; your text is kept in {kept}"
-                error.hint = f"{error.hint} {unchanged}" if error.hint else unchanged
+                error.add_note(f"{self.path} is unchanged; your text is kept in {kept}")
                 raise
             self._write(changed)
             kept.unlink(missing_ok=True)

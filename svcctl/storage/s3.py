@@ -167,9 +167,7 @@ class S3(Storage):
                 return False
             except FileNotFoundError:
                 raise self._no_bucket() from None
-            except Unavailable as error:
-                if NO_CONDITIONS not in error.message:
-                    raise
+            except _NoConditions:
                 self._heeds_conditions = False
         self.put(name, data)
         return True
@@ -221,7 +219,12 @@ class S3(Storage):
                     hint="check the endpoint, and that its service is running",
                 ) from None
             reason = " ".join(str(error).partition("\n")[0].split())[:500]
-            raise Unavailable(f"{self.address(name)}: {reason or type(error).__name__}") from None
+            kind = _NoConditions if NO_CONDITIONS in reason else Unavailable
+            raise kind(f"{self.address(name)}: {reason or type(error).__name__}") from None
+
+
+class _NoConditions(Unavailable):
+    """The service does not support conditional requests."""
 
 
 class _Object(Sink):

@@ -112,8 +112,8 @@ class Diagnostics:
         self.moving = moving
         self.structured = False
         """Whether each note and error is a JSON object on a line of its own, for programs that collect them."""
-        self.profile: str | None = None
-        """The profile in use, for hints that name a command about it."""
+        self.advice: Callable[[errors.SvcctlError], str | None] = lambda error: None
+        """What to do about an error that has no hint, from what it carries and the profile in use."""
         self.trouble: errors.SvcctlError | None = None
         """The error of the last failed attempt at a request; None after an attempt that succeeded."""
         self._held: list[str] | None = None
@@ -253,38 +253,34 @@ class Diagnostics:
             return error.code
         ending = _ENDINGS.get(type(error))
         if self.structured:
-            hint = None if (text := getattr(error, "hint", None)) is None else self.named(text)
             message = _message(error) if isinstance(error, errors.SvcctlError) else f"{type(error).__name__}: {error}"
-            self.event("error", message=ending or message.removesuffix(": "), hint=hint, exit=code)
+            self.event("error", message=ending or message.removesuffix(": "), hint=self.hint_of(error), exit=code)
             return code
         if ending is not None:
             self._print(f"svcctl: {ending}")
-            if isinstance(error, errors.Terminated) and error.hint:
-                self._tell("hint:", error.hint)
+            if (hint := self.hint_of(error)) is not None:
+                self._tell("hint:", hint)
             return code
         if isinstance(error, errors.SvcctlError):
             self._tell("svcctl: error:", _message(error))
             self._show_place(error)
-            hint = error.hint
-            if hint is None and isinstance(error, errors.CredentialsError):
-                hint = "'svcctl profile check' tests these credentials and shows what they may do"
+            hint = self.hint_of(error)
         else:
             hint = None if self.verbose else "this is a defect in svcctl; --verbose shows where"
             if self.verbose:
                 self._write("".join(traceback.format_exception(error)))
             self._tell("svcctl: error:", f"{type(error).__name__}: {error}")
         if hint:
-            self._tell("hint:", _cut(self.named(hint)))
+            self._tell("hint:", _cut(hint))
         return code
 
-    def named(self, hint: str) -> str:
-        """A hint whose commands about profiles name the one in use; without a name they would mean the default."""
-        if self.profile is None:
-            return hint
-        hint = hint.replace("svcctl profile set NAME ", f"svcctl profile set {self.profile} ")
-        for verb in ("check", "show"):
-            hint = hint.replace(f"'svcctl profile {verb}'", f"'svcctl profile {verb} {self.profile}'")
-        return hint
+    def hint_of(self, error: BaseException) -> str | None:
+        """What to do about an error: its hint, else the `advice` that follows from its kind, and its notes."""
+        hint = getattr(error, "hint", None)
+        if hint is None and isinstance(error, errors.SvcctlError):
+            hint = self.advice(error)
+        said = dict.fromkeys(filter(None, (hint, *getattr(error, "__notes__", ()))))
+        return "; ".join(said).replace("?; ", "? ") or None
 
     def each(self, names: Iterable[str], act: Callable[[str], T]) -> Iterator[T]:
         """Yield what `act` returns for each name. Failures are reported as they come, and raise Reported at the end."""

@@ -15,7 +15,7 @@ from svcctl.api.addresses import tls_failure
         (
             "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate (_ssl.c:1006)",
             "its certificate is not accepted: self-signed certificate",
-            "trust its CA: svcctl profile set NAME ca_bundle=FILE",
+            None,
         ),
         (
             "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate has expired (_ssl.c:1006)",
@@ -39,7 +39,7 @@ from svcctl.api.addresses import tls_failure
         ),
     ],
 )
-def test_a_failure_of_tls_is_told_in_plain_words(words: str, meaning: str, hint: str) -> None:
+def test_a_failure_of_tls_is_told_in_plain_words(words: str, meaning: str, hint: str | None) -> None:
     assert tls_failure(ssl.SSLError(1, words)) == (meaning, hint)
 
 

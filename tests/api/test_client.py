@@ -634,7 +634,7 @@ FAILURES: dict[str, tuple[Callable[[Script], object], bytes, type[SvcctlError], 
         http("404 Not Found", '{"status":1,"msg":"no route POST /search/search/query","cid":"1"}'),
         NotFound,
         "no route POST /search/search/query",
-        "no queries are answered at this address: is base_url right? 'svcctl profile check' tests it",
+        None,
     ),
 }
 

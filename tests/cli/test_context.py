@@ -11,7 +11,7 @@ import pytest
 from svcctl.api.auth import Signature
 from svcctl.api.client import Client
 from svcctl.cli.context import Context, Flags
-from svcctl.errors import Declined, Unavailable
+from svcctl.errors import CredentialsError, Declined, NotFound, SvcctlError, Unavailable
 from svcctl.terminal.diagnostics import Diagnostics
 
 
@@ -57,20 +57,53 @@ def test_the_client_is_made_once_by_the_factory_and_closed_with_the_context(tmp_
         made[0].jobs()
 
 
-@pytest.mark.parametrize("profile", ["local", None])
-def test_a_service_that_does_not_answer_is_explained(tmp_path: Path, profile: str | None) -> None:
-    (tmp_path / "none.yaml").write_text("profiles: {}\n")
-    (tmp_path / "none.yaml").chmod(0o600)
+CHECK = "'svcctl profile check prod'"
+
+
+def unavailable(**data: bool) -> Unavailable:
+    error = Unavailable("no answer")
+    for name, value in data.items():
+        setattr(error, name, value)
+    return error
+
+
+def of_a_query(text: str | None) -> NotFound:
+    error = NotFound("not found")
+    error.query = text
+    return error
+
+
+@pytest.mark.parametrize(
+    ("profile", "error", "advice"),
+    [
+        ("local", unavailable(), None),  # it did answer
+        (
+            "local",
+            unavailable(unanswered=True),
+            "the local service has ended: see {}/data/service.log, and start it with 'svcctl service start'",
+        ),
+        ("prod", unavailable(unanswered=True), f"find out why with {CHECK}"),
+        (None, unavailable(unanswered=True), "find out why with 'svcctl profile check'"),
+        ("prod", unavailable(unanswered=True, untrusted=True), "trust its CA: svcctl profile set prod ca_bundle=FILE"),
+        ("prod", CredentialsError("no"), f"{CHECK} tests these credentials and shows what they may do"),
+        (
+            "prod",
+            of_a_query("from t"),
+            f"no queries are answered at this address: is base_url right? {CHECK} tests it",
+        ),
+        ("prod", of_a_query(None), None),
+    ],
+)
+def test_what_an_error_carries_decides_the_advice_which_names_the_profile(
+    tmp_path: Path, profile: str | None, error: SvcctlError, advice: str | None
+) -> None:
+    file = tmp_path / "none.yaml"
+    file.write_text("profiles: {prod: {base_url: 'https://api.example.com', token: x}}\n")
+    file.chmod(0o600)
     svc = Context(
         Flags(profile), Diagnostics(io.StringIO()), {**environment(tmp_path), "SVCCTL_DATA": str(tmp_path / "data")}
     )
-    error = Unavailable("no answer from localhost: Connection refused")
-    svc.explain(error)
-    assert error.hint is None  # it did answer
-    error.unanswered = True
-    svc.explain(error)
-    log = f"the local service has ended: see {tmp_path}/data/service.log, and start it with 'svcctl service start'"
-    assert error.hint == (log if profile else "find out why with 'svcctl profile check'")
+    assert svc.advice(error) == (advice and advice.format(tmp_path))
 
 
 @pytest.mark.parametrize("answer", ["y\n", "YES\n"])

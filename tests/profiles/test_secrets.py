@@ -16,7 +16,7 @@ WORDS = {
 }
 HINTS = {
     "a command that is not there": "check its name, and PATH",
-    "a file that is not there": "write the secret to it, or name its file with 'svcctl profile set NAME …_file=PATH'",
+    "a file that is not there": "write the secret to it, or name its file with 'svcctl profile set p …_file=PATH'",
 }
 
 

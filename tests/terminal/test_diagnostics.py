@@ -33,8 +33,7 @@ def report(error: BaseException) -> tuple[int, str]:
         (
             errors.CredentialsError("no", code=401),
             3,
-            "svcctl: error: no (code 401)\n"
-            "hint: 'svcctl profile check' tests these credentials and shows what they may do\n",
+            "svcctl: error: no (code 401)\n",
         ),
         (errors.NotFound("no"), 4, "svcctl: error: no\n"),
         (errors.Conflict("no"), 5, "svcctl: error: no\n"),
@@ -59,14 +58,25 @@ def test_every_ending_has_its_words_and_its_code(error: BaseException, code: int
     assert report(error) == (code, text)
 
 
-def test_hints_about_profiles_name_the_one_in_use() -> None:
-    stream = io.StringIO()
-    diagnostics = Diagnostics(stream)
-    diagnostics.profile = "prod"
-    diagnostics.report(errors.Unavailable("down", hint="'svcctl profile show' or 'svcctl profile check'"))
-    assert stream.getvalue() == (
-        "svcctl: error: down\nhint: 'svcctl profile show prod' or 'svcctl profile check prod'\n"
-    )
+@pytest.mark.parametrize(
+    ("hint", "notes", "said"),
+    [
+        (None, [], "hint: advice\n"),
+        ("hint", [], "hint: hint\n"),
+        ("hint", ["note", "other"], "hint: hint; note; other\n"),
+        (None, ["note"], "hint: advice; note\n"),
+    ],
+)
+def test_an_error_without_a_hint_gets_advice_and_notes_stand_behind_both(
+    hint: str | None, notes: list[str], said: str
+) -> None:
+    diagnostics = Diagnostics(io.StringIO())
+    diagnostics.advice = lambda error: "advice"
+    error = errors.Unavailable("down", hint=hint)
+    for note in notes:
+        error.add_note(note)
+    diagnostics.report(error)
+    assert diagnostics.stream.getvalue() == f"svcctl: error: down\n{said}"  # type: ignore[attr-defined]
 
 
 def test_a_place_in_the_query_is_shown_with_a_caret() -> None:

@@ -337,7 +337,8 @@ def _hinted(chosen: Chosen, act: Callable[[str], Job], job_id: str) -> Job:
     try:
         return act(job_id)
     except NotFound as error:
-        error.hint = error.hint or chosen.hint(job_id)
+        if not error.hint:
+            error.add_note(chosen.hint(job_id))
         raise
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -136,8 +137,8 @@ def check(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = 
     svc = svc.with_flags(profile=name or svc.flags.profile, retries=svc.flags.retries or 0)
     layout = find_format(format or "auto", is_terminal=svc.output.is_terminal, lists=True)
     subject = diagnosis.Subject(svc.store, lambda: svc.profile, svc.connect, svc.clock)
-    steps = (replace(step, next=svc.diagnostics.named(step.next)) for step in diagnosis.run(subject))
-    svc.output.records(STEPS, steps, layout)
+    svc.diagnostics.advice = partial(diagnosis.advice, subject)
+    svc.output.records(STEPS, diagnosis.run(subject), layout)
     if subject.failure is not None:
         raise subject.failure
 

@@ -20,9 +20,8 @@ _NAME = re.compile(r"\w+(?:\.\w+)+")
 """A table's name, which people give instead of a query."""
 _FILE = re.compile(r"@?([\w./~-]{1,200})")
 _WHOLE, _NUMBER = re.compile(r"-?\d+"), re.compile(r"-?\d+\.\d+")
-_OF_TEXT = re.compile(r"\bstr\b")
-"""The name of the type of texts in a service's message about types."""
-_OF_NETWORK = re.compile(r"\btakes a network\b")
+_OPERATORS = "<>=!~+-*/% "
+"""What can stand between the place of an error about types, which is that of the operator, and a text."""
 _ADDRESS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII)
 _WAYS = "give it as an argument, on standard input, or with -F FILE"
 _QUOTED_VARIABLE = re.compile(rf"""(["']){_VARIABLE.pattern}\1""")
@@ -117,7 +116,10 @@ def filled(text: str, values: Mapping[str, str], *, quoted: bool) -> tuple[str, 
 
 
 def explains(assignments: Sequence[str]) -> Callable[[object, BaseException | None, object], None]:
-    """An exit function for a block: it adds a hint if a query was refused because --var fills in only texts."""
+    """An exit function for a block: it adds a note if a query was refused where --var has filled in a text.
+
+    Where the text itself is unexpected, no text can stand; at an operator before it, its type is wrong.
+    """
     literals = {
         _quoted(value): _converted(key, value)
         for key, _, value in (assignment.partition("=") for assignment in assignments)
@@ -127,13 +129,12 @@ def explains(assignments: Sequence[str]) -> Callable[[object, BaseException | No
         if not isinstance(error, ServiceError) or error.place is None or error.hint:
             return
         lines = (error.query or "").split("\n")[error.place.line - 1 : error.place.line]
-        found = [(line.find(literal), literal) for line in lines for literal in literals]
-        near = [(abs(at + 1 - error.place.column), literal) for at, literal in found if at >= 0]
-        literal = min(near)[1] if near else ""
-        if literal and (f"unexpected '{literal}'" in error.message or _OF_NETWORK.search(error.message)):
-            error.hint = f"--var fills in a text, {literal}; names, networks and limits cannot be filled in"
-        elif literal and literals[literal] and _OF_TEXT.search(error.message):
-            error.hint = f"--var fills in a text, {literal}: write {literals[literal]}"
+        rest = "".join(lines)[error.place.column - 1 :]
+        literal = next((one for one in literals if rest.lstrip(_OPERATORS).startswith(one)), "")
+        if literal and rest.startswith((literal, "<-")):
+            error.add_note(f"--var fills in a text, {literal}; names, networks and limits cannot be filled in")
+        elif literal and literals[literal]:
+            error.add_note(f"--var fills in a text, {literal}: write {literals[literal]}")
 
     return explain
 

@@ -83,7 +83,7 @@ def test_buckets_are_charted_over_time(service: Shell) -> None:
         "n by eventdate (GMT+2)",
         "(no rows in 36,000 periods)",
         *(f"2024-01-31 12:00:0{second}  1  " + "#" * 56 for second in range(4)),
-        "(no rows in 50396 periods)",
+        "(no rows in 50,396 periods)",
         "",
     ]
     colored = service(*query, "--color", "always").stdout

@@ -244,8 +244,7 @@ def _moving(svc: Context, states: States, name: str | None, after: State, start:
         error.hint = report.RESUMES
         raise
     except Unavailable as error:
-        svc.explain(error)
-        error.hint = f"{error.hint}; {report.RESUMES}" if error.hint else report.RESUMES
+        error.add_note(report.RESUMES)
         raise
     finally:
         if name is not None and moving.reached > start:

@@ -101,7 +101,9 @@ def follow(
 
     request = replace(question.request, mode="json/simple/compact", date_format=None, time_zone=None)
     with svc.output.target(output, question.format, force=force) as sink:
-        following = Follow(svc.client, request, reader=sink.reader, notify=svc.diagnostics.note, explain=svc.explain)
+        following = Follow(
+            svc.client, request, reader=sink.reader, notify=svc.diagnostics.note, advice=svc.diagnostics.hint_of
+        )
         with (
             time_limit(max_time, late),
             following,

@@ -17,9 +17,6 @@ _svcctl_place() {
     'svcctl query --format' | 'svcctl query -f' | 'svcctl query --output-format')
         words=(auto table vertical chart csv tsv ndjson json 'json/compact' 'json/simple' 'json/simple/compact' msgpack xml xls parquet)
         ;;
-    'svcctl query --file' | 'svcctl query -F' | 'svcctl export --file' | 'svcctl export -F' | 'svcctl service queries set --file' | 'svcctl service queries set -F')
-        kind=files
-        ;;
     'svcctl query --dest-param kafka')
         words=('topic=' 'bootstrap.servers=' 'mode=' 'maxBytesPerCommit=' 'maxTimeWithoutCommit=' 'security.protocol=' 'sasl.mechanism=' 'sasl.username=' 'sasl.password=@' 'ssl.ca.pem=' 'compression.type=' 'api.version.request=' 'broker.version.fallback=' 'friendlyName=')
         ;;
@@ -125,8 +122,6 @@ _svcctl_place() {
     'svcctl domain apply -')
         words=(--file --var --dry-run --check --yes --format --prune-domains --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
-    'svcctl domain apply --format' | 'svcctl domain apply -f' | 'svcctl domain apply --output-format' | 'svcctl role apply --format' | 'svcctl role apply -f' | 'svcctl role apply --output-format' | 'svcctl service serve --state')
-        ;;
     'svcctl domain enable -' | 'svcctl domain disable -')
         words=(--if-needed --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
@@ -162,6 +157,8 @@ _svcctl_place() {
         ;;
     'svcctl service serve -')
         words=(--listen --state --tables --engine --create --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        ;;
+    'svcctl service serve --state')
         ;;
     'svcctl service load -')
         words=(--table --time-field --time-format --time-zone --format --types --replace --strict --tables --create --id --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
@@ -229,7 +226,7 @@ _svcctl_place() {
     *' --profile' | *' -p')
         kind=profiles
         ;;
-    *' --config' | *' --output' | *' -o' | *' --out' | *' --output-file' | *' --outfile' | *' --dest-json' | *' --metrics' | *' --from-file')
+    *' --config' | *' --output' | *' -o' | *' --out' | *' --output-file' | *' --outfile' | *' --file' | *' -F' | *' --dest-json' | *' --metrics' | *' --from-file')
         kind=files
         ;;
     *' --color')

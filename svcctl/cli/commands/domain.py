@@ -18,11 +18,11 @@ from svcctl.cli.desired.apply import ApplyOptions
 from svcctl.cli.desired.domains import Domains, exported
 from svcctl.cli.desired.plan import Action
 from svcctl.cli.inputs import documents
-from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt, spread
+from svcctl.cli.listing import ListOptions, print_list
+from svcctl.cli.options import FormatOpt, YesOpt, spread
 from svcctl.errors import SvcctlError
 from svcctl.profiles import BUILT_IN
 from svcctl.terminal.records import DOMAINS
-from svcctl.terminal.selection import selected
 
 _NAME = typer.Argument(metavar="NAME", help="Name of a domain; the @RESELLER part is optional.")
 DomainArg = Annotated[str, _NAME, Completes("domains")]
@@ -65,21 +65,12 @@ def register(app: typer.Typer) -> None:
 
 
 @_app.command("list")
-def list_(
-    ctx: typer.Context,
-    format: FormatOpt = None,
-    columns: ColumnsOpt = None,
-    sort: SortOpt = None,
-    top: TopOpt = None,
-    no_header: NoHeaderOpt = False,
-) -> None:
+@spread
+def list_(ctx: typer.Context, options: ListOptions) -> None:
     """List domains"""
     svc: Context = ctx.obj
-    chosen = svc.format(format, lists=True)
-    domains = svc.client.domains()
-    svc.output.records(DOMAINS, domains, chosen, selected(columns, sort, top, no_header))
-    if not domains and not chosen.raw:
-        svc.diagnostics.done("no domains")
+    # The client is made when the options are checked.
+    print_list(svc, DOMAINS, lambda: svc.client.domains(), options, "no domains")  # noqa: PLW0108
 
 
 @_app.command()

@@ -32,7 +32,8 @@ from svcctl.cli.completion import words
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import job_ids, text
-from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt, length_option
+from svcctl.cli.listing import ListOptions, print_list
+from svcctl.cli.options import ColumnsOpt, FormatOpt, YesOpt, length_option, spread
 from svcctl.dates.lengths import length_text, parse_length
 from svcctl.errors import NotFound, ServiceError, Unavailable, UsageError
 from svcctl.io.time_limit import time_limit
@@ -95,17 +96,15 @@ def register(app: typer.Typer) -> None:
 
 
 @_app.command("list")
+@spread
 def list_(
     ctx: typer.Context,
     status: StatusOpt = None,
     type: TypeOpt = None,
     failing: FailingOpt = False,
     ids: OnlyIdsOpt = False,
-    format: FormatOpt = None,
-    columns: ColumnsOpt = None,
-    sort: SortOpt = None,
-    top: TopOpt = None,
-    no_header: NoHeaderOpt = False,
+    *,
+    options: ListOptions,
 ) -> None:
     """List jobs
 
@@ -120,8 +119,8 @@ def list_(
     svcctl job list --failing --ids | svcctl job restart -
     """
     svc: Context = ctx.obj
-    chosen = svc.format(format, lists=True)
-    for option, value in {"--format": format, "--columns": columns}.items():
+    chosen = svc.format(options.format, lists=True)
+    for option, value in {"--format": options.format, "--columns": options.columns}.items():
         if ids and value is not None:
             raise UsageError(f"{option} has no effect on --ids, which prints only IDs", hint="leave out one of the two")
     every = svc.client.jobs()
@@ -136,14 +135,12 @@ def list_(
         and (not failing or models.shown(job) == FAILING)
     ]
     listed = at_moment(jobs, _now(svc), shortest(job.id for job in every))
-    selection = selected(columns, sort, top, no_header)
     if ids:
-        for seen in JOBS.in_order(listed, selection):
+        for seen in JOBS.in_order(listed, options.selection):
             svc.output.text(seen.job.id)
         return
-    svc.output.records(JOBS, listed if chosen.raw else failing_first(listed), chosen, selection)
-    if not jobs and not chosen.raw:
-        svc.diagnostics.done(f"none of {counted(len(every), 'job')}" if every else "no jobs")
+    ordered = listed if chosen.raw else failing_first(listed)
+    print_list(svc, JOBS, lambda: ordered, options, f"none of {counted(len(every), 'job')}" if every else "no jobs")
 
 
 @_app.command()

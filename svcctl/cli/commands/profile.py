@@ -15,7 +15,8 @@ from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import text
-from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt
+from svcctl.cli.listing import ListOptions, print_list
+from svcctl.cli.options import FormatOpt, YesOpt, spread
 from svcctl.errors import UsageError
 from svcctl.io import home
 from svcctl.profiles import overrides
@@ -23,7 +24,6 @@ from svcctl.profiles.resolve import chosen
 from svcctl.profiles.settings import names_file
 from svcctl.terminal.formats import find_format
 from svcctl.terminal.records import PROFILES, SETTINGS, STEPS
-from svcctl.terminal.selection import selected
 
 NameArg = Annotated[str, typer.Argument(metavar="NAME", help="Name of a profile."), Completes("profiles")]
 OptionalNameArg = Annotated[
@@ -54,27 +54,20 @@ def register(app: typer.Typer) -> None:
 
 
 @_app.command("list")
-def list_(
-    ctx: typer.Context,
-    format: FormatOpt = None,
-    columns: ColumnsOpt = None,
-    sort: SortOpt = None,
-    top: TopOpt = None,
-    no_header: NoHeaderOpt = False,
-) -> None:
+@spread
+def list_(ctx: typer.Context, options: ListOptions) -> None:
     """List profiles; the one in use is marked"""
     svc: Context = ctx.obj
     if svc.store.is_missing:
         svc.diagnostics.note(f"profiles file {svc.store.path} ({svc.store.named}) does not exist")
     stored = svc.store.before()
     used, _ = chosen(stored, {"profile": svc.flags.profile}, svc.environment)
-    layout = svc.format(format, lists=True)
-    mark, no_mark = (True, False) if layout.raw else ("*", "")
+    mark, no_mark = (True, False) if svc.format(options.format, lists=True).raw else ("*", "")
     rows = [
         [name, mark if name == used else no_mark, stored.method(name), stored.fields(name).get("base_url")]
         for name in stored.names
     ]
-    svc.output.records(PROFILES, rows, layout, selected(columns, sort, top, no_header))
+    print_list(svc, PROFILES, lambda: rows, options)
 
 
 @_app.command()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -20,12 +20,12 @@ from svcctl.cli.desired.plan import Action
 from svcctl.cli.desired.roles import Roles, grants
 from svcctl.cli.inputs import documents, role_files
 from svcctl.cli.inputs.role_files import RoleOptions, WrittenRole
-from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt, spread
+from svcctl.cli.listing import ListOptions, print_list
+from svcctl.cli.options import FormatOpt, YesOpt, spread
 from svcctl.errors import UsageError
 from svcctl.profiles import BUILT_IN
 from svcctl.terminal.escapes import visible
 from svcctl.terminal.records import FINDINGS, ROLE, ROLES
-from svcctl.terminal.selection import selected
 from svcctl.words import counted
 
 DomainArg = Annotated[
@@ -55,23 +55,16 @@ def register(app: typer.Typer) -> None:
 
 
 @_app.command("list")
-def list_(
-    ctx: typer.Context,
-    domain: DomainArg,
-    format: FormatOpt = None,
-    columns: ColumnsOpt = None,
-    sort: SortOpt = None,
-    top: TopOpt = None,
-    no_header: NoHeaderOpt = False,
-) -> None:
+@spread
+def list_(ctx: typer.Context, domain: DomainArg, options: ListOptions) -> None:
     """List the roles of a domain"""
     svc: Context = ctx.obj
-    chosen = svc.format(format, lists=True)
-    with known_domain(svc.client, domain):
-        roles = svc.client.roles(domain)
-    svc.output.records(ROLES, roles, chosen, selected(columns, sort, top, no_header))
-    if not roles and not chosen.raw:
-        svc.diagnostics.done(f"no roles in {domain}")
+
+    def roles() -> Sequence[Role]:
+        with known_domain(svc.client, domain):
+            return svc.client.roles(domain)
+
+    print_list(svc, ROLES, roles, options, f"no roles in {domain}")
 
 
 @_app.command()

@@ -15,12 +15,11 @@ import typer
 from svcctl.cli.commands import page_of
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
-from svcctl.cli.options import ColumnsOpt, FormatOpt, FromOpt, NoHeaderOpt, SortOpt, TopOpt
+from svcctl.cli.listing import ListOptions, print_list
+from svcctl.cli.options import FromOpt, spread
 from svcctl.dates.range import choose
 from svcctl.errors import EmptyResult, NotFound, ServiceError
-from svcctl.terminal.formats import Format
 from svcctl.terminal.records import COLUMNS, TABLES
-from svcctl.terminal.selection import Selection, selected
 
 EXAMPLES = 20
 """Events to request; a column that is null in all of them has no example."""
@@ -34,16 +33,8 @@ def register(app: typer.Typer) -> None:
     app.command("tables", help=page_of("tables", tables))(tables)
 
 
-def tables(
-    ctx: typer.Context,
-    name: NameArg = None,
-    from_: FromOpt = None,
-    format: FormatOpt = None,
-    columns: ColumnsOpt = None,
-    sort: SortOpt = None,
-    top: TopOpt = None,
-    no_header: NoHeaderOpt = False,
-) -> None:
+@spread
+def tables(ctx: typer.Context, name: NameArg = None, from_: FromOpt = None, *, options: ListOptions) -> None:
     """Without NAME: each table with its number of events, the dates of the first and the last one, and about how
     large it is: small tables take a block of 256 KiB on the disk, some time after their load. Only the local service
     has such a list. Dates in csv, tsv and JSON are ISO 8601 in UTC: 2026-01-31T10:00:00.000Z.
@@ -56,12 +47,10 @@ def tables(
     svcctl tables auth.all
     """
     svc: Context = ctx.obj
-    chosen = svc.format(format, lists=True)
-    selection = selected(columns, sort, top, no_header)
     if name is None:
-        svc.output.records(TABLES, _listed(svc), chosen, selection)
+        print_list(svc, TABLES, lambda: _listed(svc), options)
     else:
-        _show(svc, name, from_, chosen, selection)
+        print_list(svc, COLUMNS, lambda: _columns(svc, name, from_), options)
 
 
 def _listed(svc: Context) -> Sequence[Any]:
@@ -77,7 +66,8 @@ def _listed(svc: Context) -> Sequence[Any]:
         ) from None
 
 
-def _show(svc: Context, name: str, from_: Any, format: Format, selection: Selection) -> None:
+def _columns(svc: Context, name: str, from_: Any) -> list[list[Any]]:
+    """The columns of a table, each with its type and an example."""
     from svcctl.api import own_service
 
     try:
@@ -102,8 +92,7 @@ def _show(svc: Context, name: str, from_: Any, format: Format, selection: Select
         )
     if said:
         svc.diagnostics.note(f"the examples are {said}" if examples else f"there are no events {said}")
-    rows = [[column, types.get(column, type_), examples.get(column)] for column, type_ in columns.items()]
-    svc.output.records(COLUMNS, rows, format, selection)
+    return [[column, types.get(column, type_), examples.get(column)] for column, type_ in columns.items()]
 
 
 def _check_known(svc: Context, name: str) -> None:

@@ -132,9 +132,14 @@ def _parameters(command: Any) -> tuple[list[Parameter], list[Parameter]]:
     return options, arguments
 
 
+def _declared(callback: Any) -> Any:
+    """The function below Typer's wrappers that has the command's options."""
+    return unwrap(callback, stop=lambda each: hasattr(each, "__signature__"))
+
+
 def markers(command: Any) -> Mapping[str, Completes]:
     """The markers in the signature of the command's function, by parameter."""
-    hints = get_type_hints(unwrap(command.callback), include_extras=True) if command.callback else {}
+    hints = get_type_hints(_declared(command.callback), include_extras=True) if command.callback else {}
     return {
         name: member
         for name, hint in hints.items()

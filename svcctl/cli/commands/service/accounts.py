@@ -16,12 +16,12 @@ from svcctl.cli.app import App
 from svcctl.cli.commands.service.state import open_state
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
-from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt, YesOpt, length_option
+from svcctl.cli.listing import ListOptions, print_list
+from svcctl.cli.options import FormatOpt, YesOpt, length_option, spread
 from svcctl.errors import UsageError
 from svcctl.profiles.settings import LOCAL_URL
 from svcctl.terminal import records
 from svcctl.terminal.records import Listing
-from svcctl.terminal.selection import selected
 from svcctl.words import suggesting
 
 if TYPE_CHECKING:
@@ -93,23 +93,15 @@ app = App(help="Manage keys, resellers, plans and users of the service.", no_arg
 
 
 @app.command("list")
-def list_(
-    ctx: typer.Context,
-    kind: KindArg,
-    format: FormatOpt = None,
-    columns: ColumnsOpt = None,
-    sort: SortOpt = None,
-    top: TopOpt = None,
-    no_header: NoHeaderOpt = False,
-) -> None:
+@spread
+def list_(ctx: typer.Context, kind: KindArg, options: ListOptions) -> None:
     """List keys, resellers, plans, policies, applications, domains or users
 
     Secrets are not shown.
     """
     svc: Context = ctx.obj
     found = _kind(kind)
-    chosen = svc.format(format, lists=True)
-    svc.output.records(found.listing, found.every(open_state(svc)), chosen, selected(columns, sort, top, no_header))
+    print_list(svc, found.listing, lambda: [*found.every(open_state(svc))], options)
 
 
 @app.command()

@@ -11,18 +11,9 @@ from svcctl.cli.commands.service.state import need_service, open_state
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import query_text
-from svcctl.cli.options import (
-    ColumnsOpt,
-    FormatOpt,
-    NoHeaderOpt,
-    QueryFileOpt,
-    QueryTextArg,
-    SortOpt,
-    TopOpt,
-    YesOpt,
-)
+from svcctl.cli.listing import ListOptions, print_list
+from svcctl.cli.options import QueryFileOpt, QueryTextArg, YesOpt, spread
 from svcctl.terminal.records import SAVED_QUERIES
-from svcctl.terminal.selection import selected
 
 IdArg = Annotated[str, typer.Argument(metavar="ID", help="ID of a saved query."), Completes("queries")]
 
@@ -30,24 +21,14 @@ app = App(help="Manage the saved queries of the local service.", no_args_is_help
 
 
 @app.command("list")
-def list_(
-    ctx: typer.Context,
-    format: FormatOpt = None,
-    columns: ColumnsOpt = None,
-    sort: SortOpt = None,
-    top: TopOpt = None,
-    no_header: NoHeaderOpt = False,
-) -> None:
+@spread
+def list_(ctx: typer.Context, options: ListOptions) -> None:
     """List the saved queries"""
     svc: Context = ctx.obj
     store = open_state(svc)
     from svcctl.service.queries import saved
 
-    chosen = svc.format(format, lists=True)
-    queries = saved.listed(store)
-    svc.output.records(SAVED_QUERIES, queries, chosen, selected(columns, sort, top, no_header))
-    if not queries and not chosen.raw:
-        svc.diagnostics.done("no saved queries")
+    print_list(svc, SAVED_QUERIES, lambda: saved.listed(store), options, "no saved queries")
 
 
 @app.command()

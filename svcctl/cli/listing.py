@@ -1,0 +1,41 @@
+"""What the verbs that print a list share: their options, and what is said when there is nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from svcctl.cli.context import Context
+from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt
+from svcctl.terminal.records import Listing
+from svcctl.terminal.selection import Selection, selected
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ListOptions:
+    """The options of a list."""
+
+    format: FormatOpt = None
+    columns: ColumnsOpt = None
+    sort: SortOpt = None
+    top: TopOpt = None
+    no_header: NoHeaderOpt = False
+
+    @cached_property
+    def selection(self) -> Selection:
+        return selected(self.columns, self.sort, self.top, self.no_header)
+
+
+def print_list(
+    svc: Context, listing: Listing[T], read: Callable[[], Sequence[T]], options: ListOptions, nothing: str | None = None
+) -> None:
+    """Print what `read` returns, once the options are checked; `nothing` tells a person that the list is empty."""
+    chosen, selection = svc.format(options.format, lists=True), options.selection
+    models = read()
+    svc.output.records(listing, models, chosen, selection)
+    if nothing is not None and not models and not chosen.raw:
+        svc.diagnostics.done(nothing)

@@ -45,19 +45,18 @@ _svcctl_place() {
         words=(csv tsv ndjson parquet)
         ;;
     'svcctl export 0')
-        words=(status verify forget rm); kind=query
+        words=(status verify rm); kind=query
         ;;
     'svcctl export status -' | 'svcctl job restart -' | 'svcctl domain show -' | 'svcctl role show -' | 'svcctl role lint -' | 'svcctl profile show -' | 'svcctl profile check -' | 'svcctl service status -')
         words=(--format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
-    'svcctl export status 0' | 'svcctl export forget 0')
+    'svcctl export status 0')
         kind=exports
         ;;
-    'svcctl export verify -' | 'svcctl help -' | 'svcctl job -' | 'svcctl domain -' | 'svcctl domain export -' | 'svcctl role -' | 'svcctl role export -' | 'svcctl profile -' | 'svcctl profile use -' | 'svcctl profile edit -' | 'svcctl service -' | 'svcctl service start -' | 'svcctl service stop -' | 'svcctl service restart -' | 'svcctl service accounts -' | 'svcctl service accounts status -' | 'svcctl service queries -' | 'svcctl service queries show -')
-        words=(--profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+    'svcctl export verify -')
+        words=(--from --keep --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
-    'svcctl export forget -')
-        words=(--before --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+    'svcctl export verify --from' | 'svcctl export verify --since' | 'svcctl export verify --start' | 'svcctl export verify --begin' | 'svcctl export verify --earliest' | 'svcctl service serve --state')
         ;;
     'svcctl export rm -' | 'svcctl profile rm -' | 'svcctl service reset -' | 'svcctl service drop -' | 'svcctl service accounts rm -' | 'svcctl service queries rm -')
         words=(--yes --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
@@ -82,6 +81,9 @@ _svcctl_place() {
         ;;
     'svcctl completion 0')
         words=(bash zsh fish)
+        ;;
+    'svcctl help -' | 'svcctl job -' | 'svcctl domain -' | 'svcctl domain export -' | 'svcctl role -' | 'svcctl role export -' | 'svcctl profile -' | 'svcctl profile use -' | 'svcctl profile edit -' | 'svcctl service -' | 'svcctl service start -' | 'svcctl service stop -' | 'svcctl service restart -' | 'svcctl service accounts -' | 'svcctl service accounts status -' | 'svcctl service queries -' | 'svcctl service queries show -')
+        words=(--profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl help 0')
         words=(dates formats recipes profiles environment exit-codes query-language destinations export service loading cluster functions examples query tables job range domain role profile api completion help)
@@ -158,8 +160,6 @@ _svcctl_place() {
     'svcctl service serve -')
         words=(--listen --state --tables --engine --create --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
-    'svcctl service serve --state')
-        ;;
     'svcctl service load -')
         words=(--table --time-field --time-format --time-zone --format --types --replace --strict --tables --create --id --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
@@ -168,9 +168,6 @@ _svcctl_place() {
         ;;
     'svcctl service trim -')
         words=(--before --yes --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
-        ;;
-    'svcctl service trim --before')
-        words=(today now endday endmonth 1d 2d 7d 1ad 2ad 7ad 1h 2h 7h 1ah 2ah 7ah 1s 2s 7s 1m 2m 7m 1w 2w 7w 1h30m now-1h yesterday tomorrow)
         ;;
     'svcctl service trim 0')
         kind=loaded
@@ -232,7 +229,7 @@ _svcctl_place() {
     *' --color')
         words=(auto always never)
         ;;
-    *' --from' | *' --since' | *' --start' | *' --begin' | *' --earliest')
+    *' --from' | *' --since' | *' --start' | *' --begin' | *' --earliest' | *' --before')
         words=(today now endday endmonth 1d 2d 7d 1ad 2ad 7ad 1h 2h 7h 1ah 2ah 7ah 1s 2s 7s 1m 2m 7m 1w 2w 7w 1h30m now-1h yesterday tomorrow)
         ;;
     *' --to' | *' --until' | *' --end' | *' --latest')
@@ -263,7 +260,7 @@ _svcctl_place() {
         kind=states
         ;;
     *' --on-error')
-        words=(stop continue)
+        words=(continue stop)
         ;;
     *' --log-format')
         words=(text json)
@@ -306,7 +303,7 @@ _svcctl_place() {
 
 _svcctl_is_command() {
     case $1 in
-    'svcctl query' | 'svcctl tables' | 'svcctl export' | 'svcctl export status' | 'svcctl export verify' | 'svcctl export forget' | 'svcctl export rm' | 'svcctl range' | 'svcctl api' | 'svcctl completion' | 'svcctl help' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job restart' | 'svcctl job rm' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain export' | 'svcctl domain apply' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role export' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile edit' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service restart' | 'svcctl service status' | 'svcctl service serve' | 'svcctl service reset' | 'svcctl service load' | 'svcctl service drop' | 'svcctl service trim' | 'svcctl service compact' | 'svcctl service copy' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts token' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm')
+    'svcctl query' | 'svcctl tables' | 'svcctl export' | 'svcctl export status' | 'svcctl export verify' | 'svcctl export rm' | 'svcctl range' | 'svcctl api' | 'svcctl completion' | 'svcctl help' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job restart' | 'svcctl job rm' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain export' | 'svcctl domain apply' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role export' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile edit' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service restart' | 'svcctl service status' | 'svcctl service serve' | 'svcctl service reset' | 'svcctl service load' | 'svcctl service drop' | 'svcctl service trim' | 'svcctl service compact' | 'svcctl service copy' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts token' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm')
         return 0 ;;
     esac
     return 1

@@ -1,6 +1,6 @@
 """Export: what is exported, and where to; and Summary: the result of a run.
 
-The manifest and the parts of an export are in a folder beside its target, `.<target>.export`.
+The record and the parts of an export are in a folder beside its target, `.<target>.export`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from svcctl.api.query import outline
 from svcctl.errors import SvcctlError
 from svcctl.exports.fetch import Task
 from svcctl.exports.formats import Format
-from svcctl.exports.manifest import About
+from svcctl.exports.record import NAME, About
 from svcctl.exports.windows import Target, Window
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def folder_of(target: Target) -> str:
-    """The folder of an export's manifest and parts, with a slash at its end."""
+    """The folder of an export's record and parts, with a slash at its end."""
     rest = target.rest
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", rest)
     if plain != rest:  # two targets never share a folder
@@ -42,9 +42,10 @@ class Export:
     """What is exported, and where to. `request` asks for the whole range, which `windows` cover.
 
     `storage` holds the target, whose names are relative to it. `distant` says that reading an object back costs a
-    transfer: then a rerun compares sizes instead of hashes. `most` is that of Task. The manifest describes at most
-    `kept` windows or files of earlier runs, or all if it is None. `clock` is the zone that was asked for. `owner` is
-    the state whose runs write to the target, if this run is not one of them.
+    transfer: then a rerun compares sizes instead of hashes. `most` is that of Task. `clock` is the zone that was asked
+    for. `state` is the state whose runs write to the target, and `until` where it ends, None before its first run; then
+    the record describes at most `kept` windows of earlier runs. A run of that state is `incremental`. `notes`
+    are what the user should know about the windows.
     """
 
     request: QueryRequest
@@ -59,18 +60,21 @@ class Export:
     most: int | None = None
     retries: int = 4
     overwrite: bool = False
-    kept: int | None = None
     clock: str = ""
-    owner: str | None = None
+    incremental: bool = False
+    state: str | None = None
+    until: int | None = None
+    notes: tuple[str, ...] = ()
+    kept: int = 10_000
 
     @property
     def folder(self) -> str:
-        """The folder of the manifest and the parts, with a slash at its end."""
+        """The folder of the record and the parts, with a slash at its end."""
         return folder_of(self.target)
 
     @property
-    def manifest(self) -> str:
-        return f"{self.folder}manifest.json"
+    def record(self) -> str:
+        return f"{self.folder}{NAME}"
 
     @property
     def growing(self) -> str:

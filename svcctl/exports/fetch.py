@@ -19,8 +19,8 @@ from svcctl.api import retry
 from svcctl.dates.shorthand import offset_name
 from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
 from svcctl.exports.formats import FORMATS, Format, Part
-from svcctl.exports.manifest import Entry
 from svcctl.exports.pace import Pace
+from svcctl.exports.record import Entry
 from svcctl.exports.spool import Memory, Spool, Stored, Unstored
 from svcctl.exports.windows import Window, with_one_offset
 from svcctl.io.compression import COMPRESSIONS, Compressed
@@ -69,13 +69,15 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The result of a task: the entry for the manifest, and the head that all windows must share.
+    """The result of a task: the entry for the record, and the head that all windows must share.
 
-    A part that is in memory is `held`: nothing is stored yet, and the entry has no hash.
+    A part that is in memory is `held`: nothing is stored yet.
     """
 
     entry: Entry
     head: str
+    seconds: float
+    attempts: int
     held: Stored | None = None
 
 
@@ -152,10 +154,10 @@ def fetch(
                 part.rows,
                 part.bytes if made else 0,
                 sink.sha256 if made else "",
-                round(time.monotonic() - started, 3),
-                attempt,
+                int(time.time()),
             )
-            return Fetched(entry, head, sink if sink.complete_in_memory else None)
+            seconds = round(time.monotonic() - started, 3)
+            return Fetched(entry, head, seconds, attempt, sink if sink.complete_in_memory else None)
     raise AssertionError("an attempt returns or raises in the end")
 
 

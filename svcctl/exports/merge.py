@@ -17,7 +17,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from svcctl.errors import UsageError
-from svcctl.exports.manifest import Entry
+from svcctl.exports.record import Entry
 from svcctl.io.compression import COMPRESSIONS, Compressed
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Damaged(Exception):
-    """A part is not as the manifest describes it."""
+    """A part is not as the record describes it."""
 
     def __init__(self, window: Window) -> None:
         super().__init__(str(window))
@@ -53,10 +53,10 @@ class Merging:
     def moved(self, entry: Entry, offset: int) -> None:
         """Note that a window has been written at this offset; its part is given up if this file can be resumed."""
         if self.grows:
-            self._journal.move(replace(entry, offset=offset, sha256=self._digest.hexdigest()))
+            self._journal.move(replace(entry, offset=offset))
 
     def publish(self) -> None:
-        """Give the file its name. The name is noted before, so that a rerun can tell if the file appeared."""
+        """Give the file its name. Its hash is noted before, so that a rerun can tell if the file appeared."""
         self._journal.note_merged(self.bytes, self._digest.hexdigest())
         self._sink.complete()
 
@@ -136,13 +136,13 @@ def _read_again(
         return
     digest, at = hashlib.sha256(heading), len(heading)
     for entry in inside:
-        if entry.offset != at:
-            return
+        own = hashlib.sha256()
         for piece in growing.read(at, entry.bytes):
             digest.update(piece)
-        at += entry.bytes
-        if digest.hexdigest() != entry.sha256:
+            own.update(piece)
+        if entry.offset != at or own.hexdigest() != entry.sha256:
             return
+        at += entry.bytes
         yield entry, digest.copy()
 
 
@@ -157,10 +157,8 @@ def _ordered(journal: Journal) -> Iterator[Entry]:
 
 def _taken_out(growing: Growing, entry: Entry, storage: Storage) -> Entry:
     """Turn a window of the file into a part again."""
-    digest = hashlib.sha256()
     with storage.create(entry.path, overwrite=True, durable=False) as sink:
         for piece in growing.read(_offset(entry), entry.bytes):
-            digest.update(piece)
             sink.write(piece)
         sink.complete()
-    return replace(entry, offset=None, sha256=digest.hexdigest())
+    return replace(entry, offset=None)

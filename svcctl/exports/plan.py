@@ -1,9 +1,8 @@
-"""Turn what a user asks for into an Export: whether the query can be cut, and which windows a run has."""
+"""The plan of a run: whether the query can be cut, and which windows go where. Nothing is read or written for it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,19 +10,13 @@ from pathlib import Path
 from svcctl.api.query import QueryRequest, one_line, outline
 from svcctl.dates.lengths import length_text
 from svcctl.dates.shorthand import named_zone
-from svcctl.errors import SvcctlError, UsageError
-from svcctl.exports.export import Export, folder_of
+from svcctl.errors import UsageError
+from svcctl.exports.export import Export
 from svcctl.exports.formats import format_of
-from svcctl.exports.manifest import About, Manifest, difference, stored
-from svcctl.exports.moments import moment
-from svcctl.exports.refetch import THAT_PROFILE, OfAnotherService, stored_by
-from svcctl.exports.state import State, directory_of
+from svcctl.exports.record import About
 from svcctl.exports.windows import Target, Window, around, common_length, cut
 from svcctl.io import files, home
 from svcctl.storage.targets import open_target
-
-KEPT = 10_000
-"""The most windows or merged files of earlier runs in the manifest of a state, which must not grow without end."""
 
 
 def check_window(query: str, length: int) -> int:
@@ -98,14 +91,15 @@ def check_target(target: str, *, incremental: bool) -> None:
 class Asked:
     """An export as it was asked for. Dates are epoch seconds, lengths are in seconds.
 
-    `start` may be None if a state says it. With `settled`, the moment before which no more events arrive, a run ends
-    with the last whole window before that. `service` is the base URL, without credentials. `state` is the name of the
-    state that moves with each run. `time_zone` is that of the dates in the answer, `clock` that of windows and names.
+    With `settled`, the moment before which no more events arrive, a run ends with the last whole window before that.
+    `service` is the base URL, without credentials. `incremental` says that each run starts where the last one ended.
+    `state` and `until` are those of Export. `time_zone` is that of the dates in the answer, `clock` that of windows and
+    names.
     """
 
     query: str
     target: str
-    start: int | None
+    start: int
     end: int
     window: int
     service: str
@@ -117,26 +111,22 @@ class Asked:
     retries: int = 4
     overwrite: bool = False
     settled: int | None = None
+    incremental: bool = False
     state: str | None = None
-
-    @property
-    def incremental(self) -> bool:
-        """Whether each run starts where the last one ended."""
-        return self.state is not None
+    until: int | None = None
 
 
-def plan(
-    asked: Asked, state: State | None, environment: Mapping[str, str], note: Callable[[str], None]
-) -> tuple[Export, State]:
-    """The export of a run, and the state to save when all of it is in place.
+def plan(asked: Asked, environment: Mapping[str, str]) -> Export:
+    """The export of a run, with what the user should know about it.
 
-    UsageError when the export is impossible: because of its query, target or format, or a state of another export.
+    UsageError when the export is impossible because of its query, target or format.
     """
-    if state is not None and _has_only_a_start(state, environment):  # a mistake in the first run can be corrected
-        asked, state = replace(asked, start=state.until), None
+    notes = []
     length = check_window(asked.query, asked.window)
     if length != asked.window:
-        note(f"windows are {length_text(length)} long: the query's periods do not divide {length_text(asked.window)}")
+        notes.append(
+            f"windows are {length_text(length)} long: the query's periods do not divide {length_text(asked.window)}"
+        )
     format, compression = format_of(asked.target, asked.format)
     if format.mode not in ("csv", "tsv") and asked.date_format:
         raise UsageError(f"--date-format goes with csv and tsv, not with {format.name}")
@@ -150,16 +140,16 @@ def plan(
         asked.service,
         {key: value for key, value in options.items() if value is not None},
     )
-    if (clock := _clock(asked, target, note)) is not None:
-        about = replace(about, options={**about.options, "clock": clock})
-        target = replace(target, zone=about.zone)
-    begun = None if state is None or state.key == about.key else _begun(state, environment)
+    if _has_a_clock(asked, target):
+        if _clashes(asked):
+            notes.append(f"the names of files are in UTC, not in {asked.clock}, as the periods of the query are")
+        else:
+            about = replace(about, options={**about.options, "clock": asked.clock})
+            target = replace(target, zone=about.zone)
     if asked.incremental:
         target.check_repeats(length)
-    start, end = _start(asked, state, about, begun), asked.end
-    if asked.settled is not None:
-        end = min(end, around(asked.settled, length, target.zone).start)
-    whole = Window(start, max(start, end))
+    end = asked.end if asked.settled is None else min(asked.end, around(asked.settled, length, target.zone).start)
+    whole = Window(asked.start, max(asked.start, end))
     request = QueryRequest(
         from_=whole.start,
         to=whole.end,
@@ -168,7 +158,7 @@ def plan(
         date_format=asked.date_format,
         time_zone=asked.time_zone,
     )
-    export = Export(
+    return Export(
         request,
         about,
         format,
@@ -181,83 +171,25 @@ def plan(
         most=asked.most,
         retries=asked.retries,
         overwrite=asked.overwrite,
-        kept=KEPT if asked.incremental else None,
         clock=asked.clock,
+        incremental=asked.incremental,
+        state=asked.state,
+        until=asked.until,
+        notes=tuple(notes),
     )
-    since = whole.start if state is None else state.since
-    return export, State(about.key, asked.target, whole.end, length, since, directory_of(asked.target))
 
 
-def _has_only_a_start(state: State, environment: Mapping[str, str]) -> bool:
-    """Whether the runs that made a state have exported nothing."""
-    with suppress(SvcctlError):  # the run says what is wrong
-        if state.since == state.until:
-            found = _manifest(state, environment)
-            return found is None or not (found.entries or found.merged)
-    return False
-
-
-def earlier(export: Export, state: State) -> Manifest | None:
-    """The manifest of the runs that made a state, None if it is missing. Damaged when it is damaged."""
-    return stored_by(state, export.storage, export.folder)
-
-
-def _clock(asked: Asked, target: Target, note: Callable[[str], None]) -> str | None:
-    """The zone by which windows are cut and files are named; None for UTC.
-
-    A service counts the periods of a query in UTC, so windows have to begin when those do.
-    """
+def _offsets(asked: Asked) -> set[int]:
+    """The offsets of the zone that is asked for, in seconds, in winter and in summer."""
     zone = named_zone(asked.clock or "GMT")
-    offsets = {(zone.utcoffset(datetime(2024, month, 1)) or timedelta()) // timedelta(seconds=1) for month in (1, 7)}
-    if offsets == {0} or target.is_one_file:
-        return None
-    if any(offset % period for offset in offsets for period in _periods(asked.query)):
-        note(f"the names of files are in UTC, not in {asked.clock}, as the periods of the query are")
-        return None
-    return asked.clock
+    return {(zone.utcoffset(datetime(2024, month, 1)) or timedelta()) // timedelta(seconds=1) for month in (1, 7)}
 
 
-def _start(asked: Asked, state: State | None, about: About, begun: About | None) -> int:
-    if state is None:
-        if asked.start is None:
-            raise UsageError("an export needs the start of its range", hint="give it with --from")
-        return asked.start
-    is_there = state.is_of(asked.target)
-    if state.key == about.key and state.target == asked.target and not is_there:
-        raise UsageError(
-            f"the state belongs to the export to {state.place}",
-            hint=f"run it in {state.directory}, or give another name to --state",
-        )
-    if state.key != about.key or not is_there:
-        message = f"the state belongs to an export with {_other(state, about, begun)}"
-        path = " and another path" if begun is not None and is_there else ""
-        other = f"or another name to --state{path}, with --from {moment(state.until)}"
-        if begun is not None and begun.service != about.service:
-            raise OfAnotherService(message, hint=f"give {THAT_PROFILE}, {other}", service=begun.service)
-        same = f"the same export, which 'svcctl export status {asked.state}' shows"
-        raise UsageError(message, hint=f"give {same}, {other}")
-    return state.until
+def _has_a_clock(asked: Asked, target: Target) -> bool:
+    """Whether windows are cut and files are named by another zone than UTC."""
+    return _offsets(asked) != {0} and not target.is_one_file
 
 
-def _other(state: State, about: About, begun: About | None) -> str:
-    """How this export differs from the export of the state, as the manifest describes that."""
-    if state.key == about.key:
-        return f"another target ({state.given})"
-    if begun is None:
-        return "another query, format, window or service, or other options"
-    return difference(begun, about)
-
-
-def _begun(state: State, environment: Mapping[str, str]) -> About | None:
-    """The export of a state, None if its manifest is missing."""
-    with suppress(SvcctlError):  # this run is refused for its state, whatever else is wrong
-        found = _manifest(state, environment)
-        return None if found is None else found.about
-    return None
-
-
-def _manifest(state: State, environment: Mapping[str, str]) -> Manifest | None:
-    """The manifest of the runs that made a state, None if it is missing."""
-    storage, path = open_target(state.place, environment)
-    found = stored(storage, folder_of(Target(path)))
-    return None if found is None or found.about.key != state.key else found
+def _clashes(asked: Asked) -> bool:
+    """Whether windows of the zone would cut the periods of the query, which a service counts in UTC."""
+    return any(offset % period for offset in _offsets(asked) for period in _periods(asked.query))

@@ -68,10 +68,11 @@ class Stored(Sink):
 
     @property
     def sha256(self) -> str:
-        """The hash of the part in the storage; empty while it is in memory."""
-        return "" if self._sink is None else self._digest.hexdigest()
+        """The hash of what was written."""
+        return self._digest.hexdigest()
 
     def write(self, data: bytes | memoryview, /) -> None:
+        self._digest.update(data)
         if self._sink is None:
             assert self._memory is not None
             if self._memory.take(len(data)):
@@ -79,7 +80,8 @@ class Stored(Sink):
                 self._size += len(data)
                 return
             self._spill()
-        self._store(data)
+        assert self._sink is not None
+        self._sink.write(data)
 
     def complete(self) -> None:
         if self._sink is not None:
@@ -111,14 +113,9 @@ class Stored(Sink):
         self._sink = self._create()
         try:
             for piece in self._held:
-                self._store(piece)
+                self._sink.write(piece)
         finally:
             self._let_go()
-
-    def _store(self, data: bytes | memoryview) -> None:
-        assert self._sink is not None
-        self._sink.write(data)
-        self._digest.update(data)
 
     def _let_go(self) -> None:
         if self._memory is not None:

@@ -1,8 +1,8 @@
-"""The state of an incremental export: where its last run ended, so that the next one starts there.
+"""The state of an incremental export: a name for its target, and where its last run ended and the next one starts.
 
 A state is a small file in a folder of states, and beside it a lock that a run holds: a second run of the same state
 ends at once (exit 9). The state moves only when the files of a run are in place, so the next run makes up for one that
-failed.
+failed. What is in these files says the record beside them; where the two disagree, a run is refused.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from svcctl.errors import NotFound, UsageError
 from svcctl.io import files, home
@@ -28,25 +27,16 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The state of an export: the next run starts at the epoch second `until`; `key` and `target` are the export's.
+    """The state of an export: its next run starts at the epoch second `until`.
 
-    `directory` is the one in which a relative target is, else empty, `since` the start of the first run. `gone` are the
-    ranges of missing files that a run has reported. `failed` says when and why the last run failed; it is empty if the
-    run did not fail. Until a run has exported something, `due` is the end of the last run, `begin` is --from of the
-    first run, and `about` is kept here, because there may be no manifest yet.
+    `directory` is the one in which a relative target is, else empty. `failed` says when and why the last run failed; it
+    is empty if the run did not fail.
     """
 
-    key: str
     target: str
     until: int
-    window: int
-    since: int
     directory: str = ""
-    due: int | None = None
-    gone: tuple[tuple[int, int], ...] = ()
-    about: Mapping[str, Any] | None = None
     failed: str = ""
-    begin: str = ""
 
     @property
     def place(self) -> str:
@@ -124,7 +114,6 @@ class States:
             document = json.loads(path.read_text(encoding="utf-8"))
             if document.pop("version") > VERSION:
                 raise UsageError(f"state {path} was written by a newer svcctl", hint="install that one")
-            document["gone"] = tuple((start, end) for start, end in document.get("gone", ()))
             return State(**document)
         except FileNotFoundError:
             return None
@@ -137,13 +126,16 @@ class States:
         except OSError as error:
             raise UsageError(f"state {path} cannot be read: {error.strerror}") from None
 
-    def writing(self, target: str) -> Iterator[tuple[str, State]]:
-        """The states whose export goes to a target, by name."""
+    def all(self) -> Iterator[tuple[str, State]]:
+        """The states that can be read, by name."""
         for name in self.names():
             with suppress(UsageError):  # what is wrong with another state is no concern of this export
-                state = self.load(name)
-                if state is not None and state.is_of(target):
+                if (state := self.load(name)) is not None:
                     yield name, state
+
+    def writing(self, target: str) -> tuple[str, State] | None:
+        """The state whose export goes to a target, with its name."""
+        return next(((name, state) for name, state in self.all() if state.is_of(target)), None)
 
     def need(self, name: str) -> State:
         """The state of a name; NotFound when there is none."""
@@ -155,8 +147,7 @@ class States:
     def save(self, name: str, state: State) -> None:
         """Replace the state of a name, on the disk before this returns."""
         path = self.path(name)
-        known = {name: value for name, value in asdict(state).items() if value not in ("", None, ())}
-        document = {"version": VERSION, **known}
+        document = {"version": VERSION, **asdict(state)}
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             files.write(path, (json.dumps(document) + "\n").encode())

@@ -7,14 +7,12 @@ windows come out on every run, whatever the range. The names of files are dates 
 
 from __future__ import annotations
 
-import glob
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 from math import lcm
-from pathlib import Path
 from string import Formatter
 
 from svcctl.dates.lengths import UNITS, length_text
@@ -35,19 +33,6 @@ _LITERAL = re.compile(rf"%%|({_DIRECTIVE})")
 _FIELD = re.compile(rf"\{{(?:start|end|from|to)(?::[^{{}}]*)?\}}|%%|{_DIRECTIVE}(?:[-_T:/]?{_DIRECTIVE})*")
 """The parts of a pattern that are filled in, or would be if they stood in braces."""
 
-_WHOLE = {"F": "%Y-%m-%d", "T": "%H:%M:%S", "R": "%H:%M", "D": "%m/%d/%y"}
-"""Directives that stand for several others."""
-_SHAPES = {
-    **dict.fromkeys("YG", r"\d{4}"),
-    **dict.fromkeys("CdgHImMSUVWy", r"\d\d"),
-    **dict.fromkeys("ekl", r"[ \d]\d"),
-    **dict.fromkeys("uw", r"\d"),
-    "j": r"\d{3}",
-    "z": r"[+-]\d{4,6}",
-}
-"""How numbers look in a name if no flag changes their padding; other directives write words."""
-_PIECE = re.compile(rf"%%|{_DIRECTIVE}|.", re.DOTALL)
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Window:
@@ -67,6 +52,11 @@ class Window:
 
     def __str__(self) -> str:
         return f"{_utc(self.start):%Y-%m-%d %H:%M:%S} to {_utc(self.end):%Y-%m-%d %H:%M:%S} UTC"
+
+    @property
+    def ends(self) -> dict[str, str]:
+        """Both ends as they are printed."""
+        return {"from": moment(self.start), "to": moment(self.end)}
 
     def count(self, length: int, zone: tzinfo = UTC) -> int:
         """How many windows of this length a range has, counting the first and the last, which may be cut."""
@@ -228,19 +218,6 @@ class Target:
             for literal, name, spec, _ in Formatter().parse(self.text)
         )
 
-    def paths_like(self, directory: str) -> list[str]:
-        """The local files that have a name of this pattern, below a directory where the pattern is relative."""
-        parts = [
-            (literal.replace("%%", "%"), "" if name is None else _spelled_out(spec or self._compact))
-            for literal, name, spec, _ in Formatter().parse(self.rest)
-        ]
-        like = "".join(glob.escape(literal) + re.sub("[^/]+", "*", spec) for literal, spec in parts)
-        names = re.compile("".join(re.escape(literal) + _shape(spec) for literal, spec in parts))
-        folder = Path(directory, self.folder)
-        there = folder.glob(re.sub(r"\*+", "*", like))
-        found = sorted(path.relative_to(folder).as_posix() for path in there if not path.is_dir())
-        return [f"{self.folder}{path}" for path in found if names.fullmatch(path)]
-
     @property
     def _compact(self) -> str:
         return "%Y%m%dT%H%M%SZ" if self.zone is UTC else "%Y%m%dT%H%M%S%z"
@@ -302,23 +279,9 @@ class Target:
         return sorted({around(first + span, length, self.zone) for span in spans})
 
 
-def _spelled_out(spec: str) -> str:
-    """A format of strftime without directives that stand for several others."""
-    return _LITERAL.sub(lambda found: _WHOLE.get(found[0][-1], found[0]), spec)
-
-
-def _shape(spec: str) -> str:
-    """What dates of a format of strftime look like, as a regular expression."""
-    return "".join(map(_shape_of, _PIECE.findall(spec)))
-
-
-def _shape_of(piece: str) -> str:
-    if len(piece) == 1 or piece == "%%":
-        return re.escape(piece[0])
-    number = _SHAPES.get(piece[-1])
-    if number is None:
-        return "[^/]+"
-    return number if len(piece) == 2 else r" *[+-]?\d+"
+def moment(seconds: int, zone: tzinfo = UTC) -> str:
+    """An epoch second as an export prints it."""
+    return datetime.fromtimestamp(seconds, zone).isoformat().replace("+00:00", "Z")
 
 
 def _utc(seconds: int) -> datetime:

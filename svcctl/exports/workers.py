@@ -1,29 +1,43 @@
-"""A run with its workers: threads of this process or of a cluster; and the progress that it shows."""
+"""The workers of a run: threads of this process or of a cluster; how windows are handed out to them, what ends a run
+at once, and the progress that it shows.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from svcctl.dates.lengths import rough_text
+from svcctl.errors import CredentialsError, IncompleteResult, Locked, ServiceError, SvcctlError, Unavailable, UsageError
+from svcctl.exports.batches import Batches
 from svcctl.exports.cluster import Connect, cluster, fetch_there
-from svcctl.exports.export import Export, Summary
-from svcctl.exports.fetch import Fetch, Progress, fetch
-from svcctl.exports.manifest import Entry
+from svcctl.exports.fetch import Fetch, Fetched, Progress, Stopped, Task, fetch
 from svcctl.exports.pace import Pace
-from svcctl.exports.run import Run
-from svcctl.exports.spool import Memory, held_bytes
+from svcctl.exports.spool import Memory, Unstored, held_bytes
+from svcctl.exports.windows import Window
 from svcctl.io.time_limit import without_signals
 from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
+    from svcctl.storage import Storage
+
+AHEAD = 2
+"""Windows handed out for each worker: while it fetches one, the next one waits."""
+ENDING_SECONDS = 2.0
+"""Seconds that a failing run waits for the workers that are fetching a window."""
+IN_A_ROW = 5
+"""So many windows that fail one after the other end a run: the next ones would most likely fail too."""
+
+Outcome = tuple[Sequence[Task], Fetched | SvcctlError]
+"""The tasks of one request, and what it brought."""
 
 
 @dataclass
@@ -71,6 +85,134 @@ class Going:
         return ", ".join(parts)
 
 
+class Failures:
+    """The windows of a run that failed. The first one ends a run that `stops`."""
+
+    def __init__(self, *, stops: bool) -> None:
+        self._stops = stops
+        self._row: list[SvcctlError] = []
+        self.gaps: dict[Window, SvcctlError] = {}
+
+    def add(self, window: Window, error: SvcctlError) -> None:
+        """Note a window that failed; raises an error that ends the run."""
+        if concerns_all(error):
+            raise error from None
+        if self._stops:
+            raise _said(error, f"window {window}") from None
+        self.gaps[window] = error
+        self._row.append(error)
+        if len(self._row) == IN_A_ROW:
+            told = f"{IN_A_ROW} windows in a row failed, the last, {window}"
+            if isinstance(error, Unavailable) and not all(isinstance(each, Unavailable) for each in self._row):
+                error = IncompleteResult(error.message, hint=error.hint)
+            raise _said(error, told) from None
+
+    def end_row(self) -> None:
+        """Note that a window was fetched."""
+        self._row.clear()
+
+
+def concerns_all(error: SvcctlError) -> bool:
+    """Whether every window would meet this error: a refusal by the service or the storage, a full disk, a lock."""
+    return isinstance(error, (Unstored, UsageError, ServiceError, Locked))
+
+
+def _said(error: SvcctlError, what: str) -> SvcctlError:
+    """The same error, with what it is about in its message."""
+    error.message = f"{what}: {error.message}"
+    error.args = (error.message,)
+    return error
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """Workers that are ready: those of `executor` call `fetch`; `stopping` tells those of this process to end."""
+
+    fetch: Fetch
+    executor: Executor
+    count: int
+    stopping: threading.Event
+
+    def fetching(
+        self, tasks: Sequence[Task], part: Callable[[Window], str] | None, take: Callable[[Fetched, int], None]
+    ) -> Generator[Outcome]:
+        """Fetch windows, joined into parts of this name, if any; yields what came of each request.
+
+        Everything that was fetched is given to `take` first, with the number of windows, also when the iterator is
+        closed early; an error that it raises is that of the window.
+        """
+        batches = Batches(tasks, self.count, part, held_bytes(self.count) // (self.count + 2))
+        ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]] = SimpleQueue()
+        handing = threading.Lock()
+        working, taken = 0, 0
+
+        def hand_out(before: Future[Fetched] | None = None) -> None:
+            nonlocal working
+            if before is not None and not before.cancelled() and _refuses(before.exception()):
+                return  # the run is about to end
+            with handing:
+                some = None if self.stopping.is_set() else batches.next()
+                if some is None:
+                    return
+                working += 1
+                future = self.executor.submit(self.fetch, batches.combined(some))
+            # What a worker has done is queued before it is given the next window.
+            future.add_done_callback(lambda future: ended.put((some, future)))
+            future.add_done_callback(hand_out)
+
+        for _ in range(AHEAD * self.count):
+            hand_out()
+        try:
+            while taken < len(tasks):
+                with handing:
+                    if self.stopping.is_set() and not working:
+                        raise Stopped
+                some, future = ended.get()
+                with handing:
+                    working -= 1
+                outcome: Fetched | SvcctlError
+                try:
+                    outcome = future.result()
+                    take(outcome, len(some))
+                    batches.learn(outcome, len(some))
+                except SvcctlError as error:
+                    if not _refuses(error) and batches.split(some):
+                        for _ in some:
+                            hand_out()
+                        continue
+                    outcome = error
+                taken += len(some)
+                yield some, outcome
+        finally:
+            if taken < len(tasks):
+                self.stopping.set()
+                with handing:
+                    left = working
+                _take_what_is_done(ended, left, take)
+
+
+def _refuses(error: BaseException | None) -> bool:
+    """Whether a request for a shorter range would fail in the same way."""
+    if isinstance(error, ServiceError):
+        return error.place is not None or isinstance(error, CredentialsError)
+    return isinstance(error, SvcctlError) and concerns_all(error)
+
+
+def _take_what_is_done(
+    ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]], left: int, take: Callable[[Fetched, int], None]
+) -> None:
+    """Take the windows that workers complete while the run ends, so that the next run need not fetch them again."""
+    deadline = time.monotonic() + ENDING_SECONDS
+    for _ in range(left):
+        try:
+            some, future = ended.get(timeout=max(0.0, deadline - time.monotonic()))
+            take(future.result(), len(some))
+        except Empty:
+            return
+        except Exception:  # the error that ends the run has been raised already
+            continue
+
+
 @dataclass(frozen=True)
 class Workers:
     """The workers that fetch the windows; `connect` makes their client, and they share `per_second` requests a second.
@@ -87,15 +229,14 @@ class Workers:
     scheduler: str | None = None
 
     @contextmanager
-    def working(
-        self, export: Export, progress: Progress, stopping: threading.Event
-    ) -> Iterator[tuple[Executor, int, Fetch]]:
+    def working(self, storage: Storage, progress: Progress) -> Iterator[Crew]:
+        stopping = threading.Event()
         if self.scheduler is None:
             count = self.count or 4
             fetch_here = partial(
                 fetch,
                 client=self.connect(),
-                storage=export.storage,
+                storage=storage,
                 pace=Pace(self.per_second),
                 progress=progress,
                 stopping=stopping,
@@ -103,7 +244,7 @@ class Workers:
             )
             pool = ThreadPoolExecutor(count, "window", without_signals)
             try:
-                yield pool, count, fetch_here
+                yield Crew(fetch_here, pool, count, stopping)
             finally:
                 stopping.set()
                 # A worker that waits for the service would hold up the end of a run that failed.
@@ -112,27 +253,4 @@ class Workers:
         with cluster(self.scheduler) as (executor, threads, processes):
             share = self.per_second and self.per_second / processes
             away = partial(fetch_there, target=self.target, connect=self.connect_there, per_second=share)
-            yield executor, self.count or threads, away
-
-
-def perform(
-    export: Export,
-    workers: Workers,
-    going: Going,
-    fetched: Callable[[Entry], None],
-    changed: Callable[[str, str], None],
-    *,
-    keep_going: bool,
-) -> Summary:
-    """Run an export; `fetched` is called with each window that is fetched, `changed` is that of Journal."""
-    stopping = threading.Event()
-
-    def take(done: int, of: int, entry: Entry | None) -> None:
-        if entry is not None:
-            fetched(entry)
-            if workers.scheduler is not None:  # the workers' own counts are elsewhere
-                going.progress.add(rows=entry.rows, bytes=entry.bytes, retries=entry.attempts - 1)
-        going.take(done, of)
-
-    with workers.working(export, going.progress, stopping) as (executor, count, work):
-        return Run(export, work, executor, count, stopping, keep_going=keep_going, done=take, changed=changed)()
+            yield Crew(away, executor, self.count or threads, stopping)

@@ -13,7 +13,7 @@ from support.exports import START, WINDOW, WINDOWS, Exports, contents
 from support.faults import FAULTS
 
 from svcctl.errors import IncompleteResult, ServiceError, Unavailable
-from svcctl.exports.manifest import Manifest
+from svcctl.exports.record import Record
 
 NAMES = ("all.csv", "all.tsv", "all.ndjson", "all.parquet", "all.csv.gz", "day/{start:%H%M}.ndjson")
 RUNS = 6
@@ -29,12 +29,12 @@ def fault_free() -> dict[str, dict[str, bytes]]:
 
 
 def have(exports: Exports, name: str) -> set[int]:
-    """The starts of the windows that the manifest says are there."""
+    """The starts of the windows that the record says are there."""
     export = exports.export(name)
-    if export.storage.size(export.manifest) is None:
+    if export.storage.size(export.record) is None:
         return set()
-    text = b"".join(export.storage.read(export.manifest)).decode()
-    return {window.start for window in Manifest.from_text(text, "").entries}
+    text = b"".join(export.storage.read(export.record)).decode()
+    return {window.start for window in Record.from_text(text, "").entries}
 
 
 def faulty_runs(exports: Exports, known: dict[str, dict[str, bytes]], seed: int, faults: list[str]) -> None:
@@ -59,7 +59,9 @@ def faulty_runs(exports: Exports, known: dict[str, dict[str, bytes]], seed: int,
             proxy.asked.clear()
             there = have(exports, name)
             try:
-                exports(name, retries=random.choice((0, 1)), workers=random.choice((1, 3)))
+                policy = {"retries": random.choice((0, 1)), "workers": random.choice((1, 3))}
+                if exports(name, **policy, stops=random.choice((True, False))).gaps:
+                    raise IncompleteResult("windows are missing")
             except (Unavailable, IncompleteResult, ServiceError):
                 assert run < RUNS, f"seed {seed}: failed without a fault"
                 there_now = contents(exports.folder)

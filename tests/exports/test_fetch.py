@@ -22,8 +22,8 @@ from svcctl.api.client import Client
 from svcctl.api.query import QueryRequest
 from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
 from svcctl.exports.fetch import Fetched, Progress, Task, fetch
-from svcctl.exports.manifest import Entry
 from svcctl.exports.pace import Pace, Turns
+from svcctl.exports.record import Entry
 from svcctl.exports.windows import Window
 from svcctl.storage.local import Local
 
@@ -68,7 +68,7 @@ def test_a_window_is_its_rows_without_the_heading(serve: Serve, tmp_path: Path) 
     fetched = run(script, tmp_path, task(), progress=progress)
     assert (tmp_path / "part.csv").read_text() == "1,2\n3,4\n"
     digest = hashlib.sha256(b"1,2\n3,4\n").hexdigest()
-    assert fetched.entry == Entry(600, 1200, "part.csv", 2, 8, digest, fetched.entry.seconds, 1)
+    assert fetched.entry == Entry(600, 1200, "part.csv", 2, 8, digest, fetched.entry.when)
     assert fetched.head == "a,b\n"
     assert (progress.rows, progress.bytes, progress.retries) == (2, 8, 0)
     assert b'"from":600,"to":1200' in script.requests[0][2]
@@ -113,7 +113,7 @@ def test_a_retry_begins_with_the_first_request_of_its_window(serve: Serve, tmp_p
     script = serve(BEFORE, http("503 Unavailable", ""), BEFORE, AFTER)
     fetched = run(script, tmp_path, sunday(whole=True))
     assert asked(script) == TWO_REQUESTS * 2
-    assert (fetched.entry.attempts, fetched.entry.rows) == (2, 2)
+    assert (fetched.attempts, fetched.entry.rows) == (2, 2)
     assert (tmp_path / "part.csv").read_text() == "eventdate,n\n02:59:59,1\n02:00:00,2\n"
 
 
@@ -125,7 +125,7 @@ def test_groups_of_a_window_whose_offset_changes_are_asked_for_in_one_request(se
 
 def test_a_window_without_events_has_no_part(serve: Serve, tmp_path: Path) -> None:
     fetched = run(serve(http("200 OK", "a,b\n", CSV)), tmp_path, task())
-    assert fetched.entry == Entry(600, 1200, "", 0, 0, "", fetched.entry.seconds, 1)
+    assert fetched.entry == Entry(600, 1200, "", 0, 0, "", fetched.entry.when)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -148,7 +148,7 @@ def test_one_retry_after_slows_all_workers(serve: Serve, tmp_path: Path) -> None
         fetched = fetch(
             task(), client, Local(tmp_path), Pace(clock=lambda: now, chance=lambda: 0.25), Progress(), Over()
         )
-    assert (fetched.entry.attempts, [round(wait, 3) for wait in waits]) == (2, [7.1])
+    assert (fetched.attempts, [round(wait, 3) for wait in waits]) == (2, [7.1])
 
 
 BUSY = http("429 Slow", "", "Retry-After: 0")
@@ -159,7 +159,7 @@ def test_a_refusal_costs_no_retry_while_an_older_request_is_answered(serve: Serv
     pace, other = Pace(chance=lambda: 0.0), Progress()
     with pace.turns():  # another window's request
         fetched = run(serve(*[BUSY] * 9, answer), tmp_path, task(), pace, other)
-    assert (fetched.entry.attempts, other.retries) == (10, 9)
+    assert (fetched.attempts, other.retries) == (10, 9)
 
 
 def test_refusals_are_counted_in_a_row_until_another_window_is_fetched() -> None:

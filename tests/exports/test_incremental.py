@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
@@ -17,7 +17,7 @@ from svcctl.api import own_service
 from svcctl.api.client import Client
 from svcctl.errors import IncompleteResult, Locked, Unavailable
 from svcctl.exports.plan import plan
-from svcctl.exports.state import States
+from svcctl.exports.state import State, States
 
 HOURS = 24
 HOUR = 3600
@@ -61,18 +61,22 @@ class Hourly:
     def run(self, now: int) -> None:
         """What the command does with --state and --lag, at this moment."""
         with self.states.locked("hourly"):
+            state = self.states.load("hourly")
             asked = self.exports.asked(
                 f"out/{self.name}",
                 query=f"from {self.table}",
+                start=START if state is None else state.until,
                 end=now,
                 window=HOUR,
                 settled=now - LAG,
+                incremental=True,
                 state="hourly",
+                until=None if state is None else state.until,
             )
-            export, after = plan(asked, self.states.load("hourly"), {}, lambda note: None)
+            export = plan(asked, {})
             if export.windows:
                 summary = self.exports.run(export, workers=2)
-                self.states.save("hourly", replace(after, until=summary.until))
+                self.states.save("hourly", State(asked.target, summary.until))
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from support.exports import START, contents
 from support.faults import FaultyProxy
 from support.shells import Shell
 
-from svcctl.exports.manifest import Manifest
+from svcctl.exports.record import Record
 
 NAMES = ("all.csv.gz", "all.parquet", "day/{start:%H%M}.csv")
 
@@ -58,15 +58,15 @@ class Command:
             process.wait()
 
     def missing(self) -> set[int]:
-        """The starts of the windows that the manifest lacks."""
+        """The starts of the windows that the record lacks."""
         starts = {START + 600 * number for number in range(6)}
-        found = list(self.folder.rglob(".*.export/manifest.json"))
+        found = list(self.folder.rglob(".*.export/record.json"))
         if not found:
             return starts
-        manifest = Manifest.from_text(found[0].read_text(), "")
-        if manifest.merged and (self.folder / self.name).exists():
+        record = Record.from_text(found[0].read_text(), "")
+        if record.merged and (self.folder / self.name).exists():
             return set()
-        return starts - {window.start for window in manifest.entries}
+        return starts - {window.start for window in record.entries}
 
 
 @pytest.fixture(scope="session")

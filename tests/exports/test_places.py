@@ -125,7 +125,7 @@ def test_a_disk_that_is_full_leaves_nothing_wrong(exports: Exports, name: str) -
 
 def test_a_disk_that_is_full_ends_a_run_that_keeps_going(exports: Exports) -> None:
     with files_of_at_most(3000), pytest.raises(IncompleteResult):
-        exports("all.csv", keep_going=True)
+        exports("all.csv", stops=False)
     assert contents(exports.folder) == {}
 
 
@@ -157,7 +157,7 @@ def test_a_folder_that_vanishes_is_an_error_or_does_not_matter(exports: Exports,
     assert contents(there.folder) == whole
 
 
-def test_what_a_server_lost_on_purpose_is_forgotten(exports: Exports, place: Place) -> None:
+def test_what_a_server_lost_on_purpose_is_not_missed_from_the_date_that_is_kept(exports: Exports, place: Place) -> None:
     given = {
         "SVCCTL_BASE_URL": exports.proxy.url,
         "SVCCTL_API_KEY": exports.signature.api_key,
@@ -176,12 +176,11 @@ def test_what_a_server_lost_on_purpose_is_forgotten(exports: Exports, place: Pla
         7,
         [
             f"svcctl: error: {address} is missing",
-            "svcctl: if files were removed on purpose: svcctl export forget kept",
+            "svcctl: if files before a date were removed on purpose: svcctl export verify kept --from DATE --keep",
         ],
     )
-    assert shell("export", "forget", "kept").stderr == f"svcctl: 1 file counts as removed on purpose: {address}\n"
+    assert shell("export", "verify", "kept", "--from", str(START + 1200), "--keep").returncode == 0
     assert shell("export", "verify", "kept").returncode == 0
-    assert shell("export", "forget", "kept").stderr == "svcctl: nothing to forget: no file is gone\n"
     removed = shell("export", "rm", "kept", "--yes")
     assert (removed.returncode, removed.stderr) == (
         0,

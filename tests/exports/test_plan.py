@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from svcctl.errors import UsageError
-from svcctl.exports.plan import Asked, check_target, check_window
-
-ASKED = Asked("from auth.all", "all.csv", 0, 7200, 3600, "https://events.example.com")
+from svcctl.exports.plan import check_target, check_window
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,14 @@ from support.exports import START, WINDOW, Exports, left
 from support.scripted import Serve, http
 from support.shells import Shell
 
-from svcctl.errors import CredentialsError, IncompleteResult, Locked, SvcctlError, UsageError
+from svcctl.errors import CredentialsError, IncompleteResult, Locked, SvcctlError, Unavailable, UsageError
 from svcctl.exports.export import Summary
 from svcctl.exports.fetch import Stopped
-from svcctl.exports.manifest import Manifest
-from svcctl.exports.run import AHEAD
+from svcctl.exports.record import Record
 from svcctl.exports.state import States
-from svcctl.exports.status import damage, find
+from svcctl.exports.status import find
+from svcctl.exports.verify import damage
+from svcctl.exports.workers import AHEAD
 from svcctl.storage import Growing
 from svcctl.storage.local import Local
 
@@ -115,7 +116,7 @@ def test_a_second_run_asks_for_nothing(exports: Exports) -> None:
 
 def test_the_parts_are_gone_when_the_file_is_there(exports: Exports) -> None:
     exports("all.csv")
-    assert sorted(path.name for path in (exports.folder / ".all.csv.export").iterdir()) == ["manifest.json"]
+    assert sorted(path.name for path in (exports.folder / ".all.csv.export").iterdir()) == ["record.json"]
 
 
 def broken(*starts: int, fault: str = "cut") -> Callable[[bytes], str | None]:
@@ -141,7 +142,7 @@ def test_a_run_that_fails_leaves_nothing_and_the_next_one_asks_only_for_what_is_
 
 def test_keeping_going_names_the_gaps_and_publishes_no_file_with_one(exports: Exports) -> None:
     exports.proxy.choose = broken(600, 2400)
-    summary = exports("all.csv", keep_going=True)
+    summary = exports("all.csv", stops=False)
     assert [str(window) for window, _ in summary.gaps] == [
         "2024-01-31 00:10:00 to 2024-01-31 00:20:00 UTC",
         "2024-01-31 00:40:00 to 2024-01-31 00:50:00 UTC",
@@ -200,7 +201,7 @@ def test_a_file_that_is_not_ours_is_not_overwritten(exports: Exports) -> None:
         assert file.read_text().startswith("eventdate,n,name,x,ok\n")
 
 
-def test_the_manifest_of_another_export_is_refused(exports: Exports) -> None:
+def test_the_record_of_another_export_is_refused(exports: Exports) -> None:
     exports("all.csv")
     with pytest.raises(UsageError) as caught:
         exports("all.csv", query="from exported.events where ok", window=300)
@@ -208,13 +209,13 @@ def test_the_manifest_of_another_export_is_refused(exports: Exports) -> None:
 
 
 @pytest.mark.parametrize("damage", ["", "[]", "{", '{"version": 1}'])
-def test_a_damaged_manifest_is_refused_and_force_begins_anew(exports: Exports, events: Shell, damage: str) -> None:
+def test_a_damaged_record_is_refused_and_force_begins_anew(exports: Exports, events: Shell, damage: str) -> None:
     exports("all.csv")
-    manifest = exports.folder / ".all.csv.export" / "manifest.json"
-    manifest.write_text(damage)
+    record = exports.folder / ".all.csv.export" / "record.json"
+    record.write_text(damage)
     with pytest.raises(UsageError) as caught:
         exports("all.csv")
-    assert str(manifest) in caught.value.message
+    assert str(record) in caught.value.message
     exports("all.csv", overwrite=True)
     assert (exports.folder / "all.csv").read_bytes() == query(events, "csv")
 
@@ -234,7 +235,7 @@ def test_damaged_files_are_fetched_again(exports: Exports, events: Shell) -> Non
 
 def test_damaged_parts_are_fetched_again_before_they_are_merged(exports: Exports, events: Shell) -> None:
     exports.proxy.choose = broken(0)
-    exports("all.csv", keep_going=True)
+    exports("all.csv", stops=False)
     exports.proxy.choose = lambda body: None
     part = min((exports.folder / ".all.csv.export").glob("2*.csv"))
     part.write_bytes(part.read_bytes().replace(b"1", b"2"))
@@ -317,7 +318,7 @@ def test_a_second_run_at_the_same_time_is_kept_out(exports: Exports) -> None:
 @pytest.mark.timeout(30)
 def test_a_damaged_part_does_not_hold_up_the_windows_behind_it(exports: Exports, events: Shell) -> None:
     exports.proxy.choose = broken(0, 1800, 2400)
-    exports("all.csv", workers=1, keep_going=True)
+    exports("all.csv", workers=1, stops=False)
     exports.proxy.choose = lambda body: None
     part = min((exports.folder / ".all.csv.export").glob("2*.csv"))
     part.write_bytes(part.read_bytes().replace(b"1", b"2"))
@@ -391,7 +392,7 @@ def test_a_merged_file_of_the_same_size_is_not_taken_for_the_new_one(
         exports.run(replace(export, storage=Deadly(after=after)), workers=1)
     summary = exports.run(export)
     assert (summary.fetched, file.read_text()) == (0, "a\n5\n6\n")
-    assert sorted(path.name for path in (exports.folder / ".all.csv.export").iterdir()) == ["manifest.json"]
+    assert sorted(path.name for path in (exports.folder / ".all.csv.export").iterdir()) == ["record.json"]
 
 
 def test_the_windows_of_a_file_share_their_columns_and_other_files_may_have_others(
@@ -512,11 +513,11 @@ def test_no_event_is_in_two_files_of_a_pattern_when_runs_begin_and_end_anywhere(
 def test_a_file_stays_where_the_one_with_its_time_is_gone(exports: Exports) -> None:
     name = "{start:%H%M}.csv"
     exports(name, end=START + 600)
-    manifest = next(exports.folder.glob(".*.export")) / "manifest.json"
-    document = Manifest.from_text(manifest.read_text(), "")
+    record = next(exports.folder.glob(".*.export")) / "record.json"
+    document = Record.from_text(record.read_text(), "")
     (entry,) = document.entries.values()
     part = replace(entry, start=START + 60, path=entry.path.replace("0000", "0001"))
-    manifest.write_text(replace(document, entries={**document.entries, part.window: part}).to_text())
+    record.write_text(replace(document, entries={**document.entries, part.window: part}).to_text())
     (exports.folder / "0000.csv").rename(exports.folder / "0001.csv")
     exports.proxy.choose = broken(0)
     with pytest.raises(IncompleteResult):
@@ -534,13 +535,13 @@ def test_a_killed_run_of_a_pattern_is_resumed_when_a_relative_start_has_moved_on
     with pytest.raises(IncompleteResult):
         exports(name, workers=1, start=START + 5, end=START + 3000)
     if not noted:  # as after kill -9
-        manifest = next(exports.folder.glob(".*.export")) / "manifest.json"
-        document = Manifest.from_text(manifest.read_text(), "")
-        manifest.write_text(replace(document, entries={}).to_text())
+        record = next(exports.folder.glob(".*.export")) / "record.json"
+        document = Record.from_text(record.read_text(), "")
+        record.write_text(replace(document, entries={}).to_text())
     exports.proxy.choose = lambda body: None
     assert exports(name, start=START + 40, end=START + 3040).fetched == 6 - noted
     found = find(str(exports.folder / name), States(exports.folder / "states"), {})
-    assert (found.manifest.claimed, list(damage(found))) == (((START + 5, START + 3040),), [])
+    assert (found.record.ranges, list(damage(found))) == (((START + 5, START + 3040),), [])
 
 
 @pytest.mark.parametrize("name", ["{from:%d}.csv", "{from:%d}/{start:%H%M}.csv", "{start:%d%H%M}.csv"])
@@ -572,7 +573,7 @@ def test_what_fails_every_window_ends_a_run_that_keeps_going(exports: Exports, s
     script = serve(http("401 No", '{"msg":"unknown key"}', "Content-Type: application/json"))
     exports.url = script.url
     with pytest.raises(CredentialsError):
-        exports("all.csv", keep_going=True, workers=1)
+        exports("all.csv", stops=False, workers=1)
     assert len(script.requests) <= AHEAD
 
 
@@ -589,7 +590,7 @@ def test_a_run_that_is_told_to_stop_stops(exports: Exports) -> None:
     assert left(exports.folder) == []
 
 
-def test_targets_that_look_alike_have_manifests_of_their_own(exports: Exports) -> None:
+def test_targets_that_look_alike_have_records_of_their_own(exports: Exports) -> None:
     exports("{start:%H%M}.csv")
     file = exports.folder / "00:30.csv"
     file.write_text("mine")
@@ -599,10 +600,10 @@ def test_targets_that_look_alike_have_manifests_of_their_own(exports: Exports) -
 
 
 @pytest.mark.parametrize("name", ["out/{start:%H%M}.csv", "out/{from:%H%M}.csv"])
-def test_the_manifest_of_a_state_forgets_the_oldest_files(exports: Exports, name: str) -> None:
+def test_the_record_of_a_state_forgets_the_oldest_files(exports: Exports, name: str) -> None:
     for number in range(5):
         start = START + number * WINDOW
-        exports.run(replace(exports.export(name, start=start, end=start + WINDOW), kept=3))
+        exports.run(replace(exports.export(name, start=start, end=start + WINDOW, state="s"), kept=3))
     found = find(str(exports.folder / name), States(exports.folder / "states"), {})
     assert [entry.window.start for entry in found.files()] == [START + number * WINDOW for number in range(1, 5)]
     assert (found.gaps(), list(damage(found))) == ([], [])
@@ -644,8 +645,8 @@ def test_a_file_is_whole_by_itself_whatever_a_killed_run_of_an_earlier_start_lef
     exports(name, start=START + 3)
     found = find(str(exports.folder / name), States(exports.folder / "states"), {})
     assert (list(damage(found)), len(found.files())) == ([], 1)
-    assert found.manifest.claimed == ((START + 3, START + WINDOW * 6),)
-    assert [path.name for path in folder.iterdir()] == ["manifest.json"]
+    assert found.record.ranges == ((START + 3, START + WINDOW * 6),)
+    assert [path.name for path in folder.iterdir()] == ["record.json"]
 
 
 class Counting(Local):
@@ -669,3 +670,25 @@ def test_the_sizes_on_a_server_come_from_one_listing(exports: Exports) -> None:
     assert (exports.run(again).fetched, storage.asked) == (0, 1)
     (exports.folder / "day" / "003000.csv").unlink()
     assert exports.run(again).fetched == 1
+
+
+def test_windows_that_fail_do_not_stop_the_others_and_the_next_run_fetches_only_those(exports: Exports) -> None:
+    exports.proxy.choose = broken(0, 1200, 1800, 3000)
+    assert exports("day/{start:%H%M}.csv", stops=False, workers=1).fetched == 2
+    exports.proxy.choose = lambda body: None
+    asked = exports.windows_asked()
+    assert exports("day/{start:%H%M}.csv", stops=False).fetched == 4
+    assert exports.windows_asked() - asked == 4
+
+
+@pytest.mark.parametrize(
+    ("faults", "kind"), [(["503"] * 5, Unavailable), (["503", "cut", *["503"] * 3], IncompleteResult)]
+)
+def test_five_windows_in_a_row_that_fail_end_a_run(
+    exports: Exports, faults: list[str], kind: type[SvcctlError]
+) -> None:
+    row = iter([None, *faults])
+    exports.proxy.choose = lambda body: next(row, "503")
+    with pytest.raises(kind) as caught:
+        exports("all.csv", stops=False, workers=1, window=300)
+    assert "5 windows in a row" in caught.value.message

@@ -26,7 +26,7 @@ HINTS = {
     "a directory that is gone": "change to another one",
 }
 
-STATE = State("ab" * 32, "out/{start}.csv", 1_706_698_800, 3600, 1_706_695_200)
+STATE = State("out/{start}.csv", 1_706_698_800)
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, tzinfo
-from pathlib import Path
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -319,27 +318,3 @@ def test_a_percent_sign_can_be_in_a_name(text: str, path: str) -> None:
 )
 def test_names_that_tell_all_windows_apart_are_taken(text: str, length: int) -> None:
     Target(text).check_repeats(length)
-
-
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        "{start}.csv",
-        "d/{start:%Y/%m/%d/%H}.csv.gz",
-        "x%%y/{start:%-d%b%Y_%-H%M}-{end:%T}.csv",
-        "{start:%G-W%V-%u}.csv",
-        "{from:%FT%H}/{start:%H}[1].csv",
-        "{start:%Y/%m/%Y-%m-%dT%H}.csv",
-        "{start:%F}{start:T%H}{end:%H}.csv",
-        "{start:%D}/{start:%H%%}",
-    ],
-)
-@pytest.mark.parametrize("zone", [UTC, named_zone("Europe/Berlin")])
-def test_the_files_of_a_pattern_are_found_among_others(tmp_path: Path, pattern: str, zone: tzinfo) -> None:
-    target = Target(pattern, zone)
-    file = target.path(DAY)
-    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-    for name in (file, f"{file}.part", f"{Path(file).parent}/notes.csv"):
-        (tmp_path / name).touch()
-    (tmp_path / target.path(Window(DAY.start + 7200, DAY.end))).mkdir(parents=True)
-    assert target.paths_like(str(tmp_path)) == [file]

@@ -19,8 +19,9 @@ from svcctl.exports.export import Export, Summary
 from svcctl.exports.fetch import Progress, fetch
 from svcctl.exports.pace import Pace
 from svcctl.exports.plan import Asked, plan
-from svcctl.exports.run import Run
+from svcctl.exports.run import Run, opened
 from svcctl.exports.spool import Memory
+from svcctl.exports.workers import Crew
 from svcctl.io.files import PART_SUFFIX
 
 START = 1_706_659_200
@@ -75,18 +76,18 @@ class Exports:
         return replace(asked, **changes)
 
     def export(self, name: str, **changes: Any) -> Export:
-        return plan(self.asked(name, **changes), None, self.environment, lambda note: None)[0]
+        return plan(self.asked(name, **changes), self.environment)
 
-    def __call__(self, name: str, *, workers: int = 3, keep_going: bool = False, **changes: Any) -> Summary:
+    def __call__(self, name: str, *, workers: int = 3, stops: bool = True, **changes: Any) -> Summary:
         """Run an export; `changes` replace fields of its Asked."""
-        return self.run(self.export(name, **changes), workers=workers, keep_going=keep_going)
+        return self.run(self.export(name, **changes), workers=workers, stops=stops)
 
     def run(
         self,
         export: Export,
         *,
         workers: int = 3,
-        keep_going: bool = False,
+        stops: bool = True,
         stopping: threading.Event | None = None,
     ) -> Summary:
         stopping = stopping or threading.Event()
@@ -105,12 +106,12 @@ class Exports:
                 delay=lambda failures: 0.0,
                 memory=Memory(self.memory),
             )
-            self.changes = []
-            changed = self._note_changed
-            return Run(export, work, pool, workers, stopping, keep_going=keep_going, changed=changed)()
-
-    def _note_changed(self, before: str, now: str) -> None:
-        self.changes.append((before, now))
+            if not export.windows:
+                return Summary(0, 0, 0, 0, (), export.whole.end)
+            crew = Crew(work, pool, workers, stopping)
+            with opened(export) as journal:
+                self.changes = journal.columns
+                return Run(journal, crew, lambda windows, of, fetched: None, stops=stops)()
 
     def windows_asked(self) -> int:
         return self.proxy.asked.total()

@@ -50,7 +50,8 @@ def hinted(target: str, *ranges: str, what: str = "fetch what is missing") -> st
 
 def forgets(name: str) -> str:
     """The message about missing files."""
-    return f"svcctl: if files were removed on purpose: svcctl export forget {shlex.quote(name)}\n"
+    command = f"svcctl export verify {shlex.quote(name)} --from DATE --keep"
+    return f"svcctl: if files before a date were removed on purpose: {command}\n"
 
 
 def all_whole(files: int, size: int) -> str:

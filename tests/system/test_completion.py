@@ -146,7 +146,7 @@ def test_file_names_are_completed_for_options_that_take_a_file(prompt: Prompt) -
 def test_an_export_is_completed_by_its_state_and_by_its_file(prompt: Prompt, request: pytest.FixtureRequest) -> None:
     name = request.node.callspec.params["prompt"]
     home = prompt.calls_file.parent
-    States(home / ".local/state/svcctl/exports").save("nightly", State("ab" * 32, "a.csv", 0, 3600, 0))
+    States(home / ".local/state/svcctl/exports").save("nightly", State("a.csv", 0))
     (home / "overview.csv.gz").write_bytes(b"")
     (home / "days").mkdir()
     (home / "days" / "the first.csv").write_bytes(b"")

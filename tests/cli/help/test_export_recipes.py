@@ -55,7 +55,7 @@ def test_the_lines_of_the_crontab_run_with_what_cron_gives_them(service: Shell, 
     lines = [line for line in recipe("cron, ", "systemd:").split("\n") if line]
     name, _, value = lines.pop(0).partition("=")
     variables[name] = value.replace("/srv/auth", str(tmp_path / "auth"))
-    assert len(lines) == 5
+    assert len(lines) == 4
     for line in lines:
         typed = line.split(maxsplit=5)[5].replace("/srv/auth", str(tmp_path / "auth"))
         assert re.search(r"(?<!\\)%", typed) is None  # cron would end the command there

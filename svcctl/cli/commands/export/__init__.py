@@ -2,7 +2,8 @@
 
 run.py      the export itself
 report.py   what a run says
-verify.py   `status`, `verify`, `forget` and `rm`: what earlier runs left
+range.py    the range of a run, and what to say about it
+verify.py   `status`, `verify` and `rm`: what earlier runs left
 options.py  the options of an export
 """
 
@@ -18,5 +19,4 @@ def register(app: typer.Typer) -> None:
     app.command("export", help=page_of("export", run.export))(run.export)
     app.command("export status")(verify.status)
     app.command("export verify")(verify.verify)
-    app.command("export forget")(verify.forget)
     app.command("export rm")(verify.rm)

@@ -16,7 +16,7 @@ from svcctl.dates.shorthand import parse_second
 
 LAG = 600.0
 """Seconds; how long to wait for late events by default, with --state."""
-ON_ERROR = ("stop", "continue")
+ON_ERROR = ("continue", "stop")
 LOG_FORMATS = ("text", "json")
 
 WindowOpt = Annotated[
@@ -92,7 +92,7 @@ OnErrorOpt = Annotated[
         "--on-error",
         metavar="WHAT",
         rich_help_panel=Heading.RUN,
-        help="When a window fails: stop, or continue and list the gaps.",
+        help="When a window fails: continue and list the gaps, or stop.",
     ),
     Completes(words=ON_ERROR),
 ]

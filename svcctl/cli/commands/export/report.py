@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from svcctl.cli.context import Context
-from svcctl.dates.lengths import UNITS, length_text
 from svcctl.dates.shorthand import named_zone, offset_name
-from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
-from svcctl.exports.moments import ends, moment
+from svcctl.errors import IncompleteResult, Locked, SvcctlError, Unavailable, UsageError
+from svcctl.exports.windows import moment
 from svcctl.io import home
 from svcctl.terminal.records import WINDOWS
 from svcctl.words import counted
 
 if TYPE_CHECKING:
     from svcctl.exports.export import Export, Summary
-    from svcctl.exports.gone import Ranges
-    from svcctl.exports.manifest import Entry, Manifest
+    from svcctl.exports.fetch import Fetched
+    from svcctl.exports.journal import Journal
     from svcctl.exports.windows import Window
-    from svcctl.exports.workers import Workers
+    from svcctl.exports.workers import Going, Workers
 
 RESUMES = "the same command again fetches only what is missing"
 
 
 def names_profiles(svc: Context) -> Callable[[object, BaseException | None, object], None]:
     """An exit function for a block: it puts the profile's name into the hint of OfAnotherService."""
-    from svcctl.exports.refetch import THAT_PROFILE, OfAnotherService
+    from svcctl.exports.record import THAT_PROFILE, OfAnotherService
 
     def name(kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OfAnotherService) and (profiles := svc.profiles_at(error.service)):
@@ -50,88 +48,6 @@ def print_windows(svc: Context, export: Export) -> None:
         for window in export.windows
     )
     svc.output.records(WINDOWS, rows, svc.format(None, lists=True))
-
-
-def tell_nothing(svc: Context, export: Export, end: int, now: int, settled: int | None) -> None:
-    """Say why a run up to `end` has no window: all are exported, none has ended, or --lag leaves out the ended ones."""
-    from svcctl.exports.windows import around
-
-    start = export.whole.start
-    until = around(start, export.about.window, export.target.zone).end
-    why = f" yet: no window has ended since {moment(start)}"
-    if end <= start and end < now:
-        why = f": all windows up to --to, {moment(end)}, are exported"
-    elif settled is not None and settled < until <= min(end, now):
-        lag = length_text(now - settled)
-        ended = f"{moment(start)} to {moment(until)} ended less than {lag} ago"
-        why = f" yet: the window {ended}; --lag leaves it for the next run"
-    svc.diagnostics.note(f"nothing to export{why}")
-
-
-def tell_gone(svc: Context, name: str | None, export: Export, found: Manifest | None, known: Ranges) -> Ranges:
-    """Report that files of earlier runs, or their manifest, are gone; returns the ranges reported so far.
-
-    `known` are the ranges that earlier runs have reported.
-    """
-    from svcctl.exports.gone import gone
-
-    if found is None:
-        which = f"'svcctl export verify {name}' tells of which files"
-        svc.diagnostics.warning(f"the manifest of earlier runs is gone: {which}")
-        return known
-    new, ranges = gone(export, found, known)
-    if new and svc.diagnostics.quiet:
-        return known
-    if new:
-        first = export.storage.address(new[0].path)
-        which = f"1 file of an earlier window is gone: {first}"
-        if len(new) > 1:
-            which = f"{len(new)} files of earlier windows are gone (first: {first})"
-        svc.diagnostics.note(f"{which}; see 'svcctl export verify {name}'")
-    return ranges
-
-
-def tell_cut(svc: Context, export: Export, from_: Any, now: int) -> None:
-    """Say that the first or last file has only a part of its window, if its name is that of the whole window.
-
-    Nothing is said about a window that has not ended by `now`, of which a part is expected.
-    """
-    from svcctl.exports.windows import Window, around
-
-    target, length = export.target, export.about.window
-    if not target.per_window or not export.windows:
-        return
-
-    def tell(window: Window, whole: Window, what: str) -> None:
-        name = target.path(export.whole, window)
-        if whole != window and target.path(export.whole, whole) == name:
-            svc.diagnostics.note(f"{export.storage.address(name)} has a part of its window: {what}")
-
-    first, last = export.windows[0], export.windows[-1]
-    start = around(first.start, length, target.zone).start
-    begin, given = moment(start, target.zone), re.fullmatch(r"(\d+)d", str(from_))
-    # In a crontab, a start in whole days before today is right every night; hours have no such form.
-    aligned = begin if given is None or UNITS["d"] % length else f"{given[1]}ad"
-    begins = f"its events begin at {moment(first.start, target.zone)}, not at {begin}"
-    tell(first, Window(start, first.end), f"{begins}; --from {aligned} begins with a whole one")
-    full = around(last.start, length, target.zone)
-    if full.end <= now:
-        end = moment(full.end, target.zone)
-        out = "" if first == last else f"--to {moment(full.start, target.zone)} leaves it out, "
-        ends = f"its events end at {moment(last.end, target.zone)}, not at {end}"
-        tell(last, Window(last.start, full.end), f"{ends}; {out}--to {end} ends with a whole one")
-
-
-def tell_left_out(svc: Context, export: Export, end: int) -> None:
-    """Say which windows at the end of the range --lag leaves out, if there is no next run to fetch them."""
-    from svcctl.exports.windows import Window
-
-    left = Window(export.whole.end, end)
-    one = left.count(export.about.window, export.target.zone) == 1
-    which = "a window that has" if one else "windows that have"
-    svc.diagnostics.note(
-        f"left out {moment(left.start)} to {moment(left.end)}: {which} not ended, or ended less than --lag ago"
-    )
 
 
 def tell_due(svc: Context, export: Export, settled: int) -> None:
@@ -160,27 +76,33 @@ def tell_offsets(svc: Context, export: Export) -> None:
             )
 
 
-def report(svc: Context, export: Export, workers: Workers, figures: dict[str, float], *, keep_going: bool) -> Summary:
+def report(svc: Context, journal: Journal, workers: Workers, figures: dict[str, float], *, stops: bool) -> Summary:
     """Run an export and report it; fills in `figures`, for collectors."""
-    from svcctl.exports.workers import Going, perform
+    from svcctl.exports.run import Run
+    from svcctl.exports.workers import Going
 
     if workers.scheduler is None:
         workers.connect()  # a local service starts before the line of progress does
-    going = Going()
+    export, going = journal.export, Going()
 
-    def told(entry: Entry) -> None:
-        figures["rows"] += entry.rows
-        figures["bytes"] += entry.bytes
-        svc.diagnostics.event("window", **ends(entry.window), **{name: getattr(entry, name) for name in _TOLD})
+    def done(windows: int, of: int, fetched: Fetched | None) -> None:
+        if fetched is not None:
+            entry = fetched.entry
+            figures["rows"] += entry.rows
+            figures["bytes"] += entry.bytes
+            told = {"seconds": fetched.seconds, "attempts": fetched.attempts}
+            svc.diagnostics.event("window", **entry.window.ends, rows=entry.rows, bytes=entry.bytes, **told)
+            if workers.scheduler is not None:  # the workers' own counts are elsewhere
+                going.progress.add(rows=entry.rows, bytes=entry.bytes, retries=fetched.attempts - 1)
+        going.take(windows, of)
 
-    def changed(before: str, now: str) -> None:
-        svc.diagnostics.warning(f"the columns are not those of earlier files any more: {now} (before: {before})")
-
-    svc.diagnostics.event("start", **ends(export.whole), windows=len(export.windows))
+    svc.diagnostics.event("start", **export.whole.ends, windows=len(export.windows))
     try:
-        with svc.diagnostics.working(going.line):
-            summary = perform(export, workers, going, told, changed, keep_going=keep_going)
+        with svc.diagnostics.working(going.line), workers.working(export.storage, going.progress) as crew:
+            summary = Run(journal, crew, done, stops=stops)()
     finally:
+        for before, now in journal.columns:
+            svc.diagnostics.warning(f"the columns are not those of earlier files any more: {now} (before: {before})")
         svc.diagnostics.trouble = going.progress.trouble
         figures |= {
             "retries": going.progress.retries,
@@ -188,6 +110,11 @@ def report(svc: Context, export: Export, workers: Workers, figures: dict[str, fl
             "windows_fetched": going.fetched,
             "windows_missing": len(export.windows) - going.done,
         }
+    _tell_summary(svc, export, summary, going, figures)
+    return summary
+
+
+def _tell_summary(svc: Context, export: Export, summary: Summary, going: Going, figures: dict[str, float]) -> None:
     figures |= {
         "success": float(not summary.gaps),
         "until_seconds": summary.until,
@@ -206,7 +133,7 @@ def report(svc: Context, export: Export, workers: Workers, figures: dict[str, fl
         "seconds": round(going.seconds, 2),
     }
     if svc.diagnostics.structured:
-        svc.diagnostics.event("summary", **counts, **ends(export.whole), **_files(summary.files, quote=str))
+        svc.diagnostics.event("summary", **counts, **export.whole.ends, **_files(summary.files, quote=str))
     elif summary.idle:
         first, *others = summary.files
         whole = f"{first} is already whole; --force fetches it again"
@@ -222,11 +149,6 @@ def report(svc: Context, export: Export, workers: Workers, figures: dict[str, fl
             "to": moment(export.whole.end, zone),
         }
         svc.diagnostics.note(" ".join(f"{name}={value}" for name, value in (counts | exported | files).items()))
-    return summary
-
-
-_TOLD = ("rows", "bytes", "seconds", "attempts")
-"""The fields of a window's entry that are reported."""
 
 
 def _files(files: Sequence[str], quote: Callable[[str], str]) -> dict[str, str | int]:
@@ -244,20 +166,28 @@ def tell_replaced(svc: Context, summary: Summary) -> None:
         svc.diagnostics.note(f"replaced {summary.replaced[0]}{others}")
 
 
-def tell_gaps(svc: Context, summary: Summary) -> None:
-    """List the gaps, and fail if there are any. Adjacent windows with the same error are one gap."""
-    if not summary.gaps:
-        return
+def refuse_gaps(svc: Context, summary: Summary) -> None:
+    """Fail if windows are missing, and list them. Adjacent windows with the same error are one gap."""
     ranges: list[tuple[Window, SvcctlError]] = []
     for window, error in summary.gaps:
         if ranges and ranges[-1][0].end == window.start and ranges[-1][1].message == error.message:
             ranges[-1] = replace(ranges[-1][0], end=window.end), error
         else:
             ranges.append((window, error))
-    for window, error in ranges:
-        svc.diagnostics.report(IncompleteResult(f"{window} is missing: {error.message}", hint=error.hint))
-    windows = counted(len(summary.gaps), "window is", "windows are")
-    raise IncompleteResult(f"{windows} missing of {summary.windows}", hint=RESUMES)
+    if not ranges:
+        return
+    first, error = ranges[0]
+    message = f"{len(summary.gaps)} of {counted(summary.windows, 'window')} missing, from {first}: {error.message}"
+    if len(ranges) > 1:
+        for window, each in ranges:
+            kind = Unavailable if isinstance(each, Unavailable) else IncompleteResult
+            svc.diagnostics.report(kind(f"{window} is missing: {each.message}", hint=each.hint))
+    if not all(isinstance(each, Unavailable) for _, each in ranges):
+        raise IncompleteResult(message, hint=RESUMES)
+    assert isinstance(error, Unavailable)
+    told = Unavailable(message, hint=error.hint)
+    told.unanswered, told.untrusted = error.unanswered, error.untrusted
+    raise told
 
 
 @contextmanager

@@ -56,7 +56,7 @@ def test_every_event_is_logged_as_json_for_collectors(proxied: tuple[Shell, Faul
         *("export", QUERY, *HOURS, "--window", "3h", "-o", "all.csv"),
         *("--log-format", "json", "--retries", "0", "--workers", "1"),
     )
-    start, window, error = map(json.loads, done.stderr.splitlines())
+    start, window, summary, error = map(json.loads, done.stderr.splitlines())
     assert (done.returncode, start) == (
         6,
         {"event": "start", "from": "2024-01-31T00:00:00Z", "to": "2024-01-31T06:00:00Z", "windows": 2},
@@ -70,9 +70,11 @@ def test_every_event_is_logged_as_json_for_collectors(proxied: tuple[Shell, Faul
         "seconds": window["seconds"],
         "attempts": 1,
     }
+    assert (summary["event"], summary["missing"]) == ("summary", 1)
     assert error == {
         "event": "error",
-        "message": "window 2024-01-31 03:00:00 to 2024-01-31 06:00:00 UTC: the service answered HTTP 503: not now",
+        "message": "1 of 2 windows missing, from 2024-01-31 03:00:00 to 2024-01-31 06:00:00 UTC: "
+        "the service answered HTTP 503: not now",
         "hint": "the same command again fetches only what is missing",
         "exit": 6,
     }
@@ -89,7 +91,7 @@ def test_the_figures_of_a_run_are_written_after_a_failure_too(
         return {name.removeprefix("svcctl_export_").removesuffix('{export="timed"}'): value for name, value in lines}
 
     proxied[1].choose = broken(1)
-    assert hourly(moved, "--metrics", str(file), "--retries", "0")[0] == 6
+    assert hourly(moved, "--metrics", str(file), "--retries", "0", "--on-error", "stop")[0] == 6
     ended = {"timestamp_seconds": "1706670000", "duration_seconds": "0", "retries": "0"}
     failed = figures()
     fetched = int(failed["windows_fetched"])  # the other worker may have been at its window still

@@ -47,28 +47,28 @@ def test_force_with_a_mistake_in_the_query_costs_nothing(home: Shell, query: str
     assert home("export", "verify", "all.csv").returncode == 0
 
 
-def test_force_with_a_state_is_refused_where_the_manifest_is_damaged(moved: Moved) -> None:
+def test_a_state_whose_record_is_damaged_begins_anew_as_the_hint_says(moved: Moved) -> None:
     moved.now = START + 3 * 3600
     assert hourly(moved)[0] == 0
-    (manifest,) = moved.shell.home.glob("out/.*.export/manifest.json")
-    manifest.write_text(manifest.read_text().replace("2024", "2025"))
+    (record,) = moved.shell.home.glob("out/.*.export/record.json")
+    record.write_text(record.read_text().replace("2024", "2025"))
     moved.now += 2 * 3600
     refused = (
         2,
-        f"svcctl: error: manifest {manifest} is damaged\n"
-        "hint: fetch them again with the same command, without --state and with "
-        "--from 2024-01-31T00:00:00Z --to 2024-01-31T02:00:00Z --force\n",
+        f"svcctl: error: the record {record} is damaged\n"
+        "hint: begin anew: 'svcctl export rm timed --yes', then the same command with --from DATE --force\n",
     )
     assert moved("export", "verify", "timed") == refused
     assert hourly(moved) == hourly(moved, "--force") == hourly(moved, "--force", "--dry-run") == refused
     target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
     given = ("--from", "2024-01-31", "--to", "2024-01-31T02:00:00Z", "-o", target, "--force")
-    assert moved("export", QUERY, *given) == (
+    assert moved("export", QUERY, *given) == refused  # the files of the state's runs would be unknown
+    assert moved("export", "rm", "timed", "--yes")[0] == 0
+    assert hourly(moved, "--force") == (
         0,
-        "svcctl: rows=24 bytes=662 windows=2 retries=0 seconds=…\n"
-        f"svcctl: replaced {manifest}, which was damaged: it describes this run only\n",
+        "svcctl: rows=48 bytes=1334 windows=4 retries=0 seconds=…\n"
+        f"svcctl: replaced {record}, which was damaged: it describes this run only\n",
     )
-    assert hourly(moved)[0] == 0
     assert moved("export", "verify", "timed") == (0, all_whole(4, 1334))
 
 
@@ -89,7 +89,7 @@ def test_a_mistake_is_noted_in_a_state_when_nobody_saw_it(moved: Moved) -> None:
     assert moved(*mistaken, prompt=Scripted(["y"]))[0] == 2
     assert states.need("timed").failed == ""
     assert moved(*mistaken)[0] == 2
-    assert states.need("timed").failed.endswith("Z: the state belongs to an export with another query")
+    assert states.need("timed").failed.endswith("belongs to another export: another query")
 
 
 def test_an_end_before_the_start_that_a_state_gives_is_refused(moved: Moved) -> None:
@@ -210,7 +210,7 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
         ),
         (
             ("export", QUERY, *HOURS, "-o", "all.csv", "--on-error", "ignore"),
-            "svcctl: error: unknown --on-error 'ignore'\nhint: it is one of: stop, continue\n",
+            "svcctl: error: unknown --on-error 'ignore'\nhint: it is one of: continue, stop\n",
         ),
         (
             ("export", QUERY, *HOURS, "-o", "all.ndjson", "--date-format", "iso"),

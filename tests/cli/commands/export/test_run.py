@@ -337,9 +337,9 @@ def test_another_service_or_path_of_an_export_is_told_with_what_to_give(moved: M
     moved.shell.variables["SVCCTL_BASE_URL"] = "http://127.0.0.1:9"
     assert hourly(moved) == (
         2,
-        f"svcctl: error: the state belongs to an export with another service ({service})\n"
-        "hint: give the profile of that service with -p, or another name to --state and another path, with "
-        "--from 2024-01-31T02:00:00Z\n",
+        f"svcctl: error: {target} belongs to another export: another service ({service})\n"
+        "hint: write to another path, with another name to --state and --from 2024-01-31T02:00:00Z, or give the "
+        "profile of that service with -p\n",
     )
     assert moved("export", QUERY, "--from", "2024-01-31", "--to", "1h", "-o", target) == (
         2,
@@ -367,7 +367,7 @@ def test_another_service_or_path_of_an_export_is_told_with_what_to_give(moved: M
     )
     assert moved("export", "verify", "timed", "-p", "local") == moved("export", "verify", "timed", "-p", "prod")
     assert hourly(moved)[1].splitlines()[1] == (
-        "hint: give -p prod, or another name to --state and another path, with --from 2024-01-31T02:00:00Z"
+        "hint: write to another path, with another name to --state and --from 2024-01-31T02:00:00Z, or give -p prod"
     )
     store.set("stage", {"base_url": service, "token": "t"})
     assert moved("export", "verify", "timed") == (
@@ -380,8 +380,7 @@ def test_another_service_or_path_of_an_export_is_told_with_what_to_give(moved: M
     moved.shell.variables["SVCCTL_BASE_URL"] = service
     assert moved("export", "verify", "timed") == (7, f"{lost}hint: {fetch}")
     assert moved("export", QUERY, "--state", "timed", "-o", f"{target}.gz")[1].splitlines()[1] == (
-        "hint: give the same export, which 'svcctl export status timed' shows, or another name to --state, with "
-        "--from 2024-01-31T02:00:00Z"
+        "hint: give another name to --state, with --from 2024-01-31T02:00:00Z"
     )
 
 
@@ -442,3 +441,14 @@ def test_a_job_with_an_empty_environment_exports(home: Shell) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (home.home / ".local/state/svcctl/exports/timed.json").exists()
     assert len(left(home.home)) == 6
+
+
+@pytest.mark.parametrize(("fault", "code"), [("503", 6), ("cut", 7)])
+def test_the_exit_code_of_missing_windows_is_that_of_the_worst(
+    proxied: tuple[Shell, FaultyProxy], fault: str, code: int
+) -> None:
+    shell, proxy = proxied
+    first, second = broken(1), broken(3, fault=fault)
+    proxy.choose = lambda body: first(body) or second(body)
+    done = shell("export", QUERY, *HOURS, "-o", "{start:%H}.csv", "--retries", "0")
+    assert (done.returncode, left(shell.home)) == (code, ["00.csv", "02.csv", "04.csv", "05.csv"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -23,9 +22,7 @@ from support.timed_events import (
     timeless,
 )
 
-from svcctl.exports.export import folder_of
-from svcctl.exports.moments import moment
-from svcctl.exports.windows import Target
+from svcctl.exports.windows import moment
 
 
 def test_status_counts_a_file_of_another_size_as_missing_and_names_verify(home: Shell) -> None:
@@ -143,97 +140,6 @@ def test_what_a_state_has_moved_past_comes_back_as_verify_says(
     assert moved.shell("export", "status", "timed").stdout.splitlines()[-1] == "next run from,2024-01-31T04:00:00Z"
 
 
-@pytest.mark.parametrize("name", ["start", "from"])
-def test_a_run_tells_once_which_files_of_earlier_windows_are_gone(moved: Moved, name: str) -> None:
-    out = moved.shell.home / "out"
-
-    def night(*hours: int, quiet: bool = False) -> str:
-        """What a run says after the files of these hours were removed, but for its last line."""
-        for hour in hours:
-            (out / f"2024-01-31T{hour:02}.csv").unlink()
-        moved.now += 3600
-        target = f"{out}/{{{name}:%FT%H}}.csv"
-        command = ("export", QUERY, "--from", "2024-01-31", "--state", "timed", "--lag", "0", "-o", target)
-        code, said = moved(*["-q"] * quiet, *command)
-        assert code == 0
-        return "" if quiet else said[: said.rindex("svcctl: rows=")]
-
-    see = "; see 'svcctl export verify timed'\n"
-    for _ in range(6):
-        assert night() == ""
-    assert night(2, quiet=True) == ""
-    assert night() == f"svcctl: 1 file of an earlier window is gone: {out}/2024-01-31T02.csv{see}"
-    assert night() == ""
-    assert night(0, 1, 4) == (f"svcctl: 3 files of earlier windows are gone (first: {out}/2024-01-31T00.csv){see}")
-    assert night(3) == ""  # files that were shipped are removed, the oldest first
-    assert night(5, 6, 8) == f"svcctl: 1 file of an earlier window is gone: {out}/2024-01-31T08.csv{see}"
-    (out / "2024-01-31T08.csv").touch()
-    assert night() == ""
-    assert night(8) == f"svcctl: 1 file of an earlier window is gone: {out}/2024-01-31T08.csv{see}"
-
-
-@pytest.mark.parametrize("name", ["start", "from"])
-def test_files_that_were_removed_on_purpose_are_not_missed_and_count_again_when_they_are_fetched(
-    moved: Moved, name: str
-) -> None:
-    out = moved.shell.home / "out"
-    target = f"{out}/{{{name}:%FT%H}}.csv"
-    command = ("export", QUERY, "--from", "2024-01-31", "--state", "timed", "--lag", "0", "-o", target)
-    for _ in range(6):
-        moved.now += 3600
-        assert moved(*command)[0] == 0
-    for hour in (0, 1, 4):
-        (out / f"2024-01-31T0{hour}.csv").unlink()
-    note = forgets("timed")
-    assert note in moved("export", "verify", "timed")[1]
-    assert moved("export", "forget", "timed", "--before", "2024-01-31T02:00:00Z") == (
-        0,
-        f"svcctl: 2 files count as removed on purpose: {out}/2024-01-31T00.csv to {out}/2024-01-31T01.csv\n",
-    )
-    assert moved("export", "forget", "timed", "--before", "2024-01-31T02:00:00Z") == (
-        0,
-        "svcctl: nothing to forget: no file of a window that ended by 2024-01-31T02:00:00Z is gone\n",
-    )
-    assert moved("export", "forget", "timed", "--before", "30") == (
-        2,
-        "svcctl: error: --before 30 is 1970-01-01T00:00:30Z\nhint: write 30ad for days\n",
-    )
-    given = "--from 2024-01-31T04:00:00Z --to 2024-01-31T05:00:00Z"
-    assert moved("export", "verify", "timed") == (
-        7,
-        f"svcctl: error: {out}/2024-01-31T04.csv is missing\n{note}"
-        f"svcctl: error: the export to {target} is not whole\n{hinted(target, given)}",
-    )
-    assert moved("export", "forget", target) == (
-        0,
-        f"svcctl: 1 file counts as removed on purpose: {out}/2024-01-31T04.csv\n",
-    )
-    whole = "files, 1008 bytes: all as they were exported; 3 removed on purpose\n"
-    assert moved("export", "verify", "timed") == (0, f"svcctl: 3 {whole}")
-    shown = moved.shell("export", "status", "timed").stdout.splitlines()
-    assert {"windows,3", "missing,0", "removed,3"} <= {*shown}
-    assert moved.shell("export", "status").stdout.splitlines()[1].split(",")[3] == "0"
-    moved.now += 3600
-    assert moved(*command) == (0, "svcctl: rows=0 bytes=12 windows=1 retries=0 seconds=…\n")  # and no file is gone
-    assert moved("export", QUERY, *given.split(), "-o", target)[0] == 0
-    assert moved("export", "verify", "timed")[1].endswith(
-        "5 files, 1356 bytes: all as they were exported; 2 removed on purpose\n"
-    )
-    (out / "2024-01-31T04.csv").unlink()
-    assert f"{out}/2024-01-31T04.csv is missing" in moved("export", "verify", "timed")[1]
-    (out / "2024-01-31T00.csv").touch()
-    assert f"{out}/2024-01-31T00.csv is damaged" in moved("export", "verify", "timed")[1]
-    assert moved("export", "forget", f"{out}/2024-01-31T04.csv") == (
-        2,
-        f"svcctl: error: {out}/2024-01-31T04.csv is one file of an export\n"
-        "hint: name its state, or the pattern as given to -o\n",
-    )
-    for file in out.glob("*.csv"):
-        file.unlink()
-    assert moved("export", "forget", "timed")[0] == 0
-    assert moved("export", "verify", "timed") == (0, "svcctl: no file is left: 7 removed on purpose\n")
-
-
 def test_each_file_of_a_run_comes_back_as_verify_says(moved: Moved) -> None:
     target = f"{moved.shell.home}/{{from:%FT%H}}.csv"
     moved.now = START + 3 * 3600
@@ -276,7 +182,8 @@ def test_no_other_export_takes_the_files_of_a_state(moved: Moved) -> None:
     assert hourly(moved)[0] == 0
     target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
     other = ("export", "from timed.events where n > 1", "-o", target, "--from", "2024-01-31T01:00:00Z", "--to", "1h")
-    for more in ([], ["--force"], ["--force", "--dry-run"], ["--force", "--state", "new"]):
+    assert moved(*other, "--force", "--state", "new")[0] == 2
+    for more in ([], ["--force"], ["--force", "--dry-run"]):
         assert moved(*other, *more) == (
             2,
             f"svcctl: error: {target} belongs to another export: another query\n"
@@ -291,14 +198,9 @@ def test_no_other_export_takes_the_files_of_a_state(moved: Moved) -> None:
     assert (code, told.splitlines()[1:]) == (
         0,
         [
-            f"svcctl: replaced {moved.shell.home}/out/{folder_name(moved)}/manifest.json, which described another "
+            f"svcctl: replaced {moved.shell.home}/out/{folder_name(moved)}/record.json, which described another "
             "export: 2 other files of it stay, and are not verified any more"
         ],
-    )
-    assert (
-        moved("export", "verify", target)[1]
-        .splitlines()[0]
-        .startswith("svcctl: 2 files of this pattern are not in its manifest, and not verified: ")
     )
 
 
@@ -316,62 +218,6 @@ def test_several_exports_are_verified_one_by_one(home: Shell) -> None:
             "svcctl: error: b.csv: the export to b.csv is not whole",
             "svcctl: error: no export goes to 'c.csv', and no state has that name",
         ],
-    )
-
-
-def test_a_state_whose_files_are_all_gone_says_how_to_fetch_them_again(moved: Moved) -> None:
-    moved.now = START + 3 * 3600
-    assert hourly(moved)[0] == 0
-    moved.now += 3600
-    assert hourly(moved)[0] == 0
-    out = moved.shell.home / "out"
-    target = f"{out}/{{start:%FT%H}}.csv"
-    shutil.rmtree(out)
-    told = (
-        7,
-        f"svcctl: error: the state 'timed' writes to '{target}', where all files are gone, and the folder that "
-        f"describes them: {folder_of(Target(target))}\n"
-        "hint: fetch them again with the same command, without --state and with "
-        "--from 2024-01-31T00:00:00Z --to 2024-01-31T03:00:00Z --force\n",
-    )
-    assert moved("export", "verify", "timed") == moved("export", "status", "timed") == told
-    by_path = moved("export", "verify", target)
-    assert by_path == (7, told[1].replace("the state 'timed'", "a state"))
-    given = ("--from", "2024-01-31T00:00:00Z", "--to", "2024-01-31T03:00:00Z")
-    assert moved("export", QUERY, *given, "--force", "-o", target)[0] == 0
-    assert moved("export", "verify", "timed") == (0, all_whole(3, 998))
-
-
-def test_a_file_that_no_manifest_describes_is_told_from_one_that_no_export_wrote(moved: Moved) -> None:
-    moved.now = START + 3 * 3600
-    assert hourly(moved)[0] == 0
-    out = moved.shell.home / "out"
-    file, (folder,) = f"{out}/2024-01-31T01.csv", out.glob(".*.export")
-    (folder / "manifest.json").write_text("{}")
-    again = "--from 2024-01-31T00:00:00Z --to 2024-01-31T02:00:00Z --force"
-    damaged = f"svcctl: error: manifest {folder}/manifest.json is damaged\nhint: "
-    with_state = "fetch them again with the same command, without --state and with"
-    assert moved("export", "verify", "timed") == (2, f"{damaged}{with_state} {again}\n")
-    assert moved("export", "verify", file)[1].startswith(damaged)
-    shutil.rmtree(folder)
-    target = f"{out}/{{start:%FT%H}}.csv"
-    assert moved("export", "verify", file) == (
-        7,
-        f"svcctl: error: the state 'timed' writes to '{target}', where the folder that describes its files is gone: "
-        f"{folder}/\nhint: {with_state} {again}\n",
-    )
-    assert moved("export", "rm", "timed", "--yes")[0] == 0
-    assert (
-        moved("export", "verify", file)
-        == moved("export", "status", file)
-        == (
-            4,
-            f"svcctl: error: no manifest of an export describes {file}: whether it is whole cannot be told\n"
-            "hint: if an export wrote it, its command with --force exports it again\n",
-        )
-    )
-    assert moved("export", "verify", target)[1].startswith(
-        f"svcctl: error: no manifest of an export describes {out}/2024-01-31T00.csv: "
     )
 
 
@@ -398,76 +244,8 @@ def test_files_of_windows_of_runs_that_overlap_are_told(moved: Moved) -> None:
     assert moved("export", "status", target) == (
         0,
         "svcctl: files overlap, so these events are there, and counted, more than once: "
-        "2024-01-31T00:30:00Z to 2024-01-31T01:00:00Z\n"
-        "svcctl: 1 file of this pattern is not in its manifest, and not verified: "
-        f"{moved.shell.home}/0030/0100.csv\n",
+        "2024-01-31T00:30:00Z to 2024-01-31T01:00:00Z\n",
     )
-
-
-def test_files_whose_manifest_was_lost_are_not_forgotten(moved: Moved) -> None:
-    moved.now = START + 3 * 3600
-    assert hourly(moved)[0] == 0
-    out = moved.shell.home / "out"
-    target = f"{out}/{{start:%FT%H}}.csv"
-    (folder,) = out.glob(".*.export")
-    shutil.rmtree(folder)
-    moved.now += 2 * 3600
-    assert hourly(moved, "-q") == (
-        0,
-        "svcctl: the manifest of earlier runs is gone: 'svcctl export verify timed' tells of which files\n",
-    )
-    told = (
-        7,
-        "svcctl: error: 2024-01-31 00:00:00 to 2024-01-31 02:00:00 UTC was exported, but the manifest does not have "
-        "its files any more\n"
-        "svcctl: 2 files of this pattern are not in its manifest, and not verified: "
-        f"{out}/2024-01-31T00.csv, {out}/2024-01-31T01.csv\n"
-        f"svcctl: error: the export to {target} is not whole\n"
-        + hinted(target, "--from 2024-01-31T00:00:00Z --to 2024-01-31T02:00:00Z --force", what="fetch them again"),
-    )
-    assert moved("export", "verify", "timed") == told
-    shown = moved.shell("export", "status", "timed")
-    assert shown.stdout.splitlines()[-2] == "unknown,2024-01-31T00:00:00Z to 2024-01-31T02:00:00Z"
-    assert f"{out}/2024-01-31T00.csv, {out}/2024-01-31T01.csv\n" in shown.stderr
-    assert shown.stderr.endswith("svcctl: the manifest does not have all earlier files: svcctl export verify timed\n")
-    given = ("--from", "2024-01-31T00:00:00Z", "--to", "2024-01-31T02:00:00Z")
-    assert moved("export", QUERY, *given, "--force", "-o", target)[0] == 0
-    assert moved("export", "verify", "timed") == (0, all_whole(4, 1334))
-
-
-def test_files_of_runs_whose_manifest_was_lost_come_back_as_they_were(moved: Moved) -> None:
-    target = f"{moved.shell.home}/{{from:%FT%H}}.csv"
-    moved.now = START + 3 * 3600
-    for _ in range(2):
-        assert moved("export", QUERY, "--from", "2024-01-31", "--state", "runs", "-o", target)[0] == 0
-        moved.now += 2 * 3600
-    before = {file.name: file.read_bytes() for file in moved.shell.home.glob("*.csv")}
-    (folder,) = moved.shell.home.glob(".*.export")
-    shutil.rmtree(folder)
-    span = ("--from", "2024-01-31T00:00:00Z", "--to", "2024-01-31T04:00:00Z")
-    ranges = [(*span[:3], "2024-01-31T02:00:00Z"), ("--from", "2024-01-31T02:00:00Z", *span[2:])]
-    each = [f"{' '.join(given)} --force" for given in ranges]
-    gone = moved("export", "verify", "runs")[1]
-    assert gone.splitlines()[1] == (
-        f"hint: fetch them again with the same command, without --state and with {', then with '.join(each)}"
-    )
-    assert moved("export", QUERY, "--state", "runs", "-o", target)[0] == 0
-    strange = moved.shell.home / "2024-01-30T02.csv"  # no run of the state wrote it
-    strange.touch()
-    assert moved("export", "verify", "runs")[1].splitlines(keepends=True)[-1] == (
-        hinted(
-            target,
-            f"{' '.join(span)} --force",
-            what="move the files of this range to another folder; then fetch them again",
-        )
-    )
-    strange.unlink()
-    hint = hinted(target, *each, what="fetch them again")
-    assert moved("export", "verify", "runs")[1].splitlines(keepends=True)[-1] == hint
-    for given in ranges:
-        assert moved("export", QUERY, *given, "--force", "-o", target)[0] == 0
-    assert moved("export", "verify", "runs") == (0, all_whole(3, 1970))
-    assert before.items() <= {file.name: file.read_bytes() for file in moved.shell.home.glob("*.csv")}.items()
 
 
 def test_verify_without_a_name_verifies_the_exports_of_all_states(moved: Moved, tmp_path: Path) -> None:
@@ -485,7 +263,7 @@ def test_verify_without_a_name_verifies_the_exports_of_all_states(moved: Moved, 
         [
             whole[0],
             f"svcctl: error: {tmp_path}/b/2024-01-31T00.csv is missing",
-            "svcctl: b: if files were removed on purpose: svcctl export forget b",
+            "svcctl: b: if files before a date were removed on purpose: svcctl export verify b --from DATE --keep",
             f"svcctl: error: b: the export to {targets['b']} is not whole",
             hinted(targets["b"], "--from 2024-01-31T00:00:00Z --to 2024-01-31T01:00:00Z").rstrip(),
             whole[2],
@@ -510,7 +288,7 @@ def test_an_export_whose_service_is_gone_says_how_it_goes_on(moved: Moved, proxi
     moved.now = START + 3 * 3600
     proxied[1].choose = broken(0, 1)
     code, said = hourly(moved, "--retries", "0")
-    assert (code, said.splitlines()[1:]) == (6, ["hint: the same command again fetches only what is missing"])
+    assert (code, said.splitlines()[-1]) == (6, "hint: the same command again fetches only what is missing")
 
 
 def test_a_state_knows_its_target_in_every_spelling(moved: Moved, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -528,5 +306,74 @@ def test_a_state_knows_its_target_in_every_spelling(moved: Moved, monkeypatch: p
     assert moved("export", "verify", "s")[0] == moved("export", "verify", "../q/{start:%FT%H}.csv")[0] == 0
     monkeypatch.chdir(moved.shell.home)
     assert moved("export", QUERY, "--state", "s", "--window", "1h", "-o", "{start:%FT%H}.csv")[1].startswith(
-        f"svcctl: error: the state belongs to the export to {folder}/{{start:%FT%H}}.csv\n"
+        f"svcctl: error: the state 's' belongs to the export to {folder}/{{start:%FT%H}}.csv\n"
     )
+
+
+@pytest.mark.parametrize("name", ["start", "from"])
+def test_files_that_were_removed_on_purpose_are_not_missed_from_the_date_that_is_kept(moved: Moved, name: str) -> None:
+    out = moved.shell.home / "out"
+    target = f"{out}/{{{name}:%FT%H}}.csv"
+    command = ("export", QUERY, "--from", "2024-01-31", "--state", "timed", "--lag", "0", "-o", target)
+    for _ in range(6):
+        moved.now += 3600
+        assert moved(*command)[0] == 0
+    for hour in (0, 1, 4):
+        (out / f"2024-01-31T0{hour}.csv").unlink()
+    date = ("--from", "2024-01-31T02:00:00Z")
+    assert moved("export", "verify", "timed")[1].count(" is missing\n") == 3
+    assert moved("export", "verify", "timed", *date)[1].count(" is missing\n") == 1
+    assert moved("export", "verify", "timed")[1].count(" is missing\n") == 3  # nothing was kept
+    assert moved("export", "verify", "timed", "--keep")[0] == 2
+    assert moved("export", "verify", "timed", "--from", "30", "--keep") == (
+        2,
+        "svcctl: error: --from 30 is 1970-01-01T00:00:30Z\nhint: write 30ad for days\n",
+    )
+    code, told = moved("export", "verify", "timed", *date, "--keep")
+    assert (code, told.count(" is missing\n")) == (7, 1)
+    given = ("--from", "2024-01-31T04:00:00Z", "--to", "2024-01-31T05:00:00Z")
+    assert moved("export", QUERY, *given, "-o", target)[0] == 0
+    assert moved("export", "verify", "timed") == (0, all_whole(4, 1344))
+    shown = moved.shell("export", "status", "timed").stdout.splitlines()
+    assert {"kept from,2024-01-31T02:00:00Z", "windows,4", "missing,0"} <= {*shown}
+    moved.now += 3600
+    assert moved(*command) == (0, "svcctl: rows=0 bytes=12 windows=1 retries=0 seconds=…\n")
+    assert moved("export", "verify", f"{out}/2024-01-31T04.csv", *date, "--keep") == (
+        2,
+        f"svcctl: error: {out}/2024-01-31T04.csv is one file of an export\n"
+        "hint: name its state, or the pattern as given to -o\n",
+    )
+    for file in out.glob("*.csv"):
+        file.unlink()
+    assert moved("export", "verify", "timed", "--from", "2024-01-31T07:00:00Z", "--keep") == (0, all_whole(0, 0))
+    moved.now += 3600
+    assert moved(*command)[0] == 0
+    assert moved("export", "verify", "timed") == (0, all_whole(1, 12))
+
+
+@pytest.mark.parametrize("damage", ["missing", "damaged", "older"])
+def test_a_record_that_is_not_that_of_the_state_is_refused_and_begins_anew_as_the_hint_says(
+    moved: Moved, damage: str
+) -> None:
+    moved.now = START + 3 * 3600
+    assert hourly(moved)[0] == 0
+    (record,) = moved.shell.home.glob("out/.*.export/record.json")
+    before = record.read_bytes()
+    moved.now += 3600
+    assert hourly(moved)[0] == 0
+    if damage == "missing":
+        record.unlink()
+    else:
+        record.write_bytes(before if damage == "older" else b"{}")
+    moved.now += 3600
+    target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
+    begins = "hint: begin anew: 'svcctl export rm timed --yes', then the same command with --from DATE --force"
+    for command in (("verify", "timed"), ("status", "timed"), ("verify", target)):
+        code, told = moved("export", *command)
+        assert (code, told.splitlines()[1], str(record) in told) == (2, begins, True)
+    for more in ((), ("--dry-run",), ("--force",)):
+        code, told = hourly(moved, *more)
+        assert (code, told.splitlines()[-1]) == (2, begins)
+    assert moved("export", "rm", "timed", "--yes")[0] == 0
+    assert hourly(moved, "--force")[0] == 0
+    assert moved("export", "verify", "timed") == (0, all_whole(4, 1334))

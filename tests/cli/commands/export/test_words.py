@@ -160,10 +160,10 @@ def test_what_an_export_says(exported: Shell, tmp_path: Path, case: str) -> None
     assert timeless(re.sub(r"cid \w+", "cid …", stderr)) == said
 
 
-def test_a_folder_where_a_manifest_is_damaged_is_named(exported: Shell) -> None:
-    (manifest,) = (exported.home / "other").glob(".*.export/manifest.json")
-    manifest.write_text("{}")
-    damaged = f"svcctl: manifest {manifest.relative_to(exported.home)} is damaged\n"
+def test_a_folder_where_a_record_is_damaged_is_named(exported: Shell) -> None:
+    (record,) = (exported.home / "other").glob(".*.export/record.json")
+    record.write_text("{}")
+    damaged = f"svcctl: the record {record.relative_to(exported.home)} is damaged\n"
     assert exported("export", "status").stderr == damaged
 
 
@@ -180,7 +180,8 @@ FAILED = {
         "the service answered HTTP 503: not now\n"
         "svcctl: error: 2024-01-31 04:00:00 to 2024-01-31 05:00:00 UTC is missing: "
         "the service answered HTTP 503: not now\n"
-        "svcctl: error: 3 windows are missing of 6\n",
+        "svcctl: error: 3 of 6 windows missing, from 2024-01-31 01:00:00 to 2024-01-31 03:00:00 UTC: "
+        "the service answered HTTP 503: not now\n",
     ),
 }
 

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from svcctl.exports.fetch import Task
-from svcctl.exports.manifest import Entry
+from svcctl.exports.fetch import Fetched, Task
 from svcctl.exports.windows import Window
 
 SECONDS = 2.0
@@ -24,7 +23,7 @@ SHARE = 32
 """A request takes at most one of so many parts of the windows that are left, so that the workers end together."""
 
 
-class Stride:
+class Batches:
     """The tasks that are still to be handed out, in order, joined up to `bytes` of an answer. Any thread may call it.
 
     `part` names the part of a window. Without it no windows are joined, because each of them is a file.
@@ -58,11 +57,11 @@ class Stride:
         window = Window(tasks[0].window.start, tasks[-1].window.end)
         return replace(tasks[0], window=window, path=self._part(window))
 
-    def learn(self, entry: Entry, windows: int) -> None:
+    def learn(self, fetched: Fetched, windows: int) -> None:
         """Adjust how many windows are joined, after a request for `windows` of them."""
         fit = min(
-            self._bytes * windows // max(entry.bytes, 1),
-            int(SECONDS * windows / max(entry.seconds, 0.001)),
+            self._bytes * windows // max(fetched.entry.bytes, 1),
+            int(SECONDS * windows / max(fetched.seconds, 0.001)),
         )
         with self._lock:
             self._count = max(1, min(fit, max(self._count, 2 * windows)))

@@ -15,15 +15,16 @@ from typing import Any
 import pytest
 
 from svcctl.errors import IncompleteResult, UsageError
+from svcctl.exports.batches import Batches
 from svcctl.exports.export import Export, Summary
 from svcctl.exports.fetch import Fetched, Task
-from svcctl.exports.manifest import Entry
 from svcctl.exports.plan import Asked, plan
-from svcctl.exports.run import Run
+from svcctl.exports.record import Entry
+from svcctl.exports.run import Run, opened
 from svcctl.exports.state import States
 from svcctl.exports.status import find
-from svcctl.exports.stride import Stride
 from svcctl.exports.windows import Window
+from svcctl.exports.workers import Crew
 
 SEED, RUNS = 1, 5
 LENGTH = 10
@@ -32,7 +33,7 @@ WINDOWS = 160
 
 def export(folder: Path, first: int = 0, last: int = WINDOWS, name: str = "all.ndjson", **changes: Any) -> Export:
     asked = Asked("from x", f"{folder}/{name}", first * LENGTH, last * LENGTH, LENGTH, "https://events.example.com")
-    return plan(replace(asked, **changes), None, {}, lambda note: None)[0]
+    return plan(replace(asked, **changes), {})
 
 
 def rows(window: Window) -> bytes:
@@ -62,13 +63,14 @@ class Service:
                 sink.write(data)
                 sink.complete()
         digest = hashlib.sha256(data).hexdigest()
-        entry = Entry(window.start, window.end, task.path if data else "", data.count(b"\n"), len(data), digest, 0.0, 1)
-        return Fetched(entry, "")
+        entry = Entry(window.start, window.end, task.path if data else "", data.count(b"\n"), len(data), digest, 1)
+        return Fetched(entry, "", 0.0, 1)
 
 
-def run(export: Export, service: Service, *, keep_going: bool = False) -> Summary:
-    with ThreadPoolExecutor(2) as pool:
-        return Run(export, service, pool, 2, threading.Event(), keep_going=keep_going)()
+def run(export: Export, service: Service, *, stops: bool = True) -> Summary:
+    with ThreadPoolExecutor(2) as pool, opened(export) as journal:
+        crew = Crew(service, pool, 2, threading.Event())
+        return Run(journal, crew, lambda windows, of, fetched: None, stops=stops)()
 
 
 def whole(first: int = 0, last: int = WINDOWS) -> bytes:
@@ -106,7 +108,7 @@ def test_windows_whose_bytes_depend_on_how_they_are_cut_are_asked_for_one_by_one
 
 def test_a_window_that_cannot_be_had_is_a_gap_by_itself(tmp_path: Path) -> None:
     asked = export(tmp_path)
-    summary = run(asked, Service(asked, broken={50, 131}), keep_going=True)
+    summary = run(asked, Service(asked, broken={50, 131}), stops=False)
     assert [window.start // LENGTH for window, _ in summary.gaps] == [50, 131]
     healthy = Service(asked)
     assert run(asked, healthy).fetched == 2
@@ -122,15 +124,18 @@ def test_a_service_that_answers_short_ranges_only_is_asked_for_those(tmp_path: P
 
 def test_an_answer_that_is_large_or_slow_is_not_joined_with_another(tmp_path: Path) -> None:
     asked = export(tmp_path)
-    entry = Entry(0, LENGTH, "part", 1, 600, "", 0.1, 1)
-    for learnt, expected in ((entry, 2), (replace(entry, bytes=1200), 1), (replace(entry, seconds=3.0), 1)):
-        stride = Stride(asked.tasks().values(), 2, asked.part, 1800)
-        stride.learn(learnt, 1)
-        assert len(stride.next() or ()) == expected, learnt
-    stride = Stride(asked.tasks().values(), 2, asked.part, 1 << 30)
+
+    def fetched(size: int, seconds: float) -> Fetched:
+        return Fetched(Entry(0, LENGTH, "part", 1, size, "", 1), "", seconds, 1)
+
+    for learnt, expected in ((fetched(600, 0.1), 2), (fetched(1200, 0.1), 1), (fetched(600, 3.0), 1)):
+        batches = Batches(asked.tasks().values(), 2, asked.part, 1800)
+        batches.learn(learnt, 1)
+        assert len(batches.next() or ()) == expected, learnt
+    batches = Batches(asked.tasks().values(), 2, asked.part, 1 << 30)
     for _ in range(9):
-        stride.learn(replace(entry, bytes=0, seconds=0.0), len(stride.next() or ()))
-    assert len(stride.next() or ()) <= WINDOWS // 32
+        batches.learn(fetched(0, 0.0), len(batches.next() or ()))
+    assert len(batches.next() or ()) <= WINDOWS // 32
 
 
 def test_runs_that_end_anywhere_and_have_other_ranges_make_the_same_file(tmp_path: Path) -> None:
@@ -142,9 +147,9 @@ def test_runs_that_end_anywhere_and_have_other_ranges_make_the_same_file(tmp_pat
             asked = export(folder, first, last, overwrite=False)
             broken = set(random.sample(range(WINDOWS), random.choice((0, 2, 120))))
             with suppress(IncompleteResult, UsageError):  # a window is broken, or the file is that of another range
-                run(asked, Service(asked, broken), keep_going=random.random() < 0.5)
+                run(asked, Service(asked, broken), stops=random.random() < 0.5)
         asked = export(folder, overwrite=(folder / "all.ndjson").exists())
         assert run(asked, Service(asked)).gaps == ()
         assert (folder / "all.ndjson").read_bytes() == whole(), f"run {number}"
         found = find(f"{folder}/all.ndjson", States(tmp_path), {})
-        assert (found.gaps(), found.holdings()[0]) == ([], [*found.manifest.merged])
+        assert (found.gaps(), found.holdings()[0]) == ([], [*found.record.merged])

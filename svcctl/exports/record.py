@@ -1,0 +1,295 @@
+"""The record of an export, beside its target: what it asks of which service, and a line for each window that is there.
+
+It is one JSON document, replaced in one step. Its key is a hash of the query, the format, the length of a window and
+the service: an export that asks something else never takes a part of this one for its own. Its first line holds the
+hash of the other lines, so that a damaged digit cannot turn a window with events into an empty one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, tzinfo
+from typing import TYPE_CHECKING, Any
+
+from svcctl.dates.lengths import length_text
+from svcctl.dates.shorthand import named_zone
+from svcctl.errors import UsageError
+from svcctl.exports.windows import Window, moment
+
+if TYPE_CHECKING:
+    from svcctl.storage import Storage
+
+VERSION = 1
+NAME = "record.json"
+
+_NAMES = {"most": "limit per window", "clock": "time zone"}
+"""Options whose names here differ from those on the command line."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What an export asks, of which service, and in which form: two exports that agree in it share their parts."""
+
+    query: str
+    """The query in one line, without comments."""
+    format: str
+    window: int
+    """The length of a window in seconds."""
+    service: str
+    """The base URL of the service, without credentials."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What else decides the bytes: date format, zone, compression, rows a window, and the zone `clock` of windows."""
+
+    @property
+    def zone(self) -> tzinfo:
+        """The zone of windows and names."""
+        return named_zone(self.options["clock"]) if "clock" in self.options else UTC
+
+    @property
+    def named(self) -> Mapping[str, str]:
+        """All fields as users know them: options by their names on the command line, the zone among them."""
+        fixed = {"query": self.query, "format": self.format, "service": self.service}
+        options = {_NAMES.get(name, name.replace("_", " ")): str(value) for name, value in self.options.items()}
+        return {**fixed, "window": length_text(self.window), **options}
+
+    @property
+    def key(self) -> str:
+        """64 hexadecimal characters that differ whenever a field does."""
+        text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return _sha256(text)
+
+
+def difference(one: About, other: About) -> str:
+    """The difference between two exports in words, with the options of the first one."""
+    before, now = one.named, other.named
+    differing = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    return " and ".join(f"another {name}{_value(name, before.get(name))}" for name in differing)
+
+
+def _value(name: str, value: str | None) -> str:
+    """A value in which exports differ, in words; a query is too long to be repeated."""
+    if name == "query":
+        return ""
+    option = f"--{name.replace(' ', '-')}"
+    if value is None:
+        return f" (without {option})"
+    return f" ({value})" if name in ("format", "service") else f" ({option} {value})"
+
+
+class Damaged(UsageError):
+    """The record is not what was written."""
+
+
+class OfAnotherService(UsageError):
+    """A run that is refused because files belong to another service.
+
+    The hint contains THAT_PROFILE, which a caller that knows the profile may replace by its name.
+    """
+
+    def __init__(self, message: str, *, hint: str, service: str) -> None:
+        super().__init__(message, hint=hint)
+        self.service = service
+
+
+THAT_PROFILE = "the profile of that service with -p"
+
+BEGINS_ANEW = "begin anew: 'svcctl export rm {state} --yes', then the same command with --from DATE --force"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A window that was fetched, checked and stored whole, or the merged file of a run.
+
+    `bytes` and `sha256` are those of the stored part or file, compressed as it is stored; `path` is empty for a window
+    without events that has no part. With an `offset`, its bytes begin there in the merged file. `when` is the epoch
+    second in which it was stored; it is 0 for a merged file until that is certain to have its name. `changes` are those
+    that reconcile found: when, from how many rows, to how many.
+    """
+
+    start: int
+    end: int
+    path: str
+    rows: int
+    bytes: int
+    sha256: str
+    when: int
+    offset: int | None = None
+    changes: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def window(self) -> Window:
+        return Window(self.start, self.end)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether its bytes are an object of their own."""
+        return bool(self.path) and self.offset is None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, without an offset or changes if it has none."""
+        return {name: value for name, value in asdict(self).items() if value not in (None, ())}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is there of an export.
+
+    `entries` are the files of windows, or the parts of a run that has no merged file yet; `merged` are the files that
+    the windows of whole runs became, and `inside` the windows in these, under the paths of the files. `replacing` is
+    what reconcile is about to put in the place of a merged file. `head` is what every window begins with: the
+    heading of csv and tsv, the columns of parquet as JSON, empty for ndjson; None before the first window.
+
+    `ranges` are those of all runs so far, as (start, end) in order: files of windows in them were written by this
+    export, whatever ended its run, and what is missing of them is a gap. Where all runs write the same file, it is the
+    range of the last one. Nothing is recorded of windows that ended by `since`. `target` is what was exported to,
+    without its directory.
+    """
+
+    about: About
+    head: str | None = None
+    entries: Mapping[Window, Entry] = field(default_factory=dict)
+    merged: tuple[Entry, ...] = ()
+    inside: tuple[Entry, ...] = ()
+    replacing: Entry | None = None
+    ranges: tuple[tuple[int, int], ...] = ()
+    since: int = 0
+    target: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no window was ever exported."""
+        return not (self.entries or self.merged)
+
+    def later(self, date: int) -> Record:
+        """The record without the windows and files that ended by a date."""
+        return replace(
+            self,
+            entries={window: entry for window, entry in self.entries.items() if window.end > date},
+            merged=tuple(entry for entry in self.merged if entry.end > date),
+            inside=tuple(entry for entry in self.inside if entry.end > date or self._is_in_a_later_file(entry, date)),
+            ranges=tuple((max(start, date), end) for start, end in self.ranges if end > date),
+            since=max(self.since, date),
+        )
+
+    def _is_in_a_later_file(self, entry: Entry, date: int) -> bool:
+        return any(file.path == entry.path and file.end > date for file in self.merged)
+
+    def ends_at(self, until: int) -> bool:
+        """Whether a state that has come to this moment can be one of these runs."""
+        return until <= self.since or any(start <= until <= end for start, end in self.ranges)
+
+    def to_text(self, directory: str = "") -> str:
+        """The document, one line a window. `directory` is what the paths of all entries begin with."""
+        members = {
+            "key": self.about.key,
+            "directory": directory,
+            "target": self.target,
+            "about": asdict(self.about),
+            "head": self.head,
+            "since": self.since,
+            "ranges": self.ranges,
+            "replacing": None if self.replacing is None else self.replacing.to_dict(),
+            "merged": [entry.to_dict() for entry in self.merged],
+        }
+        entries = [entry for _, entry in sorted(self.entries.items())]
+        body = f'{json.dumps(members)[1:-1]}, "inside": {_lines(self.inside)}, "windows": {_lines(entries)}}}\n'
+        return f'{{"version": {VERSION}, "sha256": "{_sha256(body)}",\n{body}'
+
+    @classmethod
+    def from_text(cls, text: str, path: str, directory: str = "") -> Record:
+        """The record in a document that was read from `path`. UsageError when it is damaged or of a newer version.
+
+        The paths of entries begin with `directory`, whatever name it had when they were written.
+        """
+        try:
+            document = json.loads(text)
+            version = document["version"]
+            if isinstance(version, int) and version > VERSION:
+                raise UsageError(
+                    f"the record {path} was written by a newer svcctl (version {version})", hint="install that one"
+                )
+            if document["sha256"] != _sha256(text.partition("\n")[2]):
+                raise ValueError("the document is not what was written")
+            written_as = document["directory"]
+
+            def entry(given: Mapping[str, Any]) -> Entry:
+                read = Entry(**given)
+                read = replace(read, changes=tuple((when, before, now) for when, before, now in read.changes))
+                if not read.path or not read.path.startswith(written_as):
+                    return read
+                return replace(read, path=directory + read.path.removeprefix(written_as))
+
+            return cls(
+                About(**document["about"]),
+                document["head"],
+                {one.window: one for one in map(entry, document["windows"])},
+                tuple(map(entry, document["merged"])),
+                tuple(map(entry, document["inside"])),
+                None if document["replacing"] is None else entry(document["replacing"]),
+                tuple((int(start), int(end)) for start, end in document["ranges"]),
+                document["since"],
+                document["target"],
+            )
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise Damaged(f"the record {path} is damaged", hint="begin anew: the same command with --force") from None
+
+
+def read(storage: Storage, folder: str) -> Record | None:
+    """The record in an export's folder, None when there is none. UsageError when it cannot be used."""
+    name = f"{folder}{NAME}"
+    if storage.size(name) is None:
+        return None
+    text = b"".join(storage.read(name)).decode("utf-8", "replace")
+    return Record.from_text(text, storage.address(name), _directory(folder))
+
+
+def read_for(state: str, until: int, storage: Storage, folder: str) -> Record:
+    """The record of a state's export. UsageError when it is missing, damaged or ends elsewhere than the state."""
+    address = storage.address(f"{folder}{NAME}")
+    begin = BEGINS_ANEW.format(state=state)
+    try:
+        found = read(storage, folder)
+    except Damaged as error:
+        raise Damaged(error.message, hint=begin) from None
+    if found is None:
+        raise UsageError(f"the record of the state '{state}' is missing: {address}", hint=begin)
+    if not found.ends_at(until):
+        ends = " and ".join(moment(end) for _, end in found.ranges)
+        raise UsageError(f"the record {address} ends at {ends}, but the state '{state}' at {moment(until)}", hint=begin)
+    return found
+
+
+def write(storage: Storage, folder: str, record: Record) -> None:
+    """Replace the record in an export's folder."""
+    with storage.create(f"{folder}{NAME}", overwrite=True) as sink:
+        sink.write(record.to_text(_directory(folder)).encode())
+        sink.complete()
+
+
+def _lines(entries: Iterable[Entry]) -> str:
+    """A list with a line for each entry."""
+    lines = ",\n".join(json.dumps(entry.to_dict()) for entry in entries)
+    return f"[\n{lines}\n]"
+
+
+def _directory(folder: str) -> str:
+    """The beginning of the paths of all entries: the directory in which the folder is."""
+    return folder[: folder.rstrip("/").rfind("/") + 1]
+
+
+def union(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Ranges over the same time as the given ones, in order, with those that touch as one."""
+    result: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if result and start <= result[-1][1]:
+            result[-1] = (result[-1][0], max(result[-1][1], end))
+        else:
+            result.append((start, end))
+    return tuple(result)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

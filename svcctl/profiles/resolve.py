@@ -17,7 +17,7 @@ from svcctl.profiles.settings import (
     MAPPINGS,
     PROFILE_ENVIRONMENT,
     SETTINGS,
-    Setting,
+    ProfileSetting,
 )
 from svcctl.profiles.store import Document, Fields, ProfileStore
 from svcctl.words import nearest
@@ -30,7 +30,7 @@ class Value:
     A secret from a file or a command is not read yet, so that showing a profile neither runs commands nor prints it.
     """
 
-    setting: Setting
+    setting: ProfileSetting
     value: Any
     source: str
 
@@ -227,7 +227,7 @@ def chosen(document: Document, flags: Mapping[str, Any], environment: Mapping[st
     return LOCAL, "built in"
 
 
-def _resolve_one(setting: Setting, flag: Any, text: str | None, fields: Fields, name: str, path: Path) -> Value:
+def _resolve_one(setting: ProfileSetting, flag: Any, text: str | None, fields: Fields, name: str, path: Path) -> Value:
     profile = f"profile {name}"
     if flag is not None:
         return Value(setting, flag, f"flag --{setting.name.replace('_', '-')}")
@@ -247,4 +247,4 @@ def _resolve_one(setting: Setting, flag: Any, text: str | None, fields: Fields, 
         return Value(setting, MadeOnUse(make), profile)
     if fields.get(setting.name) is not None:
         return Value(setting, setting.value_of(str(fields[setting.name]), profile), profile)
-    return Value(setting, setting.default, "default" if setting.default is not None else "not set")
+    return Value(setting, setting.read({}), "default" if setting.default is not None else "not set")

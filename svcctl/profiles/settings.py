@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from svcctl.api.addresses import checked_url
 from svcctl.dates.lengths import UNITS, parse_length
 from svcctl.dates.operators import DATE_FORMATS
 from svcctl.errors import ProfileError, UsageError
+from svcctl.io.settings import Setting, parse_count
 from svcctl.profiles.secrets import mask
 from svcctl.words import did_you_mean
 
@@ -27,38 +28,26 @@ CONFIG_ENVIRONMENT = "SVCCTL_CONFIG"
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """One thing a profile can set. `parse` turns text into the value or raises ValueError with the reason."""
+class ProfileSetting(Setting):
+    """A setting of profiles, and what a profile does with it."""
 
-    name: str
-    meaning: str
-    parse: Callable[[str], Any] = str
-    environment: str | None = None
-    default: Any = None
     secret: bool = False
     path: bool = False
     """Whether the value is the path of a file."""
-    choices: tuple[str, ...] = ()
-    """The values that completion offers, for a setting that has only a few."""
     connection: bool = False
     """Whether the setting is part of the connection; `--profile` makes the environment's value of it ignored."""
     check: Callable[[str], object] = str
     """Raises UsageError for a new value that would fail when used. Stored values are not checked: one bad value in a
     profile must not stop the others."""
+    refusal: ClassVar[type[UsageError]] = ProfileError
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The fields of a profile that can hold the setting: a secret may also come from a file or a command."""
         return (self.name, f"{self.name}_file", f"{self.name}_command") if self.secret else (self.name,)
 
-    def value_of(self, text: str, source: str | None) -> Any:
-        """Parse a text. ProfileError when it cannot be used, naming the text's source if one is given."""
-        try:
-            return self.parse(text)
-        except ValueError as error:
-            shown = mask(text) if self.secret else text
-            where = f" ({source})" if source else ""
-            raise ProfileError(f"{self.name} '{shown}'{where} cannot be used: {error}") from None
+    def shown(self, text: str) -> str:
+        return mask(text) if self.secret else text
 
     def new_value_of(self, text: str, source: str | None = None) -> Any:
         """Parse and check a text that is to be stored; ProfileError when it cannot be used."""
@@ -96,38 +85,26 @@ def parse_timeout(text: str) -> float:
     return parse_length(text, least=0.001, most=UNITS["d"])
 
 
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError("it is not a whole number")
-    return int(text)
-
-
-def _method(text: str) -> str:
-    if text not in AUTH_METHODS:
-        raise ValueError(f"it must be one of {', '.join(AUTH_METHODS)}")
-    return text
-
-
 AUTH_METHODS = ("signature", "token", "jwt")
 
 SETTINGS = {
     setting.name: setting
     for setting in (
-        Setting("base_url", "URL of the service", _url, "SVCCTL_BASE_URL", connection=True, check=checked_url),
-        Setting("socket", "path of a Unix socket to use instead of the host", path=True, connection=True),
-        Setting("auth", "signature, token or jwt", _method, "SVCCTL_AUTH", choices=AUTH_METHODS, connection=True),
-        Setting("api_key", "API key of the domain", environment="SVCCTL_API_KEY", connection=True),
-        Setting("api_secret", "API secret", environment="SVCCTL_API_SECRET", secret=True, connection=True),
-        Setting("token", "bearer token or JWT", environment="SVCCTL_TOKEN", secret=True, connection=True),
-        Setting(
+        ProfileSetting("base_url", "URL of the service", _url, "SVCCTL_BASE_URL", connection=True, check=checked_url),
+        ProfileSetting("socket", "path of a Unix socket to use instead of the host", path=True, connection=True),
+        ProfileSetting("auth", "kind of credentials", environment="SVCCTL_AUTH", choices=AUTH_METHODS, connection=True),
+        ProfileSetting("api_key", "API key of the domain", environment="SVCCTL_API_KEY", connection=True),
+        ProfileSetting("api_secret", "API secret", environment="SVCCTL_API_SECRET", secret=True, connection=True),
+        ProfileSetting("token", "bearer token or JWT", environment="SVCCTL_TOKEN", secret=True, connection=True),
+        ProfileSetting(
             "provisioning_url", "URL for domains and roles, if different", _url, connection=True, check=checked_url
         ),
-        Setting("ca_bundle", "file of CA certificates to trust", path=True, connection=True),
-        Setting("timeout", "how long to wait for the network, as 90s", parse_timeout, "SVCCTL_TIMEOUT", default=60.0),
-        Setting("retries", "times a failed request is retried", _count, "SVCCTL_RETRIES", default=4),
-        Setting("format", "output format", environment="SVCCTL_FORMAT", default="auto"),
-        Setting("time_zone", "time zone of dates, such as GMT+2", check=_zone),
-        Setting("date_format", "date format of csv and tsv: default, sql or iso", check=_date_format),
+        ProfileSetting("ca_bundle", "file of CA certificates to trust", path=True, connection=True),
+        ProfileSetting("timeout", "how long to wait for the network", parse_timeout, "SVCCTL_TIMEOUT", default="1m"),
+        ProfileSetting("retries", "times a failed request is retried", parse_count, "SVCCTL_RETRIES", default="4"),
+        ProfileSetting("format", "output format", environment="SVCCTL_FORMAT", default="auto"),
+        ProfileSetting("time_zone", "time zone of dates, such as GMT+2", check=_zone),
+        ProfileSetting("date_format", "date format of csv and tsv: default, sql or iso", check=_date_format),
     )
 }
 MAPPINGS = {

@@ -20,7 +20,7 @@ from svcctl.profiles.settings import (
     LOCAL_URL,
     MAPPINGS,
     SETTINGS,
-    Setting,
+    ProfileSetting,
     known_fields,
     unknown_field,
 )
@@ -303,7 +303,7 @@ def _change(fields: dict[str, Any], key: str, text: str) -> None:
             if setting.secret and key in setting.fields:
                 for field_ in setting.fields:
                     fields.pop(field_, None)
-        setting = SETTINGS.get(key, Setting(key, ""))
+        setting = SETTINGS.get(key, ProfileSetting(key, ""))
         target[inner or key] = setting.new_value_of(text)
     else:
         target.pop(inner or key, None)

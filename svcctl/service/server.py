@@ -45,12 +45,12 @@ from svcctl.service.settings import (
     ENGINE,
     LAG,
     LINE_END,
-    NUMBERS,
     OPEN_QUERIES,
     PADDING_TIME,
     QUERY_PLACES,
     QUERY_TIME,
     RUNNING_JOBS,
+    SERVICE_SETTINGS,
     TABLES,
     TOTAL_JOBS,
     places,
@@ -139,11 +139,9 @@ def serve(
     logging.getLogger("uvicorn").setLevel(logging.WARNING)  # without its lines about its own process
     os.umask(0o077)
     start_arrow()
-    settings = {setting: setting.read(os.environ) for setting in NUMBERS}
-    line_end = LINE_END.read(os.environ)
-    origins = CORS_ORIGINS.read(os.environ)
+    settings = {setting: setting.read(os.environ) for setting in SERVICE_SETTINGS}
     history = timedelta(seconds=settings[DEMO])
-    limits = Limits(connections=_descriptors_for(int(settings[CONNECTIONS])))
+    limits = Limits(connections=_descriptors_for(settings[CONNECTIONS]))
     ready = _Ready(ready_fd)
     lock = process.hold_lock(files)  # the kernel frees it when this process ends, however it ends
     remove_left_over()
@@ -165,9 +163,9 @@ def serve(
             query_seconds=settings[QUERY_TIME],
             padding_seconds=settings[PADDING_TIME],
             lag_seconds=settings[LAG],
-            places=int(settings[QUERY_PLACES]),
-            share=int(settings[OPEN_QUERIES]),
-            line_end=line_end,
+            places=settings[QUERY_PLACES],
+            share=settings[OPEN_QUERIES],
+            line_end=settings[LINE_END],
             address=address,
             live=live,
             foreground=ready_fd is None,
@@ -176,12 +174,12 @@ def serve(
         jobs = Jobs(
             store,
             partial(deliver, service.engines, service.now, lag=service.lag_seconds),
-            share=int(settings[RUNNING_JOBS]),
-            total=int(settings[TOTAL_JOBS]),
+            share=settings[RUNNING_JOBS],
+            total=settings[TOTAL_JOBS],
             place=process.place(files),
         )
-        app = build(service, jobs, origins)
-        log = AccessLog(app, own, most=int(settings[ACCESS_EVENTS]), age=settings[ACCESS_TIME])
+        app = build(service, jobs, settings[CORS_ORIGINS] or ())
+        log = AccessLog(app, own, most=settings[ACCESS_EVENTS], age=settings[ACCESS_TIME])
         is_ours = partial(process.still_held, files, lock)
         closing.enter_context(_repeated(partial(_grow, demo.Growing(own, history), log, is_ours)))
         closing.callback(jobs.close)

@@ -50,17 +50,17 @@ class Service:
     store: Store
     executor: Executor
     clock: Callable[[], float] = time.time
-    query_seconds: float = QUERY_TIME.default
+    query_seconds: float = QUERY_TIME.read({})
     """How long a query may wait for the engine in total, or a continuous query for its next rows. The time that the
     client takes to read does not count."""
-    padding_seconds: float = PADDING_TIME.default
+    padding_seconds: float = PADDING_TIME.read({})
     """How long a client waits for the next byte before keep-alive padding is sent."""
-    lag_seconds: float = LAG.default
+    lag_seconds: float = LAG.read({})
     """How long after its end a period of a continuous query waits for late events."""
-    places: int = int(QUERY_PLACES.default)
-    share: int = int(OPEN_QUERIES.default)
+    places: int = QUERY_PLACES.read({})
+    share: int = OPEN_QUERIES.read({})
     """See `Turns`."""
-    line_end: str = LINE_END.default
+    line_end: str = LINE_END.read({})
     """The line ending of line formats: lf or crlf."""
     address: str | None = None
     """Host and port, when the service listens on TCP too."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from svcctl.errors import UsageError
+from svcctl.io.settings import Setting
 from svcctl.service.settings import (
     ACCESS_TIME,
     CONNECTIONS,
@@ -20,8 +21,6 @@ from svcctl.service.settings import (
     QUERY_TIME,
     RUNNING_JOBS,
     TOTAL_JOBS,
-    Length,
-    Number,
     located,
     places,
 )
@@ -30,27 +29,26 @@ from svcctl.service.settings import (
 WORDS = {
     "not a length": "SVCCTL_QUERY_TIME '{text}' cannot be used: it is not a length such as 90, 30s, 5m, 1h30m or 1d",
     "no time": "SVCCTL_QUERY_TIME '0' cannot be used: it must be at least 0.001s",
-    "not a line end": "SVCCTL_LINE_END is 'cr', which is not lf or crlf",
-    "not an origin": "SVCCTL_CORS_ORIGINS names '{text}', which is not an origin",
-    "not a whole number": "{environment} is '{text}', which is not a whole number above 0",
-}
-HINTS = {
-    "not an origin": "an origin is a scheme and a host, with the port if it has one: https://app.example:8443",
+    "not a line end": "SVCCTL_LINE_END 'cr' cannot be used: it must be one of lf, crlf",
+    "not an origin": (
+        "SVCCTL_CORS_ORIGINS 'https://app.example {text}' cannot be used: '{text}' is not an origin, a scheme and a "
+        "host, such as https://app.example:8443"
+    ),
+    "not a whole number": "{name} '{text}' cannot be used: it is not a whole number from 1 on",
 }
 
 
 @pytest.mark.parametrize(
     ("setting", "default"), [(DEMO, 30 * 86_400), (QUERY_TIME, 600), (PADDING_TIME, 5), (CONNECTIONS, 500)]
 )
-def test_a_setting_of_the_process_has_a_default(setting: Number | Length, default: float) -> None:
+def test_a_setting_of_the_process_has_a_default(setting: Setting, default: float) -> None:
     assert setting.read({}) == default
-    assert setting.read({setting.environment: ""}) == default
-    assert setting.read({setting.environment: "0.5"}) == 0.5
+    assert setting.read({setting.name: ""}) == default
 
 
 @pytest.mark.parametrize("setting", [DEMO, QUERY_TIME, PADDING_TIME, LAG, ACCESS_TIME])
-def test_a_setting_that_is_a_length_takes_a_number_of_seconds_and_units(setting: Length) -> None:
-    assert [setting.read({setting.environment: text}) for text in ("90", "90s", "1h30m", "1d")] == [
+def test_a_setting_that_is_a_length_takes_a_number_of_seconds_and_units(setting: Setting) -> None:
+    assert [setting.read({setting.name: text}) for text in ("90", "90s", "1h30m", "1d")] == [
         90,
         90,
         5400,
@@ -70,13 +68,13 @@ def test_a_time_limit_that_is_not_above_zero_is_refused(text: str, why: str) -> 
 @pytest.mark.parametrize(
     ("setting", "default"), [(QUERY_PLACES, 8), (OPEN_QUERIES, 64), (RUNNING_JOBS, 16), (TOTAL_JOBS, 64)]
 )
-def test_a_count_is_a_whole_number(setting: Number, default: float) -> None:
+def test_a_count_is_a_whole_number(setting: Setting, default: float) -> None:
     assert setting.read({}) == default
-    assert setting.read({setting.environment: "3"}) == 3
+    assert setting.read({setting.name: "3"}) == 3
     for text in ("0", "2.5", "x"):
         with pytest.raises(UsageError) as caught:
-            setting.read({setting.environment: text})
-        assert caught.value.message == WORDS["not a whole number"].format(environment=setting.environment, text=text)
+            setting.read({setting.name: text})
+        assert caught.value.message == WORDS["not a whole number"].format(name=setting.name, text=text)
 
 
 def test_there_may_be_no_days_of_demo_events_but_not_fewer() -> None:
@@ -109,7 +107,7 @@ def test_lines_end_in_lf_unless_the_setting_says_otherwise() -> None:
     ],
 )
 def test_origins_are_read_as_browsers_send_them(text: str, origins: tuple[str, ...]) -> None:
-    assert CORS_ORIGINS.read({"SVCCTL_CORS_ORIGINS": text}) == origins
+    assert (CORS_ORIGINS.read({"SVCCTL_CORS_ORIGINS": text}) or ()) == origins
 
 
 @pytest.mark.parametrize("text", ["*", "null", "app.example", "https://app.example/", "https://*.example", "file://x"])
@@ -117,7 +115,6 @@ def test_what_no_browser_sends_as_an_origin_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         CORS_ORIGINS.read({"SVCCTL_CORS_ORIGINS": f"https://app.example {text}"})
     assert caught.value.message == WORDS["not an origin"].format(text=text)
-    assert caught.value.hint == HINTS["not an origin"]
 
 
 def test_what_a_service_uses_is_told_without_secrets() -> None:

@@ -151,7 +151,7 @@ def _profiles() -> dict[str, str]:
 
     about = {"headers": "names of headers", "paths": "paths of operations"}
     renamed = [(f"{group}.…", f"{about[group]}, if they differ: {', '.join(keys)}") for group, keys in MAPPINGS.items()]
-    return {"settings": table([*((row.name, row.meaning) for row in SETTINGS.values()), *renamed])}
+    return {"settings": table([*((row.name, row.explanation) for row in SETTINGS.values()), *renamed])}
 
 
 def _environment() -> dict[str, str]:
@@ -164,10 +164,10 @@ def _environment() -> dict[str, str]:
     variables = [
         (PROFILE_ENVIRONMENT, "profile to use"),
         (CONFIG_ENVIRONMENT, "profiles file to use"),
-        *((row.environment, row.meaning) for row in SETTINGS.values() if row.environment),
+        *((row.environment, row.explanation) for row in SETTINGS.values() if row.environment),
         (DATA_ENVIRONMENT, "directory of the local service's data"),
         (STATE_ENVIRONMENT, "directory of the states of exports (--state)"),
-        *((row.environment, row.explanation) for row in SERVICE_SETTINGS),
+        *((row.name, row.explanation) for row in SERVICE_SETTINGS),
         (VARIABLE, "pager for long output on a terminal, before PAGER; cat or nothing for none (--no-pager)"),
         ("NO_COLOR", "no colour"),
         ("CLICOLOR_FORCE", "colour in a pipe too"),

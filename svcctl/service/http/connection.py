@@ -31,7 +31,7 @@ MAX_HEADERS = 100
 class Limits:
     """The limits that a service may choose."""
 
-    connections: int = int(CONNECTIONS.default)
+    connections: int = CONNECTIONS.read({})
     """The most open connections. One more closes the connection that has been without a request the longest."""
     idle_seconds: float = 60.0
     """How long a connection may be without a request."""

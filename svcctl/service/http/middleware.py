@@ -193,7 +193,7 @@ class AccessLog:
     """
 
     def __init__(
-        self, app: ASGIApp, tables: Tables, *, most: int = int(ACCESS_EVENTS.default), age: float = ACCESS_TIME.default
+        self, app: ASGIApp, tables: Tables, *, most: int = ACCESS_EVENTS.read({}), age: float = ACCESS_TIME.read({})
     ) -> None:
         self._app = app
         self._tables = tables

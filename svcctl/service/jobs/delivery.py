@@ -60,7 +60,7 @@ def deliver(
     job: StoredJob,
     run: Run,
     *,
-    lag: float = LAG.default,
+    lag: float = LAG.read({}),
     connect: Connect = kinds.destination,
 ) -> bool:
     """Deliver a job until it is complete (True) or stopped (False). ServiceError when its query fails.

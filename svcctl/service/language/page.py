@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from textwrap import wrap
 
-from svcctl.dates.lengths import length_text
 from svcctl.service.language.functions import SAMPLE, SECTIONS, Function
 from svcctl.service.language.parser import MAX_BYTES, RESERVED
 from svcctl.service.settings import LAG
@@ -162,7 +161,7 @@ A query with --follow keeps running. Its rows arrive as they are stored, and the
 groups of a single "group every" when their period is over; other groups would
 never be complete and are refused. Limits and offsets must come last.
 
-A period stays open for late events {length_text(LAG.default)} after its end, or as long as
+A period stays open for late events {LAG.default} after its end, or as long as
 {LAG.environment} of the service says; 2s if the range ends with it. An
 event that is stored later is in no group: groups that were sent stay as they
 are. Such events are counted, if they pass the where clauses before the group:

@@ -30,7 +30,7 @@ from svcctl.service.engines.duckdb.demo_events import made
 from svcctl.service.language.types import Column, Type
 from svcctl.service.settings import DEMO
 
-HISTORY = timedelta(seconds=DEMO.default)
+HISTORY = timedelta(seconds=DEMO.read({}))
 STRETCH = 5 * UNITS["d"]
 """How many seconds are made in one transaction: an interruption loses little, and memory stays low."""
 AHEAD = 300

@@ -30,7 +30,7 @@ from svcctl.service.settings import LAG
 
 GRACE = timedelta(seconds=2)
 """How long a range stays open after its end for events that are stored late."""
-LAG_MS = int(LAG.default * 1000)
+LAG_MS = int(LAG.read({}) * 1000)
 """How long a period stays open after its end."""
 LATE_MS = 2000
 """The shortest time between two counts of late events, unless a period ends."""
@@ -178,7 +178,7 @@ class Steps:
         clock: Callable[[], datetime],
         *,
         launched: datetime,
-        lag: float = LAG.default,
+        lag: float = LAG.read({}),
         repeatable: bool = False,
         covered: Covered | None = None,
     ) -> None:

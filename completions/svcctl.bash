@@ -82,14 +82,14 @@ _svcctl_place() {
     'svcctl completion 0')
         words=(bash zsh fish)
         ;;
-    'svcctl help -' | 'svcctl job -' | 'svcctl domain -' | 'svcctl domain export -' | 'svcctl role -' | 'svcctl role export -' | 'svcctl profile -' | 'svcctl profile use -' | 'svcctl profile edit -' | 'svcctl service -' | 'svcctl service start -' | 'svcctl service stop -' | 'svcctl service restart -' | 'svcctl service accounts -' | 'svcctl service accounts status -' | 'svcctl service queries -' | 'svcctl service queries show -')
+    'svcctl help -' | 'svcctl job -' | 'svcctl job export -' | 'svcctl domain -' | 'svcctl domain export -' | 'svcctl role -' | 'svcctl role export -' | 'svcctl profile -' | 'svcctl profile use -' | 'svcctl profile edit -' | 'svcctl service -' | 'svcctl service start -' | 'svcctl service stop -' | 'svcctl service restart -' | 'svcctl service accounts -' | 'svcctl service accounts status -' | 'svcctl service queries -' | 'svcctl service queries show -')
         words=(--profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl help 0')
         words=(dates formats recipes profiles environment exit-codes query-language destinations export service loading cluster functions examples query tables job range domain role profile api completion help)
         ;;
     'svcctl job 0')
-        words=(list show stop start restart rm wait watch)
+        words=(list show stop start restart rm export apply wait watch)
         ;;
     'svcctl job list -')
         words=(--status --type --failing --ids --format --columns --sort --top --no-header --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
@@ -102,6 +102,9 @@ _svcctl_place() {
         ;;
     'svcctl job rm -')
         words=(--yes --if-needed --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        ;;
+    'svcctl job apply -')
+        words=(--file --var --dry-run --check --yes --format --relaunch --prune --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl job wait -')
         words=(--for --max-time --keep-waiting --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
@@ -268,6 +271,9 @@ _svcctl_place() {
     *' --status')
         words=(RUNNING STOPPED COMPLETED REMOVED FAILING)
         ;;
+    *' --relaunch')
+        kind=jobs
+        ;;
     *' --for')
         words=(RUNNING STOPPED COMPLETED REMOVED)
         ;;
@@ -280,7 +286,7 @@ _svcctl_place() {
     'svcctl export verify '*)
         kind=exports
         ;;
-    'svcctl job show '* | 'svcctl job restart '* | 'svcctl job rm '* | 'svcctl job wait '* | 'svcctl job watch '*)
+    'svcctl job show '* | 'svcctl job restart '* | 'svcctl job rm '* | 'svcctl job export '* | 'svcctl job wait '* | 'svcctl job watch '*)
         kind=jobs
         ;;
     'svcctl job stop '*)
@@ -303,7 +309,7 @@ _svcctl_place() {
 
 _svcctl_is_command() {
     case $1 in
-    'svcctl query' | 'svcctl tables' | 'svcctl export' | 'svcctl export status' | 'svcctl export verify' | 'svcctl export rm' | 'svcctl range' | 'svcctl api' | 'svcctl completion' | 'svcctl help' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job restart' | 'svcctl job rm' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain export' | 'svcctl domain apply' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role export' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile edit' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service restart' | 'svcctl service status' | 'svcctl service serve' | 'svcctl service reset' | 'svcctl service load' | 'svcctl service drop' | 'svcctl service trim' | 'svcctl service compact' | 'svcctl service copy' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts token' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm')
+    'svcctl query' | 'svcctl tables' | 'svcctl export' | 'svcctl export status' | 'svcctl export verify' | 'svcctl export rm' | 'svcctl range' | 'svcctl api' | 'svcctl completion' | 'svcctl help' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job restart' | 'svcctl job rm' | 'svcctl job export' | 'svcctl job apply' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain export' | 'svcctl domain apply' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role export' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile edit' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service restart' | 'svcctl service status' | 'svcctl service serve' | 'svcctl service reset' | 'svcctl service load' | 'svcctl service drop' | 'svcctl service trim' | 'svcctl service compact' | 'svcctl service copy' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts token' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm')
         return 0 ;;
     esac
     return 1
@@ -311,7 +317,7 @@ _svcctl_is_command() {
 
 _svcctl_takes_value() {
     case $1 in
-    --application | --applications | --at | --before | --begin | --chunk | --color | --cols | --columns | --concurrency | --config | --data | --date-format | --dateformat | --default-application-name | --description | --dest | --dest-json | --dest-param | --destination | --domain | --earliest | --end | --engine | --every | --expires | --fields | --file | --finder-name | --for | --format | --from | --from-file | --head | --header | --id | --interval | --jobs | --keep | --lag | --latest | --limit | --limit-per-window | --listen | --log-format | --max-requests-per-second | --max-rows | --max-time | --metrics | --name | --offset | --on-error | --order-by | --out | --outfile | --output | --output-file | --output-format | --parallel | --plan | --policies | --policy | --profile | --prune-domains | --query-id | --reseller | --resource-ids | --retries | --role | --scheduler | --since | --skip | --sort | --sort-by | --start | --state | --status | --step | --table | --tables | --threads | --time | --time-field | --time-format | --time-zone | --timeout | --timezone | --to | --top | --type | --types | --tz | --until | --var | --volume | --window | --workers | -F | -H | -d | -f | -j | -n | -o | -p | -t)
+    --application | --applications | --at | --before | --begin | --chunk | --color | --cols | --columns | --concurrency | --config | --data | --date-format | --dateformat | --default-application-name | --description | --dest | --dest-json | --dest-param | --destination | --domain | --earliest | --end | --engine | --every | --expires | --fields | --file | --finder-name | --for | --format | --from | --from-file | --head | --header | --id | --interval | --jobs | --keep | --lag | --latest | --limit | --limit-per-window | --listen | --log-format | --max-requests-per-second | --max-rows | --max-time | --metrics | --name | --offset | --on-error | --order-by | --out | --outfile | --output | --output-file | --output-format | --parallel | --plan | --policies | --policy | --profile | --prune-domains | --query-id | --relaunch | --reseller | --resource-ids | --retries | --role | --scheduler | --since | --skip | --sort | --sort-by | --start | --state | --status | --step | --table | --tables | --threads | --time | --time-field | --time-format | --time-zone | --timeout | --timezone | --to | --top | --type | --types | --tz | --until | --var | --volume | --window | --workers | -F | -H | -d | -f | -j | -n | -o | -p | -t)
         return 0 ;;
     esac
     return 1

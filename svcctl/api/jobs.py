@@ -241,6 +241,7 @@ ENOUGH = 4
 MOST_NAMED = 5
 """The most jobs that a message names."""
 
+_HASHED = re.compile(r"(.+)\.([0-9a-f]{8})", re.DOTALL)
 _WHOLE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 
 
@@ -266,6 +267,12 @@ def choose(given: Iterable[str], jobs: Callable[[], Sequence[Job]], *, changes: 
     return Chosen(resolved(given, jobs, changes=changes), jobs)
 
 
+def split_name(name: str) -> tuple[str, str | None]:
+    """A friendly name without the hash that `svcctl job apply` adds, and the hash."""
+    found = _HASHED.fullmatch(name)
+    return (found[1], found[2]) if found else (name, None)
+
+
 def is_whole(text: str) -> bool:
     """Whether a text has the form of the interface's IDs, a UUID."""
     return _WHOLE.fullmatch(text) is not None
@@ -286,7 +293,7 @@ def resolved(given: Iterable[str], jobs: Callable[[], Iterable[Job]], *, changes
 def _resolved(text: str, jobs: Sequence[Job], changes: bool) -> str:
     if any(job.id == text for job in jobs):
         return text
-    called = [job for job in jobs if job.friendly_name == text]
+    called = [job for job in jobs if (name := job.friendly_name) and text in (name, split_name(name)[0])]
     begin = [job for job in jobs if text and job.id.lower().startswith(text.lower())]
     meant = list({job.id: job for job in (*called, *begin)}.values())
     if len(meant) > 1:
@@ -326,7 +333,7 @@ def _listed(jobs: Sequence[Job], about: Callable[[Job], str | None] = attrgetter
 
 def hint(text: str, jobs: Iterable[Job] = ()) -> str:
     """What to do about a text that matches no job."""
-    names = (job.friendly_name for job in jobs if job.friendly_name)
+    names = (split_name(job.friendly_name)[0] for job in jobs if job.friendly_name)
     return did_you_mean(text, names) or "list the jobs with 'svcctl job list'"
 
 

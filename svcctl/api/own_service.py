@@ -10,7 +10,7 @@ from typing import Any
 from svcctl.api.addresses import segment
 from svcctl.api.client import Client
 from svcctl.api.refusals import record, records
-from svcctl.errors import NotFound, ServiceError, Unavailable
+from svcctl.errors import CredentialsError, NotFound, ServiceError, Unavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +160,20 @@ def _jobs(source: Mapping[str, Any]) -> tuple[Reader, ...]:
 def tables(client: Client) -> list[Extent]:
     """Every table and how much it holds. NotFound when the service is not svcctl's own."""
     return [Extent.from_json(row) for row in records(client.call("GET", "/service/tables"))]
+
+
+def table_names(client: Client) -> Collection[str] | None:
+    """The names of the tables; None when the service is not svcctl's own."""
+    try:
+        return [table.name for table in tables(client)]
+    except CredentialsError:
+        raise
+    except ServiceError:
+        return None
+    except Unavailable as error:
+        if error.unanswered:
+            raise
+        return None
 
 
 def table(client: Client, name: str) -> Extent:

@@ -35,6 +35,8 @@ class QueryRequest:
     time_zone: str | None = None
     skip: int | None = None
     limit: int | None = None
+    continues: str | None = None
+    """The ID of the job that a new one continues, which svcctl's own service takes."""
 
     def __post_init__(self) -> None:
         if (self.query is None) == (self.query_id is None):
@@ -78,6 +80,7 @@ class QueryRequest:
             "timeZone": self.time_zone,
             "skip": self.skip,
             "limit": self.limit,
+            "continues": self.continues,
         }
         return {name: value for name, value in fields.items() if value is not None}
 

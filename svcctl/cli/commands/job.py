@@ -31,7 +31,10 @@ from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
-from svcctl.cli.inputs import job_ids, text
+from svcctl.cli.desired import apply
+from svcctl.cli.desired.apply import ApplyOptions
+from svcctl.cli.desired.jobs import Jobs, exported
+from svcctl.cli.inputs import documents, job_files, job_ids, text
 from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import ColumnsOpt, FormatOpt, YesOpt, length_option, spread
 from svcctl.dates.lengths import length_text, parse_length
@@ -80,6 +83,20 @@ IfThereOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if th
 WatchOpt = Annotated[float | None, length_option("--max-time", "Stop after 30s, 5m, ….")]
 IntervalOpt = Annotated[
     Any, length_option("--interval", "Time between refreshes.", None, partial(parse_length, least=0.1))
+]
+
+ExportedIdsArg = Annotated[
+    list[str] | None, typer.Argument(metavar="[ID]…", help=f"{_HELP} (default: all jobs)."), Completes("jobs")
+]
+RelaunchOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--relaunch", metavar="NAME", help="Continue this job with a new one even if only a secret differs; repeat."
+    ),
+    Completes("jobs"),
+]
+PruneOpt = Annotated[
+    bool, typer.Option("--prune", help="Remove jobs that were applied from files and that no file has.")
 ]
 
 Change = Callable[[str, Callable[[str], None]], Job]
@@ -210,6 +227,52 @@ def rm(
     if chosen.ids and not yes:
         svc.ask(_removal(svc, chosen))
     _change(svc, chosen, lambda job_id, leave: svc.client.remove_job(job_id), "removed", format)
+
+
+@_app.command()
+def export(ctx: typer.Context, ids: ExportedIdsArg = None) -> None:
+    """Print jobs as a file for 'svcctl job apply'
+
+    A service returns neither the parameters of destinations nor the range that a job was launched with: fill in the
+    parameters. 'from' is where the job has read to, for a job that is launched anew.
+
+    \b
+    svcctl job export > jobs.yaml
+    """
+    svc: Context = ctx.obj
+    given = job_ids.read(ids or [])
+    jobs = [svc.client.job(one) for one in _chosen(svc, given).ids] if given else svc.client.jobs()
+    svc.output.text(documents.written([exported(job) for job in jobs]))
+    if any((job.type or "").lower() != "donothing" for job in jobs):
+        svc.diagnostics.note(
+            "services do not show the parameters of destinations: fill them in, and 'to' if there is one"
+        )
+
+
+@_app.command("apply")
+@spread
+def apply_(ctx: typer.Context, options: ApplyOptions, relaunch: RelaunchOpt = None, prune: PruneOpt = False) -> None:
+    """Launch, change, start and stop jobs as files say, showing the differences
+
+    A changed job is continued: no event is lost and none is sent twice. Jobs that no file contains stay unchanged
+    without --prune. Applying a file twice changes nothing the second time. Asks before the first change.
+
+    \b
+    A file holds one job, a list of them, or several documents:
+      name: nightly-auth                 required; commands take it
+      query: from auth.all               required
+      from: 1ad                          required, for the first launch
+      to: 2027-01-01                     if the job shall end
+      destination: {type: Kafka, params: {bootstrap.servers: broker:9092, topic: fails}}
+      state: running                     or stopped
+    """
+    svc: Context = ctx.obj
+    written = job_files.written(documents.read(options.file, "job", options.var or ()), svc.now())
+    jobs = Jobs(svc.client, svc.diagnostics.note, relaunch=relaunch or ())
+    steps = jobs.steps(written, prune=prune)
+    if steps and options.is_trial and jobs.unchecked:
+        svc.diagnostics.note(jobs.unchecked)
+    apply.apply(svc, jobs, steps, options)
 
 
 @_app.command()

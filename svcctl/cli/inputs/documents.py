@@ -25,12 +25,19 @@ _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A thing as it is written: its decoded fields, and the line of each, inner ones as `resourceIds.<label>`."""
+    """A thing as it is written: its decoded fields, and the line of each, inner ones as `resourceIds.<label>`.
 
-    fields: Mapping[str, Any]
+    A field may be a secret, so none is in the repr.
+    """
+
+    fields: Mapping[str, Any] = field(repr=False)
     source: str = COMMAND_LINE
     line: int | None = None
     lines: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_standard_input(self) -> bool:
+        return self.source == text.name(text.STDIN)
 
     def line_of(self, key: str | None) -> int | None:
         return self.lines.get(key or "", self.line)

@@ -1,0 +1,208 @@
+"""Jobs as files describe them.
+
+name: nightly-auth
+query: from auth.all where result = "FAIL"
+from: 1ad                 # for the first launch
+to: 2027-01-01            # left out: the job does not end
+destination: {type: Kafka, params: {bootstrap.servers: broker:9092, topic: fails}}
+state: running            # or stopped
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from svcctl.api import destinations, jobs
+from svcctl.api.destinations import REDACTED, Destination
+from svcctl.api.query import QueryRequest
+from svcctl.cli.inputs.documents import Document
+from svcctl.dates.operators import Moment
+from svcctl.dates.range import choose
+from svcctl.dates.shorthand import parse_moment
+from svcctl.errors import UsageError
+from svcctl.profiles.secrets import SecretCommand, SecretFile
+from svcctl.words import did_you_mean
+
+KEYS = ("name", "query", "from", "to", "destination", "state")
+RUNNING, STOPPED = "running", "stopped"
+_NAME_OF_FILES = {"s3": "s3.fileName", "hdfs": "file"}
+"""The parameter that names the files of a destination."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenJob:
+    """A job as a file describes it; `secrets` are read when the job is launched."""
+
+    document: Document
+    name: str
+    query: str
+    from_: Moment
+    to: Moment | None
+    type: str
+    params: Mapping[str, Any] = field(repr=False)
+    """The parameters without the secrets."""
+    secrets: Mapping[str, SecretFile | SecretCommand | str] = field(repr=False)
+    state: str
+
+    @property
+    def files(self) -> str | None:
+        """The name of the files that the job writes, if it has one that is given."""
+        key = _NAME_OF_FILES.get(destinations.canonical_type(self.type))
+        name = self.params.get(key or "")
+        return None if name is None else str(name)
+
+    @property
+    def hash(self) -> str:
+        """Eight digits that tell definitions apart: six of the whole, then two of the name of the files.
+
+        The whole is the query, its end, and the destination without secrets: neither the start nor the state.
+        """
+        kind = destinations.canonical_type(self.type)
+        end = None if "to" not in self.document.fields else str(self.document.fields["to"])
+        return _digits([self.query.strip(), end, kind, sorted(self.params.items())], 6) + _digits([kind, self.files], 2)
+
+    @property
+    def full_name(self) -> str:
+        """The friendly name with which the job is launched."""
+        return f"{self.name}.{self.hash}"
+
+    @property
+    def place(self) -> str:
+        """The destination in words, without secrets."""
+        shown = {**self.params, **dict.fromkeys(self.secrets, REDACTED)}
+        return " ".join([self.type, *(f"{key}={value}" for key, value in shown.items())])
+
+    def request(self, from_: Moment | None = None, continues: str | None = None) -> QueryRequest:
+        """The request that launches the job; reads the secrets."""
+        read = {key: one if isinstance(one, str) else one.text for key, one in self.secrets.items()}
+        params = {**self.params, **read, "friendlyName": self.full_name}
+        return QueryRequest(
+            from_=self.from_ if from_ is None else from_,
+            to=self.to,
+            query=self.query,
+            destination=Destination(self.type, params),
+            continues=continues,
+        )
+
+
+def _digits(value: Any, count: int) -> str:
+    return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode()).hexdigest()[:count]
+
+
+def written(documents: Iterable[Document], now: datetime) -> list[WrittenJob]:
+    """The jobs of files. UsageError names the key that is wrong."""
+    return [_job(document, now) for document in documents]
+
+
+def _job(document: Document, now: datetime) -> WrittenJob:
+    document.check_keys(KEYS)
+    name = document.needed("name")
+    if jobs.split_name(name)[1] is not None or jobs.is_whole(name):
+        what = "an ID" if jobs.is_whole(name) else "a name with a hash, which svcctl adds itself"
+        raise document.error(f"name '{name}' is {what}", "name")
+    if not name.isprintable() or name != name.strip():
+        raise document.error("name cannot be printed, or has blanks around it", "name")
+    query = document.needed("query")
+    from_, to = _moment(document, "from"), _moment(document, "to")
+    if from_ is None:
+        raise document.error("the from is missing")
+    try:
+        ends = choose(from_, to, None, None, now=now, written=True)
+    except UsageError as error:
+        raise document.error(error.message, "to", hint=error.hint) from None
+    type_, params, secrets = _destination(document)
+    state = document.one_of("state", (RUNNING, STOPPED)) or RUNNING
+    return WrittenJob(document, name, query, ends.from_, ends.to, type_, params, secrets, state)
+
+
+def _moment(document: Document, key: str) -> Moment | None:
+    value = document.fields.get(key)
+    if key not in document.fields:
+        return None
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise document.error(f"{key} is not a date", key)
+    try:
+        return parse_moment(str(value))
+    except UsageError as error:
+        raise document.error(f"{key}: {error.message}", key, hint=error.hint) from None
+
+
+def _destination(
+    document: Document,
+) -> tuple[str, Mapping[str, Any], Mapping[str, SecretFile | SecretCommand | str]]:
+    """The type, the parameters, and the secrets among them."""
+    given = document.fields.get("destination")
+    if not isinstance(given, Mapping):
+        example = "for example: destination: {type: Kafka, params: {bootstrap.servers: host:9092, topic: web}}"
+        problem = "destination is not a mapping" if "destination" in document.fields else "the destination is missing"
+        raise document.error(problem, "destination", hint=example)
+    if unknown := next((key for key in given if key not in ("type", "params")), None):
+        raise document.error(
+            f"unknown key 'destination.{unknown}'", f"destination.{unknown}", hint="keys are type, params"
+        )
+    kind, params = given.get("type"), given.get("params") or {}
+    if not isinstance(kind, str):
+        raise document.error("destination.type is missing, or not text", "destination.type")
+    if meant := destinations.suggest_type(kind):
+        raise document.error(f"unknown destination type '{kind}'", "destination.type", hint=f"did you mean '{meant}'?")
+    if not isinstance(params, Mapping):
+        raise document.error("destination.params is not a mapping", "destination.params")
+    plain: dict[str, Any] = {}
+    secrets: dict[str, SecretFile | SecretCommand | str] = {}
+    for key, value in params.items():
+        _parameter(document, kind, key, value, plain, secrets)
+    if needed := destinations.missing(Destination(kind, {**plain, **secrets})):
+        keys = " and ".join(one.key for one in needed)
+        example = ", ".join(f"{one.key}: {one.example}" for one in needed)
+        raise document.error(f"{kind} needs {keys}", "destination", hint=f"for example: params: {{{example}}}")
+    return kind, plain, secrets
+
+
+def _parameter(
+    document: Document,
+    kind: str,
+    key: str,
+    value: Any,
+    plain: dict[str, Any],
+    secrets: dict[str, SecretFile | SecretCommand | str],
+) -> None:
+    """Sort a parameter into the plain ones or the secrets. UsageError for one that cannot be used."""
+    where = f"destination.params.{key}"
+    if key.casefold() == "friendlyname":
+        raise document.error("the job's name is its 'name', not friendlyName", where)
+    if value is None or isinstance(value, list | Mapping):
+        raise document.error(f"{key} has no value, or more than one", where)
+    name, _, way = key.rpartition("_")
+    if way in ("file", "command") and destinations.is_secret(name):
+        text = str(value)
+        path = text if document.is_standard_input else Path(document.source).parent / Path(text).expanduser()
+        secrets[destinations.known_key(kind, name)] = SecretFile(Path(path)) if way == "file" else SecretCommand(text)
+    elif destinations.is_secret(key):
+        _check_private(document, key, where)
+        secrets[destinations.known_key(kind, key)] = str(value)
+    else:
+        known = destinations.known_keys(kind)
+        name = destinations.known_key(kind, key)
+        if known and name not in known and (hint := did_you_mean(key, known)):
+            raise document.error(f"{kind} has no parameter '{key}'", where, hint=hint)
+        plain[name] = value
+
+
+def _check_private(document: Document, key: str, where: str) -> None:
+    """UsageError when others can read a file with a secret in it."""
+    if document.is_standard_input:
+        return
+    mode = stat.S_IMODE(Path(document.source).stat().st_mode)
+    if mode & 0o077:
+        raise document.error(
+            f"{key} is a secret, and others can read this file (mode {mode:04o})",
+            where,
+            hint=f"name where it is: {key}_file: PATH, or {key}_command: COMMAND; or chmod 600 '{document.source}'",
+        )

@@ -1,0 +1,142 @@
+"""`svcctl job apply` and `job export`: what is shown, what is said, and the exit codes."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from support.job_service import World, opened
+from support.reseller import WIDE, Done, Scripted
+
+from svcctl.cli import main
+from svcctl.cli.context import Context
+from svcctl.terminal.diagnostics import Diagnostics
+
+Run = Callable[..., Done]
+JOBS = """\
+- name: a
+  query: from t where n > 1
+  from: 1704067200
+  destination: {type: Kafka, params: {topic: x, bootstrap.servers: b, sasl.password_command: echo s3cret}}
+- {name: b, query: from t, from: 1h, destination: {type: donothing}, state: stopped}
+"""
+NEW = """\
+new job 'a'
++ query: from t where n > 1
++ destination: Kafka topic=x bootstrap.servers=b sasl.password=***
++ state: running
+new job 'b'
++ query: from t
++ destination: donothing
++ state: stopped
+"""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with opened(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def run(world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    environment = {"SVCCTL_CONFIG": str(tmp_path / "none"), "SVCCTL_BASE_URL": "http://localhost", "NO_COLOR": "1"}
+
+    def run(*arguments: str, answers: tuple[str, ...] = ()) -> Done:
+        stderr, prompt = io.StringIO(), Scripted(answers)
+        context = Context(
+            diagnostics=Diagnostics(stderr, moving=False, width=WIDE),
+            environment=environment,
+            client_factory=lambda *_: world.client,
+            prompt=prompt,
+        )
+        code = main.run(arguments, context)
+        return Done(code, capsys.readouterr().out, stderr.getvalue(), questions=prompt.questions)
+
+    return run
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "jobs.yaml"
+    path.write_text(JOBS)
+    return path
+
+
+def test_a_file_is_checked_applied_and_checked_again(run: Run, world: World, file: Path) -> None:
+    apply = ("job", "apply", "-F", str(file))
+    check = run(*apply, "--check")
+    assert (check.code, check.stdout) == (10, NEW)
+    assert check.stderr == f"svcctl: error: 2 jobs not as in {file}\n"
+    assert (run(*apply, "--dry-run").code, world.client.jobs()) == (0, ())
+    done = run(*apply, answers=("y",))
+    assert (done.code, done.stdout, done.questions) == (0, NEW, ["Apply these changes?"])
+    assert done.stderr == "svcctl: created job 'a'\nsvcctl: created job 'b'\n"
+    again = run(*apply, "--check")
+    assert (again.code, again.stdout) == (0, "")
+    assert again.stderr == f"svcctl: nothing to do: the jobs are already as in {file}\n"
+
+
+def test_what_a_service_does_not_show_of_a_job_differs_by_its_hash(run: Run, file: Path) -> None:
+    apply = ("job", "apply", "-F", str(file))
+    run(*apply, "--yes")
+    file.write_text(JOBS.replace("topic: x", "topic: y").replace("stopped", "running"))
+    rows = [json.loads(line) for line in run(*apply, "--dry-run", "-f", "ndjson").stdout.splitlines()]
+    assert [(row["action"], row["name"], row["key"]) for row in rows] == [
+        ("change", "a", "definition"),
+        ("change", "b", "state"),
+    ]
+    assert rows[0]["after"].endswith("(end or parameters differ)")
+
+
+def test_commands_take_the_name_without_its_hash(run: Run, file: Path) -> None:
+    run("job", "apply", "-F", str(file), "--yes")
+    assert run("job", "stop", "a", "-f", "csv").code == 0
+    shown = json.loads(run("job", "show", "a", "-f", "json").stdout)
+    assert (shown["status"], shown["friendlyName"][:2]) == ("STOPPED", "a.")
+
+
+def test_an_apply_that_stops_in_the_middle_says_how_much_was_done(run: Run, world: World, file: Path) -> None:
+    file.write_text(JOBS.replace("query: from t,", "query: from t where,"))
+    done = run("-q", "job", "apply", "-F", str(file), "--yes")
+    assert (done.code, done.stderr.splitlines()[0]) == (1, "svcctl: 1 of 2 applied")
+    file.write_text(JOBS)
+    assert run("job", "apply", "-F", str(file), "--yes").code == 0
+    assert [job.status for job in world.client.jobs()] == ["RUNNING", "STOPPED"]
+
+
+def test_tables_are_not_checked_where_the_service_does_not_tell_them(run: Run, world: World, file: Path) -> None:
+    world.wire.is_own = False
+    done = run("job", "apply", "-F", str(file), "--dry-run")
+    assert (done.code, done.stdout, "not checked" in done.stderr) == (0, NEW, True)
+
+
+def test_jobs_are_removed_only_after_a_question_that_names_them(run: Run, world: World, file: Path) -> None:
+    run("job", "apply", "-F", str(file), "--yes")
+    file.write_text("".join(JOBS.partition("- {name: b")[1:]))
+    done = run("job", "apply", "-F", str(file), "--prune", answers=("y",))
+    assert (done.code, done.stdout, done.questions) == (
+        0,
+        "removed job 'a'\n",
+        ["1 job will be removed: a. Apply these changes?"],
+    )
+    assert [str(job.friendly_name)[:2] for job in world.client.jobs()] == ["b."]
+
+
+def test_exported_jobs_are_a_file_with_what_a_service_shows(run: Run, file: Path) -> None:
+    run("job", "apply", "-F", str(file), "--yes")
+    exported = run("job", "export", "b")
+    job = yaml.safe_load(exported.stdout)
+    job.pop("from", None)  # where it has read to, if it has read anything
+    assert (exported.code, exported.stderr, job) == (
+        0,
+        "",
+        {"name": "b", "query": "from t", "destination": {"type": "donothing", "params": {}}, "state": "stopped"},
+    )
+    assert "fill them in" in run("job", "export").stderr
+    file.write_text(yaml.safe_dump(job | {"from": "1h"}))
+    assert run("job", "apply", "-F", str(file), "--check").code == 0

@@ -1,0 +1,217 @@
+"""Jobs that are applied from files end as the files say, whatever breaks on the way; events are delivered once."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.job_service import FIRST, Killed, World, opened
+
+from svcctl.api.models import JobStatus
+from svcctl.cli.desired.jobs import Jobs, JobStep
+from svcctl.cli.inputs import documents
+from svcctl.cli.inputs.job_files import WrittenJob, written
+from svcctl.errors import ServiceError, SvcctlError, UsageError
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture(params=["own", "other"])
+def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+    with opened(tmp_path, is_own=request.param == "own") as found:
+        yield found
+
+
+def described(name: str, version: int = 0, state: str = "running", topic: str = "up") -> dict[str, Any]:
+    destination = {"type": "Kafka", "params": {"topic": topic, "bootstrap.servers": "b:9092"}}
+    return {
+        "name": name,
+        "query": f'from t select n, "{version}" as version',
+        "from": FIRST,
+        "destination": destination,
+        "state": state,
+    }
+
+
+def read(*jobs: Mapping[str, Any]) -> list[WrittenJob]:
+    return written(documents.parse(documents.written(list(jobs)), "jobs.yaml", "job"), NOW)
+
+
+def planned(
+    world: World, *jobs: Mapping[str, Any], prune: bool = True, relaunch: str = ""
+) -> tuple[Jobs, list[JobStep]]:
+    noun = Jobs(world.client, lambda text: None, relaunch=relaunch.split())
+    return noun, noun.steps(read(*jobs), prune=prune)
+
+
+def applied(world: World, *jobs: Mapping[str, Any], relaunch: str = "") -> list[str]:
+    """What is done to the jobs."""
+    noun, steps = planned(world, *jobs, relaunch=relaunch)
+    return [noun.make(step) for step in steps]
+
+
+def states(world: World) -> dict[str, JobStatus | str]:
+    return {str(job.friendly_name).partition(".")[0]: job.status for job in world.client.jobs()}
+
+
+def test_jobs_are_launched_changed_stopped_started_and_removed(world: World) -> None:
+    world.append([1, 2])
+    assert applied(world, described("a"), described("b", state="stopped")) == ["created", "created"]
+    assert (states(world), planned(world, described("a"), described("b", state="stopped"))[1]) == (
+        {"a": "RUNNING", "b": "STOPPED"},
+        [],
+    )
+    assert applied(world, described("a", state="stopped"), described("b")) == ["stopped", "started"]
+    first = world.client.jobs()[0].id
+    assert applied(world, described("a", 1), described("b")) == ["updated"]
+    assert (first in [job.id for job in world.client.jobs()], states(world)) == (
+        False,
+        {"a": "RUNNING", "b": "RUNNING"},
+    )
+    assert applied(world, described("a", 1), relaunch="a") == ["updated", "removed"]
+    assert (len(world.client.jobs()), planned(world, described("a", 1))[1]) == (1, [])
+
+
+def test_late_events_are_delivered_once_while_the_query_of_a_running_job_changes(tmp_path: Path) -> None:
+    with opened(tmp_path) as world:
+        changes(world, events=90, count=2)
+        assert world.await_all() == list(range(world.events))
+
+
+@pytest.mark.slow
+def test_200_000_events_are_delivered_once_over_20_changes_of_a_running_job(tmp_path: Path) -> None:
+    with opened(tmp_path) as world:
+        changes(world, events=200_000, count=20)
+        assert world.await_all() == list(range(world.events))
+
+
+def changes(world: World, *, events: int, count: int) -> None:
+    """Store events between changes of the query of a job, every fifth of them dated an hour before the others."""
+    each = events // (count + 1)
+    for version in range(count + 1):
+        seconds = [7200 + at if at % 5 else at for at in range(version * each, (version + 1) * each)]
+        world.append(seconds[: each // 2])
+        applied(world, described("a", version))
+        world.append(seconds[each // 2 :])
+
+
+def test_the_old_job_runs_again_when_the_new_one_fails_at_once(world: World) -> None:
+    world.append([1, 2, 3])
+    applied(world, described("a"))
+    old = world.client.jobs()
+    with pytest.raises(ServiceError) as caught:
+        applied(world, described("a", topic="down"))
+    assert caught.value.message == "job 'a' is FAILING: no such topic"
+    assert [(job.id, job.status) for job in world.client.jobs()] == [(old[0].id, "RUNNING")]
+    world.append([4])
+    assert world.await_all() == [0, 1, 2, 3]
+
+
+def test_nothing_is_applied_to_a_service_that_gives_jobs_other_names(world: World) -> None:
+    applied(world, described("a"))
+    world.wire.names = "kafka_x1y2z3"
+    for jobs in ([described("b"), described("a")], [described("a", 1)]):
+        with pytest.raises(ServiceError) as caught:
+            applied(world, *jobs)
+        assert "kafka_x1y2z3" in caught.value.message
+        assert states(world) == {"a": "RUNNING"}
+
+
+def test_files_of_one_name_are_not_continued_where_their_numbers_cannot_be_handed_on(tmp_path: Path) -> None:
+    def files(name: str, version: int) -> dict[str, Any]:
+        return described("a", version) | {
+            "destination": {"type": "HDFS", "params": {"file": name, "fs.defaultFS": "hdfs://h:1"}}
+        }
+
+    with opened(tmp_path, is_own=False) as world:
+        applied(world, files("/x.csv", 0))
+        with pytest.raises(UsageError):
+            planned(world, files("/x.csv", 1))
+        assert len(planned(world, files("/y.csv", 1))[1]) == 1
+        world.wire.is_own = True
+        assert len(planned(world, files("/x.csv", 1))[1]) == 1
+
+
+def test_a_query_of_an_unknown_table_is_refused_where_the_service_tells_the_tables(world: World) -> None:
+    job = described("a") | {"query": "from tt"}
+    if world.wire.is_own:
+        with pytest.raises(UsageError) as caught:
+            planned(world, job)
+        assert caught.value.message == "jobs.yaml, line 2: query: no table 'tt'"
+    else:
+        assert planned(world, job)[0].unchecked is not None
+
+
+def test_only_jobs_that_were_applied_are_pruned(world: World) -> None:
+    by_hand = read(described("by-hand"))[0].request()
+    params = {"friendlyName": "by-hand", "topic": "up", "bootstrap.servers": "b"}
+    assert by_hand.destination is not None
+    object.__setattr__(by_hand.destination, "params", params)
+    world.client.launch(by_hand)
+    applied(world, described("a"))
+    assert applied(world) == ["removed"]
+    assert states(world) == {"by-hand": "RUNNING"}
+    assert applied(world, described("by-hand", 1)) == ["updated"]
+
+
+JOBS = st.dictionaries(
+    st.sampled_from("abc"), st.tuples(st.integers(0, 2), st.sampled_from(["running", "stopped"])), max_size=3
+)
+FAULTS = st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["lost", "kill before", "kill behind"])), max_size=5)
+
+
+def converges(is_own: bool, states: list[dict[str, tuple[int, str]]], faults: list[tuple[int, str]]) -> None:
+    """Apply each state, and in the end the last one: after at most two more runs it is there, and nothing is left."""
+    with tempfile.TemporaryDirectory() as directory, opened(Path(directory), is_own=is_own) as world:
+        world.append([3, 1, 2])
+        for state in states:
+            desired = [described(name, version, status) for name, (version, status) in state.items()]
+            world.wire.due = list(faults)
+            with suppress(Killed, SvcctlError):
+                applied(world, *desired)
+        world.wire.due = []
+        for _ in range(2):
+            applied(world, *desired)
+        assert planned(world, *desired)[1] == []
+        full = {job.friendly_name: job.status for job in world.client.jobs()}
+        expected = {
+            read(described(name, version, status))[0].full_name: status.upper()
+            for name, (version, status) in state.items()
+        }
+        assert full == expected
+        if is_own and all(name in state for every in states for name in every):
+            for name, rows in by_name(world, states).items():
+                assert len(rows) == len(set(rows)), name
+
+
+def by_name(world: World, states: list[dict[str, tuple[int, str]]]) -> dict[str, list[bytes]]:
+    """The events that the jobs delivered, when there was only one name."""
+    names = {name for state in states for name in state}
+    rows = [row.split(b",")[0] for held in world.held.values() for row in held]
+    return dict.fromkeys(names, rows) if len(names) == 1 else {}
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
+@given(states=st.lists(JOBS, min_size=1, max_size=2), faults=FAULTS)
+def test_jobs_end_as_the_files_say_after_lost_answers_and_kills(
+    is_own: bool, states: list[dict[str, tuple[int, str]]], faults: list[tuple[int, str]]
+) -> None:
+    converges(is_own, states, faults)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_own", [True, False])
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(states=st.lists(JOBS, min_size=1, max_size=4), faults=FAULTS)
+def test_jobs_end_as_the_files_say_after_many_lost_answers_and_kills(
+    is_own: bool, states: list[dict[str, tuple[int, str]]], faults: list[tuple[int, str]]
+) -> None:
+    converges(is_own, states, faults)

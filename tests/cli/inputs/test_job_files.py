@@ -1,0 +1,124 @@
+"""Files of jobs: their errors with file, line and key, their secrets, and which definitions are the same."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from svcctl.cli.inputs import documents
+from svcctl.cli.inputs.job_files import WrittenJob, written
+from svcctl.errors import UsageError
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+WHOLE = """\
+name: nightly
+query: from auth.all
+from: 1ad
+destination:
+  type: Kafka
+  params:
+    bootstrap.servers: broker:9092
+    topic: fails
+state: stopped
+"""
+SECRET = WHOLE.replace("topic: fails", "topic: fails\n    sasl.password: s3cret")
+
+
+def read(file: Path) -> WrittenJob:
+    (job,) = written(documents.read([file], "job"), NOW)
+    return job
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("state: stopped", "status: x", "line 9: unknown key 'status'"),
+        ("name: nightly", "name: nightly.3f2a9c1b", "line 1: name 'nightly.3f2a9c1b' is a name with a hash"),
+        ("name: nightly", "name: 3f2a41c0-0000-4000-8000-000000000001", "line 1: name '3f2a41c0"),
+        ("name: nightly", "name: 7", "line 1: name is not text"),
+        ("query: from auth.all\n", "", "line 1: the query is missing"),
+        ("from: 1ad\n", "", "line 1: the from is missing"),
+        ("from: 1ad", "from: soon", "line 3: from: 'soon' is not a valid date"),
+        ("from: 1ad", "from: [1]", "line 3: from is not a date"),
+        ("from: 1ad", "from: 1h\nto: 2001-01-01", "line 4: "),
+        ("state: stopped", "state: paused", "line 9: state 'paused' is not one of running, stopped"),
+        ("type: Kafka", "type: Kafak", "line 5: unknown destination type 'Kafak'"),
+        ("type: Kafka", "typ: Kafka", "line 5: unknown key 'destination.typ'"),
+        ("    topic: fails\n", "", "line 4: Kafka needs topic"),
+        ("topic: fails", "topic: fails\n    topik: x", "line 9: Kafka has no parameter 'topik'"),
+        ("topic: fails", "topic: fails\n    friendlyName: x", "line 9: the job's name is its 'name'"),
+        ("topic: fails", "topic: [a, b]", "line 8: topic has no value, or more than one"),
+        ("topic: fails", "topic: fails\n    topic: b", "line 8: key 'destination.params.topic' appears twice"),
+        ("topic: fails", "topic: '{{topic}}'", "line 8: destination.params.topic: {{topic}} has no value"),
+        (
+            "topic: fails",
+            "topic: fails\n    sasl.password: x",
+            "line 9: sasl.password is a secret, and others can read",
+        ),
+    ],
+)
+def test_an_error_in_a_file_of_jobs_names_line_and_key(tmp_path: Path, before: str, after: str, message: str) -> None:
+    file = tmp_path / "jobs.yaml"
+    assert before in WHOLE
+    file.write_text(WHOLE.replace(before, after))
+    file.chmod(0o644)
+    with pytest.raises(UsageError) as caught:
+        read(file)
+    assert caught.value.message.startswith(f"{file}, {message}")
+
+
+def test_a_secret_is_read_at_the_launch_and_is_in_no_hash_and_no_text(tmp_path: Path) -> None:
+    file, secret = tmp_path / "jobs.yaml", tmp_path / "secret"
+    file.write_text(WHOLE)
+    without = read(file)
+    hashes = set()
+    for line, text in (
+        ("sasl.password: s3cret", "s3cret"),
+        ("sasl.password_file: secret", "from the file"),
+        ("sasl.password_command: echo printed", "printed"),
+    ):
+        file.write_text(WHOLE.replace("topic: fails", f"topic: fails\n    {line}"))
+        file.chmod(0o600)
+        secret.unlink(missing_ok=True)
+        job = read(file)
+        secret.write_text("from the file\n")
+        destination = job.request().destination
+        assert destination is not None
+        assert destination.params["sasl.password"] == text
+        assert (text in job.place, text in repr(job)) == (False, False)
+        hashes.add(job.hash)
+    assert hashes == {without.hash}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        ("from: 1ad", "from: 7ad", True),
+        ("state: stopped", "state: running", True),
+        ("Kafka", "KAFKA", True),
+        ("    topic: fails\n", "    Topic: fails\n", True),
+        ("from: 1ad", "from: 1ad\nto: 2030-01-01", False),
+        ("auth.all", "auth.some", False),
+        ("fails", "failed", False),
+        ("name: nightly", "name: daily", True),
+    ],
+)
+def test_a_definition_is_the_query_its_end_and_the_destination(
+    tmp_path: Path, before: str, after: str, same: bool
+) -> None:
+    file = tmp_path / "jobs.yaml"
+    file.write_text(WHOLE)
+    one = read(file).hash
+    file.write_text(WHOLE.replace(before, after))
+    assert (read(file).hash == one) == same
+
+
+def test_the_last_two_digits_of_a_hash_are_those_of_the_name_of_the_files(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.yaml"
+    s3 = "name: a\nquery: from t\nfrom: 1h\ndestination: {type: S3, params: {aws.bucket: b, s3.fileName: x}}\n"
+    hashes = []
+    for text in (s3, s3.replace("from t", "from u"), s3.replace("fileName: x", "fileName: y")):
+        file.write_text(text)
+        hashes.append(read(file).hash)
+    same, changed, renamed = hashes
+    assert (same[:6] == changed[:6], same[-2:] == changed[-2:], same[-2:] == renamed[-2:]) == (False, True, False)

@@ -1,0 +1,168 @@
+"""A service in this process with a table of events, and destinations in memory, over which requests can be lost."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+
+from support.engines import engines_of
+from support.events import selected
+from support.reseller import InProcess
+from svcctl.api.auth import Bearer
+from svcctl.api.client import Client
+from svcctl.errors import Unavailable
+from svcctl.service.accounts import accounts, seed
+from svcctl.service.accounts.accounts import Account
+from svcctl.service.destinations import Destination, Memo
+from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.http.app import build
+from svcctl.service.jobs import delivery
+from svcctl.service.jobs.jobs import Jobs
+from svcctl.service.language.types import Column, Type
+from svcctl.service.rendering import arrow
+from svcctl.service.rendering.rows import CSV
+from svcctl.service.service import Service
+from svcctl.service.state.store import Store
+
+FIRST = 1_704_067_200
+"""The epoch second of the first event."""
+
+
+class Killed(BaseException):
+    """The command is killed."""
+
+
+class Kept(Destination):
+    """Appends a batch whole to what it holds of its job, and counts, as Kafka does; the topic `down` is not there."""
+
+    rows = CSV
+    counts = True
+    patience = 0.02
+
+    def __init__(self, there: list[bytes], topic: str) -> None:
+        self.there, self.topic = there, topic
+        self.batch: list[bytes] = []
+
+    def open(self, sent: int, memo: Memo, head: bytes) -> int:
+        if self.topic == "down":
+            raise Unavailable("no such topic")
+        return len(self.there)
+
+    def room(self) -> int:
+        return 400 - sum(map(len, self.batch))
+
+    def write(self, lines: pa.StringArray, row: int) -> None:
+        self.batch += arrow.each(lines)
+
+    def commit(self) -> Memo:
+        self.there += self.batch
+        self.batch = []
+        return {}
+
+
+@dataclass
+class Faults(httpx.BaseTransport):
+    """Passes requests to the service. At each fault it counts down, and then loses the answer, or kills the command.
+
+    Another service than svcctl's own has no `continues` and no other paths than those of the interface.
+    """
+
+    app: Any
+    is_own: bool = True
+    due: list[tuple[int, str]] = field(default_factory=list)
+    sent: list[str] = field(default_factory=list)
+    names: str | None = None
+    """The name that the service gives to jobs instead of that which is asked for."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        fault = ""
+        if self.due:
+            count, kind = self.due.pop(0)
+            fault = "" if count else kind
+            if count:
+                self.due.insert(0, (count - 1, kind))
+        if fault == "kill before":
+            raise Killed
+        content = request.read()
+        self.sent.append(f"{request.method} {request.url.path}")
+        if not self.is_own and request.url.path.startswith("/service/"):
+            return httpx.Response(404, json={"msg": "no such path", "status": 1})
+        if request.url.path == "/search/query":
+            body = json.loads(content)
+            if not self.is_own:
+                body.pop("continues", None)
+            if self.names:
+                body["destination"]["params"]["friendlyName"] = self.names
+            content = json.dumps(body).encode()
+        headers = {"authorization": request.headers["authorization"]}
+        answer = InProcess(self.app).handle_request(
+            httpx.Request(request.method, request.url, headers=headers, content=content)
+        )
+        if fault == "kill behind":
+            raise Killed
+        if fault == "lost":
+            raise httpx.ReadError("the connection broke")
+        return answer
+
+
+@dataclass
+class World:
+    """A service, and what its destinations hold by the IDs of their jobs."""
+
+    engine: DuckDBEngine
+    jobs: Jobs
+    wire: Faults
+    held: dict[str, list[bytes]]
+    events: int = 0
+
+    @property
+    def client(self) -> Client:
+        return Client("http://localhost", Bearer("token"), transport=self.wire, retries=0)
+
+    def append(self, seconds: Sequence[int]) -> None:
+        """Store an event for each second after FIRST; they are numbered in this order."""
+        values = ", ".join(f"({second}, {self.events + at})" for at, second in enumerate(seconds))
+        self.events += len(seconds)
+        start = "TIMESTAMP '2024-01-01'"
+        self.engine.append(
+            "t", selected(f"SELECT {start} + to_seconds(s) AS eventdate, n FROM (VALUES {values}) v(s, n)")
+        )
+
+    def delivered(self) -> list[int]:
+        """The numbers of the events that all jobs have delivered, in order."""
+        return sorted(int(row.split(b",")[0]) for rows in self.held.values() for row in rows)
+
+    def await_all(self) -> list[int]:
+        """What is delivered when that is at least as many events as were stored."""
+        deadline = time.monotonic() + 20
+        while len(self.delivered()) < self.events:
+            assert time.monotonic() < deadline, (self.delivered(), self.events, self.jobs.every())
+            threading.Event().wait(0.01)
+        return self.delivered()
+
+
+@contextmanager
+def opened(directory: Path, *, is_own: bool = True) -> Iterator[World]:
+    held: dict[str, list[bytes]] = {}
+
+    def connect(type_: str, job_id: str, params: Mapping[str, Any], /, *, endless: bool) -> Destination:
+        return Kept(held.setdefault(job_id, []), str(params.get("topic")))
+
+    with DuckDBEngine() as engine, ThreadPoolExecutor(2) as executor, closing(Store(directory / "state.db")) as store:
+        engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
+        seed.catalog(store)
+        accounts.put(store, Account("key", "secret", "token", seed.LOCAL_DOMAIN, administrator=True))
+        service = Service(engines_of(engine), store, executor)
+        with closing(Jobs(store, partial(delivery.deliver, service.engines, service.now, connect=connect))) as jobs:
+            yield World(engine, jobs, Faults(build(service, jobs), is_own), held)

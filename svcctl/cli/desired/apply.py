@@ -74,6 +74,9 @@ class Noun(Protocol):
     def warnings(self, steps: Sequence[Any]) -> Iterable[str]:
         """Sentences about what a person should know before saying yes."""
 
+    def prepare(self, steps: Sequence[Any]) -> None:
+        """Read what the steps need before the first one is made."""
+
     def make(self, step: Any) -> str:
         """Make a step; returns what was done, as `created`."""
 
@@ -90,6 +93,7 @@ def apply(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], options: Ap
         return
     if not options.yes:
         svc.ask(" ".join([*noun.warnings(steps), "Apply these changes?"]))
+    noun.prepare(steps)
     with svc.diagnostics.counted(steps, "applied") as left:
         for step in left:
             done = noun.make(step)

@@ -99,6 +99,9 @@ class Domains:
             [f"The users of {', '.join(lost)} are removed, completely when they have no other domain."] if lost else []
         )
 
+    def prepare(self, steps: Sequence[DomainStep]) -> None:
+        """Nothing has to be read."""
+
     def make(self, step: DomainStep) -> str:
         wanted, found = step.wanted, step.found
         if wanted is None:

@@ -122,6 +122,12 @@ class Jobs:
 
     # Steps
 
+    def prepare(self, steps: Sequence[JobStep]) -> None:
+        """Read the secrets of the jobs that will be launched."""
+        for step in steps:
+            if step.wanted is not None and self._kept(step) is None:
+                step.wanted.request()
+
     def make(self, step: JobStep) -> str:
         wanted, found = step.wanted, step.found or ()
         if wanted is None:

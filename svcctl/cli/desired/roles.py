@@ -86,6 +86,9 @@ class Roles:
     def warnings(self, steps: Sequence[RoleStep]) -> Iterable[str]:
         return [text for step in steps if step.wanted for text in grants(step.wanted, self.domain, step.action)]
 
+    def prepare(self, steps: Sequence[RoleStep]) -> None:
+        """Nothing has to be read."""
+
     def make(self, step: RoleStep) -> str:
         """Make a step. A role that cannot be read is updated, and created if the update finds none."""
         client, domain, name = self.client, self.domain, step.name

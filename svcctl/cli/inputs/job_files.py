@@ -13,25 +13,29 @@ from __future__ import annotations
 import hashlib
 import json
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from svcctl.api import destinations, jobs
 from svcctl.api.destinations import REDACTED, Destination
 from svcctl.api.query import QueryRequest
+from svcctl.cli.inputs import text
 from svcctl.cli.inputs.documents import Document
 from svcctl.dates.operators import Moment
 from svcctl.dates.range import choose
 from svcctl.dates.shorthand import parse_moment
 from svcctl.errors import UsageError
-from svcctl.profiles.secrets import SecretCommand, SecretFile
+from svcctl.profiles.secrets import SecretCommand
 from svcctl.words import did_you_mean
 
 KEYS = ("name", "query", "from", "to", "destination", "state")
 RUNNING, STOPPED = "running", "stopped"
+Secret = Callable[[], str]
+"""Reads a secret, once at most."""
 _NAME_OF_FILES = {"s3": "s3.fileName", "hdfs": "file"}
 """The parameter that names the files of a destination."""
 
@@ -48,7 +52,7 @@ class WrittenJob:
     type: str
     params: Mapping[str, Any] = field(repr=False)
     """The parameters without the secrets."""
-    secrets: Mapping[str, SecretFile | SecretCommand | str] = field(repr=False)
+    secrets: Mapping[str, Secret] = field(repr=False)
     state: str
 
     @property
@@ -81,7 +85,7 @@ class WrittenJob:
 
     def request(self, from_: Moment | None = None, continues: str | None = None) -> QueryRequest:
         """The request that launches the job; reads the secrets."""
-        read = {key: one if isinstance(one, str) else one.text for key, one in self.secrets.items()}
+        read = {key: secret() for key, secret in self.secrets.items()}
         params = {**self.params, **read, "friendlyName": self.full_name}
         return QueryRequest(
             from_=self.from_ if from_ is None else from_,
@@ -136,7 +140,7 @@ def _moment(document: Document, key: str) -> Moment | None:
 
 def _destination(
     document: Document,
-) -> tuple[str, Mapping[str, Any], Mapping[str, SecretFile | SecretCommand | str]]:
+) -> tuple[str, Mapping[str, Any], Mapping[str, Secret]]:
     """The type, the parameters, and the secrets among them."""
     given = document.fields.get("destination")
     if not isinstance(given, Mapping):
@@ -155,7 +159,7 @@ def _destination(
     if not isinstance(params, Mapping):
         raise document.error("destination.params is not a mapping", "destination.params")
     plain: dict[str, Any] = {}
-    secrets: dict[str, SecretFile | SecretCommand | str] = {}
+    secrets: dict[str, Secret] = {}
     for key, value in params.items():
         _parameter(document, kind, key, value, plain, secrets)
     if needed := destinations.missing(Destination(kind, {**plain, **secrets})):
@@ -171,7 +175,7 @@ def _parameter(
     key: str,
     value: Any,
     plain: dict[str, Any],
-    secrets: dict[str, SecretFile | SecretCommand | str],
+    secrets: dict[str, Secret],
 ) -> None:
     """Sort a parameter into the plain ones or the secrets. UsageError for one that cannot be used."""
     where = f"destination.params.{key}"
@@ -181,18 +185,27 @@ def _parameter(
         raise document.error(f"{key} has no value, or more than one", where)
     name, _, way = key.rpartition("_")
     if way in ("file", "command") and destinations.is_secret(name):
-        text = str(value)
-        path = text if document.is_standard_input else Path(document.source).parent / Path(text).expanduser()
-        secrets[destinations.known_key(kind, name)] = SecretFile(Path(path)) if way == "file" else SecretCommand(text)
+        secrets[destinations.known_key(kind, name)] = cache(partial(_secret, document, where, way, str(value)))
     elif destinations.is_secret(key):
         _check_private(document, key, where)
-        secrets[destinations.known_key(kind, key)] = str(value)
+        secrets[destinations.known_key(kind, key)] = partial(str, value)
     else:
         known = destinations.known_keys(kind)
         name = destinations.known_key(kind, key)
         if known and name not in known and (hint := did_you_mean(key, known)):
             raise document.error(f"{kind} has no parameter '{key}'", where, hint=hint)
         plain[name] = value
+
+
+def _secret(document: Document, key: str, way: str, value: str) -> str:
+    """The secret in a file, which is named from the folder of the document, or that a command prints."""
+    folder = Path() if document.is_standard_input else Path(document.source).parent
+    try:
+        if way == "command":
+            return SecretCommand(value).text
+        return text.read(folder / Path(value).expanduser(), "the secret").strip()
+    except UsageError as error:
+        raise document.error(f"{key}: {error.message}", key, hint=error.hint) from None
 
 
 def _check_private(document: Document, key: str, where: str) -> None:

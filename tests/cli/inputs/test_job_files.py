@@ -113,6 +113,15 @@ def test_a_definition_is_the_query_its_end_and_the_destination(
     assert (read(file).hash == one) == same
 
 
+@pytest.mark.parametrize("line", ["sasl.password_file: nowhere", "sasl.password_command: 'false'"])
+def test_a_secret_that_cannot_be_read_is_an_error_of_its_line(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "jobs.yaml"
+    file.write_text(WHOLE.replace("topic: fails", f"topic: fails\n    {line}"))
+    with pytest.raises(UsageError) as caught:
+        read(file).request()
+    assert caught.value.message.startswith(f"{file}, line 9: destination.params.sasl.password_")
+
+
 def test_the_last_two_digits_of_a_hash_are_those_of_the_name_of_the_files(tmp_path: Path) -> None:
     file = tmp_path / "jobs.yaml"
     s3 = "name: a\nquery: from t\nfrom: 1h\ndestination: {type: S3, params: {aws.bucket: b, s3.fileName: x}}\n"

@@ -263,8 +263,11 @@ def apply_(ctx: typer.Context, options: ApplyOptions, relaunch: RelaunchOpt = No
       query: from auth.all               required
       from: 1ad                          required, for the first launch
       to: 2027-01-01                     if the job shall end
-      destination: {type: Kafka, params: {bootstrap.servers: broker:9092, topic: fails}}
+      destination:                       required; see 'svcctl help destinations'
+        type: Kafka
+        params: {bootstrap.servers: broker:9092, topic: fails}
       state: running                     or stopped
+    A secret has its own file: sasl.password_file: PATH, or ..._command: COMMAND.
     """
     svc: Context = ctx.obj
     written = job_files.written(documents.read(options.file, "job", options.var or ()), svc.now())

@@ -131,7 +131,7 @@ def apply_(ctx: typer.Context, options: ApplyOptions, prune_domains: PruneOpt = 
 
     A domain of a file has a name, a plan, and if needed time, volume and state: enabled or disabled. Domains that no
     file contains stay unchanged without --prune-domains. Applying a file twice changes nothing the second time. Asks
-    before the first change.
+    before the first change. See 'svcctl help apply'.
     """
     svc: Context = ctx.obj
     written = documents.read(options.file, "domain", options.var or ())

@@ -255,7 +255,8 @@ def apply_(ctx: typer.Context, options: ApplyOptions, relaunch: RelaunchOpt = No
     """Launch, change, start and stop jobs as files say, showing the differences
 
     A changed job is continued: no event is lost and none is sent twice. Jobs that no file contains stay unchanged
-    without --prune. Applying a file twice changes nothing the second time. Asks before the first change.
+    without --prune. Applying a file twice changes nothing the second time. Asks before the first change. See
+    'svcctl help apply'.
 
     \b
     A file holds one job, a list of them, or several documents:

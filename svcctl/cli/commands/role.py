@@ -149,7 +149,7 @@ def apply_(ctx: typer.Context, domain: DomainArg, options: ApplyOptions, prune: 
     Roles that do not exist are created. In the others, the fields that the file contains are changed. Roles that no
     file contains stay unchanged without --prune. Applying a file twice changes nothing the second time. Asks before
     the first change. Policies and applications that do not exist are refused before it, if the service tells which
-    there are.
+    there are. See 'svcctl help apply'.
     """
     svc: Context = ctx.obj
     written = role_files.read_roles(options.file, options.var or ())

@@ -1,0 +1,78 @@
+"""The page of `svcctl help apply`: its files and its commands, as they are printed, one block after the other."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from support.shells import Shell
+
+from svcctl.cli.help import topics
+
+Run = Callable[[str], subprocess.CompletedProcess[str]]
+
+
+def blocks() -> list[str]:
+    """The blocks of the page: files, which begin with `# PATH`, and scripts."""
+    found = [block for block in topics.read("apply").split("\n\n") if block.startswith("  ")]
+    return ["\n".join(line.removeprefix("  ") for line in block.split("\n")) for block in found]
+
+
+FILES = [block for block in blocks() if block.startswith("# ")]
+CHECK, APPLY, NIGHTLY, RESTORE, EXPORT = (block for block in blocks() if not block.startswith("# "))
+
+
+@pytest.fixture(scope="module")
+def run(service: Shell, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Runs a block in the repository that the page describes."""
+    directory = tmp_path_factory.mktemp("repository")
+    (directory / "bin").mkdir()
+    command = directory / "bin" / "svcctl"
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m svcctl "$@"\n')
+    command.chmod(0o755)
+    for file in FILES:
+        name, _, text = file.removeprefix("# ").partition("\n")
+        (directory / name).parent.mkdir(exist_ok=True)
+        (directory / name).write_text(text + "\n")
+    variables = {"PATH": f"{directory}/bin:{os.environ['PATH']}", "HOME": str(directory), "LANG": "C.UTF-8"}
+    variables["SVCCTL_DATA"] = service.environment["SVCCTL_DATA"]
+
+    def run(script: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["bash", "-ec", script],
+            env=variables,
+            cwd=directory,
+            capture_output=True,
+            encoding="utf-8",
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+            check=False,
+        )
+
+    return run
+
+
+def test_the_pipeline_checks_applies_and_finds_what_is_changed_by_hand(run: Run) -> None:
+    check = run(CHECK)
+    assert (check.returncode, check.stdout.count("new ")) == (0, 3), check.stderr
+    applied = run(APPLY)
+    assert (applied.returncode, applied.stderr.count("svcctl: created ")) == (0, 4), applied.stderr
+    assert run("svcctl job stop failed-logins").returncode == 0
+    nightly = run(NIGHTLY)
+    assert (nightly.returncode, nightly.stdout) == (10, "job 'failed-logins'\n- state: stopped\n+ state: running\n")
+
+
+def test_all_jobs_are_restored_from_a_file_or_a_copy(run: Run) -> None:
+    applied = run("svcctl job apply -F acme/jobs.yaml --var result=FAIL --yes")
+    assert applied.returncode == 0, applied.stderr
+    assert run("svcctl job list --ids | svcctl job rm --yes -").returncode == 0
+    restored = run(RESTORE)
+    assert (restored.returncode, restored.stderr.count("svcctl: created job")) == (0, 2), restored.stderr
+    assert restored.stdout.count("failed-logins.") == 1
+    exported = run(EXPORT)
+    assert exported.returncode == 0, exported.stderr
+    assert "name: failed-logins" in run("cat jobs.yaml").stdout

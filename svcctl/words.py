@@ -110,10 +110,14 @@ def by_likeness(name: str, known: Iterable[str]) -> list[str]:
     return sorted(known, key=unlike)
 
 
+def plural(number: int, one: str, many: str | None = None) -> str:
+    """A word for a number of things: query or queries; `many` is given where words follow the noun, or for a verb."""
+    return one if number == 1 else many or (f"{one[:-1]}ies" if one.endswith(("ty", "ry", "cy")) else f"{one}s")
+
+
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """A number of things: `1 query`, `2 queries`; `many` is given where words follow the noun, as in `2 files are`."""
-    plural = many or (f"{one[:-1]}ies" if one.endswith("y") else f"{one}s")
-    return f"{number:,} {one if number == 1 else plural}"
+    """A number of things: `1 query`, `2,000 queries`, `2 files are`."""
+    return f"{number:,} {plural(number, one, many)}"
 
 
 def size_text(size: float) -> str:

@@ -1,8 +1,8 @@
-"""Names that were mistyped."""
+"""Names that were mistyped, plurals and sizes."""
 
 import pytest
 
-from svcctl.words import among, by_likeness, did_you_mean, having_word, nearest
+from svcctl.words import among, by_likeness, counted, did_you_mean, having_word, nearest, size_text
 
 COLUMNS = ["eventdate", "method", "statusCode", "uri"]
 
@@ -57,3 +57,25 @@ def test_of_many_names_the_nearest_and_the_first_are_told() -> None:
     assert among("web", names, "tables") == f"tables are {', '.join(names[:20])} and 6 more"
     assert among("logs.t2", names[:3], "tables") == "did you mean 'logs.t02'? tables are logs.t00, logs.t01, logs.t02"
     assert among("web", [], "tables") is None
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "said"),
+    [
+        (1, ("query",), "1 query"),
+        (2, ("query",), "2 queries"),
+        (7, ("day",), "7 days"),
+        (0, ("file is", "files are"), "0 files are"),
+        (1200, ("row",), "1,200 rows"),
+    ],
+)
+def test_a_number_of_things_has_its_plural(number: int, words: tuple[str, ...], said: str) -> None:
+    assert counted(number, *words) == said
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [(1, "1 byte"), (812, "812 bytes"), (1000, "1.0 kB"), (56_400, "56 kB"), (1_234_000, "1.2 MB"), (5e10, "50 GB")],
+)
+def test_a_size_is_printed_in_its_unit(size: float, said: str) -> None:
+    assert size_text(size) == said

@@ -37,7 +37,7 @@ from svcctl.api.models import Column
 from svcctl.api.query import QueryRequest, outline
 from svcctl.dates.lengths import length_text
 from svcctl.errors import IncompleteResult, Unavailable
-from svcctl.words import counted
+from svcctl.words import counted, plural
 
 MAX_REMEMBERED = 200_000
 """The most rows that are remembered."""
@@ -255,7 +255,7 @@ class Follow:
         late = counted(count, "late event is", "late events are")
         lag = length_text(self._lag)
         self._notify(
-            f"{late} in no group: stored more than {lag} after the end of {'its' if count == 1 else 'their'} period"
+            f"{late} in no group: stored more than {lag} after the end of {plural(count, 'its', 'their')} period"
         )
 
     def _reconnect(self, reason: str) -> None:

@@ -79,10 +79,16 @@ class Command(TyperCommand):
         return parser
 
 
+class NoVerb(UsageError):
+    """A noun was named without a verb; the message is its help page."""
+
+
 class Group(TyperGroup):
     """A noun, or the root; the error for an unknown command names the command that was meant."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args and self.no_args_is_help:
+            raise NoVerb(ctx.get_help())
         with _noted(ctx):
             return super().parse_args(ctx, args)
 

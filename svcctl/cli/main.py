@@ -19,7 +19,7 @@ import typer
 
 from svcctl import __version__
 from svcctl.cli import mistakes, spellings
-from svcctl.cli.app import App
+from svcctl.cli.app import App, NoVerb
 from svcctl.cli.commands import NOUNS, VERBS
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
@@ -275,10 +275,10 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
             return diagnostics.report(KeyboardInterrupt())
         return code if isinstance(code, int) else 0
     except typer.TyperException as error:
-        if page := _page_of(error):
-            diagnostics.page(page)
-            return exit_code(UsageError(""))
         return diagnostics.report(mistakes.in_plain_words(error))
+    except NoVerb as error:
+        diagnostics.page(error.message)
+        return exit_code(error)
     except (Exception, KeyboardInterrupt, Terminated) as error:
         return diagnostics.report(error)
     finally:
@@ -289,12 +289,6 @@ def _pages(arguments: Sequence[str], context: Context) -> AbstractContextManager
     """A pager for hoisted arguments that ask for a page of help."""
     asks = any(word in ("--help", "-h") for word in arguments) or arguments[_noun_at(arguments) or 0 :][:1] == ["help"]
     return context.output.paged() if asks and "--no-pager" not in arguments else nullcontext()
-
-
-def _page_of(error: typer.TyperException) -> str | None:
-    """The help page of a noun that was named without a verb: Typer raises it as an error."""
-    context = getattr(error, "ctx", None)
-    return error.format_message() if context is not None and error.format_message() == context.get_help() else None
 
 
 def _terminate(*_: object) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from svcctl.cli import spellings
 from svcctl.errors import UsageError
-from svcctl.words import nearest
+from svcctl.words import nearest, plural
 
 TAKE_A_QUERY = ("svcctl query", "svcctl export", "svcctl service queries set")
 """Commands that get too many arguments when a query has no quotes."""
@@ -25,7 +25,6 @@ GIVEN_BY_OPTIONS = {
 
 EXAMPLES = {
     "DATE": "1h, 7d or 2024-01-31",
-    "S": "30",
     "N": "10",
     "LENGTH": "30s, 5m or 1h",
     "ZONE": "GMT+2, Europe/Berlin or local",
@@ -85,7 +84,7 @@ def unexpected(context: Any, words: Sequence[str]) -> UsageError:
         hint = GIVEN_BY_OPTIONS[context.command_path].format(shlex.quote(only) if only else "NAME")
     elif only and context.info_name == "list" and "show" in context.parent.command.commands:
         hint = f"use: {context.parent.command_path} show {only}"
-    message = f"unexpected argument{'s' * (not only)}: {' '.join(words)}"
+    message = f"unexpected {plural(len(words), 'argument')}: {' '.join(words)}"
     return UsageError(message, hint="; ".join(filter(None, (hint, _page(context)))))
 
 

@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import TypeVar
 
 from svcctl.errors import UsageError
+from svcctl.words import plural
 
 Moment = int | float | str
 """A date as the interface takes it: epoch seconds, maybe with a fraction, or an operator or absolute date as text."""
@@ -115,7 +116,7 @@ def counted(name: str, seconds: int, length: str, reads: Callable[[str], int | N
 
 def with_number(meaning: str, n: int) -> str:
     """An operator's meaning for a number: `now minus 1 day`."""
-    return re.sub(r"\bN ([a-z]+)s\b", lambda match: f"{n} {match[1]}" + "s" * (n != 1), meaning)
+    return re.sub(r"\bN ([a-z]+)s\b", lambda match: f"{n} {plural(n, match[1])}", meaning)
 
 
 OPERATORS = (

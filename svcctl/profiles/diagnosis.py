@@ -277,7 +277,7 @@ def _clock(subject: Subject) -> Found:
         return Found("the service does not send its time")
     if abs(ahead) < 2:
         return Found("the same as the service's")
-    text = f"{abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} the service's"
+    text = f"{length_text(round(abs(ahead)))} {'ahead of' if ahead > 0 else 'behind'} the service's"
     if abs(ahead) <= SKEW:
         return Found(text)
     return Found(text, "set this machine's clock: signatures contain the time", WARNING)

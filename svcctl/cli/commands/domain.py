@@ -23,6 +23,7 @@ from svcctl.cli.options import FormatOpt, YesOpt, spread
 from svcctl.errors import SvcctlError
 from svcctl.profiles import BUILT_IN
 from svcctl.terminal.records import DOMAINS
+from svcctl.words import plural
 
 _NAME = typer.Argument(metavar="NAME", help="Name of a domain; the @RESELLER part is optional.")
 DomainArg = Annotated[str, _NAME, Completes("domains")]
@@ -203,6 +204,6 @@ def _users(domain: Domain) -> str:
         return ", which has no users"
     leaving = [str(user.get("email")) for user in users if user.get("lastDomain")]
     staying = [str(user.get("email")) for user in users if not user.get("lastDomain")]
-    parts = [f" and the user{'s' * (len(leaving) > 1)} {', '.join(leaving)}"] if leaving else []
+    parts = [f" and the {plural(len(leaving), 'user')} {', '.join(leaving)}"] if leaving else []
     parts += [f" and the memberships of {', '.join(staying)} (users of other domains)"] if staying else []
     return "".join(parts)

@@ -26,7 +26,7 @@ from svcctl.errors import UsageError
 from svcctl.profiles import BUILT_IN
 from svcctl.terminal.escapes import visible
 from svcctl.terminal.records import FINDINGS, ROLE, ROLES
-from svcctl.words import counted
+from svcctl.words import counted, plural
 
 DomainArg = Annotated[
     str,
@@ -180,7 +180,7 @@ def rm(
         if users := _users(found):
             give = f": svcctl service accounts user {users[0] if len(users) == 1 else 'EMAIL'} {domain} --role USER"
             local = give if svc.profile.name in BUILT_IN else ""
-            svc.diagnostics.note(f"{', '.join(users)} need{'s' * (len(users) == 1)} another role{local}")
+            svc.diagnostics.note(f"{', '.join(users)} {plural(len(users), 'needs', 'need')} another role{local}")
 
 
 def _whose(role: Role | None) -> str:

@@ -278,7 +278,7 @@ def test_a_person_whose_range_has_no_rows_is_told_when_the_events_of_the_table_a
             "svcctl: error: --date-format does not apply to parquet: it holds dates as timestamps, not as text\n",
         ),
         (
-            ["from sample where {{x}}", "--from", "1d", "--var", "y=1"],
+            ["from sample where {{x}}", "--from", "1d", "--var", "x=1", "--var", "y=1"],
             2,
             "svcctl: error: the query has no {{y}}\n",
         ),

@@ -15,12 +15,12 @@ from itertools import count
 from typing import Any
 
 from svcctl.cli.commands.query.request import Question
-from svcctl.cli.commands.query.result import rows_text
 from svcctl.cli.context import Context
 from svcctl.dates.lengths import length_text
 from svcctl.errors import IncompleteResult, Unavailable, UsageError
 from svcctl.io.time_limit import time_limit
 from svcctl.terminal.layout import TableColumn
+from svcctl.words import counted
 
 TURN = 0.1
 """Seconds between two looks at the size of the terminal."""
@@ -89,7 +89,7 @@ def _frame(svc: Context, answer: _Answer, interval: float) -> str:
     question = answer.question
     size, top = answer.size or 0, question.selection.top
     shown = f"{top:,} of " if top is not None and top < size else ""
-    found = f"every {length_text(interval)}: {shown}{rows_text(size)}, {question.dates.label}"
+    found = f"every {length_text(interval)}: {shown}{counted(size, 'row')}, {question.dates.label}"
     style = replace(question.style, header=question.selection.header)
     footer = f"cannot refresh: {answer.failure}; {found}" if answer.failure else found
     return svc.output.frame(answer.columns, answer.rows, question.format, style, footer)

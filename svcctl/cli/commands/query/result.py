@@ -107,7 +107,7 @@ def follow(
         with (
             time_limit(max_time, late),
             following,
-            svc.diagnostics.working(lambda: f"following, {rows_text(following.row_count)} so far (Ctrl-C stops)"),
+            svc.diagnostics.working(lambda: f"following, {counted(following.row_count, 'row')} so far (Ctrl-C stops)"),
         ):
             begun = True
             try:
@@ -142,7 +142,7 @@ def _print(svc: Context, question: Question, sink: Sink, max_time: float | None)
     ):
         begun = True
         svc.output.query(answer, question.format, sink, question.selection, question.style)
-    rows = "- rows" if answer.row_count is None else rows_text(answer.row_count)
+    rows = "- rows" if answer.row_count is None else counted(answer.row_count, "row")
     svc.diagnostics.detail(
         f"cid {answer.cid or '-'}, {rows}, {size_text(answer.bytes)}, {length_text(svc.clock() - started)}"
     )
@@ -155,7 +155,7 @@ _LATER = "give it longer with --max-time, or ask for less"
 def _so_far(answer: QueryResponse, seconds: float) -> str:
     if not answer.bytes:
         return f"waiting for the service, {rough_text(seconds)}"
-    rows = "" if answer.row_count is None else f"{rows_text(answer.row_count)}, "
+    rows = "" if answer.row_count is None else f"{counted(answer.row_count, 'row')}, "
     return f"{rows}{size_text(answer.bytes)} in {rough_text(seconds)}"
 
 
@@ -169,7 +169,7 @@ def _note_file(svc: Context, output: Path | None, rows: int | None) -> None:
     from svcctl.terminal.output import is_kept
 
     if output is not None and is_kept(output):
-        count = "" if rows is None else f"{rows_text(rows)}, "
+        count = "" if rows is None else f"{counted(rows, 'row')}, "
         svc.diagnostics.note(f"wrote {output}: {count}{size_text(output.stat().st_size)}")
 
 
@@ -196,8 +196,4 @@ def _note_limit(svc: Context, question: Question, output: Path | None, rows: int
     """Say that a file or a pipe may lack rows; on a terminal, the person has just typed the limit."""
     seen = svc.output.is_terminal and output in (None, Path("-"))
     if rows and rows == question.request.limit and not seen:
-        svc.diagnostics.note(f"stopped at the limit of {rows_text(rows)}: there may be more")
-
-
-def rows_text(count: int) -> str:
-    return counted(count, "row")
+        svc.diagnostics.note(f"stopped at the limit of {counted(rows, 'row')}: there may be more")

@@ -40,7 +40,7 @@ TableArg = Annotated[
 MovedArg = Annotated[str, typer.Argument(metavar="TABLE", help="Table to move."), Completes("tables")]
 
 
-KeepOpt = Annotated[Any, length_option("--keep", "How long files stay that running queries may need.", None)]
+KeepOpt = Annotated[Any, length_option("--keep-for", "How long files stay that running queries may need.", None)]
 ToOpt = Annotated[
     str,
     typer.Option("--to", metavar="PLACE", help="folder (the shared one) or file (that of the local service)."),
@@ -126,12 +126,12 @@ def compact(
 ) -> None:
     """Make large files of the small ones that loads leave in a shared folder
 
-    Queries and loads go on meanwhile. Files that are no longer part of a table are removed after --keep; with a day
+    Queries and loads go on meanwhile. Files that are no longer part of a table are removed after --keep-for; with a day
     or more, those of loads that were killed, too, so no load may take longer than that.
 
     \b
     svcctl service compact --tables tables
-    svcctl service compact shop.o --tables tables --keep 2d
+    svcctl service compact shop.o --tables tables --keep-for 2d
     """
     svc: Context = ctx.obj
     extras.need("service", "the local service")

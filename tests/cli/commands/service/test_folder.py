@@ -44,7 +44,7 @@ def test_tables_of_a_folder_are_loaded_with_and_without_a_service_compacted_and_
         hinted = shared("service", "compact", SVCCTL_TABLES="").stderr.splitlines()[-1]
         assert hinted == f"hint: name that of the local service: --tables {folder}"
         compacted = "svcctl: web.a: 4 small files made into 2, 4 old files removed\n"
-        assert shared("service", "compact", "--keep", "0").stderr == compacted
+        assert shared("service", "compact", "--keep-for", "0").stderr == compacted
         for place, told in (("file", "file"), ("folder", "shared folder")):
             moved = shared("service", "copy", "web.a", "--to", place)
             assert moved.stderr == f"svcctl: moved web.a to the {told}: 4 events\n"
@@ -159,7 +159,7 @@ def _wait_for(told: Callable[[], str], part: str) -> None:
         (("compact", "--tables", "new"), "no tables in new"),
         (("copy", "web.a", "--to", "s3"), "unknown place 's3'"),
         (("compact",), "no shared folder of tables was named"),
-        (("compact", "--tables", "x", "--keep", "soon"), "--keep 'soon' cannot be used"),
+        (("compact", "--tables", "x", "--keep-for", "soon"), "--keep-for 'soon' cannot be used"),
         (("load", "a.csv", "-t", "t", "--tables", "x", "--id", ""), "--id is empty"),
         (("load", "a.csv", "-t", "t", "--tables", "ftp://x/y"), "'ftp://x/y' cannot hold tables"),
         (("load", "a.csv", "-t", "t", "--tables", "s3:/bucket/x"), "'s3:/bucket/x' cannot hold tables"),

@@ -92,8 +92,7 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (
         (*SAVE, "--var", "min=5"),
         2,
-        "no such option: --var\nhint: only 'svcctl query' and 'svcctl export' have --var; keep a query with {{…}} in a "
-        "file; see 'svcctl service queries set --help'\n",
+        "no such option: --var\nhint: see 'svcctl service queries set --help'\n",
     ),
     (
         ("service", "queries", "set", "a/b", "from sample"),

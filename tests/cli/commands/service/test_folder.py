@@ -12,6 +12,7 @@ from support.shells import OWN_FILE, Shell, made
 
 EVENTS = "eventdate,n\n2024-01-01T00:00:00Z,1\n2024-01-02T00:00:00Z,2\n"
 LOADED = "svcctl: loaded 2 events into web.a, from 2024-01-01 00:00:00 to 2024-01-02 00:00:00 (UTC)\n"
+NOT_A_LENGTH = "--keep-for 'soon' cannot be used: it is not a length such as 90, 30s, 5m, 1h30m or 1d"
 QUERY = ("query", "from web.a select n", "--from", "2024-01-01", "--to", "2024-02-01", "-f", "csv", "--no-header")
 
 
@@ -159,7 +160,7 @@ def _wait_for(told: Callable[[], str], part: str) -> None:
         (("compact", "--tables", "new"), "no tables in new"),
         (("copy", "web.a", "--to", "s3"), "unknown place 's3'"),
         (("compact",), "no shared folder of tables was named"),
-        (("compact", "--tables", "x", "--keep-for", "soon"), "--keep-for 'soon' cannot be used"),
+        (("compact", "--tables", "x", "--keep-for", "soon"), NOT_A_LENGTH),
         (("load", "a.csv", "-t", "t", "--tables", "x", "--id", ""), "--id is empty"),
         (("load", "a.csv", "-t", "t", "--tables", "ftp://x/y"), "'ftp://x/y' cannot hold tables"),
         (("load", "a.csv", "-t", "t", "--tables", "s3:/bucket/x"), "'s3:/bucket/x' cannot hold tables"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support import spark
 from support.shells import SAMPLE, Shell
 
 pytest_plugins = ["peers.fixtures", "support.reseller", "support.own", "support.scripted"]
@@ -27,6 +28,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def pytest_xdist_auto_num_workers() -> int:
     """Of `-n auto`: tests wait for servers and clocks half of the time, so there are more workers than cores."""
     return max(2, len(os.sched_getaffinity(0)) * 3 // 2)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if getattr(config.option, "dist", "no") != "no" and not hasattr(config, "workerinput"):
+        spark.host()
 
 
 @pytest.fixture

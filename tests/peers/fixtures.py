@@ -18,17 +18,18 @@ SLOW = {"ceph_peer", "hdfs_peer", "old_kafka_peer", "postgresql_peer", "terminal
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests that use a slow peer as slow, and run them on one worker, as those of one file (`--dist loadgroup`).
 
-    The tests of Spark are shared by two workers. Tests that need a slow peer come first, since they take longest.
+    Tests that need a slow peer or Spark come first, since they take longest.
     """
-    groups: dict[pytest.Item, list[str]] = {}
+    first: dict[pytest.Item, bool] = {}
     for item in items:
         peers = sorted(SLOW & set(getattr(item, "fixturenames", ())))
         if peers:
             item.add_marker(pytest.mark.slow)
-        spark = [f"spark of {item.path.parent.name}"] * ("spark" in item.nodeid)
-        groups[item] = [*peers, *spark]
-        item.add_marker(pytest.mark.xdist_group([*groups[item], item.nodeid.partition("::")[0]][0]))
-    items.sort(key=lambda item: not groups[item])
+        spark = "spark" in item.nodeid
+        of_file = f"{item.nodeid.partition('::')[0]}{' on Spark' * spark}"
+        item.add_marker(pytest.mark.xdist_group([*peers, of_file][0]))
+        first[item] = bool(peers) or spark
+    items.sort(key=lambda item: not first[item])
 
 
 @pytest.fixture(scope="session")

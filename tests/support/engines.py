@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +16,7 @@ from _pytest.mark import ParameterSet
 from sqlglot import exp
 
 from support.shells import TESTED
-from support.spark import shared, shared_sail, spark
+from support.spark import shared
 from svcctl.errors import ServiceError, SvcctlError, UsageError
 from svcctl.service.engines import (
     ARROW,
@@ -289,9 +288,9 @@ def _on_lake() -> Iterator[Engine]:
 
 
 @contextmanager
-def on_connect(server: Callable[[], str], **options: Any) -> Iterator[Engine]:
+def on_connect(uri: str, **options: Any) -> Iterator[Engine]:
     """Tables in a folder, with queries that run on a server of Spark Connect."""
-    with own_folder() as lake, closing(SparkReader(lake, Connection(Server(server())), **options)) as reader:
+    with own_folder() as lake, closing(SparkReader(lake, Connection(Server(uri)), **options)) as reader:
         yield Engine(lake, reader)
 
 
@@ -303,8 +302,8 @@ ENGINES: Mapping[str, Callable[[], AbstractContextManager[Engine]]] = {
 """The engines that run in this process."""
 EVERY_ENGINE: Mapping[str, Callable[[], AbstractContextManager[Engine]]] = {
     **ENGINES,
-    "sail": partial(on_connect, shared_sail),
-    "spark": partial(on_connect, partial(shared, spark)),
+    "sail": lambda: on_connect(shared("sail")),
+    "spark": lambda: on_connect(shared("spark")),
 }
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from support import launcher
-from support.spark import sail, shared, spark
+from support.spark import shared
 
 TESTED = os.environ.get("SVCCTL_TEST_ENGINE", "duckdb")
 """The engine that the tests of services and of the interface run on: duckdb, lake, sail or spark."""
@@ -39,7 +39,7 @@ def on_tested_engine(folder: Path) -> dict[str, str]:
         case "lake":
             return {"SVCCTL_TABLES": made(folder)}
         case name:
-            return {"SVCCTL_TABLES": made(folder), "SVCCTL_ENGINE": shared({"sail": sail, "spark": spark}[name])}
+            return {"SVCCTL_TABLES": made(folder), "SVCCTL_ENGINE": shared(name)}
 
 
 @dataclass(frozen=True)

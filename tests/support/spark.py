@@ -1,12 +1,14 @@
-"""Servers of Spark Connect: Sail, and for slow tests Spark itself. All tests of a process share one of each."""
+"""Servers of Spark Connect: Sail, and for slow tests Spark itself. All tests of a run share one of each."""
 
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -39,7 +41,6 @@ def spark(
     memory: str = "1500m",
 ) -> Process:
     """A server of Spark in one process on a port, ready when it listens. Its web page is on the port `ui`."""
-    need("Spark", "java", folder="spark")
     all_settings = {
         "spark.connect.grpc.binding.address": HOST,
         "spark.connect.grpc.binding.port": str(port),
@@ -74,17 +75,55 @@ def _connect(port: int) -> None:
     socket.create_connection((HOST, port), timeout=5).close()
 
 
+SHARED: Mapping[str, Callable[[int, Path], Process]] = {"sail": sail, "spark": spark}
+"""The servers that all tests of a run share: of `-n`, the workers have one of each together."""
+HOSTED = "SVCCTL_TEST_SERVERS"
+"""The socket of the process that starts the shared servers, in the environment of workers."""
+
+
+def shared(name: str) -> str:
+    """The URI of a server of SHARED, which is started when the first test needs it."""
+    if name == "spark":
+        need("Spark", "java", folder="spark")
+    if HOSTED not in os.environ:
+        return _started(name)
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(os.environ[HOSTED])
+        connection.sendall(name.encode())
+        connection.shutdown(socket.SHUT_WR)
+        with connection.makefile(encoding="utf-8") as answer:
+            uri = answer.read()
+    assert uri.startswith("sc://"), uri
+    return uri
+
+
 @cache
-def shared(make: Callable[[int, Path], Process]) -> str:
-    """The URI of the server that all tests of this process share."""
+def _started(name: str) -> str:
     directory = Path(tempfile.mkdtemp(prefix="svcctl-spark-"))
     port = free_port()
-    server = make(port, directory)
+    server = SHARED[name](port, directory)
     server.start()
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     atexit.register(server.stop)
     return f"sc://{HOST}:{port}"
 
 
-def shared_sail() -> str:
-    return shared(sail)
+def host() -> None:
+    """Start the shared servers for the workers of this process, in a thread: a server ends with its thread."""
+    directory = Path(tempfile.mkdtemp(prefix="svcctl-servers-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    os.environ[HOSTED] = str(directory / "socket")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(os.environ[HOSTED])
+    listener.listen(64)
+
+    def answer() -> None:
+        while True:
+            with listener.accept()[0] as connection, connection.makefile(encoding="utf-8") as asked:
+                try:
+                    uri = _started(asked.read())
+                except Exception as error:
+                    uri = str(error)
+                connection.sendall(uri.encode())
+
+    threading.Thread(target=answer, daemon=True).start()

@@ -24,7 +24,7 @@ from peers import installed
 from peers.postgresql import PASSWORD, PostgreSQLPeer
 from peers.processes import HOST, Process, free_port, running
 from support.shells import SVCCTL, Shell
-from support.spark import shared_sail
+from support.spark import shared
 
 from svcctl.service import process
 
@@ -102,7 +102,7 @@ def deployed(tmp_path: Path, postgresql_peer: PostgreSQLPeer) -> Iterator[Deploy
         COMPOSE["services"]["postgres"]["environment"]["POSTGRES_PASSWORD_FILE"]: str(tmp_path / "password"),
         "postgresql://svcctl@postgres:5432/svcctl": postgresql_peer.fresh_database(),
         "/tables": str(tmp_path / "tables"),
-        "sc://spark:15002": shared_sail(),
+        "sc://spark:15002": shared("sail"),
     }
     shells = {}
     for name in SERVICES:

@@ -84,6 +84,7 @@ class SecureSpark:
 @pytest.fixture(scope="module")
 def secure_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureSpark]:
     installed.need("HAProxy", "haproxy", "openssl")
+    installed.need("Spark", "java", folder="spark")
     directory = tmp_path_factory.mktemp("spark")
     certificates(directory)
     port, ui, tls = free_port(), free_port(), free_port()

@@ -16,7 +16,7 @@ import pytest
 from peers.processes import HOST, free_port, running
 from support.engines import on_connect, own_folder
 from support.events import selected, store
-from support.spark import sail, shared_sail
+from support.spark import sail, shared
 
 from svcctl.errors import ServiceError, Unavailable, UsageError
 from svcctl.service.engines import Engine
@@ -52,7 +52,7 @@ def session_of(engine: Engine) -> Session:
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Engine]:
-    with on_connect(shared_sail) as engine:
+    with on_connect(shared("sail")) as engine:
         many(engine, 300_000)
         yield engine
 
@@ -112,7 +112,7 @@ def test_a_pattern_is_written_for_java() -> None:
 
 @pytest.mark.slow
 def test_a_large_answer_is_whole_in_order_and_leaves_no_files() -> None:
-    with on_connect(shared_sail, spilled_rows=100_000) as engine:
+    with on_connect(shared("sail"), spilled_rows=100_000) as engine:
         many(engine, 300_000)
         with engine.reader.stream(plan(engine, "from t select n, s")) as stream:
             batches = list(stream)
@@ -156,7 +156,7 @@ def test_a_server_that_dies_within_an_answer_ends_it_as_incomplete_and_is_used_a
     tmp_path: Path,
 ) -> None:
     server = sail(port := free_port(), tmp_path)
-    with on_connect(lambda: f"sc://{HOST}:{port}") as engine:
+    with on_connect(f"sc://{HOST}:{port}") as engine:
         with running(server):
             many(engine, 900_000)
             with engine.reader.stream(plan(engine, "from t")) as stream:

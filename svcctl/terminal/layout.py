@@ -245,68 +245,17 @@ def _aligned(
     style: Style,
     cuts: Cuts,
 ) -> Iterator[list[str]]:
-    """A heading, a rule and one line per row, as the rows arrive.
-
-    Widths come from the first `style.sample` rows, and grow into the rest of the line if more rows follow. With a
-    sample of 0 they come from the columns' types, and from the first row if there is a width. Only texts are cut.
-    """
+    """A heading, a rule and one line per row, as the rows arrive."""
     source = batches_of(rows)
     first, rest = _sampled(source, style.sample or int(style.width is not None))
-    grows = style.width is not None and 0 < style.sample == len(first)
-    if grows and not rest:
+    full = style.width is not None and 0 < style.sample == len(first)
+    if full and not rest:
         rest = [*next(source, [])]
-    # Without fractions in the whole sample, three zeros in every row would be noise.
-    fractions = [
-        not (first and style.sample) or any(isinstance(row[at], int) and row[at] % 1000 for row in first)
-        for at in range(len(columns))
-    ]
-
-    def texts(rows: Sequence[Sequence[Any]]) -> list[list[str]]:
-        """The cells of rows, by column."""
-        values = zip(*rows, strict=True) if rows else [()] * len(columns)
-        return [
-            format_cells(of, column.type, style, fraction=fraction)
-            for of, column, fraction in zip(values, columns, fractions, strict=True)
-        ]
-
-    laid_out = texts(first)
-    points = [
-        max(len(_fraction(cell)) for cell in cells) if first and style.sample and column.type == "float8" else 0
-        for column, cells in zip(columns, laid_out, strict=True)
-    ]
-
-    def aligned(cells: list[list[str]]) -> list[list[str]]:
-        """The cells with blanks behind fractions, so that decimal points line up."""
-        return [
-            [cell + " " * (most - len(_fraction(cell))) if cell[-1:].isdigit() else cell for cell in of] if most else of
-            for of, most in zip(cells, points, strict=True)
-        ]
-
-    headings = [heading(column, style) if style.header else "" for column in columns]
-    laid_out = aligned(laid_out)
-    shapes = (
-        laid_out
-        if style.sample
-        else [[cell] for cell in _usual(columns, style, [list(row) for row in zip(*laid_out, strict=True)])]
-    )
-    wanted = [max(map(cell_width, [name, *cells])) for name, cells in zip(headings, shapes, strict=True)]
-    least = [
-        min(cells, column.least) if column.type in TEXT else cells
-        for column, cells in zip(columns, wanted, strict=True)
-    ]
-    widths = _fit(wanted, least, style.width)
-    cuts.columns = [column.name for column in columns[len(widths) :]]
-    if grows and rest and style.width is not None:
-        _grow(widths, columns, style.width)
-    lines = _Lines(columns, widths, style, cuts)
-    first_line = lines.line(headings)
-    cuts.cells = 0
+    layout = _Layout(columns, first, style, cuts, grows=full and bool(rest))
     if style.header:
-        yield [bold(first_line.rstrip(), style), GAP.join("-" * width for width in widths)]
-    if first:
-        yield lines.block(laid_out)
-    for batch in chain([rest] if rest else [], source):
-        yield lines.block(aligned(texts(batch)))
+        yield layout.heading()
+    for batch in chain(filter(None, (first, rest)), source):
+        yield layout.rows(batch)
 
 
 def _sampled(batches: Iterator[Sequence[Row]], count: int) -> tuple[list[Row], list[Row]]:
@@ -318,28 +267,73 @@ def _sampled(batches: Iterator[Sequence[Row]], count: int) -> tuple[list[Row], l
     return rows[:count], rows[count:]
 
 
-class _Lines:
-    """Pads and cuts cells to columns, and joins them to lines."""
+class _Layout:
+    """The widths of a table's columns, measured on a sample of its rows, and the lines that rows become.
 
-    def __init__(self, columns: Sequence[TableColumn], widths: Sequence[int], style: Style, cuts: Cuts) -> None:
-        self._columns = columns[: len(widths)]
-        self._widths = widths
-        self._style = style
-        self._cuts = cuts
+    Without a sample, widths come from the columns' types, and from the first row if there is a width. Only texts are
+    cut. Widths that grow use the rest of the line, for rows after the sample.
+    """
+
+    def __init__(
+        self, columns: Sequence[TableColumn], sample: Sequence[Row], style: Style, cuts: Cuts, *, grows: bool
+    ) -> None:
+        self._columns, self._style, self._cuts = columns, style, cuts
+        measured = bool(sample and style.sample)
+        # Without fractions in the whole sample, three zeros in every row would be noise.
+        self._fractions = [
+            not measured or any(isinstance(row[at], int) and row[at] % 1000 for row in sample)
+            for at in range(len(columns))
+        ]
+        self._points = [0] * len(columns)
+        cells = self._cells(sample)
+        if measured:
+            self._points = [
+                max(len(_fraction(cell)) for cell in of) if column.type == "float8" else 0
+                for column, of in zip(columns, cells, strict=True)
+            ]
+            cells = self._cells(sample)
+        if not style.sample:
+            cells = [[cell] for cell in _usual(columns, style, [of[0] for of in cells] if sample else None)]
+        self._headings = [heading(column, style) if style.header else "" for column in columns]
+        wanted = [max(map(cell_width, [name, *of])) for name, of in zip(self._headings, cells, strict=True)]
+        least = [
+            min(width, column.least) if column.type in TEXT else width
+            for column, width in zip(columns, wanted, strict=True)
+        ]
+        self._widths = _fit(wanted, least, style.width)
+        if grows and style.width is not None:
+            _grow(self._widths, columns, style.width)
+        self._columns = columns[: len(self._widths)]
+        cuts.columns = [column.name for column in columns[len(self._widths) :]]
         self._numeric = [column.type in NUMERIC for column in self._columns]
         self._marked = style.color and any(column.marks for column in self._columns)
 
-    def block(self, cells: Sequence[Sequence[str]]) -> list[str]:
-        """The lines of rows, whose cells come by column."""
-        shown = cells[: len(self._widths)]
-        if self._marked or (self._style.width is not None and self._too_wide(shown)):
-            return list(map(self.line, zip(*shown, strict=True)))
-        laid = [self._laid(at, of) for at, of in enumerate(shown)]
+    def heading(self) -> list[str]:
+        """The names of the columns and a rule; a name that is cut is not counted."""
+        line, self._cuts.cells = self._line(self._headings), 0
+        return [bold(line.rstrip(), self._style), GAP.join("-" * width for width in self._widths)]
+
+    def rows(self, rows: Sequence[Row]) -> list[str]:
+        cells = self._cells(rows)
+        if self._marked or (self._style.width is not None and self._too_wide(cells)):
+            return list(map(self._line, zip(*cells, strict=True)))
+        laid = [self._laid(at, of) for at, of in enumerate(cells)]
         template = GAP.join(pad for pad, _ in laid)
         lines = map(template.__mod__, zip(*(of for _, of in laid), strict=True))
         return [line.rstrip() for line in lines] if self._numeric[-1] else list(lines)
 
-    def line(self, cells: Sequence[str]) -> str:
+    def _cells(self, rows: Sequence[Row]) -> list[list[str]]:
+        """The cells of rows, by column, with blanks behind fractions, so that decimal points line up."""
+        values = zip(*rows, strict=True) if rows else [()] * len(self._columns)
+        found = []
+        for of, column, fraction, most in zip(values, self._columns, self._fractions, self._points, strict=False):
+            cells = format_cells(of, column.type, self._style, fraction=fraction)
+            if most:
+                cells = [cell + " " * (most - len(_fraction(cell))) if cell[-1:].isdigit() else cell for cell in cells]
+            found.append(cells)
+        return found
+
+    def _line(self, cells: Sequence[str]) -> str:
         parts = []
         style = self._style
         left = style.width or 0
@@ -392,14 +386,14 @@ def _fraction(cell: str) -> str:
     return "".join(cell.partition(".")[1:])
 
 
-def _usual(columns: Sequence[TableColumn], style: Style, first: list[list[str]]) -> list[str]:
+def _usual(columns: Sequence[TableColumn], style: Style, first: list[str] | None) -> list[str]:
     """Placeholder cells with the usual widths of the columns' types; texts share the remaining width.
 
     A text column starts from its cell in the first row, with some room to grow, so that words such as GET leave space
     to long texts.
     """
     widths = [_USUAL.get(column.type or "") for column in columns]
-    seen = first[0] if first else [style.null] * len(columns)
+    seen = first or [style.null] * len(columns)
     cells = [
         max(
             usual or (8 if cell.isalnum() and cell != style.null else NARROWEST),

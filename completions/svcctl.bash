@@ -45,18 +45,21 @@ _svcctl_place() {
         words=(csv tsv ndjson parquet)
         ;;
     'svcctl export 0')
-        words=(status verify rm); kind=query
+        words=(status verify reconcile rm); kind=query
         ;;
     'svcctl export status -' | 'svcctl job restart -' | 'svcctl domain show -' | 'svcctl role show -' | 'svcctl role lint -' | 'svcctl profile show -' | 'svcctl profile check -' | 'svcctl service status -')
         words=(--format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
-    'svcctl export status 0')
+    'svcctl export status 0' | 'svcctl export reconcile 0')
         kind=exports
         ;;
     'svcctl export verify -')
         words=(--from --keep --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
-    'svcctl export verify --from' | 'svcctl export verify --since' | 'svcctl export verify --start' | 'svcctl export verify --begin' | 'svcctl export verify --earliest' | 'svcctl service serve --state')
+    'svcctl export verify --from' | 'svcctl export verify --since' | 'svcctl export verify --start' | 'svcctl export verify --begin' | 'svcctl export verify --earliest' | 'svcctl export reconcile --from' | 'svcctl export reconcile --since' | 'svcctl export reconcile --start' | 'svcctl export reconcile --begin' | 'svcctl export reconcile --earliest' | 'svcctl export reconcile --to' | 'svcctl export reconcile --until' | 'svcctl export reconcile --end' | 'svcctl export reconcile --latest' | 'svcctl service serve --state')
+        ;;
+    'svcctl export reconcile -')
+        words=(--from --to --deep --allow-fewer --dry-run --workers --max-requests-per-second --max-time --metrics --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl export rm -' | 'svcctl profile rm -' | 'svcctl service reset -' | 'svcctl service drop -' | 'svcctl service accounts rm -' | 'svcctl service queries rm -')
         words=(--yes --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
@@ -309,7 +312,7 @@ _svcctl_place() {
 
 _svcctl_is_command() {
     case $1 in
-    'svcctl query' | 'svcctl tables' | 'svcctl export' | 'svcctl export status' | 'svcctl export verify' | 'svcctl export rm' | 'svcctl range' | 'svcctl api' | 'svcctl completion' | 'svcctl help' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job restart' | 'svcctl job rm' | 'svcctl job export' | 'svcctl job apply' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain export' | 'svcctl domain apply' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role export' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile edit' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service restart' | 'svcctl service status' | 'svcctl service serve' | 'svcctl service reset' | 'svcctl service load' | 'svcctl service drop' | 'svcctl service trim' | 'svcctl service compact' | 'svcctl service copy' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts token' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm')
+    'svcctl query' | 'svcctl tables' | 'svcctl export' | 'svcctl export status' | 'svcctl export verify' | 'svcctl export reconcile' | 'svcctl export rm' | 'svcctl range' | 'svcctl api' | 'svcctl completion' | 'svcctl help' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job restart' | 'svcctl job rm' | 'svcctl job export' | 'svcctl job apply' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain export' | 'svcctl domain apply' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role export' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile edit' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service restart' | 'svcctl service status' | 'svcctl service serve' | 'svcctl service reset' | 'svcctl service load' | 'svcctl service drop' | 'svcctl service trim' | 'svcctl service compact' | 'svcctl service copy' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts token' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm')
         return 0 ;;
     esac
     return 1

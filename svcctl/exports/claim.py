@@ -104,13 +104,14 @@ def _anew(export: Export) -> Claim:
     files = {file.path for file in merged}
     inside = tuple(entry for entry in record.inside if entry.path in files)
     head = record.head if entries else None
-    return Claim(export, replace(record, head=head, entries=entries, merged=merged, inside=inside, replacing=None))
+    return Claim(export, replace(record, head=head, entries=entries, merged=merged, inside=inside))
 
 
 def _found(export: Export) -> Record | None:
     if export.state is not None and export.until is not None:
-        return read_for(export.state, export.until, export.storage, export.folder)
-    return read(export.storage, export.folder)
+        return read_for(export.state, export.until, export.storage, export.folder).settled(export.storage)
+    found = read(export.storage, export.folder)
+    return None if found is None else found.settled(export.storage)
 
 
 def _another(export: Export, found: Record) -> UsageError:

@@ -41,6 +41,23 @@ class Stopped(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What a record says of a window that is fetched only to compare it, or (`replaces`) to replace what differs.
+
+    Fewer rows than there were replace nothing unless `fewer` is set.
+    """
+
+    rows: int
+    sha256: str
+    replaces: bool
+    fewer: bool
+
+    def gives_way(self, rows: int, sha256: str) -> bool:
+        """Whether these rows and bytes are to be stored."""
+        return self.replaces and sha256 != self.sha256 and (self.fewer or rows >= self.rows)
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """A window to fetch. `request` is that of the whole export; its range is replaced by the window's.
 
@@ -60,6 +77,7 @@ class Task:
     most: int | None = None
     retries: int = 4
     plain: bool = False
+    known: Known | None = None
 
     def requests(self) -> tuple[Window, ...]:
         """The ranges to ask for, in order: a service writes all dates of an answer with one offset."""
@@ -196,7 +214,7 @@ def _attempt(task: Task, client: Client, storage: Storage, part: _Part, memory: 
             compressed.end()
         else:
             head = _answered(task, client, part, part)
-        if task.whole or part.rows:
+        if (task.whole or part.rows) and (task.known is None or task.known.gives_way(part.rows, sink.sha256)):
             with _storing():
                 sink.complete()
     return head, sink

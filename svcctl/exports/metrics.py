@@ -24,12 +24,22 @@ METRICS = {
 }
 """The metrics and what they mean, by their names without `svcctl_export_`."""
 
+RECONCILED = {
+    "reconcile_success": "Whether the last reconcile compared all of its windows (1) or not (0).",
+    "reconcile_timestamp_seconds": "When the last reconcile ended, in epoch seconds.",
+    "reconcile_windows": "Windows that the last reconcile compared.",
+    "reconcile_windows_changed": "Windows that differed, and were replaced if it was no dry run.",
+    "reconcile_windows_changed_again": "Those of them that reconciles have replaced more than once.",
+    "reconcile_windows_fewer": "Windows that have more rows in the files than in the service; they stay.",
+}
+"""The metrics of a reconcile."""
 
-def to_text(name: str, values: Mapping[str, float]) -> str:
+
+def to_text(name: str, values: Mapping[str, float], metrics: Mapping[str, str] = METRICS) -> str:
     """The values of the metrics of an export, which the label `export` names."""
     label = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     lines = []
-    for metric, meaning in METRICS.items():
+    for metric, meaning in metrics.items():
         full = f"svcctl_export_{metric}"
         lines += [
             f"# HELP {full} {meaning}",
@@ -46,12 +56,12 @@ def is_writable(path: Path) -> bool:
     return False
 
 
-def write(path: Path, name: str, values: Mapping[str, float]) -> None:
+def write(path: Path, name: str, values: Mapping[str, float], metrics: Mapping[str, str] = METRICS) -> None:
     """Replace the file, so that a collector never reads half of it. IncompleteResult when it cannot be written.
 
     Devices, pipes and files that this process was started with, such as /dev/stdout, are written directly.
     """
-    text = to_text(name, values).encode("utf-8", "surrogateescape")
+    text = to_text(name, values, metrics).encode("utf-8", "surrogateescape")
     try:
         if files.is_direct(path):
             with files.open_direct(path) as stream:

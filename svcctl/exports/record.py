@@ -139,8 +139,9 @@ class Record:
 
     `entries` are the files of windows, or the parts of a run that has no merged file yet; `merged` are the files that
     the windows of whole runs became, and `inside` the windows in these, under the paths of the files. `replacing` is
-    what reconcile is about to put in the place of a merged file. `head` is what every window begins with: the
-    heading of csv and tsv, the columns of parquet as JSON, empty for ndjson; None before the first window.
+    the file that reconcile is about to put in the place of a merged one, and the windows that differ in it. `head` is
+    what every window begins with: the heading of csv and tsv, the columns of parquet as JSON, empty for ndjson; None
+    before the first window.
 
     `ranges` are those of all runs so far, as (start, end) in order: files of windows in them were written by this
     export, whatever ended its run, and what is missing of them is a gap. Where all runs write the same file, it is the
@@ -153,7 +154,7 @@ class Record:
     entries: Mapping[Window, Entry] = field(default_factory=dict)
     merged: tuple[Entry, ...] = ()
     inside: tuple[Entry, ...] = ()
-    replacing: Entry | None = None
+    replacing: tuple[Entry, ...] = ()
     ranges: tuple[tuple[int, int], ...] = ()
     since: int = 0
     target: str = ""
@@ -177,6 +178,23 @@ class Record:
     def _is_in_a_later_file(self, entry: Entry, date: int) -> bool:
         return any(file.path == entry.path and file.end > date for file in self.merged)
 
+    def settled(self, storage: Storage) -> Record:
+        """The record after a reconcile that was killed while it replaced a merged file."""
+        if not self.replacing:
+            return self
+        file = self.replacing[0]
+        if storage.size(file.path) == file.bytes and storage.sha256(file.path) == file.sha256:
+            return self.replaced()
+        return replace(self, replacing=())
+
+    def replaced(self) -> Record:
+        """The record once the file that reconcile makes is in place."""
+        file, *windows = self.replacing
+        now = {entry.window: entry for entry in windows}
+        merged = (*(one for one in self.merged if one.path != file.path), file)
+        inside = tuple(now.get(one.window, one) if one.path == file.path else one for one in self.inside)
+        return replace(self, merged=merged, inside=inside, replacing=())
+
     def ends_at(self, until: int) -> bool:
         """Whether a state that has come to this moment can be one of these runs."""
         return until <= self.since or any(start <= until <= end for start, end in self.ranges)
@@ -191,7 +209,7 @@ class Record:
             "head": self.head,
             "since": self.since,
             "ranges": self.ranges,
-            "replacing": None if self.replacing is None else self.replacing.to_dict(),
+            "replacing": [entry.to_dict() for entry in self.replacing],
             "merged": [entry.to_dict() for entry in self.merged],
         }
         entries = [entry for _, entry in sorted(self.entries.items())]
@@ -228,7 +246,7 @@ class Record:
                 {one.window: one for one in map(entry, document["windows"])},
                 tuple(map(entry, document["merged"])),
                 tuple(map(entry, document["inside"])),
-                None if document["replacing"] is None else entry(document["replacing"]),
+                tuple(map(entry, document["replacing"])),
                 tuple((int(start), int(end)) for start, end in document["ranges"]),
                 document["since"],
                 document["target"],

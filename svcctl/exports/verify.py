@@ -29,8 +29,7 @@ def damage(found: Found) -> Iterator[tuple[str, Window]]:
     for entry in found.files():
         address = found.storage.address(entry.path)
         wanted = {entry.sha256}
-        if replacing is not None and replacing.path == entry.path:
-            wanted.add(replacing.sha256)
+        wanted.update(new.sha256 for new in replacing[:1] if new.path == entry.path)
         try:
             if found.storage.sha256(entry.path) not in wanted:
                 yield f"{address} is damaged", found.named_by(entry)

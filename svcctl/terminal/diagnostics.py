@@ -55,7 +55,7 @@ EXIT_CODES = (
     ),
     ExitCode(8, "empty result, with --fail-on-empty", (errors.EmptyResult,)),
     ExitCode(9, "another run holds the lock", (errors.Locked,)),
-    ExitCode(10, "something differs, with --check", (errors.Differs,)),
+    ExitCode(10, "something differs: with --check, or for export reconcile", (errors.Differs,)),
     ExitCode(
         130,
         "interrupted, or a question was not answered with yes",

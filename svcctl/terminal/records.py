@@ -341,6 +341,7 @@ SERVICE: Listing[Sequence[Any]] = Listing(
 )
 """The local service: where it listens, since when it runs, its files, and what it uses beside them."""
 WINDOWS = rows("from", "to", "file")
+RECONCILED = rows("start", "before", "now", "file", before="int8", now="int8")
 
 # Accounts and saved queries of the local service, whose models this file does not import
 

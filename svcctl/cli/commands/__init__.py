@@ -23,7 +23,7 @@ NOUNS = {
 }
 """What each noun is for, in the order of the root's help page, which is made without importing the modules."""
 
-VERBS = {"export": ("status", "verify", "rm")}
+VERBS = {"export": ("status", "verify", "reconcile", "rm")}
 """The verbs of nouns that are a command by themselves: `export status` is registered under this name."""
 
 

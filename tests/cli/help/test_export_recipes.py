@@ -23,9 +23,9 @@ def recipe(start: str, end: str) -> str:
     return "\n".join(line[2:] for line in section.split("\n")[1:] if line.startswith("  ") or not line)
 
 
-def test_the_page_begins_with_its_recipes_and_has_at_most_140_lines() -> None:
+def test_the_page_begins_with_its_recipes_and_has_at_most_170_lines() -> None:
     page = topics.read("export")
-    assert len(page.split("\n")) <= 140
+    assert len(page.split("\n")) <= 170
     firsts = [block.split("\n")[0].split()[0] for block in page.split("\n\n") if block.startswith("  ")]
     assert firsts[:4] == ["svcctl", "PATTERN=/srv/auth/{start:%Y/%m/%d/%H}.csv.gz", "[Service]", "apiVersion:"]
     explained = page[page.index("\nWindows ") :]
@@ -53,9 +53,10 @@ def test_the_lines_of_the_crontab_run_with_what_cron_gives_them(service: Shell, 
     variables = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     variables["SVCCTL_DATA"] = service.environment["SVCCTL_DATA"]
     lines = [line for line in recipe("cron, ", "systemd:").split("\n") if line]
-    name, _, value = lines.pop(0).partition("=")
-    variables[name] = value.replace("/srv/auth", str(tmp_path / "auth"))
-    assert len(lines) == 4
+    for _ in range(2):
+        name, _, value = lines.pop(0).partition("=")
+        variables[name] = value.replace("/srv/auth", str(tmp_path / "auth"))
+    assert len(lines) == 5
     for line in lines:
         typed = line.split(maxsplit=5)[5].replace("/srv/auth", str(tmp_path / "auth"))
         assert re.search(r"(?<!\\)%", typed) is None  # cron would end the command there
@@ -71,11 +72,13 @@ def test_the_lines_of_the_crontab_run_with_what_cron_gives_them(service: Shell, 
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert len(list((tmp_path / "auth").glob("*/*/*/*.csv.gz"))) >= 23
     assert len(list(tmp_path.glob("20??-??-??.csv.gz"))) == 1
+    assert "svcctl_export_reconcile_success{" in (tmp_path / "auth" / "late.prom").read_text()
 
 
-def test_systemd_takes_the_units(command: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("start", "end"), [("systemd:", "Kubernetes:"), ("Each night:", "Prometheus:")])
+def test_systemd_takes_the_units(command: Path, tmp_path: Path, start: str, end: str) -> None:
     need("systemd-analyze")
-    service, _, timer = recipe("systemd:", "Kubernetes:").partition("[Timer]")
+    service, _, timer = recipe(start, end).partition("[Timer]")
     units = tmp_path / "svcctl-export.service", tmp_path / "svcctl-export.timer"
     units[0].write_text(service.replace("ExecStart=svcctl", f"ExecStart={command}"))
     units[1].write_text("[Timer]" + timer)
@@ -83,8 +86,21 @@ def test_systemd_takes_the_units(command: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+def test_the_command_of_the_timer_that_reconciles_runs(service: Shell, tmp_path: Path) -> None:
+    written = recipe("Each night:", "Prometheus:").replace("\\\n", " ")
+    (line,) = re.findall("^ExecStart=svcctl -p prod (.*)$", written, re.MULTILINE)
+    shell = Shell(tmp_path, {"SVCCTL_DATA": service.environment["SVCCTL_DATA"]})
+    exported = shell("export", "from auth.all", "--from", "1ad", "--state", "auth", "-o", "{start:%F-%H}.csv")
+    assert exported.returncode == 0, exported.stderr
+    done = shell(*shlex.split(line.replace("/var/lib/node_exporter", str(tmp_path))))
+    assert (done.returncode, done.stdout) == (0, "")
+    text = (tmp_path / "auth-late.prom").read_text()
+    (rule,) = yaml.safe_load(recipe("Prometheus:", "\nWindows "))["groups"][0]["rules"]
+    assert f'{rule["expr"].split()[0]}{{export="auth"}} 0\n' in text
+
+
 def test_the_cron_job_of_kubernetes_is_yaml_and_its_command_an_export(service: Shell, tmp_path: Path) -> None:
-    job = yaml.safe_load(recipe("Kubernetes:", "\nWindows "))
+    job = yaml.safe_load(recipe("Kubernetes:", "Each night:"))
     assert (job["kind"], job["spec"]["concurrencyPolicy"]) == ("CronJob", "Forbid")
     [container] = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     _, *arguments = (word.replace("s3://events", str(tmp_path)) for word in container["command"])

@@ -2,6 +2,7 @@
 
 run.py      the export itself
 report.py   what a run says
+reconcile.py  `reconcile`: compare with the service, and replace what differs
 range.py    the range of a run, and what to say about it
 verify.py   `status`, `verify` and `rm`: what earlier runs left
 options.py  the options of an export
@@ -12,11 +13,12 @@ from __future__ import annotations
 import typer
 
 from svcctl.cli.commands import page_of
-from svcctl.cli.commands.export import run, verify
+from svcctl.cli.commands.export import reconcile, run, verify
 
 
 def register(app: typer.Typer) -> None:
     app.command("export", help=page_of("export", run.export))(run.export)
     app.command("export status")(verify.status)
     app.command("export verify")(verify.verify)
+    app.command("export reconcile")(reconcile.reconcile)
     app.command("export rm")(verify.rm)

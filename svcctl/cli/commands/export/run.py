@@ -124,7 +124,7 @@ def export(
             incremental=state is not None,
             state=state,
         )
-        crew = _workers(svc, asked.target, workers, max_requests_per_second, scheduler)
+        crew = workers_of(svc, asked.target, workers, max_requests_per_second, scheduler)
         # A first run that is refused leaves nothing, not even the folder of its lock.
         planned = _planned(svc, states, asked, None, from_, to) if before is None else None
         if dry_run:
@@ -141,7 +141,7 @@ def export(
                 planned.tell(svc)
                 return
             planned.tell(svc)
-            with time_limit(max_time, partial(_late, svc)):
+            with time_limit(max_time, partial(late, svc)):
                 run(crew, lambda summary: planned.tell_end(svc, summary, to), asks=force and not scheduler, stops=stops)
 
 
@@ -184,7 +184,7 @@ class _Run:
         from svcctl.exports.run import opened
 
         export = self.export
-        with _resumable(self.svc):
+        with resumable(self.svc):
             if asks:  # a mistake in the query must not cost existing files
                 check(export.request, export.format, self.svc.client)
             with opened(export) as journal:
@@ -254,7 +254,10 @@ def _asked(svc: Context, query: str, target: str, window: int, settled: int | No
     )
 
 
-def _workers(svc: Context, target: str, count: int | None, per_second: float | None, scheduler: str | None) -> Workers:
+def workers_of(
+    svc: Context, target: str, count: int | None, per_second: float | None, scheduler: str | None = None
+) -> Workers:
+    """The workers of a run: threads here, or those of a cluster."""
     from svcctl.exports.workers import Workers
 
     here = svc.with_flags(retries=0)
@@ -263,7 +266,7 @@ def _workers(svc: Context, target: str, count: int | None, per_second: float | N
 
 
 @contextmanager
-def _resumable(svc: Context) -> Iterator[None]:
+def resumable(svc: Context) -> Iterator[None]:
     """Say in errors that the run can be resumed."""
     try:
         yield
@@ -279,7 +282,7 @@ def _resumable(svc: Context) -> Iterator[None]:
         raise
 
 
-def _late(svc: Context, seconds: float) -> SvcctlError:
+def late(svc: Context, seconds: float) -> SvcctlError:
     why = "" if svc.diagnostics.trouble is None else f": {svc.diagnostics.trouble.message}"
     return IncompleteResult(f"the export is not complete after {length_text(seconds)}{why}", hint=report.RESUMES)
 

@@ -1,0 +1,175 @@
+"""`svcctl export reconcile`: make the files of an export equal to the service again."""
+
+from __future__ import annotations
+
+import math
+import sys
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from svcctl.cli.commands.export import report
+from svcctl.cli.commands.export.options import MetricsOpt, PaceOpt, WorkersOpt
+from svcctl.cli.commands.export.run import late, resumable, workers_of
+from svcctl.cli.completion.words import EXPORTS, Completes
+from svcctl.cli.context import Context
+from svcctl.cli.options import FormatOpt, length_option
+from svcctl.dates.range import choose
+from svcctl.dates.shorthand import parse_moment
+from svcctl.errors import Differs, IncompleteResult, Unavailable, UsageError
+from svcctl.exports.windows import moment
+from svcctl.io.time_limit import time_limit
+from svcctl.terminal.records import RECONCILED
+from svcctl.words import counted
+
+if TYPE_CHECKING:
+    from svcctl.exports.reconcile import Reconcile
+    from svcctl.exports.status import Found
+
+ExportArg = Annotated[
+    str, typer.Argument(metavar="NAME|PATH", help="A state, or PATH as given to -o."), Completes(EXPORTS)
+]
+FromOpt = Annotated[
+    Any, typer.Option("--from", parser=parse_moment, metavar="DATE", help="Windows from then on, as 7ad.  [all]")
+]
+ToOpt = Annotated[
+    Any, typer.Option("--to", parser=parse_moment, metavar="DATE", help="Windows that begin before.  [all]")
+]
+DeepOpt = Annotated[bool, typer.Option("--deep", help="Fetch all windows and compare their bytes, not only counts.")]
+DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Only compare; exit 10 when something differs.")]
+FewerOpt = Annotated[
+    bool, typer.Option("--allow-fewer", help="Replace windows too that have fewer rows at the service than before.")
+]
+MaxTimeOpt = Annotated[float | None, length_option("--max-time", "Stop after 30s, 5m, …; run it again to go on.")]
+
+
+def reconcile(
+    ctx: typer.Context,
+    name: ExportArg,
+    from_: FromOpt = None,
+    to: ToOpt = None,
+    deep: DeepOpt = False,
+    allow_fewer: FewerOpt = False,
+    dry_run: DryRunOpt = False,
+    workers: WorkersOpt = None,
+    max_requests_per_second: PaceOpt = None,
+    max_time: MaxTimeOpt = None,
+    metrics: MetricsOpt = None,
+    format: FormatOpt = None,
+) -> None:
+    """Compare an export with the service, and fetch again only the windows that differ
+
+    Prints a row for each window that differed: its start, its rows before and now, and the file that was replaced.
+    Events are compared by counts, in one query; groups, and all with --deep, by fetching. Counts do not see an event
+    that was changed, or one that came while another went. Windows with fewer rows than before, as after retention, are
+    named and left, exit 10.
+
+    \b
+    svcctl export reconcile auth --from 7ad
+    svcctl export reconcile 'out/{start:%F/%H}.csv' --dry-run
+    """
+    from svcctl.exports.reconcile import Reconcile, export_of
+    from svcctl.exports.run import alone
+    from svcctl.exports.state import default_states
+    from svcctl.exports.status import find
+    from svcctl.exports.workers import Going
+
+    svc: Context = ctx.obj
+    svc.closing.push(report.names_profiles(svc))
+    states = default_states(svc.environment)
+    found = find(name, states, svc.environment)
+    _check(svc, found)
+    start, end = _range(svc, found, from_, to)
+    export = export_of(found, svc.environment, svc.profile.retries)
+    crew, going = workers_of(svc, found.given, workers, max_requests_per_second), Going()
+    crew.connect()  # a local service starts before the line of progress does
+    with (
+        nullcontext() if found.name is None else states.locked(found.name),
+        alone(found.storage, found.stored),
+        time_limit(max_time, partial(late, svc)),
+        resumable(svc),
+    ):
+        with crew.working(found.storage, going.progress) as ready:
+            run = Reconcile(export, ready, svc.diagnostics.note, dry=dry_run, fewer=allow_fewer)
+            figures = {"windows": len(run.entries(start, end)), "success": 0.0}
+            try:
+                with svc.diagnostics.working(lambda: f"comparing {counted(int(figures['windows']), 'window')}"):
+                    gaps = run(start, end, svc.client, deep=deep)
+                figures["success"] = float(not gaps)
+            finally:
+                _print(svc, run, format, dry=dry_run)
+                _measure(svc, metrics, found, run, figures)
+        if gaps:
+            window, error = next(iter(sorted(gaps.items(), key=lambda gap: gap[0])))
+            kind = Unavailable if all(isinstance(each, Unavailable) for each in gaps.values()) else IncompleteResult
+            raise kind(f"{counted(len(gaps), 'window')} could not be fetched, from {window}: {error.message}")
+    _conclude(svc, run, int(figures["windows"]), dry=dry_run)
+
+
+def _check(svc: Context, found: Found) -> None:
+    """UsageError for one file of an export, and for the export of another service."""
+    from svcctl.exports.record import THAT_PROFILE, OfAnotherService
+
+    if found.one is not None:
+        raise UsageError(
+            f"{found.place} is one file of an export", hint="name its state, or the pattern as given to -o"
+        )
+    if (service := found.record.about.service) != svc.profile.base_url:
+        raise OfAnotherService(
+            f"the export to {found.place} is of another service ({service})",
+            hint=f"give {THAT_PROFILE}",
+            service=service,
+        )
+
+
+def _range(svc: Context, found: Found, from_: Any, to: Any) -> tuple[int, int]:
+    """The epoch seconds of --from and --to, in the zone of the export's windows."""
+    zone = found.record.about.options.get("clock")
+    if from_ is None and to is None:
+        return 0, sys.maxsize
+    chosen = choose(0 if from_ is None else from_, to, None, zone, now=svc.now(), written=False).range
+    return math.floor(chosen.start.timestamp()), sys.maxsize if chosen.end is None else int(chosen.end.timestamp())
+
+
+def _print(svc: Context, run: Reconcile, format: str | None, *, dry: bool) -> None:
+    """Print the windows that were replaced, or that differ, in the order of time."""
+    told = sorted((one for one in run.differences if dry or not one.fewer), key=lambda one: one.entry.window)
+    rows = ([moment(one.entry.start), one.entry.rows, one.rows, one.file] for one in told)
+    svc.output.records(RECONCILED, rows, svc.format(format, lists=True))
+
+
+def _measure(svc: Context, path: Path | None, found: Found, run: Reconcile, figures: dict[str, float]) -> None:
+    """Write the figures of a reconcile for Prometheus' textfile collector."""
+    from svcctl.exports import metrics
+    from svcctl.exports.state import placed
+
+    if path is None:
+        return
+    changed = [one for one in run.differences if not one.fewer]
+    figures |= {
+        "timestamp_seconds": svc.clock(),
+        "windows_changed": len(changed),
+        "windows_changed_again": sum(one.times > 1 for one in changed),
+        "windows_fewer": len(run.differences) - len(changed),
+    }
+    values = {f"reconcile_{name}": value for name, value in figures.items()}
+    metrics.write(path, found.name or placed(found.given), values, metrics.RECONCILED)
+
+
+def _conclude(svc: Context, run: Reconcile, windows: int, *, dry: bool) -> None:
+    """Say what was found. Differs if something differs still."""
+    fewer = [one for one in run.differences if one.fewer]
+    changed = len(run.differences) - len(fewer)
+    if fewer and not dry:
+        first = min(fewer, key=lambda one: one.entry.window)
+        now = f"{first.entry.window} has {first.rows}, and had {first.entry.rows}"
+        raise Differs(
+            f"{counted(len(fewer), 'window has', 'windows have')} fewer rows at the service: {now}",
+            hint="their files stay; --allow-fewer replaces them",
+        )
+    if run.differences and dry:
+        raise Differs(f"{len(run.differences)} of {counted(windows, 'window')} differ from the service")
+    svc.diagnostics.note(f"{counted(windows, 'window')} compared, {changed} replaced")

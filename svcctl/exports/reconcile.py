@@ -1,0 +1,329 @@
+"""Reconcile an export with its service: windows that differ from what was exported are fetched again, and only those.
+
+    compare by counts, or by fetching ─> fetch what differs ─> replace files of windows, or make merged files anew
+
+A file of a window is replaced at once. A merged file is made anew from the bytes of the old one and the new parts; its
+name is given to it once the record has its hash, so that a killed reconcile is completed by the next command.
+Windows that were fetched with one request are compared and fetched together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import TYPE_CHECKING, Any
+
+from svcctl.api.query import QueryRequest, outline
+from svcctl.errors import IncompleteResult, SvcctlError
+from svcctl.exports.claim import claim
+from svcctl.exports.export import Export, folder_of
+from svcctl.exports.fetch import Fetched, Known, Task
+from svcctl.exports.journal import SECONDS, Journal
+from svcctl.exports.merge import Damaged, checked
+from svcctl.exports.plan import Asked, plan
+from svcctl.exports.record import Entry, Record, read, write
+from svcctl.exports.run import Run
+from svcctl.exports.status import Found
+from svcctl.exports.windows import Window, cut
+from svcctl.exports.workers import Crew, Failures
+
+if TYPE_CHECKING:
+    from svcctl.api.client import Client
+    from svcctl.storage import Sink
+
+LEAST_PERIOD = 60
+"""Seconds; windows whose edges have a shorter common divisor are counted one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A window that differs: the entry as it was exported, and its rows now. `file` is where it is.
+
+    `times` says how often reconcile has found it changed, this time included. A window that has `fewer` rows stays.
+    """
+
+    entry: Entry
+    rows: int
+    file: str
+    times: int
+    fewer: bool
+
+
+def export_of(found: Found, environment: Mapping[str, str], retries: int) -> Export:
+    """The export that a record describes, over nothing."""
+    about = found.record.about
+    options: dict[str, Any] = {name: value for name, value in about.options.items() if name != "clock"}
+    asked = Asked(
+        about.query,
+        found.given,
+        0,
+        0,
+        about.window,
+        about.service,
+        format=about.format.partition(".")[0],
+        clock=about.options.get("clock", ""),
+        retries=retries,
+        state=found.name,
+        until=None if found.state is None else found.state.until,
+        **options,
+    )
+    return replace(
+        plan(asked, environment), storage=found.storage, target=replace(found.stored, zone=about.zone), about=about
+    )
+
+
+def counts(export: Export, entries: Sequence[Entry], client: Client) -> dict[Window, int]:
+    """The rows that the service has of each window, by one grouped query if the windows allow it."""
+    period = gcd(*(edge for entry in entries for edge in (entry.start, entry.end)))
+    if period < LEAST_PERIOD:
+        return {entry.window: sum(_grouped(export, entry.window, "", client).values()) for entry in entries}
+    whole = Window(min(entry.start for entry in entries), max(entry.end for entry in entries))
+    length = whole.end - whole.start if export.most is None else export.most * period
+    found = dict[int, int]()
+    for start in range(whole.start, whole.end, length):
+        part = Window(start, min(start + length, whole.end))
+        found |= _grouped(export, part, f"every {period}s ", client)
+    return {
+        entry.window: sum(found.get(start, 0) for start in range(entry.start, entry.end, period)) for entry in entries
+    }
+
+
+def _grouped(export: Export, window: Window, every: str, client: Client) -> dict[int, int]:
+    """The number of rows of each period, by its start in epoch seconds; of the whole window by 0 without a period."""
+    query = f"{export.request.query} group {every}select count() as n"
+    request = QueryRequest(window.start, window.end, query, mode="json/simple/compact")
+    with client.query(request) as answer:
+        return {int(row[0]) // 1000 if every else 0: int(row[-1]) for row in answer.rows()}
+
+
+class Reconcile:
+    """One reconcile of the windows of an export from `start` to `end`, inside its lock.
+
+    With `dry` it only compares; `fewer` says that windows which have fewer rows than before are replaced too. `saying`
+    is called with what takes longer than expected.
+    """
+
+    def __init__(
+        self, export: Export, crew: Crew, saying: Callable[[str], None], *, dry: bool = False, fewer: bool = False
+    ) -> None:
+        self._export = export
+        self._storage = export.storage
+        self._crew = crew
+        self._saying = saying
+        self._dry = dry
+        self._fewer = fewer
+        record = read(export.storage, folder_of(export.target))
+        if record is None:
+            raise IncompleteResult(f"the record {export.storage.address(export.record)} has vanished")
+        self._record: Record = record.settled(export.storage)
+        self._failures = Failures(stops=False)
+        self._saved = 0.0
+        self.differences: list[Difference] = []
+
+    def entries(self, start: int, end: int) -> list[Entry]:
+        """The windows of finished files that have a part of a range, in order."""
+        record = self._record
+        known = record.entries.values() if self._export.target.per_window else record.inside
+        return sorted((one for one in known if one.start < end and start < one.end), key=lambda one: one.window)
+
+    def __call__(self, start: int, end: int, client: Client, *, deep: bool) -> Mapping[Window, SvcctlError]:
+        """Compare the windows of a range, and replace those that differ; returns those that could not be fetched."""
+        entries = self.entries(start, end)
+        by_counts = not deep and not outline(self._record.about.query).has("group")
+        if by_counts and entries:
+            now = counts(self._export, entries, client)
+            changed = [entry for entry in entries if now[entry.window] != entry.rows]
+            stay = [entry for entry in changed if self._dry or (now[entry.window] < entry.rows and not self._fewer)]
+            for entry in stay:
+                self._note(entry, now[entry.window])
+            entries = [entry for entry in changed if entry not in stay]
+        if self._export.target.per_window:
+            self._replace_files(entries)
+        else:
+            for path in dict.fromkeys(entry.path for entry in entries):
+                self._replace_merged(path, [entry for entry in entries if entry.path == path])
+        return self._failures.gaps
+
+    def _note(self, entry: Entry, rows: int) -> None:
+        fewer = rows < entry.rows and not self._fewer
+        times = len(entry.changes) + (not fewer and not self._dry)
+        self.differences.append(Difference(entry, rows, self._storage.address(entry.path), times, fewer))
+
+    def _fetched(self, entries: Sequence[Entry], *, replaces: bool) -> Iterator[tuple[Entry, Fetched]]:
+        """Fetch windows; yields those whose bytes are not those of the record and replace them."""
+        export = self._export
+        per_window = export.target.per_window
+        tasks = [
+            Task(
+                entry.window,
+                export.request,
+                export.format.name,
+                entry.path if per_window else export.part(entry.window),
+                export.compression,
+                whole=per_window,
+                most=export.most,
+                retries=export.retries,
+                plain=export.plain,
+                known=Known(entry.rows, entry.sha256, replaces and not self._dry, self._fewer),
+            )
+            for entry in entries
+        ]
+        before = {entry.window: entry for entry in entries}
+        with closing(self._crew.fetching(tasks, None, lambda fetched, windows: None)) as outcomes:
+            for (task, *_), outcome in outcomes:
+                if isinstance(outcome, SvcctlError):
+                    self._failures.add(task.window, outcome)
+                    continue
+                self._failures.end_row()
+                entry, now = before[task.window], outcome.entry
+                if now.sha256 == entry.sha256:
+                    continue
+                self._note(entry, now.rows)
+                if not self._dry and (self._fewer or now.rows >= entry.rows):
+                    changes = (*entry.changes, (now.when, entry.rows, now.rows))
+                    yield entry, replace(outcome, entry=replace(now, changes=changes))
+
+    def _replace_files(self, entries: Sequence[Entry]) -> None:
+        """Replace the files of windows that differ."""
+        known = dict(self._record.entries)
+        try:
+            for entry, fetched in self._fetched(entries, replaces=True):
+                known[entry.window] = fetched.entry
+                if time.monotonic() - self._saved > SECONDS:
+                    self._save(replace(self._record, entries=dict(known)))
+        finally:
+            if known != self._record.entries:
+                self._save(replace(self._record, entries=known))
+
+    def _save(self, record: Record) -> None:
+        self._record = record
+        write(self._storage, self._export.folder, record)
+        self._saved = time.monotonic()
+
+    # Merged files
+
+    def _replace_merged(self, path: str, entries: Sequence[Entry]) -> None:
+        """Make a merged file anew if windows in it differ: with the bytes of the others where its format allows it."""
+        if self._record.entries:
+            raise IncompleteResult(
+                "a run of this export has not been completed", hint="run the export again, then reconcile it"
+            )
+        joins, gaps = self._export.format.joins, len(self._failures.gaps)
+        changed = list(self._fetched(entries, replaces=joins))
+        if not changed or len(self._failures.gaps) > gaps:
+            self._remove_parts(changed)
+            return  # the windows that failed are named; the next reconcile compares again
+        if joins and all(fetched.head == self._record.head for _, fetched in changed):
+            try:
+                self._splice(path, {entry.window: fetched.entry for entry, fetched in changed})
+            except Damaged as error:
+                raise IncompleteResult(f"the part of window {error.window} changes while it is read") from None
+        else:
+            self._fetch_whole(path, [fetched.entry for _, fetched in changed])
+        self._remove_parts(changed)
+
+    def _remove_parts(self, changed: Sequence[tuple[Entry, Fetched]]) -> None:
+        self._storage.remove(*(fetched.entry.path for _, fetched in changed if fetched.entry.path))
+
+    def _splice(self, path: str, changed: Mapping[Window, Entry]) -> None:
+        """Replace the bytes of windows in a merged file."""
+        (file,) = (one for one in self._record.merged if one.path == path)
+        inside = sorted((one for one in self._record.inside if one.path == path), key=lambda one: one.window)
+        old = _Slices(self._storage.read(path))
+        with self._storage.create(path, overwrite=True) as sink:
+            made = _Hashed(sink)
+            for piece in old.take(file.bytes - sum(entry.bytes for entry in inside)):  # the heading
+                made.write(piece)
+            for entry in inside:
+                if (now := changed.get(entry.window)) is None:
+                    for piece in old.take(entry.bytes):
+                        made.write(piece)
+                else:
+                    for _ in old.take(entry.bytes):
+                        pass
+                    for data in checked(self._storage, now) if now.path else ():
+                        made.write(data)
+            if old.sha256 != file.sha256:
+                address = self._storage.address(path)
+                raise IncompleteResult(
+                    f"{address} is not as it was exported", hint="export it again, then reconcile it"
+                )
+            rows = file.rows + sum(now.rows for now in changed.values())
+            rows -= sum(entry.rows for entry in inside if entry.window in changed)
+            now = replace(file, rows=rows, bytes=made.bytes, sha256=made.sha256, when=int(time.time()))
+            windows = (replace(entry, path=path) for entry in changed.values())
+            self._save(replace(self._record, replacing=(now, *windows)))
+            sink.complete()
+        self._save(self._record.replaced())
+
+    def _fetch_whole(self, path: str, changed: Sequence[Entry]) -> None:
+        """Fetch all windows of a merged file again."""
+        (file,) = (one for one in self._record.merged if one.path == path)
+        self._saying(f"{self._storage.address(path)} is fetched again whole: its windows cannot be replaced one by one")
+        export = self._export
+        windows = cut(file.start, file.end, export.about.window, export.target.zone)
+        request = replace(export.request, from_=file.start, to=file.end)
+        again = replace(export, request=request, whole=file.window, windows=windows, overwrite=True)
+        journal = Journal(claim(again))
+        journal.open()
+        Run(journal, self._crew, lambda done, of, fetched: None, stops=True)()
+        record = read(self._storage, export.folder)
+        assert record is not None
+
+        def noted(entry: Entry) -> Entry:
+            same = [one for one in changed if entry.path == path and one.start < entry.end and entry.start < one.end]
+            return replace(entry, changes=same[0].changes) if same else entry
+
+        self._save(replace(record, inside=tuple(map(noted, record.inside))))
+
+
+class _Hashed:
+    """A sink that counts and hashes what it passes on."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._digest = hashlib.sha256()
+        self.bytes = 0
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
+
+    def write(self, data: bytes | memoryview, /) -> None:
+        self._sink.write(data)
+        self._digest.update(data)
+        self.bytes += len(data)
+
+
+class _Slices:
+    """The bytes of a file, taken one slice after the other, and hashed."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._rest = memoryview(b"")
+        self._digest = hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the whole file, whose rest is read for it."""
+        self._digest.update(self._rest)
+        self._rest = memoryview(b"")
+        for piece in self._pieces:
+            self._digest.update(piece)
+        return self._digest.hexdigest()
+
+    def take(self, size: int) -> Iterator[memoryview]:
+        """The next bytes, as many as there are up to a size."""
+        while size > 0:
+            if not self._rest:
+                self._rest = memoryview(next(self._pieces, b""))
+            if not self._rest:
+                return
+            piece, self._rest = self._rest[:size], self._rest[size:]
+            size -= len(piece)
+            self._digest.update(piece)
+            yield piece

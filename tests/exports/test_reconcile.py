@@ -1,0 +1,242 @@
+"""Reconcile: events that arrive late come into the files, with faults and kills, and nothing else is fetched."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from support.exports import START, WINDOW, WINDOWS, Exports, contents
+from support.shells import Shell
+
+from svcctl.api import own_service
+from svcctl.api.client import Client
+from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
+from svcctl.exports.export import Export
+from svcctl.exports.fetch import Progress, fetch
+from svcctl.exports.pace import Pace
+from svcctl.exports.reconcile import Difference, Reconcile, export_of
+from svcctl.exports.run import alone
+from svcctl.exports.state import States
+from svcctl.exports.status import find
+from svcctl.exports.verify import damage
+from svcctl.exports.windows import Window
+from svcctl.exports.workers import Crew
+from svcctl.storage import Sink
+from svcctl.storage.local import Local
+
+NAMES = ("all.csv", "all.csv.gz", "all.ndjson", "all.parquet", "{start:%H%M}.csv", "{from:%H%M}.tsv.gz")
+GROUPED = " group every 10m by n % 3 as kind select count() as c"
+QUICK = ("503", "cut", "reset", "error in stream")
+
+
+class Killed(BaseException):
+    """The end of a process, as far as one of its threads can tell."""
+
+
+class Mortal(Local):
+    """Files of a process that is killed as it completes one of them, before or after."""
+
+    def __init__(self, lives: int, *, after: bool) -> None:
+        super().__init__()
+        self._lives = lives
+        self._after = after
+
+    def create(self, name: str, *, overwrite: bool, durable: bool = True) -> Sink:
+        if self._lives < 0:
+            raise Killed
+        sink = super().create(name, overwrite=overwrite, durable=durable)
+        complete = sink.complete
+
+        def die() -> None:
+            self._lives -= 1
+            if self._lives >= 0 or self._after:
+                complete()
+            if self._lives < 0:
+                raise Killed
+
+        sink.complete = die  # type: ignore[method-assign]
+        return sink
+
+
+@dataclass
+class Late:
+    """An export of a table, and the events that arrive in it after that."""
+
+    exports: Exports
+    client: Client
+    table: str
+    name: str
+    query: str = ""
+    number: int = 0
+    asked: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def target(self) -> str:
+        return f"{self.exports.folder}/{self.name}"
+
+    def arrive(self, *windows: int) -> None:
+        """Load an event into each of these windows."""
+        lines = []
+        for window in windows:
+            self.number += 1
+            at = START + window * WINDOW + self.number * 7 % WINDOW
+            lines.append(json.dumps({"eventdate": at * 1000, "n": self.number}) + "\n")
+        file = self.exports.folder.parent / f"{self.table}.ndjson"
+        file.write_text("".join(lines))
+        wishes = own_service.Wishes(time_field="eventdate", format="ndjson")
+        own_service.load(self.client, [(str(file), file.name)], self.table, wishes)
+        self.exports.proxy.forget()
+
+    def export(self, folder: Path | None = None, **changes: Any) -> None:
+        exports = self.exports if folder is None else replace(self.exports, folder=folder)
+        assert exports(self.name, query=f"from {self.table}{self.query}", **changes).gaps == ()
+
+    def reconcile(self, storage: Local | None = None, **options: Any) -> tuple[list[Difference], bool]:
+        """What differed, and whether all windows were fetched; the requests are kept in `asked`."""
+        deep = options.pop("deep", False)
+        self.exports.proxy.asked.clear()
+        found = find(self.target, States(self.exports.folder / "states"), {})
+        export: Export = export_of(found, {}, 0)
+        export = export if storage is None else replace(export, storage=storage)
+        stopping = threading.Event()
+        with (
+            Client(self.exports.proxy.url, self.exports.signature, retries=0) as client,
+            ThreadPoolExecutor(2) as pool,
+            alone(found.storage, found.stored),
+        ):
+            work = partial(
+                fetch,
+                client=client,
+                storage=export.storage,
+                pace=Pace(),
+                progress=Progress(),
+                stopping=stopping,
+                delay=lambda failures: 0.0,
+            )
+            run = Reconcile(export, Crew(work, pool, 2, stopping), list[str]().append, **options)
+            try:
+                gaps = run(0, START + WINDOW * WINDOWS, client, deep=deep)
+            finally:
+                self.asked = [json.loads(body) for body in self.exports.proxy.asked]
+        return run.differences, not gaps
+
+    def fetched(self) -> set[Window]:
+        """The windows that the last reconcile has asked for, without the counts."""
+        return {Window(body["from"], body["to"]) for body in self.asked if "count() as n" not in body["query"]}
+
+    def is_equal(self, folder: Path, **changes: Any) -> bool:
+        """Whether the files are those of a new export, and as the record says."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.export(folder, **changes)
+        found = find(self.target, States(self.exports.folder / "states"), {})
+        return contents(self.exports.folder) == contents(folder) and list(damage(found)) == []
+
+
+@pytest.fixture
+def late(exports: Exports, events: Shell, tmp_path: Path) -> Iterator[Late]:
+    transport = httpx.HTTPTransport(uds=str(events.home / "data" / "service.sock"))
+    table = f"late.t{uuid4().hex}"
+    (tmp_path / "out").mkdir()
+    with Client("http://localhost", exports.signature, transport=transport) as client:
+        yield Late(replace(exports, folder=tmp_path / "out"), client, table, "all.csv")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_only_the_windows_that_differ_are_fetched_again(late: Late, tmp_path: Path, name: str) -> None:
+    late.name = name
+    late.arrive(*range(WINDOWS))
+    late.export(most=1000)
+    assert late.reconcile() == ([], True)
+    assert len(late.asked) == 1
+    late.arrive(2, 2, 4)
+    changed = {Window(START + at * WINDOW, START + (at + 1) * WINDOW) for at in (2, 4)}
+    dry, _ = late.reconcile(dry=True)
+    assert [(one.entry.window, one.entry.rows, one.rows) for one in dry] == [
+        (window, 1, now) for window, now in zip(sorted(changed), (3, 2), strict=True)
+    ]
+    assert late.fetched() == set()
+    differences, _ = late.reconcile()
+    assert {(one.entry.window, one.rows) for one in differences} == {(one.entry.window, one.rows) for one in dry}
+    if not name.endswith("parquet"):  # which is fetched whole
+        assert late.fetched() == changed
+    assert late.reconcile()[0] == []
+    assert late.is_equal(tmp_path / "new", most=1000)
+    late.arrive(4)
+    assert [one.times for one in late.reconcile()[0]] == [2]
+
+
+def breaks(random: Random, share: float, body: bytes) -> str | None:
+    """A fault for a share of the answers."""
+    return random.choice(QUICK) if random.random() < share else None
+
+
+def late_events(late: Late, seed: int, folder: Path) -> None:
+    """Exports, late events, and reconciles with faults and kills, until one is whole."""
+    random = Random(seed)
+    late.name = random.choice(NAMES)
+    late.query = random.choice(("", "", " where n > 2", GROUPED if late.name.endswith("csv") else ""))
+    late.arrive(*(random.randrange(WINDOWS) for _ in range(8)), *range(WINDOWS))
+    most = random.choice((None, 1000))
+    late.export(most=most)
+    for _ in range(random.choice((1, 2))):
+        windows = [random.randrange(WINDOWS) for _ in range(random.choice((0, 1, 3)))]
+        if windows:
+            late.arrive(*windows)
+        touched = {Window(START + at * WINDOW, START + (at + 1) * WINDOW) for at in windows}
+        for attempt in range(8):
+            faulty = attempt < random.choice((0, 2, 5))
+            share = 0.4 if faulty else 0.0
+            late.exports.proxy.choose = partial(breaks, random, share)
+            storage = Mortal(random.randrange(6), after=random.random() < 0.5) if faulty else None
+            try:
+                _, whole = late.reconcile(storage)
+            except (Killed, Unavailable, IncompleteResult):
+                whole = False
+            except SvcctlError:
+                assert faulty, f"seed {seed}"
+                whole = False
+            if late.query != GROUPED and not late.name.endswith("parquet"):
+                unneeded = [one for one in late.fetched() if not any(window in one for window in touched)]
+                assert unneeded == [], f"seed {seed}: not only what changed was fetched"
+            if whole:
+                break
+        assert whole, f"seed {seed}"
+        late.exports.proxy.choose = lambda body: None
+        assert late.is_equal(folder / f"new{late.number}", most=most), f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_after_reconcile_the_files_equal_the_service(late: Late, tmp_path: Path, seed: int) -> None:
+    late_events(late, seed, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 1300))
+def test_after_reconcile_the_files_equal_the_service_however_often(late: Late, tmp_path: Path, seed: int) -> None:
+    late_events(late, seed, tmp_path)
+
+
+def test_windows_with_fewer_rows_stay_unless_that_is_allowed(late: Late) -> None:
+    late.name = "{start:%H%M}.csv"
+    late.arrive(*range(WINDOWS), 3)
+    late.export()
+    own_service.drop(late.client, late.table)
+    late.number = 0
+    late.arrive(*range(WINDOWS))
+    before = contents(late.exports.folder)
+    for deep in (False, True):
+        differences, _ = late.reconcile(deep=deep)
+        assert [(one.rows, one.fewer) for one in differences if one.entry.rows == 2] == [(1, True)]
+        assert contents(late.exports.folder)["0030.csv"] == before["0030.csv"]
+    assert [one.fewer for one in late.reconcile(fewer=True)[0]] == [False]
+    assert late.reconcile()[0] == []

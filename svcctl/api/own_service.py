@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,23 +86,32 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that a load found `count` times, first at `place`: `what` is its kind, and `sentence` tells it."""
+
+    what: str
+    count: int
+    place: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
-    """The result of a load. Lines that are not events are skipped; `first_skipped` is the first one and the reason.
+    """The result of a load. `skips` tell why lines were skipped, and `changes` what was changed in others.
 
     `oldest` and `newest` are the dates of the events, in epoch milliseconds; `before` counts the events that the table
-    held before the load, and `empty` names the files without events. `notes` say how files were read where a guess may
-    be wrong.
+    held before the load, and `empty` names the files without events.
     """
 
     table: str
     rows: int
     skipped: int
-    first_skipped: str | None
     oldest: int | None
     newest: int | None
     before: int
     empty: tuple[str, ...]
-    notes: tuple[str, ...]
+    skips: tuple[Finding, ...]
+    changes: tuple[Finding, ...]
     jobs: tuple[Reader, ...] = ()
     """The jobs that read the table when it was replaced, as far as they are known."""
 
@@ -112,12 +121,12 @@ class Loaded:
             str(source["table"]),
             int(source["rows"]),
             int(source["skipped"]),
-            source.get("first_skipped"),
             source["oldest"],
             source["newest"],
             int(source["before"]),
             tuple(source["empty"]),
-            tuple(map(str, source.get("notes") or ())),
+            _findings(source, "skips"),
+            _findings(source, "changes"),
             _jobs(source),
         )
 
@@ -135,6 +144,8 @@ class Wishes:
     """The zone of dates that name none; UTC if not given."""
     strict: bool = False
     """Whether a line that would be skipped makes the load fail."""
+    null: Sequence[str] = ()
+    """Texts that stand for nothing."""
 
 
 def status(client: Client) -> Status:
@@ -155,6 +166,11 @@ def status(client: Client) -> Status:
 def _jobs(source: Mapping[str, Any]) -> tuple[Reader, ...]:
     found = records(source, "jobs")
     return tuple(Reader(str(job["id"]), str(job["status"]), str(job["friendlyName"])) for job in found)
+
+
+def _findings(source: Mapping[str, Any], kind: str) -> tuple[Finding, ...]:
+    found = records(source, kind)
+    return tuple(Finding(str(one["what"]), int(one["count"]), str(one["place"]), str(one["sentence"])) for one in found)
 
 
 def tables(client: Client) -> list[Extent]:
@@ -241,6 +257,7 @@ def load(
         "types": wishes.types,
         "replace": wishes.replace,
         "strict": wishes.strict,
+        "null": list(wishes.null),
         "loadId": load_id,
         "attempt": attempt or None,
     }

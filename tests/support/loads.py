@@ -20,7 +20,9 @@ from hypothesis import strategies as st
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Type
 from svcctl.service.loading import load as loading
-from svcctl.service.loading.load import LoadResult, Source, Wishes
+from svcctl.service.loading.files import Source
+from svcctl.service.loading.outcome import Change, Finding, LoadResult
+from svcctl.service.loading.recognition import Wishes
 
 CSV = (
     "timestamp,n,x,ok,text,code\n"
@@ -47,11 +49,29 @@ CSV_ROWS = [
 ]
 
 
+def undisturbed() -> None:
+    """Let a load go on."""
+
+
 def load(engine: DuckDBEngine, path: Path | list[Path], table: str, **wishes: Any) -> LoadResult:
     paths = path if isinstance(path, list) else [path]
-    loaded = loading.load(engine, [Source(one, one.name) for one in paths], table, Wishes(**wishes))
+    loaded = loading.load(engine, [Source(one, one.name) for one in paths], table, Wishes(**wishes), undisturbed)
     assert loaded is not None
     return loaded
+
+
+def told(finding: Finding) -> str:
+    return f"{finding.place}: {finding.sentence}"
+
+
+def first_skipped(result: LoadResult) -> str:
+    """The place of the first line that was skipped, and why."""
+    return told(min(result.skips, key=lambda skip: int(skip.place.rpartition(" ")[2])))
+
+
+def changes(result: LoadResult) -> dict[Change, int]:
+    """What was changed and how often, but for zones, which most files lack."""
+    return {Change(one.what): one.count for one in result.changes if one.what is not Change.ZONE}
 
 
 def at(text: str) -> int:
@@ -139,9 +159,6 @@ PACKED: dict[str, tuple[Callable[[bytes], bytes], str, str]] = {
     "a.tgz": (packed_with_tar, "tar", "tar -xf"),
     "a.xlsx": (lambda _: b"PK\x03\x04\x14\n", "spreadsheet", "as csv"),
 }
-
-
-AMBIGUOUS = "dates such as '{}' were read as day/month; as month/day they are read with --time-format 'MM/dd/yyyy{}'"
 
 
 TABLES = {

@@ -62,6 +62,14 @@ def optional_text(fields: Mapping[str, Any], name: str) -> str | None:
     return value
 
 
+def texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Return a member that is a list of strings; an empty one when it is null or missing."""
+    value = fields.get(name) or []
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise ServiceError(f"{name} is not a list of strings")
+    return tuple(value)
+
+
 def members(fields: Mapping[str, Any], name: str) -> Mapping[str, str]:
     """Return a member that is an object of strings; an empty one when it is null or missing."""
     value = fields.get(name)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,7 @@ from starlette.responses import Response, StreamingResponse
 from svcctl.dates.operators import shown
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, UsageError
 from svcctl.service.accounts.accounts import Account
-from svcctl.service.http.body import flag, json_object, members, note_unknown, optional_text, text
+from svcctl.service.http.body import flag, json_object, members, note_unknown, optional_text, text, texts
 from svcctl.service.http.connection import left
 from svcctl.service.http.envelope import encoded, envelope, error_envelope, refusal, succeeded
 from svcctl.service.http.middleware import TABLE as ACCESS_TABLE
@@ -31,7 +30,9 @@ from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.language import QueryError, parse
 from svcctl.service.language.types import Table
-from svcctl.service.loading.load import Source, Wishes, load
+from svcctl.service.loading.files import Source
+from svcctl.service.loading.load import load
+from svcctl.service.loading.recognition import Wishes
 from svcctl.service.queries import saved
 from svcctl.service.queries.continuous import from_ms
 from svcctl.service.service import Service
@@ -47,7 +48,7 @@ LAST_MS = 253_402_300_799_999
 """The last moment of the year 9999, in epoch milliseconds."""
 LOAD_MEMBERS = (
     *("files", "table", "timeField", "timeFormat", "timeZone", "format", "types"),
-    *("replace", "strict", "loadId", "attempt"),
+    *("null", "replace", "strict", "loadId", "attempt"),
 )
 _NO_FILES = 'files is not a list of objects with a path, such as [{"path": "/rows.csv"}]'
 FOLDER, FILE = "folder", "file"
@@ -110,11 +111,7 @@ async def _load(request: Request) -> Response:
     """Load files of this machine into a table. The service reads them itself."""
     service = _operated(request, "load events")
     fields = json_object(request.state.body)
-    note_unknown(
-        "a load",
-        fields,
-        LOAD_MEMBERS,
-    )
+    note_unknown("a load", fields, LOAD_MEMBERS)
     table = text(fields, "table")
     wishes = Wishes(
         optional_text(fields, "timeField"),
@@ -124,6 +121,7 @@ async def _load(request: Request) -> Response:
         flag(fields, "replace", False),
         optional_text(fields, "timeZone"),
         flag(fields, "strict", False),
+        texts(fields, "null"),
     )
     _check_changeable(service, table, "load into another table")
     sources, load_id, gone = _sources(fields), optional_text(fields, "loadId"), Event()
@@ -138,7 +136,7 @@ async def _load(request: Request) -> Response:
         if loaded is None:
             return {"table": table, "alreadyLoaded": load_id}
         ended = {"jobs": _readers(service.store, table)["jobs"]} if wishes.replace and loaded.before else {}
-        return asdict(loaded) | ended
+        return loaded.to_json() | ended
 
     result = service.run(work)
     if attempt is not None:

@@ -7,7 +7,7 @@ quoted text is. A line ends with \\n, \\r\\n or \\r. Text after a closing quote 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -16,16 +16,16 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from svcctl.errors import UsageError
-from svcctl.service.engines.duckdb.text import LINE, distinct
+from svcctl.service.engines.duckdb.text import LINE, SHORT, distinct
 from svcctl.service.loading.decompression import opened
-from svcctl.service.loading.lines import BLOCK, BOM, LONGEST_LINE, TOO_LONG, LeftOut, shown
+from svcctl.service.loading.lines import BLOCK, BOM
+from svcctl.service.loading.outcome import LONGEST_LINE, Skip, Tally
 
 HEAD = 1 << 20
 """The heading must end within this many bytes."""
-NOT_UTF8 = "it is not UTF-8"
-_OPEN = "a quote in it is not closed"
 _END = rb"(?:\r\n?|\n)"
 _LINE = re.compile(rb"[^\r\n]*+%s?" % _END)
+_END_OF_RECORD = re.compile(rb"%s\Z" % _END)
 _BLANK = re.compile(rb"[\r\n]*")
 _QUOTED = rb'"[^"]*+(?:""[^"]*+)*+"'
 _SEPARATORS = ",;\t|"
@@ -74,7 +74,7 @@ class Heading:
 
     @property
     def schema(self) -> pa.Schema:
-        return pa.schema([*((name, pa.string()) for name in self.names), (LINE, pa.int64())])
+        return pa.schema([*((name, pa.string()) for name in self.names), (LINE, pa.int64()), (SHORT, pa.bool_())])
 
 
 def heading(path: Path, separator: str | None) -> Heading:
@@ -90,22 +90,22 @@ def heading(path: Path, separator: str | None) -> Heading:
     shape = _shape(separator or max(_SEPARATORS, key=lambda one: unquoted.count(one.encode())))
     end = _end(shape.record, head, start)
     if end == start:
-        raise UsageError(f"{path} has no names of columns: the first line is too long, or {_OPEN}")
+        raise UsageError(f"{path} has no names of columns: the first line is too long, or a quote in it is not closed")
     line = _text(head[start:end]).encode()
     blanks = [found[3] for found in shape.padded.finditer(line) if found[2]]
     if padded := bool(blanks) and all(blanks):
         line = shape.padded.sub(rb"\1", line)
-    count = _parsed(line, shape, None, {}).num_columns
-    cells = _parsed(line, shape, [str(at) for at in range(count)], {})  # as text: 200 and 2026-01-01 may be names, too
+    count = _parsed(line, shape, None)[0].num_columns
+    cells, _ = _parsed(line, shape, [str(at) for at in range(count)])  # as text: 200 and 2026-01-01 may be names, too
     names = distinct((cell[0].as_py() or "").strip() for cell in cells.columns)
     return Heading(tuple(names), shape, padded, end, 1 + _line_ends(head[:end]))
 
 
 def batches(
-    path: Path, head: Heading, left_out: LeftOut, block_size: int = BLOCK, longest: int = LONGEST_LINE
+    path: Path, head: Heading, tally: Tally, block_size: int = BLOCK, longest: int = LONGEST_LINE
 ) -> Iterator[pa.RecordBatch]:
-    """The rows after the heading of a file; `left_out` counts the lines that are not rows."""
-    yield from _Rows(head, left_out, longest).of(path, block_size)
+    """The rows after the heading of a file; `tally` counts the lines that are not rows. SHORT is true in short rows."""
+    yield from _Rows(head, tally, longest).of(path, block_size)
 
 
 def _end(pattern: re.Pattern[bytes], data: bytes, start: int = 0) -> int:
@@ -125,10 +125,10 @@ def _lone_returns(data: bytes) -> int:
 class _Rows:
     """Splits a file into blocks of whole records, and the records into cells."""
 
-    def __init__(self, head: Heading, left_out: LeftOut, longest: int) -> None:
+    def __init__(self, head: Heading, tally: Tally, longest: int) -> None:
         self._head = head
         self._shape = head.shape
-        self._left_out = left_out
+        self._tally = tally
         self._longest = longest
         self._number = head.line
         self._rest = b""
@@ -173,7 +173,7 @@ class _Rows:
             return None
         # If a quote is open at the end, the added line becomes part of the last row, and the number of rows is wrong.
         one_more = (self._shape.separator * (len(self._head.names) - 1) or "x").encode() + b"\n"
-        cells = _parsed(data + one_more, self._shape, self._head.names, {})
+        cells, _ = _parsed(data + one_more, self._shape, self._head.names)
         lines = data.count(b"\n")
         return cells.slice(0, lines) if cells.num_rows == lines + 1 else None
 
@@ -185,17 +185,24 @@ class _Rows:
             blank, record = found.groups()
             number += _line_ends(blank)
             if len(record) > self._longest:
-                self._left_out.add(number, TOO_LONG, _line_ends(record))
+                self._tally.add(Skip.LONG, number, count=_line_ends(record))
             elif not _is_text(record):
-                self._left_out.add(number, f"{NOT_UTF8}: {shown(_text(record))}", _line_ends(record))
+                self._tally.add(Skip.ENCODING, number, _text(record), count=_line_ends(record))
             else:
                 records.append((number, record))
             number += _line_ends(record)
-        bad: dict[int, str] = {}
-        cells = _parsed(b"".join(record for _, record in records), self._shape, self._head.names, bad)
-        for at, why in bad.items():
-            self._left_out.add(records[at][0], why, _line_ends(records[at][1]))
-        return _numbered(cells, [number for at, (number, _) in enumerate(records) if at not in bad], self._head)
+        names = self._head.names
+        cells, bad = _parsed(b"".join(record for _, record in records), self._shape, names)
+        short = {at: row.expected_columns - row.actual_columns for at, row in bad.items()}
+        if any(missing > 0 for missing in short.values()):
+            by = self._shape.separator.encode()
+            whole = (_END_OF_RECORD.sub(by * short.get(at, 0) + b"\n", each) for at, (_, each) in enumerate(records))
+            cells, bad = _parsed(b"".join(whole), self._shape, names)
+        for at in bad:
+            number, record = records[at]
+            self._tally.add(Skip.CELLS, number, _text(record), count=_line_ends(record))
+        numbers = [number for at, (number, _) in enumerate(records) if at not in bad]
+        return _numbered(cells, numbers, self._head, [at in short for at in range(len(records)) if at not in bad])
 
     def _without_line(self, data: bytes) -> bytes:
         """Leave out the first line of a record that is too long or does not end: the next lines may be rows."""
@@ -203,7 +210,7 @@ class _Rows:
             return data
         line = data[: _end(_LINE, data)]
         self._inside = not line.endswith((b"\n", b"\r"))
-        self._left_out.add(self._number, TOO_LONG if len(line) > self._longest else f"{_OPEN}: {shown(_text(line))}")
+        self._tally.add(Skip.LONG if len(line) > self._longest else Skip.QUOTE, self._number, _text(line))
         self._number += not self._inside
         return data[len(line) :]
 
@@ -228,23 +235,29 @@ def _is_text(data: bytes) -> bool:
     return True
 
 
-def _numbered(cells: pa.RecordBatch, numbers: Sequence[int], head: Heading) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([*cells.columns, pa.array(numbers, pa.int64())], schema=head.schema)
+def _numbered(
+    cells: pa.RecordBatch, numbers: Sequence[int], head: Heading, short: Sequence[bool] | None = None
+) -> pa.RecordBatch:
+    shorts = pa.repeat(False, cells.num_rows) if short is None else pa.array(short, pa.bool_())
+    return pa.RecordBatch.from_arrays([*cells.columns, pa.array(numbers, pa.int64()), shorts], schema=head.schema)
 
 
-def _parsed(data: bytes, shape: Shape, names: Sequence[str] | None, bad: dict[int, str]) -> pa.RecordBatch:
-    """The cells of records; empty cells without quotes are null.
+def _parsed(
+    data: bytes, shape: Shape, names: Sequence[str] | None
+) -> tuple[pa.RecordBatch, Mapping[int, pa_csv.InvalidRow]]:
+    """The cells of records; empty cells without quotes are null. Records with too few or too many cells are left out.
 
-    A record with too few or too many cells is left out, and `bad` gets its index and the reason.
+    They are returned by their index.
     """
+    bad: dict[int, pa_csv.InvalidRow] = {}
 
     def left_out(row: pa_csv.InvalidRow) -> str:
-        few = row.actual_columns < row.expected_columns
-        bad[row.number - 1] = f"it has too {'few' if few else 'many'} cells: {shown(row.text)}"
+        bad[row.number - 1] = row
         return "skip"
 
+    empty = pa.RecordBatch.from_pylist([], pa.schema([(name, pa.string()) for name in names or ()]))
     if not data:
-        return pa.RecordBatch.from_pylist([], pa.schema([(name, pa.string()) for name in names or ()]))
+        return empty, bad
     table = pa_csv.read_csv(
         pa.BufferReader(BOM + data if data.startswith(BOM) else data),  # Arrow removes one mark
         pa_csv.ReadOptions(
@@ -258,4 +271,4 @@ def _parsed(data: bytes, shape: Shape, names: Sequence[str] | None, bad: dict[in
             quoted_strings_can_be_null=False,
         ),
     )
-    return table.combine_chunks().to_batches()[0] if table.num_rows else _parsed(b"", shape, names, bad)
+    return (table.combine_chunks().to_batches()[0] if table.num_rows else empty), bad

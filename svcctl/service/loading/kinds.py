@@ -18,7 +18,7 @@ class FileKind:
     """A kind of file: its name and usual endings, and a test of the first line that is not blank.
 
     For files that are read line by line, `pattern` matches an entry, and `continuation` matches the beginning of a line
-    that continues the previous entry.
+    that continues the previous entry. If the times of a log are not `usual`, they are read as text in a format.
     """
 
     name: str
@@ -26,15 +26,16 @@ class FileKind:
     looks: Looks
     pattern: str = ""
     continuation: str = ""
+    time_is_usual: bool = True
 
 
 ACCESS = (
     r'^(?:(\S+:\d+) )?(\S+) \S+ (\S+) \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)'
-    r'(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)")?'
+    r'(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)")?(.*)'
 )
 """A line in the common log format: host, user, time, request, status and size.
 
-Server and port may come before, and in the combined format referrer and agent come after.
+Server and port may come before, and in the combined format referrer and agent come after; the last group is the rest.
 """
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) {_MONTH} [ \d]\d"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import IO
@@ -16,56 +15,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from svcctl.service.loading.decompression import opened
+from svcctl.service.loading.outcome import LONGEST_LINE, Skip, Tally
 
 BLOCK = 1 << 22
 BOM = b"\xef\xbb\xbf"
-LONGEST_LINE = 1 << 24
-"""The most bytes of a line, or of a record of csv; longer ones are left out."""
-TOO_LONG = f"it is longer than {LONGEST_LINE >> 20} MiB"
-SHOWN = 60
-"""The most characters that messages show of a value or a line."""
 LONGEST = 1 << 20
 """The most bytes of an entry of several lines; a further line begins a new entry."""
 SCHEMA = pa.schema([("number", pa.int64()), ("line", pa.string())])
 
 
-@dataclass(slots=True)
-class LeftOut:
-    """The lines of a file that its reader leaves out: how many, and the first of them with the reason."""
-
-    count: int = 0
-    first: int = 0
-    why: str = ""
-
-    def add(self, line: int, why: str, lines: int = 1) -> None:
-        if not self.count or line < self.first:
-            self.first, self.why = line, why
-        self.count += lines
-
-
-def shown(text: str) -> str:
-    """A text in quotes and in one line, cut if it is long. Blanks inside stay, because they may be the mistake."""
-    text = " ".join(filter(None, map(str.strip, text[: 1 << 12].splitlines())))
-    return f"'{text}'" if len(text) <= SHOWN else f"'{text[: SHOWN - 1]}…'"
-
-
 def batches(
     path: Path,
-    continuation: str = "",
-    left_out: LeftOut | None = None,
+    continuation: str,
+    tally: Tally,
     block_size: int = BLOCK,
     longest: int = LONGEST_LINE,
 ) -> Iterator[pa.RecordBatch]:
     """The entries of a file that are not empty, each with the number of its first line.
 
     `continuation` matches the beginning of a line that continues the previous one; without it every line is an entry.
-    `left_out` counts the lines that are too long.
+    `tally` counts the lines that are too long.
     """
     continues = re.compile(continuation) if continuation else None
     inside = re.compile(rb"\n(?:" + continuation.encode() + rb")") if continuation else None
     number, rest = 1, b""
     with opened(path) as file:
-        for block in chain(_lines(file, left_out or LeftOut(), block_size, longest), (None,)):
+        for block in chain(_lines(file, tally, block_size, longest), (None,)):
             whole, rest = _cut(rest + block, inside) if block is not None else (rest, b"")
             if not whole:
                 continue
@@ -80,7 +55,7 @@ def batches(
                 yield _batch(lines, numbers)
 
 
-def _lines(file: IO[bytes], left_out: LeftOut, block_size: int, longest: int) -> Iterator[bytes]:
+def _lines(file: IO[bytes], tally: Tally, block_size: int, longest: int) -> Iterator[bytes]:
     """The file in blocks of whole lines; a line that is too long is left out and becomes an empty line."""
     number, rest, is_inside = 1, file.read(len(BOM)).removeprefix(BOM), False
     while data := file.read(block_size):
@@ -93,13 +68,13 @@ def _lines(file: IO[bytes], left_out: LeftOut, block_size: int, longest: int) ->
             lines = whole.split(b"\n")
             for at, line in enumerate(lines):
                 if len(line) > longest:
-                    left_out.add(number + at, TOO_LONG)
+                    tally.add(Skip.LONG, number + at)
                     lines[at] = b""
             whole = b"\n".join(lines)
         yield whole
         number += whole.count(b"\n")
         if len(rest) > longest:
-            left_out.add(number, TOO_LONG)
+            tally.add(Skip.LONG, number)
             rest, is_inside = b"", True
     yield rest
 

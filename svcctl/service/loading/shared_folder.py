@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING
 
 from svcctl.errors import NotFound
 from svcctl.io import extras
-from svcctl.service.loading.load import LoadResult, Source, Wishes, load
+from svcctl.service.loading.files import Source
+from svcctl.service.loading.load import load
+from svcctl.service.loading.outcome import LoadResult
+from svcctl.service.loading.recognition import Wishes
 from svcctl.service.settings import TABLES_LOCK
 from svcctl.service.state import same_folder
 from svcctl.service.state.store import Store

@@ -11,25 +11,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from svcctl.service.engines.duckdb.text import LINE
+from svcctl.service.engines.duckdb.text import LINE, SHORT
 from svcctl.service.loading.csv import batches, heading
-from svcctl.service.loading.lines import TOO_LONG, LeftOut
+from svcctl.service.loading.outcome import Skip, Tally
 
 Row = tuple[str | None, ...]
 
 
-def read(data: bytes, block_size: int = 1 << 16, longest: int = 1 << 16) -> tuple[list[tuple[int, Row]], LeftOut]:
-    """The rows with the numbers of their lines, and what was left out."""
-    left_out = LeftOut()
+def read(data: bytes, block_size: int = 1 << 16, longest: int = 1 << 16) -> tuple[list[tuple[int, Row]], Tally]:
+    """The rows with the numbers of their lines, and what was skipped."""
+    tally = Tally()
     found: list[tuple[int, Row]] = []
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "a.csv"
         path.write_bytes(data)
         head = heading(path, None)
-        for batch in batches(path, head, left_out, block_size, longest):
+        for batch in batches(path, head, tally, block_size, longest):
             for row in batch.to_pylist():
+                is_short = row.pop(SHORT)
                 found.append((row.pop(LINE), tuple(row.values())))
-    return found, left_out
+                assert not is_short or row.popitem()[1] is None
+    return found, tally
 
 
 CELLS = st.text(st.sampled_from('ab ",;\n\ufeffé'), max_size=4)
@@ -55,7 +57,7 @@ def test_cells_are_what_was_written_whatever_the_size_of_a_block(
         writer.writerow(row)
         expected.append((line, tuple(cell if cell or is_quoted else None for cell in row)))
         line += 1 + sum(cell.count("\n") for cell in row)
-    assert read(text.getvalue().encode(), block_size) == (expected, LeftOut())
+    assert read(text.getvalue().encode(), block_size) == (expected, Tally())
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 3, 5, 8, 1000])
@@ -76,24 +78,34 @@ def test_names_have_no_blanks_around_them(text: bytes, tmp_path: Path) -> None:
     st.lists(st.sampled_from([b"a", b" ", b'"', b",", b"\n", b"\r\n", b"\xff", b"\xef\xbb\xbf"]), max_size=30),
 )
 @settings(max_examples=80)
-def test_every_line_is_in_a_row_or_is_left_out(names: bytes, pieces: list[bytes]) -> None:
+def test_every_line_is_in_a_row_or_is_skipped(names: bytes, pieces: list[bytes]) -> None:
     data = names + b"".join(pieces)
-    rows, left_out = read(data)
-    assert (rows, left_out) == read(data, block_size=3)
+    rows, tally = read(data)
+    assert (rows, tally) == read(data, block_size=3)
     filled = sum(bool(line) for line in data.splitlines()[1:])
     inside = sum(cell.count("\n") for _, row in rows for cell in row if cell)
-    assert filled - inside <= len(rows) + left_out.count <= data.count(b"\n")
+    assert filled - inside <= len(rows) + tally.skipped <= data.count(b"\n")
 
 
 @pytest.mark.parametrize(
-    ("text", "rows", "left_out"),
+    ("text", "rows", "skipped"),
     [
-        (b'n,m\n1,"2\n3,4\n', [(3, ("3", "4"))], LeftOut(1, 2, "a quote in it is not closed: '1,\"2'")),
-        (b'n,m\n1,"' + b"\n" * 40 + b'"\n3,4\n', [(43, ("3", "4"))], LeftOut(41, 2, TOO_LONG)),
-        (b"n,m\n1," + b"x" * 99 + b"\n3,4", [(3, ("3", "4"))], LeftOut(1, 2, TOO_LONG)),
-        (b"n,m\n1\n\n1,2,3\n4,\xff\n5,6\n", [(6, ("5", "6"))], LeftOut(3, 2, "it has too few cells: '1'")),
-        (b'\xef\xbb\xbf\n\n"n;\n1";m\n"a"b;c"d\n', [(5, ("ab", 'c"d'))], LeftOut()),
+        (b'n,m\n1,"2\n3,4\n', [(3, ("3", "4"))], {Skip.QUOTE: (1, 2, '1,"2\n')}),
+        (b'n,m\n1,"' + b"\n" * 40 + b'"\n3,4\n', [(43, ("3", "4"))], {Skip.LONG: (41, 2, None)}),
+        (b"n,m\n1," + b"x" * 99 + b"\n3,4", [(3, ("3", "4"))], {Skip.LONG: (1, 2, None)}),
+        (
+            b"n,m\n1\n\n1,2,3\n4,\xff\n5,6\n",
+            [(2, ("1", None)), (6, ("5", "6"))],
+            {Skip.CELLS: (1, 4, "1,2,3\n"), Skip.ENCODING: (1, 5, "4,\N{REPLACEMENT CHARACTER}\n")},
+        ),
+        (b'n,m,o\n"1\n1"\r\n2,\r\n', [(2, ("1\n1", None, None)), (4, ("2", None, None))], {}),
+        (b'\xef\xbb\xbf\n\n"n;\n1";m\n"a"b;c"d\n', [(5, ("ab", 'c"d'))], {}),
     ],
 )
-def test_what_is_no_row_is_left_out_with_its_line(text: bytes, rows: list[tuple[int, Row]], left_out: LeftOut) -> None:
-    assert read(text, longest=32) == (rows, left_out)
+def test_short_rows_are_filled_and_what_is_no_row_is_skipped_with_its_line(
+    text: bytes, rows: list[tuple[int, Row]], skipped: dict[Skip, tuple[int, int, str | None]]
+) -> None:
+    found, tally = read(text, longest=32)
+    assert found == rows
+    assert {what: tally.found[what][:2] for what in tally.found} == {what: one[:2] for what, one in skipped.items()}
+    assert all(tally.found[what][2] == value for what, (*_, value) in skipped.items() if value is not None)

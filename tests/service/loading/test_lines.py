@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from svcctl.service.loading import lines
+from svcctl.service.loading.outcome import Skip, Tally
 
 
 def entries(path: Path, continuation: str, block_size: int) -> list[tuple[int, str]]:
     found: list[tuple[int, str]] = []
-    for batch in lines.batches(path, continuation, block_size=block_size):
+    for batch in lines.batches(path, continuation, Tally(), block_size):
         found += zip(batch["number"].to_pylist(), batch["line"].to_pylist(), strict=True)
     return found
 
@@ -57,11 +58,11 @@ def test_a_line_that_is_too_long_is_left_out_and_counted(tmp_path: Path) -> None
     path = tmp_path / "a.log"
     path.write_text("\ufeffa\n" + "x" * 11 + "\nb\n" + "y" * 10 + "\n" + "z" * 99, encoding="utf-8")
     for block_size in (1, 5, 12, 1 << 16):
-        left_out = lines.LeftOut()
+        tally = Tally()
         found = [
             text
-            for batch in lines.batches(path, "", left_out, block_size, longest=10)
+            for batch in lines.batches(path, "", tally, block_size, longest=10)
             for text in batch["line"].to_pylist()
         ]
         assert found == ["a", "b", "y" * 10]
-        assert left_out == lines.LeftOut(2, 2, lines.TOO_LONG)
+        assert tally.found == {Skip.LONG: (2, 2, None, "")}

@@ -12,12 +12,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.loads import CSV, CSV_COLUMNS, UNREAD, load, packed_with_tar, rows, written
+from support.loads import CSV, CSV_COLUMNS, UNREAD, load, packed_with_tar, rows, told, written
 
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
 
 Wished = dict[str, Any]
+
+DESCRIBE = (
+    "describe how it is written with --time-format, such as 'dd/MM/yyyy HH:mm:ss', or name another column with "
+    "--time-field, or two as DATE,TIME"
+)
+MONTH_FIRST = "give --time-format MM/dd; with dd/MM such lines are skipped"
 
 REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
     (
@@ -43,7 +49,7 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         {},
         "a.csv could not be read: line 2: made '01/31/2026 10:00 PM' has the month first, and such dates are read "
         "as day/month",
-        "give --time-format 'MM/dd/yyyy hh:mm a'; 'dd/MM/yyyy hh:mm a' skips such lines",
+        MONTH_FIRST,
     ),
     (
         "# made by x, on y\ntime,v\n2026-01-01,2\n",
@@ -101,7 +107,7 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         "a,b\nx,2\n",
         {"time_field": "a"},
         "a.csv could not be read: line 2: a 'x' is not a time",
-        "describe how it is written with --time-format, such as 'dd/MM/yyyy HH:mm:ss'",
+        DESCRIBE,
     ),
     (
         "time,b\nx,2\n",
@@ -113,8 +119,7 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         "time,b\nx,2\n",
         {},
         "a.csv could not be read: line 2: time 'x' is not a time",
-        "describe how it is written with --time-format, such as 'dd/MM/yyyy HH:mm:ss', or name another field with "
-        "--time-field",
+        DESCRIBE,
     ),
     (
         "eventdate,b\n2026-01-01,2\n",
@@ -141,9 +146,8 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         "time,new\n2026-01-01,2\n",
         {"table": "there"},
         "table 'there' has no column 'new'",
-        "it has eventdate, n; load into another table, or make this one anew with its events and the file: "
-        "svcctl -p local query 'from there' --from 1970-01-01 -f parquet -o there.parquet && "
-        "svcctl service load there.parquet FILE -t there --replace",
+        "it has eventdate, n; load into another table, or all files of this one with --replace ('svcctl help loading' "
+        "says how to add a column)",
     ),
     (
         "time\n2026-01-01\n",
@@ -166,31 +170,11 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
     (
         "Datum;Zeit;Kunde\n10.11.2026;10:15;Müller\n".encode("latin-1"),
         {"time_field": "Kunde"},
-        "no line of a.csv could be read: it is not UTF-8, as in '10.11.2026;10:15;M\N{REPLACEMENT CHARACTER}ller'",
+        "no line of a.csv could be read: it is not UTF-8, as in line 2: "
+        "'10.11.2026;10:15;M\N{REPLACEMENT CHARACTER}ller'",
         "convert the text to UTF-8: iconv -f latin1 -t utf-8 FILE | svcctl service load - -t …",
     ),
     (b"\0" * 100, {}, "the first line of a.csv has the character NUL: it is not a text file in UTF-8", None),
-    (
-        "n,sent,made,extra\n2,2026-01-05,01/02/2026,7\n",
-        {
-            "table": "there",
-            "time_field": "made",
-            "time_format": "MM/dd/yyyy",
-            "zone": "America/New_York",
-            "types": {"extra": "str"},
-        },
-        "table 'there' has no column 'sent', 'extra'",
-        "it has eventdate, n; load into another table, or make this one anew with its events and the file: "
-        "svcctl -p local query 'from there' --from 1970-01-01 -f parquet -o there.parquet && "
-        "svcctl service load there.parquet FILE -t there --replace --time-field made --time-format MM/dd/yyyy "
-        "--time-zone America/New_York --types extra=str",
-    ),
-    (
-        "time,new\n2026-01-01,2\n",
-        {"table": "there", "format": "csv"},
-        "table 'there' has no column 'new'",
-        "it has eventdate, n; load into another table",
-    ),
     (
         CSV,
         {"table": "nightly.group"},
@@ -244,27 +228,27 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         {},
         "a.csv could not be read: line 3: time '02/13/2026 10:00' has the month first, and such dates are read as "
         "day/month",
-        "give --time-format 'MM/dd/yyyy HH:mm'; 'dd/MM/yyyy HH:mm' skips such lines",
+        MONTH_FIRST,
     ),
     (
         '{"time": "02/13/2026 10:00 PM"}\n',
         {"format": "ndjson"},
         "a.csv could not be read: line 1: time '02/13/2026 10:00 PM' has the month first, and such dates are read as "
         "day/month",
-        "give --time-format 'MM/dd/yyyy hh:mm a'; 'dd/MM/yyyy hh:mm a' skips such lines",
+        MONTH_FIRST,
     ),
     (
         "05/11/2026 10:00:00 one\n11/21/2026 10:00:00 two\n",
         {"format": "log"},
         "a.csv could not be read: line 2: eventdate '11/21/2026 10:00:00' has the month first, and such dates are "
         "read as day/month",
-        "give --time-format 'MM/dd/yyyy HH:mm:ss'; 'dd/MM/yyyy HH:mm:ss' skips such lines",
+        MONTH_FIRST,
     ),
     (
         "date,time\n11/21/2026,12:03\n",
         {},
         "a.csv could not be read: line 2: date '11/21/2026' has the month first, and such dates are read as day/month",
-        "give --time-format 'MM/dd/yyyy'; 'dd/MM/yyyy' skips such lines",
+        MONTH_FIRST,
     ),
     (
         "2026 x\n",
@@ -278,14 +262,30 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         "column 'Uhr' of a.csv has values that are no times of day",
         "they are written as 10:00 or 10:00:00; --time-field Datum reads the days alone",
     ),
-    *(
-        (
-            "time,n\n10:00:01,1\n",
-            wishes,
-            "a.csv could not be read: line 2: time '10:00:01' has no day",
-            "name the column of the day too, as in --time-field DATE,TIME; without one, write it before each time",
-        )
-        for wishes in ({}, {"time_format": "HH:mm:ss"})
+    ("time,n\n10:00:01,1\n", {}, "a.csv could not be read: line 2: time '10:00:01' is not a time", DESCRIBE),
+    (
+        "time\n01/02/2026 10:00\n",
+        {},
+        "dates of a.csv such as '01/02/2026 10:00' may have the day or the month first",
+        "say which with --time-format dd/MM or --time-format MM/dd",
+    ),
+    (
+        "time\n2026-11-20 06:00 BST\n",
+        {},
+        "times of a.csv have the zone BST, which means several",
+        "name the one that it means with --time-zone, such as America/Chicago",
+    ),
+    (
+        "time\n2026-11-20 06:00 BST\n2026-11-20 06:00 CST\n",
+        {},
+        "times of a.csv have the zones BST, CST, which mean several",
+        "write their offsets, such as +08:00, in the file",
+    ),
+    (
+        "Datum;Start;Ende\n21.11.2026;10:00;11:00:00.5\n",
+        {},
+        "the column Datum of a.csv has days, and Start, Ende have times of day",
+        "read both with --time-field Datum,Start or --time-field Datum,Ende; or the days alone with --time-field Datum",
     ),
     (
         "host,release,seen\nw1,5.10.1,2026-11-22 10:00\nw2,6.1,never\n",
@@ -310,21 +310,14 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         "time,n\n2026-01-01,1.5\n",
         {"table": "there"},
         "a.csv could not be read: line 2: n '1.5' is not int8",
-        "load into another table, or change n to float8 and load again: "
-        "svcctl -p local query 'from there' --from 1970-01-01 -f parquet -o there.parquet && "
-        "svcctl service load there.parquet -t there --replace --strict --types n=float8",
+        "load into another table, or all files of this one with --replace --types n=float8 ('svcctl help loading' says "
+        "how to change a column)",
     ),
     (
         "time,n\n2026-01-01,1.5\n",
         {"types": {"n": "int8"}},
         "a.csv could not be read: line 2: n '1.5' is not int8",
         "read it as another type, such as with --types n=float8",
-    ),
-    (
-        'time,n\n2026-01-01,"1,234"\n',
-        {"types": {"n": "float8"}},
-        "a.csv could not be read: line 2: n '1,234' is not float8",
-        'load it as text, without --types; in a query, float8(replaceall(n, ",", "")) makes numbers of it',
     ),
     (
         gzip.compress(b"time,n\n2026-01-01,1\n", mtime=0)[:-1],
@@ -378,163 +371,124 @@ def test_a_column_that_no_file_has_is_refused_with_the_one_that_all_have(engine:
     assert caught.value.hint == "leave out --time-field: all have eventdate"
 
 
-def midnight(day: str, rest: str) -> str:
-    return f"dates were read from the column {day} and all are at midnight; {rest}"
-
-
-def zone_as(zone: str, date: str, hour: str) -> str:
-    return (
-        f"the zone {zone}, which names several, was read so that '{date} {zone}' is 2026-11-20 {hour}:00:00 in UTC; "
-        f"for another one, write its offset: sed 's/ {zone}/+HH:MM/' FILE | svcctl service load - -t …"
-    )
-
-
-NOTES: dict[str, tuple[str, str, Wished, list[str]]] = {
-    "a day and a time of day": (
+SAID: dict[str, tuple[str, str | bytes, Wished, list[str]]] = {
+    "every reason to skip a line of csv": (
         "a.csv",
-        "Datum,Uhrzeit\n21.11.2026,10:00:00\n",
+        b'time,n\n2026-01-01T00:00Z,1\n2026-01-01,1,2\n2026-01-01,caf\xe9\n,3\nsoon,4\n1969-12-31,5\n2026-01-01,x\n"open\n',
+        {"types": {"n": "int8"}},
+        [
+            "line 4: it is not UTF-8: '2026-01-01,caf\N{REPLACEMENT CHARACTER}'",
+            "line 9: a quote in it is not closed: '\"open'",
+            "line 3: it has too many cells: '2026-01-01,1,2'",
+            "line 5: it has no time",
+            "line 6: time 'soon' is not a time",
+            "line 7: time '1969-12-31' is before 1970, where no query begins",
+            "line 8: n 'x' is not int8",
+        ],
+    ),
+    "a line that is too long": (
+        "a.log",
+        "2026-01-01 00:00:00Z a\n2026-01-01 00:00:00Z " + "x" * (1 << 24),
         {},
-        ["dates were read from two columns: Datum and Uhrzeit"],
+        ["line 2: it is longer than 16 MiB"],
     ),
-    "days beside several times of day": (
-        "a.csv",
-        'Datum;Start;Ende;"a,b"\n21.11.2026;10:00;11:00:00.5;12:00\n',
+    "lines of syslog without a time": (
+        "messages",
+        "<34>1 2024-01-31T10:00:00Z h a - - - ok\n<34>1 - - - - - - x\nnoise\n",
         {},
-        [midnight("Datum", "Start, Ende, a,b hold times of day: --time-field Datum,Start reads one of them, too")],
+        ["line 3: 'noise' is not a line of syslog", "line 2: the time of '<34>1 - - - - - - x' is not a time"],
     ),
-    "a chosen time of day": (
+    "rows with too few cells": (
         "a.csv",
-        'Datum;Start;"a,b"\n21.11.2026;10:00;12:00\n',
-        {"time_field": "Datum,a,b"},
-        ["dates were read from two columns: Datum and a,b"],
-    ),
-    "chosen days beside a time of day": (
-        "a.csv",
-        '"a,b";Uhr\n21.11.2026;10:00\n',
-        {"time_field": "a,b"},
-        [midnight("a,b", "Uhr holds times of day: --time-field a,b,Uhr reads both")],
-    ),
-    "the only column of times": (
-        "a.csv",
-        "host,release,seen\nw1,5.10.1,2026-11-22 10:00\n",
+        "time,n,m\n2026-01-01T00:00Z,1\n2026-01-01T00:00Z\n",
         {},
-        ["dates were read from the column seen"],
+        ["the last cells are missing, and null: 2 rows; the first: line 2"],
     ),
     "several columns of times": (
         "a.csv",
-        "ts,time,n\n2026-01-01,2026-01-02,5\n",
+        "ts,time,n\n2026-01-01,2026-01-02T00:00Z,5\n",
         {},
         [
-            "dates were read from the column time, not from ts",
-            "ts is text; --types ts=timestamp makes times of it",
+            "dates were read from the column time, not from ts; --time-field names another",
+            "text: ts; --types ts=timestamp makes times of them",
         ],
     ),
-    "dates whose order is not shown": (
+    "values in numbers": (
         "a.csv",
-        "time\n01/02/2026 10:00\n",
+        "time,n,m\n" + "".join(f"2026-01-01T00:00Z,{value},{value}\n" for value in ("1", "2.5", "n/a", "4", "-")),
         {},
         [
-            "dates such as '01/02/2026 10:00' were read as day/month; as month/day they are read with --time-format "
-            "'MM/dd/yyyy HH:mm'"
+            "text, not numbers: n, m, because of 2 rows such as 'n/a' in line 4; --types n=float8,m=float8 skips lines "
+            "without a number, and --null names texts that stand for nothing"
         ],
     ),
-    "a zone of a log that means several": (
-        "a.log",
-        "2026-11-20 06:00:02 CST [1] up\n",
-        {},
-        ["the zone CST, which names several, was not read; give --time-zone"],
-    ),
-    "zones of csv that mean several": (
+    "numbers with commas": (
         "a.csv",
-        "time\n2026-11-20 06:00:00 CST\n2026-11-20 06:00 BST\n",
-        {},
-        [zone_as("CST", "2026-11-20 06:00:00", "12"), zone_as("BST", "2026-11-20 06:00", "00")],
-    ),
-    "a value in numbers": (
-        "a.csv",
-        "time,n\n" + "".join(f"2026-01-01,{value}\n" for value in ("1", "2", "n/a", "4")),
+        "time;sum;kg\n2026-01-01T00:00Z;1.234,50;2,00\n2026-01-02T00:00Z;-99,90;0\n",
         {},
         [
-            "n is text, not numbers, because of 'n/a' in line 4; in a query, int8(n) is null there; "
-            "--types n=int8 skips such lines"
+            "decimal commas in numbers of sum, kg: 2 rows such as '1.234,50' in line 2; --types sum=str,kg=str keeps "
+            "the text"
         ],
     ),
-    "a value in numbers of a document": (
-        "a.json",
-        '[{"time":"2026-01-01","n":1},{"time":"2026-01-01","n":"n/a"},{"time":"2026-01-01","n":2.5}]',
-        {},
-        [
-            "n is text, not numbers, because of 'n/a' in element 2; in a query, float8(n) is null there; "
-            "--types n=float8 skips such lines"
-        ],
-    ),
-    "numbers in strings": (
+    "objects inside events": (
         "a.ndjson",
-        '{"time":"2026-01-01","v":200,"w":1.5}\n{"time":"2026-01-01","v":"404","w":"2"}\n',
+        '{"time":"2024-01-31T00:00Z","http":{"status":200},"list":[1]}\n',
         {},
         [
-            'v is text, not numbers, because of strings such as "404" in line 2; --types v=int8 makes numbers of them',
-            'w is text, not numbers, because of strings such as "2" in line 2; --types w=float8 makes numbers of them',
+            """JSON text: http; for columns of the members: jq -c 'reduce (to_entries[] | select(.value|"""
+            """type=="object")) as $o (.; del(.[$o.key]) + ($o.value | with_entries(.key |= $o.key+"_"+.)))' FILE | """
+            """svcctl service load - -t …"""
         ],
     ),
-    "a number beyond int8": (
-        "a.ndjson",
-        f'{{"time":"2026-01-01","h":{2**64 - 1}}}\n{{"time":"2026-01-02","h":7}}\n',
+    "an access log with more fields than a combined one": (
+        "access.log",
+        '10.0.0.1 - - [31/Jan/2024:10:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "curl/8"\n'
+        '10.0.0.1 - - [31/Jan/2024:10:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "curl/8" "10.1.1.1" rt=0.003\n',
         {},
-        ["--types h=str keeps such values"],
+        [
+            "the ends of 1 row were left out, as common and combined logs do not have them: "
+            "'\"10.1.1.1\" rt=0.003' in line 2"
+        ],
     ),
-    "decimal commas and dots between thousands as text": (
+    "times that are too fine, without a zone and in the future": (
         "a.csv",
-        "time,sum\n" + "".join(f'2026-01-01,"{value}"\n' for value in ("1.234,50", "99,90", "7,5")),
+        "time\n2999-01-01 10:00:00.123456\n",
         {},
         [
-            "sum is text, not numbers, because of decimal commas such as '1.234,50' in line 2; "
-            'in a query, float8(replaceall(replaceall(sum, ".", ""), ",", ".")) makes numbers of it'
+            "times are kept to the millisecond: 1 row such as '2999-01-01 10:00:00.123456' of eventdate in line 2",
+            "times without a zone were read as UTC: 1 row; --time-zone names their zone",
+            "events in the future, which a query that ends now does not have: 1; the first: line 2",
         ],
     ),
-    "decimal commas that are read": (
+    "a zone with several meanings": (
         "a.csv",
-        "time;sum;kg;n\n2026-01-01;1.234,50;2,000;1.234\n2026-01-02;-99,90;0,125;2.345\n",
-        {},
-        [
-            "decimal commas were read in sum, kg: '1.234,50' in line 2 is 1234.5; --types sum=str keeps the text",
-            "'1.234' of n in line 2 is 1.234; if dots separate thousands there, --types n=str keeps the text",
-        ],
-    ),
-    "commas between thousands that are read": (
-        "a.csv",
-        'time,n (net)\n2026-01-01,17\n2026-01-01,"1,234"\n2026-01-01,"-12,345,678"\n',
-        {},
-        [
-            "commas between thousands were read in n (net): '-12,345,678' in line 4 is -12345678; "
-            "--types 'n (net)=str' keeps the text"
-        ],
+        "time\n2026-11-20 06:00 CST\n",
+        {"zone": "Asia/Shanghai"},
+        ["times with a zone that means several were read in --time-zone: 1 row; the first: line 2"],
     ),
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", NOTES)
-def test_a_note_says_how_a_file_was_read_that_may_be_read_otherwise(
+@pytest.mark.parametrize("case", SAID)
+def test_what_happened_to_lines_is_said_in_one_sentence_for_each_kind(
     engine: DuckDBEngine, tmp_path: Path, case: str
 ) -> None:
-    name, text, wishes, notes = NOTES[case]
-    assert list(load(engine, written(tmp_path, name, text), "t", **wishes).notes) == notes
+    name, text, wishes, said = SAID[case]
+    result = load(engine, written(tmp_path, name, text), "t", **wishes)
+    assert [*map(told, result.skips), *(change.sentence for change in result.changes)] == said
 
 
-def test_the_notes_of_several_files_and_of_parquet(engine: DuckDBEngine, tmp_path: Path) -> None:
+def test_what_happened_in_several_files_is_counted_in_all_with_the_first_place(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
     values = pa.array([1.5, float("nan")])
-    pq.write_table(pa.table({"time": [datetime(2026, 1, 1)] * 2, "x y": values}), tmp_path / "a.parquet")
-    (infinite,) = load(engine, tmp_path / "a.parquet", "infinite").notes
-    assert infinite == "NaN and infinite values of x y were read as null"
-    texts = {"a": "1.5", "c": "abc"}
-    files = [written(tmp_path, f"{name}.csv", f"time,n\n2026-01-01,{text}\n") for name, text in texts.items()]
-    (mixed,) = load(engine, files, "mixed").notes
-    assert mixed == (
-        "n is text, not numbers, because of its values in c.csv; in a query, float8(n) is null there; "
-        "--types n=float8 takes lines with numbers only"
-    )
-    columns = [f"n{at}" for at in range(5)]
-    lines = (",".join(["2026-01-01", *[value] * 5]) for value in ("1", "2", "n/a", "4"))
-    many = load(engine, written(tmp_path, "d.csv", "\n".join([",".join(["time", *columns]), *lines])), "many")
-    assert many.notes[3] == "2 more columns are text, not numbers, because of a few values: n3, n4"
+    days = pa.array([datetime(2026, 1, 1)] * 2, pa.timestamp("us", "UTC"))
+    for name in ("a", "b"):
+        pq.write_table(pa.table({"time": days, "x y": values}), tmp_path / f"{name}.parquet")
+    texts = written(tmp_path, "c.csv", "time,x y\n2026-01-01T00:00Z,abc\n")
+    result = load(engine, [tmp_path / "a.parquet", tmp_path / "b.parquet", texts], "t")
+    assert [change.sentence for change in result.changes] == [
+        "text, not numbers: x y, because of their values in c.csv; --types 'x y=float8' skips lines without a number",
+        "NaN and infinite numbers of x y are null: 2 rows; the first: a.parquet, row 2",
+    ]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, astuple
+from dataclasses import astuple
 from datetime import timedelta
 from pathlib import Path
 from threading import Event
@@ -81,7 +81,9 @@ def load(
     extras.need("service", "the local service")
     from svcctl.api import own_service
     from svcctl.service.loading import shared_folder
-    from svcctl.service.loading.load import LoadResult, Source, Wishes
+    from svcctl.service.loading.files import Source
+    from svcctl.service.loading.outcome import LoadResult
+    from svcctl.service.loading.recognition import Wishes
 
     given = [Source(Path(path), name) for path, name in files]
     asked = Wishes(*astuple(wishes))
@@ -92,7 +94,7 @@ def load(
             raise ServiceError("the load was given up")
 
     def told(loaded: LoadResult | None) -> own_service.Loaded | None:
-        return None if loaded is None else own_service.Loaded.from_json(asdict(loaded))
+        return None if loaded is None else own_service.Loaded.from_json(loaded.to_json())
 
     with ThreadPoolExecutor(1, initializer=without_signals) as thread:
         options = (uri, os.environ, given, table, asked, load_id, go_on, svc.diagnostics.note)

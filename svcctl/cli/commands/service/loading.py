@@ -46,7 +46,11 @@ TimeFieldOpt = Annotated[
 ]
 TimeFormatOpt = Annotated[
     str | None,
-    typer.Option("--time-format", metavar="PATTERN", help="How that date is written, such as 'MM/dd/yyyy hh:mm a'."),
+    typer.Option(
+        "--time-format",
+        metavar="PATTERN",
+        help="How that date is written: 'MM/dd/yyyy hh:mm a', or only dd/MM or MM/dd.",
+    ),
 ]
 LoadZoneOpt = Annotated[
     str | None,
@@ -68,6 +72,9 @@ TypesOpt = Annotated[
     typer.Option(
         "--types", metavar="F=TYPE,...", help="Types of fields: str, int4, int8, float8, bool, ip4, timestamp."
     ),
+]
+NullOpt = Annotated[
+    str | None, typer.Option("--null", metavar="TEXT,...", help="Texts that stand for nothing, such as n/a,-.")
 ]
 ReplaceOpt = Annotated[bool, typer.Option("--replace", help="Drop the events and columns that the table has.")]
 StrictOpt = Annotated[bool, typer.Option("--strict", help="Load nothing if a line cannot be read.")]
@@ -102,6 +109,7 @@ def load(
     time_zone: LoadZoneOpt = None,
     format: LoadFormatOpt = None,
     types: TypesOpt = None,
+    null: NullOpt = None,
     replace: ReplaceOpt = False,
     strict: StrictOpt = False,
     tables: IntoOpt = None,
@@ -129,7 +137,9 @@ def load(
         raise UsageError("--id is empty", hint="name the load, or leave out --id")
     if create and tables is None:
         raise UsageError("--create makes a shared folder", hint="name it with --tables")
-    wishes = own_service.Wishes(time_field, time_format, format, _types(types), replace, time_zone, strict)
+    wishes = own_service.Wishes(
+        time_field, time_format, format, _types(types), replace, time_zone, strict, _texts(null)
+    )
     with ExitStack() as spooled:
         given = [
             (str(spooled.enter_context(text.as_file(file, svc.files.make))), text.name(file))
@@ -186,6 +196,11 @@ def _types(text: str | None) -> dict[str, str]:
     return found
 
 
+def _texts(listed: str | None) -> tuple[str, ...]:
+    """The texts of `n/a,-`."""
+    return tuple(filter(None, (listed or "").split(",")))
+
+
 def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
     note = svc.diagnostics.note
     for name in loaded.empty:
@@ -201,12 +216,10 @@ def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
         note("there are events before 1990; if they are younger, name another --time-field, or give --time-format")
     if loaded.before and not replace:
         note(f"{loaded.table} already held {counted(loaded.before, 'event')}; --replace would have replaced them")
-    if loaded.skipped:
-        svc.diagnostics.warning(
-            f"skipped {counted(loaded.skipped, 'line')} that could not be read; the first: {loaded.first_skipped}"
-        )
-    for line in loaded.notes:
-        note(line)
+    for skip in loaded.skips:
+        svc.diagnostics.warning(f"skipped {counted(skip.count, 'line')}; the first: {skip.place}: {skip.sentence}")
+    for change in loaded.changes:
+        note(change.sentence)
     if svc.diagnostics.is_terminal:
         note(f"query them with: {_query(svc, loaded.table, loaded.oldest, loaded.newest)}")
 

@@ -11,8 +11,10 @@ ARRIVED = "(arrived)"
 """The column that numbers rows while they are sorted, so that rows of one date keep their order."""
 LINE = "(line)"
 """The column of line numbers, in formats that are read line by line."""
-UNCLEAR = "(unclear)"
-"""The column with the beginnings of dates such as 03/04/2024, in which the day or the month may come first."""
+SHORT = "(short)"
+"""The column that is true for rows of csv with too few cells."""
+RESERVED = (LINE, SHORT, "(when)", "(marks)", "(misfit)", "(unclear)", "(skipped)", "(text)")
+"""Names of columns that reading a file adds to those of the file."""
 
 SQL_TYPES = {
     Type.TIMESTAMP: "TIMESTAMP",
@@ -40,7 +42,7 @@ def literal(text: str) -> str:
 def distinct(names: Iterable[str]) -> list[str]:
     """Names of columns, with a number added to each that DuckDB, which ignores case, would take for an earlier one."""
     found: list[str] = []
-    taken = {LINE, UNCLEAR}
+    taken = set(RESERVED)
     for at, given in enumerate(names):
         if "\0" in given:
             raise UsageError("a name of a column has the character NUL: this is not a text file in UTF-8")

@@ -116,7 +116,7 @@ def test_a_load_with_an_id_is_sent_again_when_its_service_is_killed_and_stored_o
     loading.kill_service()
     assert loading("service", "start").returncode == 0
     _, stderr = process.communicate(timeout=60)
-    assert (process.returncode, f"loaded {ROWS - 1} events".encode() in stderr) == (0, True)
+    assert (process.returncode, f"loaded {ROWS - 1:,} events".encode() in stderr) == (0, True)
     again = loading("service", "load", "large.csv", "--table", "once", "--id", "night")
     assert (again.returncode, "nothing was loaded" in again.stderr) == (0, True)
     assert not is_loading(loading)

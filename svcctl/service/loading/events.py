@@ -1,0 +1,137 @@
+"""The SQL that makes events of the rows of a file.
+
+Beside the columns of the events, a row has the number of its line, the reason if it is skipped, a mark for each change,
+and what the layout of its file has to be checked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from svcctl.service.engines.duckdb.text import LINE, literal, quote
+from svcctl.service.language.types import Type
+from svcctl.service.loading.outcome import Change, Skip
+from svcctl.service.loading.recognition import Layout
+from svcctl.service.loading.times import TimeFormat, as_time, has_no_zone, slashed, unclear_zone, without_unclear_zone
+from svcctl.service.loading.values import Field, converted
+
+FIRST = "epoch_ms(0)"
+"""The earliest date of a stored event, because queries begin no earlier."""
+AHEAD = timedelta(minutes=1)
+"""An event later than this from now is in the future; clocks differ by less."""
+MARKS, MISFIT, UNCLEAR, SKIPPED = "(marks)", "(misfit)", "(unclear)", "(skipped)"
+"""The added columns: bits of changes, the misfits of `Columns`, dates and zones with several meanings, skipped rows."""
+BITS: Mapping[Change, int] = {change: 1 << at for at, change in enumerate(Change)}
+_WHEN, _TEXT = "(when)", "(text)"
+_LONGEST_SHOWN = 200
+
+
+def select(layout: Layout, types: Mapping[str, Type], now: datetime) -> str:
+    """The rows as events: `eventdate` is the time, and columns named in `types` have their type.
+
+    eventdate is null in a row that is skipped, and SKIPPED has the reason, a column and its value.
+    """
+    columns = layout.columns
+    inner = [f"{sql} AS {quote(name)}" for name, sql in columns.sql.items()]
+    inner += [f"{columns.line} AS {quote(LINE)}", f"{columns.text} AS {quote(_TEXT)}"]
+    inner += [f"{columns.misfit} AS {quote(MISFIT)}", f"{columns.unclear} AS {quote(UNCLEAR)}"]
+    marks = {change: " OR ".join(f"({one})" for one in layout.marks(change).values()) for change in columns.marks}
+    inner += [f"{_bits(marks)} AS {quote(MARKS)}"]
+    rows = f"SELECT {', '.join(inner)} FROM {columns.table}"
+    fields = {
+        name: converted(field, types.get(name, field.type), TimeFormat(layout.times.zone), layout.numbers)
+        for name, field in layout.fields.items()
+        if name != layout.time
+    }
+    outer = [f"CASE WHEN {quote(SKIPPED)} IS NULL THEN {quote(_WHEN)} END AS eventdate"]
+    outer += [f"{field.stored} AS {quote(name)}" for name, field in fields.items()]
+    outer += [f"{quote(SKIPPED)}", f"{quote(MARKS)} | {_bits(_marks(layout, fields, now))} AS {quote(MARKS)}"]
+    outer += [quote(MISFIT), f"{_unclear(layout)} AS {quote(UNCLEAR)}", quote(LINE)]
+    dated = f"SELECT *, {_when(layout)} AS {quote(_WHEN)} FROM ({rows})"
+    judged = f"SELECT *, {_skip(layout, fields)} AS {quote(SKIPPED)} FROM ({dated})"
+    return f"SELECT {', '.join(outer)} FROM ({judged})"
+
+
+def _bits(conditions: Mapping[Change, str]) -> str:
+    found = (
+        f"CASE WHEN {condition} THEN {BITS[change]} ELSE 0 END" for change, condition in conditions.items() if condition
+    )
+    return f"({' | '.join(found) or '0'})"
+
+
+def _when(layout: Layout) -> str:
+    """SQL for the time of a row, which may be earlier than FIRST."""
+    given, times = layout.fields[layout.time], layout.times
+    if layout.clock is not None:
+        day = given.stored if given.type is Type.STR else f"{given.raw}::VARCHAR"
+        clock = f"coalesce(TRY_CAST({layout.fields[layout.clock].stored} AS TIME), TIME '00:00')"
+        text = f"({day} || ' ' || strftime(DATE '1970-01-01' + {clock}, '%H:%M:%S.%f'))"
+        spec = None if times.spec is None else f"{times.spec} %H:%M:%S.%f"
+        return as_time(text, Type.STR, replace(times, spec=spec))
+    value = given.stored
+    if given.type is Type.STR and times.zone is not None and times.spec is None:
+        value = without_unclear_zone(value)
+    return as_time(value, given.type, times)
+
+
+def _skip(layout: Layout, fields: Mapping[str, Field]) -> str:
+    """SQL for the reason why a row is skipped, with a column and its value; null for other rows."""
+    time, text, when = layout.fields[layout.time], quote(_TEXT), quote(_WHEN)
+    value = text if layout.columns.is_dated else f"({time.raw})::VARCHAR"
+    cells = ", ".join(f"nullif({quote(name)}::VARCHAR, '')" for name in layout.fields)
+    missing = _reason(Skip.NO_TIME, layout.time)
+    if layout.columns.text != "NULL::VARCHAR":
+        other = _reason(Skip.TIME, "the time of", text) if layout.columns.is_dated else missing
+        missing = f"CASE WHEN coalesce({cells}) IS NULL THEN {_reason(Skip.ENTRY, '', text)} ELSE {other} END"
+    cases = [
+        f"WHEN {time.raw} IS NULL THEN {missing}",
+        f"WHEN {when} IS NULL THEN {_reason(Skip.TIME, layout.time, value)}",
+        f"WHEN {when} < {FIRST} THEN {_reason(Skip.EARLY, layout.time, value)}",
+        *(
+            f"WHEN {field.is_bad} THEN {_reason(Skip.TYPE, name, f'({field.raw})::VARCHAR')}"
+            for name, field in fields.items()
+            if field.raw != field.stored
+        ),
+    ]
+    return f"CASE {' '.join(cases)} END"
+
+
+def _reason(skip: Skip, name: str, value: str = "NULL::VARCHAR") -> str:
+    return f"{{'what': {literal(skip)}, 'name': {literal(name)}, 'value': left({value}, {_LONGEST_SHOWN})}}"
+
+
+def _marks(layout: Layout, fields: Mapping[str, Field], now: datetime) -> dict[Change, str]:
+    """The conditions of changes that show in the time and in stored values."""
+    given, time, when = layout.fields[layout.time], quote(layout.time), quote(_WHEN)
+    times = [f"epoch_us({when})", *(f"epoch_us({one.stored})" for one in fields.values() if one.type is Type.TIMESTAMP)]
+    soon = f"TIMESTAMP '{(now + AHEAD).astimezone(UTC):%Y-%m-%d %H:%M:%S}'"
+    found = {
+        Change.FINER: " OR ".join(f"{one} % 1000 <> 0" for one in times),
+        Change.FUTURE: f"{when} > {soon}",
+    }
+    if layout.times.zone is None and Change.ZONE not in layout.columns.marks and not layout.columns.is_dated:
+        if layout.clock is not None or (given.type is Type.TIMESTAMP and "ZONE" not in _sql_type(layout)):
+            found[Change.ZONE] = "true"
+        elif given.type is Type.STR:
+            found[Change.ZONE] = has_no_zone(time)
+    elif layout.times.zone is not None and given.type is Type.STR and layout.times.spec is None:
+        found[Change.NAMED_ZONE] = f"{unclear_zone(time)} IS NOT NULL"
+    texts = [name for name in layout.others if name in fields and fields[name].type is Type.STR]
+    if texts:
+        found[Change.TIMES] = " OR ".join(f"{quote(name)} IS NOT NULL" for name in texts)
+    return found
+
+
+def _sql_type(layout: Layout) -> str:
+    return layout.columns.types[layout.time]
+
+
+def _unclear(layout: Layout) -> str:
+    """SQL for the column UNCLEAR, which is null where the time of a row is clear."""
+    if layout.times.spec is not None or layout.fields[layout.time].type is not Type.STR:
+        return quote(UNCLEAR)
+    time = quote(layout.time)
+    dates = slashed(time) if layout.times.order is None else "NULL::VARCHAR"
+    return f"coalesce({dates}, {unclear_zone(time)}, {quote(UNCLEAR)})"

@@ -1,0 +1,146 @@
+"""The columns of a file as SQL: the types of text, and values as a table stores them.
+
+Text becomes a number or true/false only if all values of the column are written so; addresses stay text until a table
+asks for ip4. Nested JSON stays JSON text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from svcctl.service.engines.duckdb.text import SQL_TYPES, literal
+from svcctl.service.language.types import Type
+from svcctl.service.loading.times import TimeFormat, as_time, in_utc, short
+
+_OCTET = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+_STORED = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT"), Type.INT4),
+    **dict.fromkeys(("UINTEGER", "BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT"), Type.INT8),
+    **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), Type.FLOAT8),
+    **dict.fromkeys(("DATE", "TIMESTAMP"), Type.TIMESTAMP),
+    "BOOLEAN": Type.BOOL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A way to write the values of a type: a test that all values of a column must pass, and the value as SQL.
+
+    If there is a `mark`, some value must pass it too: only then is it clear that commas are decimal, or are not.
+    """
+
+    type: Type
+    test: str
+    value: str
+    mark: str | None = None
+
+
+NUMBER = r"regexp_full_match({0}, '-?(0|[1-9]\d{{0,14}})(\.\d+)?([eE][+-]?\d{{1,2}})?')"
+PLAIN = (
+    # A cast that fails is slow, so text that cannot begin a number is not cast: 007 and 25 digits stay text.
+    Written(
+        Type.INT8,
+        "CASE WHEN {0} BETWEEN '-' AND '9~' AND strlen({0}) < 30 THEN TRY_CAST({0} AS BIGINT)::VARCHAR = {0} END",
+        "TRY_CAST({0} AS BIGINT)",
+    ),
+    Written(Type.FLOAT8, NUMBER, "TRY_CAST({0} AS DOUBLE)"),
+    Written(Type.BOOL, "lower({0}) IN ('true', 'false')", "TRY_CAST({0} AS BOOLEAN)"),
+)
+THOUSANDS = Written(
+    Type.FLOAT8,
+    r"strlen({0}) < 40 AND regexp_full_match({0}, '-?(\d{{1,15}}|[1-9]\d{{0,2}}(,\d{{3}}){{1,4}})(\.\d+)?')",
+    "TRY_CAST(replace({0}, ',', '') AS DOUBLE)",
+    "regexp_matches({0}, ',.*[,.]')",
+)
+"""Numbers with commas between thousands; it is clear if there is more than one comma, or a dot."""
+WHOLE_THOUSANDS = Written(
+    Type.INT8,
+    f"{THOUSANDS.test} AND NOT contains({{0}}, '.')",
+    "TRY_CAST(replace({0}, ',', '') AS BIGINT)",
+    THOUSANDS.mark,
+)
+DECIMALS = Written(
+    Type.FLOAT8,
+    r"strlen({0}) < 40 AND regexp_full_match({0}, '-?(0|[1-9]\d{{0,14}}|[1-9]\d{{0,2}}(\.\d{{3}}){{1,4}})(,\d+)?')",
+    "TRY_CAST(replace(replace({0}, '.', ''), ',', '.') AS DOUBLE)",
+    r"contains({0}, ',') AND NOT regexp_full_match({0}, '-?[1-9]\d{{0,2}},\d{{3}}')",
+)
+"""Numbers with decimal commas, and dots between thousands; 1,234 could also have a comma between thousands."""
+
+
+def ways(separator: str) -> tuple[Written, ...]:
+    """The ways to write values in cells that a separator divides: commas between cells are not decimal."""
+    return (*PLAIN, WHOLE_THOUSANDS, THOUSANDS) if separator == "," else (*PLAIN, DECIMALS)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of the file as SQL: its value in the file, its stored value, and the type of the stored value.
+
+    For a value that cannot be stored, `stored` is null and `raw` is not.
+    """
+
+    raw: str
+    stored: str
+    type: Type
+
+    @property
+    def is_bad(self) -> str:
+        """The SQL condition that the value in the file cannot be stored."""
+        return f"({self.raw} IS NOT NULL AND {self.stored} IS NULL)"
+
+
+def field(value: str, sql_type: str, zone: str) -> Field:
+    """A column by its type in DuckDB. Types that events do not have become text, and nested values JSON text."""
+    if sql_type.endswith("]") or sql_type.startswith(("STRUCT", "MAP")):
+        return Field(value, f"to_json({value})::VARCHAR", Type.STR)
+    type_ = _STORED.get(re.split(r"[(_ ]", sql_type)[0], Type.STR)
+    if type_ is Type.TIMESTAMP and (zone != "UTC" or "ZONE" in sql_type):
+        kind = "TIMESTAMPTZ" if "ZONE" in sql_type else "TIMESTAMP"
+        return Field(value, in_utc(f"TRY_CAST({value} AS {kind})", zone), type_)
+    if sql_type == SQL_TYPES[type_]:
+        return Field(value, value, type_)
+    return Field(value, f"TRY_CAST({value} AS {SQL_TYPES[type_]})", type_)
+
+
+def converted(given: Field, type_: Type, times: TimeFormat, numbers: Written) -> Field:
+    """The column converted to a type that was named. Text may have numbers that are written as in `numbers`."""
+    if type_ is given.type:
+        return given
+    if type_ is Type.TIMESTAMP:
+        return Field(given.raw, as_time(given.stored, given.type, times), type_)
+    is_text = given.type is Type.STR
+    value = short(given.stored) if is_text else given.stored
+    if given.type is Type.INT8 or (given.type is Type.FLOAT8 and type_ is Type.STR):
+        value = given.raw  # the number may not fit int8, and its text may have another decimal sign
+    if is_text and type_ in (Type.INT4, Type.INT8, Type.FLOAT8):
+        plain, commas = f"TRY_CAST({value} AS DOUBLE)", numbers.value.format(value)
+        number = f"CASE WHEN contains({value}, ',') THEN CASE WHEN {numbers.test.format(value)} THEN {commas} END"
+        if type_ is Type.FLOAT8:
+            return Field(given.raw, f"{number} WHEN isfinite({plain}) THEN {plain} END", type_)
+        value = f"CASE WHEN contains({value}, ',') THEN {number} END::VARCHAR ELSE {value} END"
+    cast = f"TRY_CAST({value} AS {SQL_TYPES[type_]})"
+    if type_ is Type.IP4 and is_text:
+        octets = " + ".join(f"split_part({value}, '.', {i + 1})::BIGINT * {256 ** (3 - i)}" for i in range(4))
+        cast = rf"CASE WHEN regexp_full_match({value}, '{_OCTET}(\.{_OCTET}){{3}}') THEN ({octets})::UINTEGER END"
+    elif type_ in (Type.INT4, Type.INT8):
+        # A cast would round 1.5.
+        cast = f"CASE WHEN {cast} = TRY_CAST({value} AS DOUBLE) THEN {cast} END"
+    return Field(given.raw, cast, type_)
+
+
+def merged(types: Sequence[Type]) -> Type:
+    """The type of a column that has these types in several files; str if no file has a value in it."""
+    found = set(types)
+    if len(found) == 1:
+        return types[0]
+    if found and found <= {Type.INT4, Type.INT8}:
+        return Type.INT8
+    return Type.FLOAT8 if found and found <= {Type.INT4, Type.INT8, Type.FLOAT8} else Type.STR
+
+
+def nothing(value: str, texts: Sequence[str]) -> str:
+    """A text, or null where it is one of those that stand for nothing."""
+    return f"CASE WHEN {value} NOT IN ({', '.join(map(literal, texts))}) THEN {value} END" if texts else value

@@ -3,7 +3,7 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -77,6 +77,9 @@ LIBRARIES = {
     "uvicorn": {"service.server", "service.http.connection"},
     "yaml": {"cli.inputs", "profiles"},
 }
+
+BODY_LINES = 60
+"""The body of a function, without its docstring, is shorter."""
 
 
 @cache
@@ -163,6 +166,19 @@ def test_folders_of_a_room_never_import_each_other_in_a_circle(room: str) -> Non
 def test_the_client_library_needs_httpx_and_msgpack_and_nothing_else(name: str) -> None:
     outside = {found.split(".")[0] for found in imports(modules()[name])} - set(sys.stdlib_module_names)
     assert outside <= {"certifi", "httpx", "msgpack", "svcctl"}
+
+
+def bodies(path: Path) -> Iterator[tuple[str, int]]:
+    """Each function of a file, and the lines of its body without a docstring."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = node.body if ast.get_docstring(node) is None else node.body[1:]
+            yield node.name, (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    paths = [*modules().values(), *(Path(__file__).parents[1] / "support").rglob("*.py")]
+    assert [(path.name, name) for path in paths for name, lines in bodies(path) if lines >= BODY_LINES] == []
 
 
 def test_commands_never_import_each_other_but_within_a_noun() -> None:

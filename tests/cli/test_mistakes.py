@@ -173,6 +173,10 @@ EXPORT = "see 'svcctl export --help'"
         ("query Q -o", f"-o needs a value: FILE\nhint: {SEE}"),
         ("query Q --color", "--color needs a value: WHEN\nhint: one of auto, always, never; see 'svcctl --help'"),
         ("query Q --limit abc", f"--limit 'abc' is not a whole number\nhint: {SEE}"),
+        (
+            "domain create acme --plan p --time x",
+            "--time 'x' is not a number\nhint: see 'svcctl domain create --help'",
+        ),
         ("query Q --skip -1", f"--skip -1 is less than 0\nhint: {SEE}"),
         ("query Q --timeout x", "--timeout 'x' cannot be used: it is not a length such as 90, 30s, 5m, 1h30m or 1d"),
         ("export Q --workers 99", "--workers 99 is not between 1 and 64\nhint: see 'svcctl export --help'"),

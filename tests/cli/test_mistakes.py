@@ -118,7 +118,7 @@ EXPORT = "see 'svcctl export --help'"
         (
             "help list",
             "no help topic or command 'list'\nhint: in a query, write collectdistinct(…); "
-            "list is in 'svcctl help destinations' and 'svcctl help service'",
+            "list is in 'svcctl help destinations' and 'svcctl help apply'",
         ),
         (
             "help CRON",

@@ -1,7 +1,7 @@
 """The three authorization methods: headers made from the bytes that are sent.
 
-The headers are made anew for each attempt, so a retry gets a new timestamp and signature. The fields that hold secrets
-are left out of `repr`.
+A request is signed when it is sent, so a retry gets a new timestamp and signature. The fields that hold secrets are
+left out of `repr`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import httpx
 
 JSON = {"Content-Type": "application/json"}
 
@@ -32,7 +35,7 @@ def sign(api_key: str, api_secret: str, body: bytes, timestamp_ms: int) -> str:
 
 
 @dataclass(frozen=True)
-class Signature:
+class Signature(httpx.Auth):
     """API key and secret; `clock` gives epoch seconds."""
 
     api_key: str
@@ -45,18 +48,25 @@ class Signature:
         names = (self.names.apikey, self.names.sign, self.names.reseller_apikey)
         return frozenset(name.lower() for name in names if name)
 
-    def headers(self, body: bytes, *, reseller: bool = False) -> Mapping[str, str]:
-        """The headers that sign a body; some deployments take the API key of resellers in a header of its own."""
+    def of_reseller(self) -> Signature:
+        """The same for resellers, whose API key some deployments take in a header of its own."""
+        return replace(self, names=replace(self.names, apikey=self.names.reseller_apikey or self.names.apikey))
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         timestamp_ms = int(self.clock() * 1000)
-        return JSON | {
-            (reseller and self.names.reseller_apikey) or self.names.apikey: self.api_key,
-            self.names.timestamp: str(timestamp_ms),
-            self.names.sign: sign(self.api_key, self.api_secret, body, timestamp_ms),
-        }
+        request.headers.update(
+            JSON
+            | {
+                self.names.apikey: self.api_key,
+                self.names.timestamp: str(timestamp_ms),
+                self.names.sign: sign(self.api_key, self.api_secret, request.read(), timestamp_ms),
+            }
+        )
+        yield request
 
 
 @dataclass(frozen=True)
-class Token:
+class Token(httpx.Auth):
     """A token in the `Authorization` header under the scheme that the subclass names."""
 
     scheme = ""
@@ -67,8 +77,12 @@ class Token:
     def secret_headers(self) -> frozenset[str]:
         return frozenset({"authorization"})
 
-    def headers(self, body: bytes, *, reseller: bool = False) -> Mapping[str, str]:
-        return JSON | {"Authorization": f"{self.scheme} {self.token}"}
+    def of_reseller(self) -> Self:
+        return self
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        request.headers.update(JSON | {"Authorization": f"{self.scheme} {self.token}"})
+        yield request
 
 
 class Bearer(Token):

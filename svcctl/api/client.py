@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+import httpx
+
 from svcctl.api import retry
 from svcctl.api.addresses import DEFAULT_PATHS, Paths, checked_url, is_loopback, segment, trust
 from svcctl.api.auth import Credentials
@@ -22,14 +24,10 @@ from svcctl.api.models import Domain, Job, JobStatus, Role
 from svcctl.api.query import QueryRequest
 from svcctl.api.refusals import CID, decoded, launched, record, records, refusal_in
 from svcctl.api.transport import LATE, Call, Exchange, Preview, Retry, Sender
-from svcctl.api.wire.errors import DecodingError, WireError
-from svcctl.api.wire.messages import Response
-from svcctl.api.wire.opening import opened
+from svcctl.api.wire.pool import http_client
 from svcctl.errors import Conflict, IncompleteResult, NotFound, ServiceError, SvcctlError, UsageError
 
 if TYPE_CHECKING:
-    import httpx
-
     from svcctl.api.events import QueryResponse
     from svcctl.api.formats.delivered import Late
 
@@ -81,14 +79,14 @@ class Client:
         self._provisioning_url = checked_url(provisioning_url or base_url)
         self._paths = paths
         local = is_loopback(self._base_url) and is_loopback(self._provisioning_url)
-        wire = opened(
+        http = http_client(
             trust=trust(verify, (self._base_url, self._provisioning_url)),
             socket=socket,
             # A proxy of the environment would take secrets for loopback out of the machine, in the clear.
             proxies=not local,
             transport=transport,
         )
-        self._sender = Sender(wire, auth, timeout=timeout, retries=retries, clock=clock, sleep=sleep, observe=observe)
+        self._sender = Sender(http, auth, timeout=timeout, retries=retries, clock=clock, sleep=sleep, observe=observe)
 
     def __enter__(self) -> Self:
         return self
@@ -277,11 +275,11 @@ class Client:
             if not response.is_success:
                 return self._sender.error(call, response, start)
             refusal = refusal_in(start)
-            return refusal.as_error(response.status) if refusal else None
+            return refusal.as_error(response.status_code) if refusal else None
 
         call = replace(self._any_call(method, path, body, headers), as_is=True)
         with self._answer(call) as response:
-            yield RawResponse(response.status, response.headers, _body(response), error)
+            yield RawResponse(response.status_code, response.headers, _body(response), error)
 
     def call(self, method: str, path: str, body: bytes = b"", *, repeatable: bool = False) -> Any:
         """The decoded answer to any signed request, without its envelope. `repeatable` allows a POST to be retried."""
@@ -323,7 +321,7 @@ class Client:
                 raise
 
     @contextmanager
-    def _answer(self, call: Call) -> Iterator[Response]:
+    def _answer(self, call: Call) -> Iterator[httpx.Response]:
         response = self._sender.send(call, lambda response: response)
         try:
             yield response
@@ -345,14 +343,15 @@ def _encoded(fields: Mapping[str, Any]) -> bytes:
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
 
 
-def _body(response: Response) -> Iterator[bytes]:
+def _body(response: httpx.Response) -> Iterator[bytes]:
     try:
         yield from pieces(response)
-    except DecodingError as error:
+    except httpx.DecodingError as error:
         raise IncompleteResult(f"the result is incomplete: {error}") from None
-    except WireError as error:
-        reason = "the service fell silent" if error.timed_out else "the connection broke in the middle"
-        raise IncompleteResult(f"the result is incomplete: {reason}") from None
+    except httpx.TimeoutException:
+        raise IncompleteResult("the result is incomplete: the service fell silent") from None
+    except httpx.RequestError:
+        raise IncompleteResult("the result is incomplete: the connection broke in the middle") from None
 
 
 def _job(payload: Any) -> Job:

@@ -29,15 +29,17 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from svcctl.api import retry
-from svcctl.api.client import Client
 from svcctl.api.models import Column
 from svcctl.api.query import QueryRequest, outline
 from svcctl.dates.lengths import length_text
 from svcctl.errors import IncompleteResult, Unavailable
 from svcctl.words import counted, plural
+
+if TYPE_CHECKING:
+    from svcctl.api.client import Client
 
 MAX_REMEMBERED = 200_000
 """The most rows that are remembered."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from svcctl.api.addresses import segment
-from svcctl.api.client import Client
 from svcctl.api.refusals import record, records
 from svcctl.errors import CredentialsError, NotFound, ServiceError, Unavailable
+
+if TYPE_CHECKING:
+    from svcctl.api.client import Client
 
 
 @dataclass(frozen=True, slots=True)

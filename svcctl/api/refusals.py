@@ -16,12 +16,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from svcctl.api.formats.body import whole
 from svcctl.api.models import Job
-from svcctl.api.wire.messages import Response
 from svcctl.errors import Conflict, CredentialsError, NotFound, Place, ServiceError, SvcctlError, Unavailable
+
+if TYPE_CHECKING:
+    import httpx
 
 UNAVAILABLE = frozenset({429, 502, 503, 504, 520, 521, 522, 523, 524})
 """The HTTP statuses that are worth a retry."""
@@ -238,13 +240,13 @@ def _line(value: Any) -> str:
     return "" if value is None else " ".join(filter(None, map(str.strip, str(value).splitlines())))
 
 
-def decoded(response: Response) -> Any:
+def decoded(response: httpx.Response) -> Any:
     """The payload of an answer, None for an empty one; raises the error that a body states, even with HTTP 200."""
     payload = _answer(response, whole(response))
     return payload["object"] if isinstance(payload, dict) and "object" in payload else payload
 
 
-def launched(response: Response) -> Job:
+def launched(response: httpx.Response) -> Job:
     """The job in the notification of a launch, for which the interface shows no shape.
 
     The job's ID is `id` or `jobId`, in `object` or beside it, or the only UUID in a text. ServiceError with the whole
@@ -272,7 +274,7 @@ def launched(response: Response) -> Job:
 _UUID = re.compile("[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 
-def _answer(response: Response, body: bytes) -> Any:
+def _answer(response: httpx.Response, body: bytes) -> Any:
     """An answer with its envelope, None for an empty one; raises the error that it states."""
     if not body.strip():
         return None

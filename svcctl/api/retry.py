@@ -19,8 +19,11 @@ MAX_RETRY_AFTER = 120.0
 _MOST_DOUBLINGS = 32
 
 
-def delay(failures: int, *, chance: Callable[[], float] = random.random) -> float:
-    """Seconds to wait after a number of failures in a row, at least 1; `chance` gives numbers from 0 to 1."""
+def delay(failures: int, retry_after: float | None = None, *, chance: Callable[[], float] = random.random) -> float:
+    """Seconds to wait after a number of failures in a row, at least 1; `retry_after` is what the service asks for, and
+    `chance` gives numbers from 0 to 1."""
+    if retry_after is not None:
+        return retry_after
     doublings = min(failures - 1, _MOST_DOUBLINGS)  # a power without a bound overflows in a long outage
     return (0.5 + chance() / 2) * min(MAX_DELAY, FIRST_DELAY * 2.0**doublings)
 
@@ -32,6 +35,22 @@ def after(text: str, now: float) -> float | None:
         return min(float(text[:9]), MAX_RETRY_AFTER)
     moment = http_date(text)
     return None if moment is None else min(max(moment - now, 0.0), MAX_RETRY_AFTER)
+
+
+def attempts(error: BaseException) -> int | None:
+    """How often a request that fails with this error is sent at most; None when only the user limits it.
+
+    A host that does not exist and a certificate that is not trusted stay so, and a name that cannot be looked up at the
+    moment means that there is no network, which does not change soon.
+    """
+    from socket import EAI_AGAIN, gaierror
+    from ssl import SSLCertVerificationError  # loads more than most commands need, for failures only
+
+    while error.__cause__ is not None:
+        error = error.__cause__
+    if isinstance(error, gaierror):
+        return 3 if error.errno == EAI_AGAIN else 1
+    return 1 if isinstance(error, SSLCertVerificationError) else None
 
 
 def http_date(text: str) -> float | None:

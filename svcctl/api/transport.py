@@ -9,20 +9,18 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from typing import TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
+
+import httpx
 
 from svcctl.api import addresses, retry
 from svcctl.api.auth import Credentials
 from svcctl.api.destinations import REDACTED, is_secret
 from svcctl.api.formats.body import beginning
 from svcctl.api.refusals import CID, MAX_BODY, UNAVAILABLE, error_of
-from svcctl.api.wire.dialling import PORTS, in_ascii
-from svcctl.api.wire.errors import DecodingError, NotSentError, UnsendableError, WireError
-from svcctl.api.wire.messages import Request, Response, Wire
 from svcctl.errors import ServiceError, SvcctlError, Unavailable, UsageError
 
 SILENCE = 300.0
@@ -39,7 +37,10 @@ _DEFAULTS = {
     "Accept-Encoding": "identity",
     "User-Agent": "svcctl",
 }
-_HAS_BODY = frozenset({"POST", "PUT", "PATCH"})
+_SAFE = "!$%&'()*+,-./:;=?@[]_~"
+"""The characters of a path or a query that are sent as they are; `%` begins what is quoted already."""
+_UNSENDABLE = (httpx.LocalProtocolError, httpx.UnsupportedProtocol, UnicodeEncodeError)
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 _NOT_ACCEPTED = frozenset({429, 503})
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 
@@ -109,7 +110,7 @@ class Call:
     once: bool = False
     """Whether there is a single attempt, because the caller retries itself."""
     reader: int | None = None
-    """See Request.reader."""
+    """The pipe that the answer is written to, see `svcctl.api.wire.pool`."""
 
 
 class Sender:
@@ -117,7 +118,7 @@ class Sender:
 
     def __init__(
         self,
-        wire: Wire,
+        http: httpx.Client,
         auth: Credentials,
         *,
         timeout: float,
@@ -126,7 +127,7 @@ class Sender:
         sleep: Callable[[float], None],
         observe: Callable[[Exchange | Retry], None] | None,
     ) -> None:
-        self._wire = wire
+        self._http = http
         self._auth = auth
         self._timeout = timeout
         self._attempts = retries + 1
@@ -135,9 +136,11 @@ class Sender:
         self._observe = observe
 
     def close(self) -> None:
-        self._wire.close()
+        self._http.close()
 
-    def send(self, call: Call, read: Callable[[Response], T], after_loss: Callable[[], T | None] = lambda: None) -> T:
+    def send(
+        self, call: Call, read: Callable[[httpx.Response], T], after_loss: Callable[[], T | None] = lambda: None
+    ) -> T:
         """What `read` makes of a successful answer, after as many attempts as are needed and allowed.
 
         `read` closes the answer, or leaves that to the caller. When a reply was lost, the request may still have been
@@ -146,23 +149,23 @@ class Sender:
         for attempt in range(1, self._attempts + 1):
             failure: SvcctlError
             retry_after = None
+            request = self._built(call)
             try:
-                response = self._exchange(call)
+                response = self._exchange(call, request)
                 if response.is_success or (call.as_is and self._is_last(call, response, attempt)):
                     return read(response)
                 failure = self.error(call, response, _start_of(response))
-            except UnsendableError as error:
-                # The text of these errors may hold the header, and so the secret, that cannot be sent.
-                raise UsageError(f"the request cannot be sent: {type(error).__name__}") from None
-            except WireError as error:
+            except _UNSENDABLE as error:
+                raise _unsendable(error) from None
+            except (httpx.RequestError, httpx.InvalidURL) as error:
                 failure = _no_answer(call, error)
                 failure.unanswered = True
-                lost = not isinstance(error, NotSentError)
-                most = 1 if "certificate verify failed" in str(error).lower() else error.attempts
+                lost = not isinstance(error, _NOT_SENT)
+                most = retry.attempts(error)
             else:
-                if response.status not in UNAVAILABLE:
+                if response.status_code not in UNAVAILABLE:
                     raise failure
-                lost = response.status not in _NOT_ACCEPTED
+                lost = response.status_code not in _NOT_ACCEPTED
                 most = None
                 retry_after = retry.after(response.headers.get("retry-after", ""), self._clock())
                 if isinstance(failure, Unavailable):
@@ -173,7 +176,7 @@ class Sender:
             attempts = 1 if call.once else self._attempts if most is None else min(most, self._attempts)
             if attempt >= attempts:
                 raise failure
-            delay = retry.delay(attempt) if retry_after is None else retry_after
+            delay = retry.delay(attempt, retry_after)
             if self._observe:
                 self._observe(Retry(failure, delay, attempt + 1, attempts))
             self._sleep(delay)
@@ -182,81 +185,82 @@ class Sender:
         raise AssertionError("the last attempt returns or raises")
 
     def preview(self, call: Call) -> Preview:
-        built = self._built(call)
-        head = [f"{built.method} {built.url}", *(f"{name}: {value}" for name, value in self._shown(built.fields))]
+        request = self._built(call)
+        try:
+            request = next(self._signer(call).sync_auth_flow(request))
+        except _UNSENDABLE as error:
+            raise _unsendable(error) from None
+        head = [f"{request.method} {call.url}", *(f"{name}: {value}" for name, value in self._shown(request.headers))]
         body, note = _shown_body(call.body)
         return Preview("\n".join([*head, "", body]), note)
 
-    def _exchange(self, call: Call) -> Response:
-        """One attempt: a new request, so that its signature is new too; the body of the answer is not read yet."""
-        request = self._built(call)
+    def _exchange(self, call: Call, request: httpx.Request) -> httpx.Response:
+        """One attempt, signed when it is sent; the body of the answer is not read yet."""
         started = time.monotonic()
         try:
-            response = self._wire.send(request)
-        except WireError as error:
-            self._tell(request, call.body, None, time.monotonic() - started, type(error).__name__)
+            response = self._http.send(request, stream=True, auth=self._signer(call))
+        except (httpx.RequestError, httpx.InvalidURL) as error:  # of these, a redirect may hold the second
+            self._tell(call, request, None, time.monotonic() - started, type(error).__name__)
             raise
-        self._tell(request, call.body, response, time.monotonic() - started, None)
+        self._tell(call, request, response, time.monotonic() - started, None)
         return response
 
-    def _built(self, call: Call) -> Request:
-        length = {"Content-Length": str(len(call.body))} if call.body or call.method in _HAS_BODY else {}
-        signed = self._auth.headers(call.body, reseller=call.reseller)
-        given = chain({"Host": _host(call.url)}.items(), _DEFAULTS.items(), (call.headers or {}).items())
-        fields = {name.lower(): (name, value) for name, value in chain(given, length.items(), signed.items())}
+    def _built(self, call: Call) -> httpx.Request:
+        """The request of one attempt. It is not built by the client, which would add headers and cookies."""
         silence = max(self._timeout, SILENCE) if call.endless else self._timeout
-        return Request(
-            call.method,
-            call.url,
-            tuple(fields.values()),
-            call.body,
-            self._timeout,
-            silence,
-            None if call.whole else silence,
-            call.reader,
-        )
+        timeout = httpx.Timeout(self._timeout, read=None if call.whole else silence)
+        wishes = {"timeout": timeout.as_dict(), "silence": silence, "target": _target(call.url), "reader": call.reader}
+        try:
+            headers = httpx.Headers(_DEFAULTS)
+            headers.update(call.headers)
+            headers.pop("content-length", None)
+            return httpx.Request(call.method, call.url, headers=headers, content=call.body, extensions=wishes)
+        except (httpx.InvalidURL, UnicodeEncodeError) as error:
+            raise _unsendable(error) from None
+
+    def _signer(self, call: Call) -> Credentials:
+        return self._auth.of_reseller() if call.reseller else self._auth
 
     def _tell(
         self,
-        request: Request,
-        body: bytes,
-        response: Response | None,
+        call: Call,
+        request: httpx.Request,
+        response: httpx.Response | None,
         seconds: float,
         failure: str | None,
     ) -> None:
         if self._observe is None:
             return
-        text, note = _shown_body(body)
+        text, note = _shown_body(call.body)
         self._observe(
             Exchange(
                 request.method,
-                request.url,
-                self._shown(request.fields),
+                call.url,
+                self._shown(request.headers),
                 text,
-                response.status if response is not None else None,
-                self._shown(response.headers.items()) if response is not None else (),
+                response.status_code if response is not None else None,
+                self._shown(response.headers) if response is not None else (),
                 seconds,
                 failure,
                 note,
             )
         )
 
-    def _shown(self, fields: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    def _shown(self, headers: httpx.Headers) -> tuple[tuple[str, str], ...]:
         secret = self._auth.secret_headers | _SECRET_HEADERS
         return tuple(
-            (name, REDACTED if name in secret or is_secret(name) else value)
-            for name, value in ((name.lower(), value) for name, value in fields)
+            (name, REDACTED if name in secret or is_secret(name) else value) for name, value in headers.items()
         )
 
-    def _is_last(self, call: Call, response: Response, attempt: int) -> bool:
+    def _is_last(self, call: Call, response: httpx.Response, attempt: int) -> bool:
         """Whether no attempt follows this answer, which is not a success."""
-        again = response.status in UNAVAILABLE and not _may_be_done(call, response)
+        again = response.status_code in UNAVAILABLE and not _may_be_done(call, response)
         return not again or attempt == self._attempts
 
-    def error(self, call: Call, response: Response, start: bytes) -> SvcctlError:
+    def error(self, call: Call, response: httpx.Response, start: bytes) -> SvcctlError:
         """The error that an answer without success states; `start` is the beginning of its body."""
-        status = response.status
-        if location := response.headers.get("location") if response.is_redirect else None:
+        status = response.status_code
+        if location := response.headers.get("location") if response.has_redirect_location else None:
             return ServiceError(
                 f"the service redirects to {location}",
                 code=status,
@@ -267,7 +271,7 @@ class Sender:
             status, response.headers.get("content-type", ""), start, hint=hint, cid=response.headers.get(CID)
         )
 
-    def _skew_hint(self, response: Response) -> str | None:
+    def _skew_hint(self, response: httpx.Response) -> str | None:
         theirs = retry.http_date(response.headers.get("date", ""))
         ahead = 0 if theirs is None else round(self._clock() - theirs)
         if abs(ahead) <= SKEW:
@@ -276,10 +280,16 @@ class Sender:
         return f"this machine's clock is {abs(ahead)} s {direction} the service's, which makes signatures invalid"
 
 
-def _host(url: str) -> str:
-    """The host header for a URL, without the port if it is the scheme's default."""
+def _target(url: str) -> bytes:
+    """The path and the query of a URL as they are sent: quoted where they must be, and otherwise as they are given."""
     parts = urlsplit(url)
-    return in_ascii(parts.netloc).removesuffix(f":{PORTS.get(parts.scheme)}")
+    path = quote(parts.path or "/", safe=_SAFE)
+    return (f"{path}?{quote(parts.query, safe=_SAFE)}" if parts.query else path).encode()
+
+
+def _unsendable(error: Exception) -> UsageError:
+    """The error of a request that HTTP cannot carry, without the text, which may hold a secret that is in a header."""
+    return UsageError(f"the request cannot be sent: {type(error).__name__}")
 
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -307,24 +317,24 @@ def _shown_body(body: bytes) -> tuple[str, str]:
     return kept + text[start:], MASKED if start else ""
 
 
-def _may_be_done(call: Call, response: Response) -> bool:
+def _may_be_done(call: Call, response: httpx.Response) -> bool:
     """Whether a gateway answered, so that the service may already have done what must not be done twice."""
-    return response.status in UNAVAILABLE - _NOT_ACCEPTED and not call.repeatable
+    return response.status_code in UNAVAILABLE - _NOT_ACCEPTED and not call.repeatable
 
 
-def _start_of(response: Response) -> bytes:
+def _start_of(response: httpx.Response) -> bytes:
     """The first MAX_BODY bytes of an error's body; empty when its compression cannot be read."""
     try:
         return beginning(response, MAX_BODY)
-    except (Unavailable, DecodingError):
+    except (Unavailable, httpx.DecodingError):
         return b""
 
 
-def _no_answer(call: Call, error: WireError) -> Unavailable:
+def _no_answer(call: Call, error: Exception) -> Unavailable:
     host = urlsplit(call.url).netloc
-    if error.timed_out:
+    if isinstance(error, httpx.TimeoutException):
         return Unavailable(f"no answer from {host} in time")
-    if isinstance(error, DecodingError):
+    if isinstance(error, httpx.DecodingError):
         return Unavailable(f"the answer from {host} cannot be read: {error}")
     if (found := addresses.tls_failure(error)) is not None:
         failure = Unavailable(f"no answer from {host}: {found[0]}", hint=found[1])

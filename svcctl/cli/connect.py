@@ -5,19 +5,15 @@ A client that changes something at a service expires the names that completion h
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 from typing import assert_never
 
 from svcctl.api.addresses import Paths
 from svcctl.api.auth import Bearer, Credentials, HeaderNames, Jwt, Signature
 from svcctl.api.client import Client
 from svcctl.api.transport import Exchange, Retry
+from svcctl.cli.completion.cache import expire_names
 from svcctl.dates.lengths import length_text
-from svcctl.errors import SvcctlError
-from svcctl.io import home
 from svcctl.profiles import Profile
 from svcctl.terminal.diagnostics import Diagnostics
 
@@ -88,15 +84,3 @@ def _tell(diagnostics: Diagnostics, event: Exchange | Retry) -> None:
                 diagnostics.detail(f"< {name}: {value}")
         case _:
             assert_never(event)
-
-
-def cache_directory() -> Path:
-    """The folder of the cached names, which may not exist. UsageError without a home directory."""
-    return home.directory("cache") / "completion"
-
-
-def expire_names() -> None:
-    """Make the next completion ask the service again; the cached names stay in case it does not answer."""
-    with suppress(OSError, SvcctlError):  # no command fails because of completion
-        for path in cache_directory().iterdir():
-            os.utime(path, (0, 0))

@@ -1,8 +1,13 @@
 """The three authorization methods; the signatures were computed with `openssl dgst -sha256 -hmac`."""
 
+import httpx
 import pytest
 
-from svcctl.api.auth import Bearer, HeaderNames, Jwt, Signature, sign
+from svcctl.api.auth import Bearer, Credentials, HeaderNames, Jwt, Signature, sign
+
+
+def signed(auth: Credentials, body: bytes = b"") -> httpx.Headers:
+    return next(auth.sync_auth_flow(httpx.Request("POST", "https://service.test", content=body))).headers
 
 
 @pytest.mark.parametrize(
@@ -28,12 +33,12 @@ def test_a_signature_is_what_openssl_computes(
 def test_signed_headers_cover_the_bytes_sent_and_take_the_clock_each_time() -> None:
     moments = iter([1700000000.0, 1700000001.5])
     auth = Signature("KEY", "SECRET", clock=lambda: next(moments))
-    first = auth.headers(b"body")
+    first = signed(auth, b"body")
     assert first["x-svc-apikey"] == "KEY"
     assert first["x-svc-timestamp"] == "1700000000000"
     assert first["x-svc-sign"] == "ef2fe80cfa5a20574310d4f02b2b00f4496a07078a0bc3c524a6ed6b299eb981"
     assert first["Content-Type"] == "application/json"
-    second = auth.headers(b"body")
+    second = signed(auth, b"body")
     assert second["x-svc-timestamp"] == "1700000001500"
     assert second["x-svc-sign"] != first["x-svc-sign"]
 
@@ -41,15 +46,15 @@ def test_signed_headers_cover_the_bytes_sent_and_take_the_clock_each_time() -> N
 def test_header_names_and_the_resellers_key_header_can_be_changed() -> None:
     names = HeaderNames("x-a-key", "x-a-sign", "x-a-time", reseller_apikey="x-a-reseller")
     auth = Signature("KEY", "SECRET", names, clock=lambda: 1.0)
-    domain = auth.headers(b"", reseller=True)
-    job = auth.headers(b"", reseller=False)
+    domain = signed(auth.of_reseller())
+    job = signed(auth)
     assert {name for name in domain if name.startswith("x-a-")} == {"x-a-reseller", "x-a-sign", "x-a-time"}
     assert {name for name in job if name.startswith("x-a-")} == {"x-a-key", "x-a-sign", "x-a-time"}
 
 
 @pytest.mark.parametrize(("auth", "value"), [(Bearer("t0k"), "Bearer t0k"), (Jwt("t0k"), "jwt t0k")])
 def test_a_token_goes_into_the_authorization_header(auth: Bearer | Jwt, value: str) -> None:
-    headers = auth.headers(b"")
+    headers = signed(auth)
     assert (headers["Authorization"], headers["Content-Type"]) == (value, "application/json")
 
 

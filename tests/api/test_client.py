@@ -1,12 +1,15 @@
 """The client against a service that says exactly what a test scripts, byte for byte, over a real socket."""
 
+import gzip
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import httpx
 import pytest
 from support.scripted import LOST, Script, Serve, head, http, ok
 
@@ -16,9 +19,7 @@ from svcctl.api.client import Client
 from svcctl.api.destinations import Destination
 from svcctl.api.models import Domain, Job, Role
 from svcctl.api.query import QueryRequest
-from svcctl.api.transport import Call, Exchange, Retry, Sender
-from svcctl.api.wire.errors import ConnectError, UnknownHost, UnresolvedHost, WireError
-from svcctl.api.wire.messages import Request, Response
+from svcctl.api.transport import Exchange, Retry
 from svcctl.errors import (
     Conflict,
     CredentialsError,
@@ -165,29 +166,86 @@ def test_attempts_end_with_unavailable(serve: Serve) -> None:
     assert len(script.requests) == 3
 
 
-@pytest.mark.parametrize(("error", "sent"), [(UnknownHost, 1), (UnresolvedHost, 3), (ConnectError, 5)])
-def test_a_host_whose_name_does_not_exist_is_not_tried_again(error: type[WireError], sent: int) -> None:
-    class Nowhere:
-        requests = 0
+def sent_in_vain(error: Exception, call: Callable[[Client], object]) -> tuple[SvcctlError, int]:
+    """How a call fails whose every request ends in an error of httpx, and how many requests were sent."""
+    sent = []
 
-        def send(self, request: Request) -> Response:
-            self.requests += 1
-            raise error("Name or service not known")
+    def fail(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        raise error
 
-        def close(self) -> None: ...
+    transport = httpx.MockTransport(fail)
+    with Client("https://service.test", AUTH, transport=transport, sleep=lambda seconds: None) as service:
+        return failure(lambda: call(service)), len(sent)
 
-    wire = Nowhere()
-    sender = Sender(
-        wire,
-        Signature("KEY", "SECRET"),
-        timeout=1,
-        retries=4,
-        clock=lambda: NOW,
-        sleep=lambda seconds: None,
-        observe=None,
-    )
-    failed = failure(lambda: sender.send(Call("GET", "https://nowhere.invalid/"), lambda response: None))
-    assert (type(failed), wire.requests) == (Unavailable, sent)
+
+@pytest.mark.parametrize(
+    ("cause", "sent"),
+    [
+        (socket.gaierror(socket.EAI_NONAME, "no such name"), 1),
+        (socket.gaierror(socket.EAI_AGAIN, "no network"), 3),
+        (ssl.SSLCertVerificationError("certificate verify failed"), 1),
+        (ConnectionRefusedError("refused"), 5),
+    ],
+)
+def test_what_does_not_pass_by_itself_is_not_tried_again(cause: OSError, sent: int) -> None:
+    error = httpx.ConnectError(str(cause))
+    error.__cause__ = cause
+    failed, requests = sent_in_vain(error, Client.jobs)
+    assert (type(failed), requests) == (Unavailable, sent)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "sent"),
+    [
+        (httpx.ConnectError("gone"), Unavailable, 5),
+        (httpx.ConnectTimeout("gone"), Unavailable, 5),
+        (httpx.ProxyError("gone"), Unavailable, 5),
+        (httpx.PoolTimeout("gone"), Unavailable, 5),
+        (httpx.ReadTimeout("gone"), Unavailable, 1),
+        (httpx.WriteError("gone"), Unavailable, 1),
+        (httpx.RemoteProtocolError("gone"), Unavailable, 1),
+        (httpx.DecodingError("gone"), Unavailable, 1),
+        (httpx.TooManyRedirects("gone"), Unavailable, 1),
+        (httpx.LocalProtocolError("gone"), UsageError, 1),
+        (httpx.UnsupportedProtocol("gone"), UsageError, 1),
+    ],
+)
+def test_a_launch_is_sent_again_only_after_errors_that_say_it_was_not_sent(
+    error: Exception, kind: type, sent: int
+) -> None:
+    failed, requests = sent_in_vain(error, lambda service: service.launch(LAUNCH))
+    assert (type(failed), requests) == (kind, sent)
+    assert ("in time" in failed.message) == isinstance(error, httpx.TimeoutException)
+
+
+def test_a_transport_of_httpx_gets_the_request_and_gives_the_answer() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert (request.method, str(request.url)) == ("GET", "https://service.test/x")
+        assert (request.headers["x-mine"], request.headers["accept"]) == ("1", "*/*")
+        return httpx.Response(201, headers={"Content-Encoding": "gzip", "A": "b"}, content=gzip.compress(b"rows"))
+
+    with (
+        Client("https://service.test", AUTH, transport=httpx.MockTransport(answer)) as service,
+        service.request("GET", "/x", headers={"X-Mine": "1"}) as response,
+    ):
+        assert (response.status, response.headers["a"], b"".join(response.body)) == (201, "b", b"rows")
+
+
+def test_a_path_is_sent_as_it_is_given_and_what_it_cannot_hold_is_quoted_once(serve: Serve) -> None:
+    script = serve(ok("{}"))
+    with client(script) as service:
+        for path in ("/a b/ü/%20/x@y?q=a b&c=%C3%BC#part", "/a/./b/../c//d%2fe?q=%", "/?"):
+            service.call("GET", path)
+    assert script.lines == ["GET /a%20b/%C3%BC/%20/x@y?q=a%20b&c=%C3%BC", "GET /a/./b/../c//d%2fe?q=%", "GET /"]
+
+
+def test_cookies_are_not_sent_back(serve: Serve) -> None:
+    script = serve(http("200 OK", "{}", "Set-Cookie: a=b; Path=/"))
+    with client(script) as service:
+        service.call("GET", "/x")
+        service.call("GET", "/x")
+    assert ["cookie" in headers for _, headers, _ in script.requests] == [False, False]
 
 
 @pytest.mark.parametrize(
@@ -224,6 +282,12 @@ def test_a_port_without_tls_is_reported_with_a_hint() -> None:
         error = failure(lambda: read(Script([], f"https://{host}"), retries=0))
         thread.join(10)
     assert (type(error), error.message, error.hint) == (Unavailable, NO_TLS[0].format(host=host), NO_TLS[1])
+
+
+def test_a_redirect_to_what_is_no_url_is_no_answer(serve: Serve) -> None:
+    for location in ("http://h:x", "mailto:x"):
+        script = serve(http("302 Found", "", f"Location: {location}"))
+        assert type(failure(partial(read, script))) is Unavailable
 
 
 def test_a_redirect_is_not_followed(serve: Serve) -> None:

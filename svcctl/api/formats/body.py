@@ -4,26 +4,30 @@ svcctl asks for no compression, but proxies compress all the same. gzip and defl
 noticed however the answer is framed; they are decompressed in small pieces, so that a small block cannot fill the
 memory. Any other compression is refused: its bytes would be taken for data.
 
-A body that cannot be read to its end raises a WireError: a DecodingError if its compression is damaged.
+A body that cannot be read to its end raises an httpx.RequestError: a DecodingError if its compression is damaged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from svcctl.api.wire.errors import DecodingError
-from svcctl.api.wire.messages import Response
 from svcctl.errors import Unavailable
 from svcctl.io.compression import Damaged, gunzipped, inflated
 from svcctl.words import size_text
+
+if TYPE_CHECKING:
+    import httpx
 
 MAX_WHOLE = 64 * 1000 * 1000
 """The most bytes of an answer that is held whole. Streams of rows have no limit."""
 
 
-def pieces(response: Response) -> Iterator[bytes]:
+def pieces(response: httpx.Response) -> Iterator[bytes]:
     """The body as it comes, decompressed. Unavailable for a compression that svcctl does not read."""
-    body: Iterator[bytes] = iter(response)
+    if response.is_stream_consumed:  # a transport that reads the whole answer has decompressed it, too
+        return iter((response.content,))
+    body = response.iter_raw()
     names = response.headers.get("content-encoding", "").lower().split(",")
     codings = [name.strip() for name in names if name.strip() not in ("", "identity")]
     if not codings or _has_no_body(response):
@@ -39,7 +43,7 @@ def pieces(response: Response) -> Iterator[bytes]:
     return body
 
 
-def whole(response: Response, most: int = MAX_WHOLE) -> bytes:
+def whole(response: httpx.Response, most: int = MAX_WHOLE) -> bytes:
     """Read the whole body and close the answer. Unavailable when the body has more than `most` bytes."""
     body = beginning(response, most + 1)
     if len(body) <= most:
@@ -53,7 +57,7 @@ def whole(response: Response, most: int = MAX_WHOLE) -> bytes:
     )
 
 
-def beginning(response: Response, size: int) -> bytes:
+def beginning(response: httpx.Response, size: int) -> bytes:
     """Read the first bytes of the body, at most `size`, and close the answer."""
     body = bytearray()
     try:
@@ -66,9 +70,9 @@ def beginning(response: Response, size: int) -> bytes:
     return bytes(body)
 
 
-def _has_no_body(response: Response) -> bool:
+def _has_no_body(response: httpx.Response) -> bool:
     """Whether the answer has headers only, whatever its content-encoding is."""
-    head = response.method == "HEAD" or response.status in (204, 304)
+    head = response.request.method == "HEAD" or response.status_code in (204, 304)
     return head or response.headers.get("content-length") == "0"
 
 
@@ -77,7 +81,9 @@ def _explained(body: Iterator[bytes], name: str) -> Iterator[bytes]:
     try:
         yield from body
     except Damaged as error:
-        raise DecodingError(f"its {name} compression {error}") from None
+        import httpx  # the readers of formats, which import this module, need none of it
+
+        raise httpx.DecodingError(f"its {name} compression {error}") from None
 
 
 _DECODERS: dict[str, Callable[[Iterable[bytes]], Iterator[bytes]]] = {

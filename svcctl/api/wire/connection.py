@@ -12,8 +12,9 @@ import socket
 import time
 from collections.abc import Iterator
 
+import httpx
+
 from svcctl.api.wire.bodies import Framing
-from svcctl.api.wire.errors import ReadError, ReadTimeout, RemoteProtocolError, WriteTimeout
 from svcctl.api.wire.heads import MAX_HEAD, Head, read_head
 from svcctl.errors import ReaderClosed
 
@@ -49,7 +50,7 @@ class Connection:
     def close(self) -> None:
         self._socket.close()
 
-    def send(self, data: bytes, timeout: float, reader: int | None = None) -> None:
+    def send(self, data: bytes, timeout: float | None, reader: int | None = None) -> None:
         """Send a request. A peer that stops listening may have answered already, so that is no error.
 
         Waiting for the answer raises ReaderClosed when nobody reads the pipe `reader` any more.
@@ -58,7 +59,7 @@ class Connection:
         try:
             self._socket.sendall(data)
         except TimeoutError:
-            raise WriteTimeout("the request could not be sent in time") from None
+            raise httpx.WriteTimeout("the request could not be sent in time") from None
         except OSError:
             pass
         self._socket.setblocking(False)
@@ -75,9 +76,9 @@ class Connection:
                 return head
             if head.status == 101:
                 break
-        raise RemoteProtocolError("it answers with interim answers only")
+        raise httpx.RemoteProtocolError("it answers with interim answers only")
 
-    def body(self, framing: Framing, seconds: float, first: float | None) -> Iterator[bytes]:
+    def body(self, framing: Framing, seconds: float | None, first: float | None) -> Iterator[bytes]:
         """The body, block by block; it may be silent for `first` seconds before it begins, and then for `seconds`."""
         wait = first
         while True:
@@ -110,11 +111,11 @@ class Connection:
     def _head_bytes(self, deadline: float | None) -> bytes:
         while not (end := _HEAD_END.search(self._box, self._start, self._end)):
             if self._end - self._start > MAX_HEAD:
-                raise RemoteProtocolError(f"the head of its answer is longer than {MAX_HEAD} bytes")
+                raise httpx.RemoteProtocolError(f"the head of its answer is longer than {MAX_HEAD} bytes")
             begun = self._start < self._end
             if not self._fill(None if deadline is None else deadline - time.monotonic()):
                 place = "in the middle of the head of its answer" if begun else "without sending a response"
-                raise RemoteProtocolError(f"Server disconnected {place}.")
+                raise httpx.RemoteProtocolError(f"Server disconnected {place}.")
         data = bytes(self._box[self._start : end.end()])
         self._start = end.end()
         return data
@@ -151,7 +152,7 @@ class Connection:
                 if not self._secure:
                     break  # TLS delivers record by record, a plain socket all at once
         if end == ROOM and self._broken is not None:
-            raise ReadError(str(self._broken)) from None
+            raise httpx.ReadError(str(self._broken)) from None
         return end - ROOM
 
     def _wait(self, for_what: int, seconds: float | None) -> None:
@@ -159,7 +160,7 @@ class Connection:
         milliseconds = None if seconds is None else max(1, round(seconds * 1000))
         came = [number for number, _ in self._poll.poll(milliseconds)] if seconds is None or seconds > 0 else []
         if not came:
-            raise ReadTimeout("nothing came in time")
+            raise httpx.ReadTimeout("nothing came in time")
         if self._reader in came:
             raise ReaderClosed
 

@@ -9,16 +9,16 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import httpx
+
 from svcctl.api.wire.bodies import Chunked, Framing, Length, UntilClose
-from svcctl.api.wire.errors import LocalProtocolError, RemoteProtocolError
-from svcctl.api.wire.messages import Headers
 
 MAX_HEAD = 100 * 1024
 """The most bytes of a head, and of the trailers behind a body."""
 
 _TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
-_NAME = re.compile(_TOKEN)
-_VALUE = re.compile(r"[\t\x20-\x7e]*")
+_NAME = re.compile(_TOKEN.encode())
+_VALUE = re.compile(rb"[\t\x20-\x7e]*")
 _STATUS = re.compile(r"HTTP/1\.([0-9]) ([1-9][0-9]{2})(?: .*)?")
 _FIELD = re.compile(rf"({_TOKEN}):([^\x00\r]*)")
 _LINE_END = re.compile(r"\r?\n")
@@ -31,21 +31,21 @@ class Head:
     """The head of an answer."""
 
     status: int
-    headers: Headers
+    headers: httpx.Headers
     lasting: bool
     """Whether the connection may be used again behind the body."""
 
 
-def request_head(method: str, target: str, fields: Iterable[tuple[str, str]]) -> bytes:
+def request_head(method: bytes, target: bytes, fields: Iterable[tuple[bytes, bytes]]) -> bytes:
     """The head of a request. LocalProtocolError for a part that would break out of its line."""
-    if not _NAME.fullmatch(method) or not target or not _VALUE.fullmatch(target) or " " in target:
-        raise LocalProtocolError("the request line is not one")
-    lines = [f"{method} {target} HTTP/1.1"]
+    if not _NAME.fullmatch(method) or not target or not _VALUE.fullmatch(target) or b" " in target:
+        raise httpx.LocalProtocolError("the request line is not one")
+    lines = [b"%b %b HTTP/1.1" % (method, target)]
     for name, value in fields:
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
-            raise LocalProtocolError("a header is not one line of printable ASCII")
-        lines.append(f"{name}: {value}")
-    return "\r\n".join([*lines, "", ""]).encode("ascii")
+            raise httpx.LocalProtocolError("a header is not one line of printable ASCII")
+        lines.append(b"%b: %b" % (name, value))
+    return b"\r\n".join([*lines, b"", b""])
 
 
 def read_head(data: bytes) -> Head:
@@ -57,8 +57,8 @@ def read_head(data: bytes) -> Head:
     first, *lines = _LINE_END.split(text.rstrip("\r\n"))
     status = _STATUS.fullmatch(first)
     if status is None:
-        raise RemoteProtocolError(f"it does not speak HTTP/1.1, its answer begins with {first[:40]!r}")
-    headers = Headers(_fields(lines))
+        raise httpx.RemoteProtocolError(f"it does not speak HTTP/1.1, its answer begins with {first[:40]!r}")
+    headers = httpx.Headers(_fields(lines), encoding="utf-8")
     tokens = {token.strip().lower() for token in headers.get("connection", "").split(",")}
     return Head(int(status[2]), headers, status[1] != "0" and "close" not in tokens)
 
@@ -67,11 +67,11 @@ def framing(head: Head, method: str) -> Framing:
     """How the body behind a head is framed. RemoteProtocolError when its headers say different things."""
     coding, length = head.headers.get("transfer-encoding"), head.headers.get("content-length")
     if coding is not None and length is not None:
-        raise RemoteProtocolError("its answer has both a transfer-encoding and a content-length")
+        raise httpx.RemoteProtocolError("its answer has both a transfer-encoding and a content-length")
     if coding is not None and coding.lower() != "chunked":
-        raise RemoteProtocolError(f"its answer has the transfer-encoding {coding[:40]!r}")
+        raise httpx.RemoteProtocolError(f"its answer has the transfer-encoding {coding[:40]!r}")
     if length is not None and not _LENGTH.fullmatch(length):
-        raise RemoteProtocolError(f"its answer has the content-length {length[:40]!r}")
+        raise httpx.RemoteProtocolError(f"its answer has the content-length {length[:40]!r}")
     if method == "HEAD" or head.status in _EMPTY:
         return Length(0)
     if coding is not None:
@@ -88,6 +88,6 @@ def _fields(lines: Sequence[str]) -> list[tuple[str, str]]:
             continue
         field = _FIELD.fullmatch(line)
         if field is None:
-            raise RemoteProtocolError(f"its answer has the header line {line[:40]!r}")
+            raise httpx.RemoteProtocolError(f"its answer has the header line {line[:40]!r}")
         fields.append((field[1], field[2].strip(" \t")))
     return fields

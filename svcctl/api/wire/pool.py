@@ -1,26 +1,51 @@
-"""Requests and their answers, over connections that are kept for the next request."""
+"""The transport under httpx: requests and their answers over connections that are kept for the next request."""
 
 from __future__ import annotations
 
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
-from urllib.parse import quote, urlsplit
+from typing import TYPE_CHECKING
+from urllib.request import getproxies
 
-from svcctl.api.wire.bodies import Framing
+import httpx
+
 from svcctl.api.wire.connection import IDLE, Connection
-from svcctl.api.wire.dialling import Origin, Route, origin
-from svcctl.api.wire.errors import InvalidURL
 from svcctl.api.wire.heads import framing, request_head
-from svcctl.api.wire.messages import Request, Response
+from svcctl.api.wire.route import Origin, Route, origin
+from svcctl.errors import UsageError
 
-_SAFE = "!$%&'()*+,-./:;=?@[]_~"
-"""The characters of a path or a query that are sent as they are; `%` begins what is quoted already."""
+if TYPE_CHECKING:
+    import ssl
 
 
-class Pool:
+def http_client(
+    *, trust: ssl.SSLContext | None, socket: str | None, proxies: bool, transport: httpx.BaseTransport | None
+) -> httpx.Client:
+    """A client over a Unix socket, through the environment's proxies, or on a given transport.
+
+    httpx's own transport goes through proxies that speak SOCKS or https.
+    """
+    known = getproxies() if proxies and socket is None and transport is None else {}
+    ours = all(url.startswith("http://") or "://" not in url for name, url in known.items() if name in ("https", "all"))
+    if transport is None and ours:
+        transport = Pool(Route(trust, socket, known))
+    try:
+        return httpx.Client(transport=transport, verify=trust or False, trust_env=transport is None)
+    except ImportError:
+        raise UsageError(
+            "the proxy of the environment is a SOCKS proxy, which needs a package that is not installed",
+            hint="install it with: pip install 'httpx[socks]'",
+        ) from None
+
+
+class Pool(httpx.BaseTransport):
     """Sends requests, from several threads at once if need be, over connections that were idle for less than
     `idle_seconds`.
+
+    Of a request's extensions, `timeout` is httpx's: without a `read` timeout, the answer may take any time to begin.
+    `silence` is how many seconds the rest of it may be silent, and `target` is what is sent in place of the URL's path
+    and query. `reader` is the pipe that the answer is written to: waiting ends with ReaderClosed when nobody reads it.
     """
 
     def __init__(self, route: Route, *, idle_seconds: float = IDLE) -> None:
@@ -30,27 +55,23 @@ class Pool:
         self._lock = threading.Lock()
         self._closed = False
 
-    def send(self, request: Request) -> Response:
-        """The answer, once its head is there. WireError when there is none."""
-        if self._closed:
-            raise RuntimeError("the client is closed")
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """The answer, once its head is there. httpx.TransportError when there is none."""
+        where, wishes = origin(request.url), request.extensions
+        timeout = wishes["timeout"]
+        target = wishes.get("target", request.url.raw_path)
+        data = request_head(request.method.encode(), target, request.headers.raw) + request.read()
+        connection = self._take(where) or Connection(self._route.dial(where, timeout["connect"]), self._idle_seconds)
         try:
-            url = urlsplit(request.url)
-            where = origin(url)
-        except ValueError as error:
-            raise InvalidURL(str(error)) from None
-        path = quote(url.path or "/", safe=_SAFE)
-        target = f"{path}?{quote(url.query, safe=_SAFE)}" if url.query else path
-        data = request_head(request.method, target, request.fields) + request.body
-        connection = self._take(where) or Connection(self._route.dial(where, request.timeout), self._idle_seconds)
-        try:
-            connection.send(data, request.timeout, request.reader)
-            head = connection.head(request.first)
-            body = self._body(where, connection, framing(head, request.method), request, head.lasting)
+            connection.send(data, timeout["write"], wishes.get("reader"))
+            head = connection.head(timeout["read"])
+            silence = wishes.get("silence", timeout["read"])
+            blocks = connection.body(framing(head, request.method), silence, timeout["read"])
         except BaseException:
             connection.close()
             raise
-        return Response(request.method, head.status, head.headers, body, connection.close)
+        body = _Body(self._kept(where, connection, blocks, head.lasting), connection)
+        return httpx.Response(head.status, headers=head.headers, stream=body)
 
     def close(self) -> None:
         with self._lock:
@@ -60,11 +81,9 @@ class Pool:
                     connection.close()
             self._idle.clear()
 
-    def _body(
-        self, where: Origin, connection: Connection, framing: Framing, request: Request, lasting: bool
-    ) -> Iterator[bytes]:
-        """The body of an answer; after its end, the connection is kept or closed."""
-        yield from connection.body(framing, request.silence, request.first)
+    def _kept(self, where: Origin, connection: Connection, blocks: Iterator[bytes], lasting: bool) -> Iterator[bytes]:
+        """The blocks of a body; after its end, the connection is kept or closed."""
+        yield from blocks
         lasting = connection.leave(lasting)
         with self._lock:
             if lasting and not self._closed:
@@ -80,3 +99,19 @@ class Pool:
             if connection is None or connection.is_usable:
                 return connection
             connection.close()
+
+
+class _Body(httpx.SyncByteStream):
+    """The body of an answer, in blocks as they arrive; closed before its end, it gives its connection up."""
+
+    def __init__(self, blocks: Iterator[bytes], connection: Connection) -> None:
+        self._blocks = blocks
+        self._connection: Connection | None = connection
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._blocks
+        self._connection = None  # it may carry another answer by now
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()

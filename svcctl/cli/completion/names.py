@@ -22,6 +22,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from svcctl.cli.completion.cache import cache_directory
 from svcctl.cli.context import Context
 from svcctl.cli.help import LANGUAGE
 from svcctl.cli.help.topics import functions
@@ -207,8 +208,6 @@ def _cached(svc: Context, kind: Kind, of: str) -> Pairs:
     profile = svc.profile
     account = [profile.name, *(profile.values[name].read() for name in ("base_url", "socket", "api_key"))]
     digest = hashlib.sha256(json.dumps([str(svc.store.path), kind.names.__name__, of, *account]).encode()).hexdigest()
-    from svcctl.cli.connect import cache_directory
-
     path = cache_directory() / f"{digest[:32]}.json"
     age, known = _read(svc, path)
     # A command may prompt for a password, on the line that the user is typing.

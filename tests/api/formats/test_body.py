@@ -6,6 +6,7 @@ import tracemalloc
 import zlib
 from collections.abc import Callable
 
+import httpx
 import pytest
 from support.scripted import Serve, head, http
 
@@ -13,9 +14,8 @@ from svcctl.api.auth import Bearer
 from svcctl.api.client import Client
 from svcctl.api.formats.body import whole
 from svcctl.api.query import QueryRequest
-from svcctl.api.wire.dialling import Route
-from svcctl.api.wire.messages import Request
 from svcctl.api.wire.pool import Pool
+from svcctl.api.wire.route import Route
 from svcctl.errors import CredentialsError, IncompleteResult, SvcctlError, Unavailable
 
 # What the errors say, each once; the tests state their kind.
@@ -158,10 +158,12 @@ def test_an_answer_that_is_held_whole_has_a_limit(serve: Serve, compress: bool) 
     if compress:
         start, data = compressed("gzip", jobs.encode())
         answer = start + data
-    pool = Pool(Route())
-    with pytest.raises(Unavailable) as caught:
-        whole(pool.send(Request("GET", serve(answer).url, (), b"", 20.0, 20.0, None)), most=2_000_000)
-    pool.close()
+    with (
+        httpx.Client(transport=Pool(Route())) as pool,
+        pool.stream("GET", serve(answer).url) as response,
+        pytest.raises(Unavailable) as caught,
+    ):
+        whole(response, most=2_000_000)
     assert (caught.value.message, caught.value.hint) == (
         f"the service's answer has {'more than 2.0' if compress else '4.5'} MB, and at most 2.0 MB are read as a whole",
         "'svcctl api' passes on an answer of any size: svcctl api GET /search/jobs -o jobs.json",

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 import socket
-import sys
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.request import proxy_bypass
 
-from svcctl.api.wire.errors import (
-    ConnectError,
-    ConnectTimeout,
-    ProxyError,
-    UnknownHost,
-    UnresolvedHost,
-    UnsupportedProtocol,
-)
+import httpx
 
 if TYPE_CHECKING:
     import ssl
@@ -43,11 +35,11 @@ KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 20, "TCP_KEEPCNT": 6}
 noticed after three minutes, however long an answer may take."""
 
 
-def origin(url: SplitResult) -> Origin:
+def origin(url: httpx.URL) -> Origin:
     """The origin of a URL; UnsupportedProtocol when it is not of http or https."""
-    if url.scheme not in PORTS or not url.hostname:
-        raise UnsupportedProtocol("the URL is not of http or https")
-    return Origin(url.scheme == "https", url.hostname, url.port or PORTS[url.scheme])
+    if url.scheme not in PORTS or not url.host:
+        raise httpx.UnsupportedProtocol("the URL is not of http or https")
+    return Origin(url.scheme == "https", url.raw_host.decode("ascii"), url.port or PORTS[url.scheme])
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +55,12 @@ class Route:
         """The proxy in front of an origin. Plain http stays on this machine, so it never takes one."""
         if self.path or not self.proxies or not origin.secure:
             return None
-        from urllib.request import proxy_bypass
-
         if proxy_bypass(f"{origin.host}:{origin.port}") or proxy_bypass(origin.host):
             return None
         url = self.proxies.get("https") or self.proxies.get("all")
         return urlsplit(url if "://" in url else f"http://{url}") if url else None
 
-    def dial(self, origin: Origin, timeout: float) -> socket.socket:
+    def dial(self, origin: Origin, timeout: float | None) -> socket.socket:
         """A connection on which the request of an origin can be sent; `timeout` is for each step, in seconds."""
         proxy = self.proxy(origin)
         try:
@@ -86,15 +76,12 @@ class Route:
                 connection.close()
                 raise
         except TimeoutError:
-            raise ConnectTimeout("no connection in time") from None
-        except socket.gaierror as error:
-            kind = UnresolvedHost if error.errno == socket.EAI_AGAIN else UnknownHost
-            raise kind(str(error)) from None
+            raise httpx.ConnectTimeout("no connection in time") from None
         except (OSError, UnicodeError) as error:  # an impossible host name raises UnicodeError
-            raise ConnectError(str(error)) from None
+            raise httpx.ConnectError(str(error)) from error
         return connection
 
-    def _connected(self, origin: Origin, proxy: SplitResult | None, timeout: float) -> socket.socket:
+    def _connected(self, origin: Origin, proxy: SplitResult | None, timeout: float | None) -> socket.socket:
         if self.path:
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
@@ -114,23 +101,9 @@ class Route:
         return connection
 
 
-def in_ascii(host: str) -> str:
-    """A host name as it goes over the wire."""
-    return host if host.isascii() else host.encode("idna").decode()
-
-
-def environment_proxies() -> Mapping[str, str]:
-    """The URLs of the environment's proxies, by scheme."""
-    if sys.platform != "darwin" and not any(name.lower().endswith("_proxy") for name in os.environ):
-        return {}  # loading urllib.request takes longer than a small request
-    from urllib.request import getproxies
-
-    return getproxies()
-
-
 def _tunnel(connection: socket.socket, origin: Origin, proxy: SplitResult) -> None:
     """Ask a proxy for a connection to the origin. ProxyError when the proxy makes none."""
-    host = f"[{origin.host}]" if ":" in origin.host else in_ascii(origin.host)
+    host = f"[{origin.host}]" if ":" in origin.host else origin.host
     lines = [f"CONNECT {host}:{origin.port} HTTP/1.1", f"Host: {host}:{origin.port}"]
     if proxy.username or proxy.password:
         secret = f"{unquote(proxy.username or '')}:{unquote(proxy.password or '')}"
@@ -141,8 +114,8 @@ def _tunnel(connection: socket.socket, origin: Origin, proxy: SplitResult) -> No
         piece = connection.recv(4096)
         answer += piece
         if not piece or len(answer) > _MAX_ANSWER:
-            raise ProxyError("the proxy closed the connection" if not piece else "the proxy's answer is no HTTP")
+            raise httpx.ProxyError("the proxy closed the connection" if not piece else "the proxy's answer is no HTTP")
     if not head[1].startswith(b"2"):
-        raise ProxyError(f"the proxy answered {head[1].decode()}{head[2].decode('latin-1').rstrip()}")
+        raise httpx.ProxyError(f"the proxy answered {head[1].decode()}{head[2].decode('latin-1').rstrip()}")
     if head.end() < len(answer):
-        raise ProxyError("the proxy sent more than its answer")
+        raise httpx.ProxyError("the proxy sent more than its answer")

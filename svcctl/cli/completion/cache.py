@@ -1,0 +1,22 @@
+"""Where the names of services are cached for completion, which loads no client to read them."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from svcctl.errors import SvcctlError
+from svcctl.io import home
+
+
+def cache_directory() -> Path:
+    """The folder of the cached names, which may not exist. UsageError without a home directory."""
+    return home.directory("cache") / "completion"
+
+
+def expire_names() -> None:
+    """Make the next completion ask the service again; the cached names stay in case it does not answer."""
+    with suppress(OSError, SvcctlError):  # no command fails because of completion
+        for path in cache_directory().iterdir():
+            os.utime(path, (0, 0))

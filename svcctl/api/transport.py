@@ -289,7 +289,9 @@ def _target(url: str) -> bytes:
 
 def _unsendable(error: Exception) -> UsageError:
     """The error of a request that HTTP cannot carry, without the text, which may hold a secret that is in a header."""
-    return UsageError(f"the request cannot be sent: {type(error).__name__}")
+    of_url = isinstance(error, (httpx.InvalidURL, httpx.UnsupportedProtocol))
+    what = "its URL is not valid" if of_url else "a header is not one line of printable ASCII"
+    return UsageError(f"the request cannot be sent: {what}")
 
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')

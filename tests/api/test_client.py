@@ -583,11 +583,17 @@ def test_a_call_returns_what_any_path_answers(serve: Serve) -> None:
     assert [(line, body) for line, _, body in script.requests] == [("GET /x", b""), ("POST /y", b"{}")]
 
 
-def test_a_token_that_would_break_out_of_its_header_is_neither_sent_nor_shown(serve: Serve) -> None:
+@pytest.mark.parametrize("token", ["hidden\r\nx-other: 1", "hidden-ü"])
+def test_a_token_that_would_break_out_of_its_header_is_neither_sent_nor_shown(serve: Serve, token: str) -> None:
     script = serve(LOST)
-    error = failure(lambda: read(script, auth=Bearer("hidden\r\nx-other: 1")))
+    error = failure(lambda: read(script, auth=Bearer(token)))
     assert (type(error), "hidden" in f"{error.message}{error.hint}") == (UsageError, False)
     assert script.requests in ([], [("", {}, b"")])
+
+
+def test_a_path_that_no_url_holds_is_not_sent() -> None:
+    with Client("https://service.test", AUTH) as service:
+        assert type(failure(lambda: service.call("GET", "/a\tb"))) is UsageError
 
 
 # What failures say: each text is here once, and the tests above state what kind of failure it is
@@ -683,7 +689,7 @@ FAILURES: dict[str, tuple[Callable[[Script], object], bytes, type[SvcctlError], 
         unsendable,
         LOST,
         UsageError,
-        "the request cannot be sent: LocalProtocolError",
+        "the request cannot be sent: a header is not one line of printable ASCII",
         None,
     ),
     "a page instead of a job": (

@@ -37,6 +37,11 @@ def http_client(
             "the proxy of the environment is a SOCKS proxy, which needs a package that is not installed",
             hint="install it with: pip install 'httpx[socks]'",
         ) from None
+    except (ValueError, httpx.InvalidURL):
+        raise UsageError(
+            "the proxy of the environment is not one of http, https or SOCKS",
+            hint="it is in HTTPS_PROXY or ALL_PROXY",
+        ) from None
 
 
 class Pool(httpx.BaseTransport):

@@ -14,9 +14,11 @@ from svcctl.errors import UsageError
 # What the errors say, each once; the tests state their kind.
 WORDS = {
     "a SOCKS proxy": "the proxy of the environment is a SOCKS proxy, which needs a package that is not installed",
+    "no proxy": "the proxy of the environment is not one of http, https or SOCKS",
 }
 HINTS = {
     "a SOCKS proxy": "install it with: pip install 'httpx[socks]'",
+    "no proxy": "it is in HTTPS_PROXY or ALL_PROXY",
 }
 
 
@@ -78,10 +80,12 @@ def test_a_proxy_of_the_environment_is_spoken_to_in_its_own_way(
     assert first_bytes(listener, proxies=False).startswith(HELLO)
 
 
-def test_a_socks_proxy_without_its_package_is_a_usage_error(proxies: Callable[[str, str], None]) -> None:
-    proxies("ALL_PROXY", "socks5://127.0.0.1:1")
+@pytest.mark.parametrize(
+    ("case", "url"), [("a SOCKS proxy", "socks5://127.0.0.1:1"), ("no proxy", "ftp://127.0.0.1:1")]
+)
+def test_a_proxy_that_cannot_be_used_is_a_usage_error(proxies: Callable[[str, str], None], case: str, url: str) -> None:
+    proxies("ALL_PROXY", url)
     with pytest.raises(UsageError) as caught:
         http_client(trust=None, socket=None, proxies=True, transport=None)
-    assert caught.value.message == WORDS["a SOCKS proxy"]
-    assert caught.value.hint == HINTS["a SOCKS proxy"]
+    assert (caught.value.message, caught.value.hint) == (WORDS[case], HINTS[case])
     http_client(trust=None, socket="/x", proxies=True, transport=None).close()

@@ -120,7 +120,8 @@ def _deliver(
         except StateUnavailable:
             raise
         except Unavailable as error:
-            run.trouble(_without_secrets(error.message, job.params))
+            about = f"job {job.id}, which this one continues: " if only_step else ""
+            run.trouble(about + _without_secrets(error.message, job.params))
         failures = 1 if delivery.job.sent > job.sent else failures + 1
         job = delivery.job
         run.generated = job.sent - already

@@ -49,3 +49,20 @@ def test_a_mistake_in_a_module_of_ours_is_no_missing_extra(monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "svcctl.service.destinations.kafka", None)
     with pytest.raises(ImportError):
         kinds.destination("kafka", "job", KAFKA)
+
+
+@pytest.mark.parametrize(
+    ("type_", "before", "after", "memo", "handed"),
+    [
+        ("kafka", {"topic": "a"}, {"topic": "a", "mode": "array"}, {"partition": 2, "offset": 9}, {"partition": 2}),
+        ("kafka", {"topic": "a"}, {"topic": "b"}, {"partition": 2, "offset": 9}, {}),
+        ("s3", {"s3.fileName": "a"}, {"s3.fileName": "a"}, {"parts": 3, "owner": "x"}, {"parts": 3}),
+        ("hdfs", {"file": "/a"}, {"file": "/b"}, {"parts": 3}, {}),
+        ("donothing", {}, {}, {}, {}),
+    ],
+)
+def test_a_job_that_continues_another_has_its_partition_or_the_number_of_its_next_file(
+    type_: str, before: dict[str, str], after: dict[str, str], memo: dict[str, object], handed: dict[str, object]
+) -> None:
+    assert kinds.handed_on(memo, (type_, before), (type_, after)) == handed
+    assert kinds.handed_on(memo, (type_, before), ("donothing", after)) == {}

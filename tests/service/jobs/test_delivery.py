@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,13 +24,13 @@ from svcctl.service.accounts.accounts import Account
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.jobs import delivery, stored
-from svcctl.service.jobs.checkpoint import Checkpoint, StoredQuery
+from svcctl.service.jobs.checkpoint import Checkpoint, Rest, StoredQuery
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.runner import Run
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.language import compile, parse
 from svcctl.service.language.types import Column, Type
-from svcctl.service.queries.continuous import AskedQuery
+from svcctl.service.queries.continuous import AskedQuery, Step
 from svcctl.service.rendering import Dates, arrow
 from svcctl.service.rendering.rows import CSV
 from svcctl.service.state.store import Store
@@ -385,6 +386,33 @@ def test_every_event_is_in_one_row_or_in_one_group_when_the_query_changes_betwee
     queries = ["from t group every 1m select count() as n" if grouped else "from t select 1 as n" for grouped in groups]
     held = continued(kind, queries, lots, list(deaths), list(failures))
     assert sum(int(row.rpartition(b",")[2]) for rows in held for row in rows) == sum(map(len, lots))
+
+
+def test_a_job_says_that_the_rest_of_the_one_before_cannot_be_delivered(tmp_path: Path) -> None:
+    world = World(failures=[0])
+    with DuckDBEngine() as engine, closing(Store(tmp_path / "state.db")) as store:
+        engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8), Column("text", Type.STR)))
+        append(engine, [1, 2, 3], 0)
+        engines = engines_of(engine)
+        request = StoredQuery(AskedQuery("from t select n", Range(FIRST, None), "csv"), LAUNCH).to_json()
+        step = Step(0, 0, None, engine.mark("t"), int(FIRST.timestamp() * 1000), None, 0, last=False)
+        before = Rest("old", "donothing", {}, request, 1, 0, Checkpoint(step, {}).to_json())
+        with closing(Jobs(store, lambda job, run: False)) as launched:
+            job_id = launched.launch(ME, type="donothing", query="from t", request=request, params={}).id
+        stored.change(store, job_id, checkpoint=before.to_json())
+        job = stored.get(store, job_id)
+        assert job is not None
+        run = Run(job_id, store, job.fence)
+
+        def stop() -> None:
+            run.stopping.set()
+
+        run.stopping = Idle(stop)
+        assert not delivery.deliver(engines, lambda: LAUNCH, job, run, connect=lambda *_, endless: Files(world))
+        kept = stored.get(store, job_id)
+    assert kept is not None
+    assert run.error == ("job old, which this one continues: it does not answer",)
+    assert Rest.from_json(kept.checkpoint) == before
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,7 @@ def test_help_alone_names_the_topics(shell: Shell) -> None:
         "  query-language  The query language\n"
         "  destinations    Destinations of --dest\n"
         "  export          Exports that a cron job can trust\n"
+        "  apply           Domains, roles and jobs in files\n"
         "  service         The local service: requests and answers\n"
         "  loading         Loading files into tables\n"
         "  cluster         From a laptop to a cluster\n"

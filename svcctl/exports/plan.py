@@ -133,13 +133,8 @@ def plan(asked: Asked, environment: Mapping[str, str]) -> Export:
     storage, name = open_target(asked.target, environment)
     target = Target(name)
     options = {"date_format": asked.date_format, "time_zone": asked.time_zone, "most": asked.most}
-    about = About(
-        one_line(asked.query),
-        format.name + compression,
-        length,
-        asked.service,
-        {key: value for key, value in options.items() if value is not None},
-    )
+    known = {key: value for key, value in options.items() if value is not None}
+    about = About(one_line(asked.query), format.name + compression, length, asked.service, known)
     if _has_a_clock(asked, target):
         if _clashes(asked):
             notes.append(f"the names of files are in UTC, not in {asked.clock}, as the periods of the query are")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from math import gcd
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from svcctl.api.query import QueryRequest, outline
 from svcctl.errors import IncompleteResult, SvcctlError
-from svcctl.exports.claim import claim
+from svcctl.exports.claim import Claim
 from svcctl.exports.export import Export, folder_of
 from svcctl.exports.fetch import Fetched, Known, Task
 from svcctl.exports.journal import SECONDS, Journal
@@ -153,7 +153,7 @@ class Reconcile:
         times = len(entry.changes) + (not fewer and not self._dry)
         self.differences.append(Difference(entry, rows, self._storage.address(entry.path), times, fewer))
 
-    def _fetched(self, entries: Sequence[Entry], *, replaces: bool) -> Iterator[tuple[Entry, Fetched]]:
+    def _fetched(self, entries: Sequence[Entry], *, replaces: bool) -> Generator[tuple[Entry, Fetched]]:
         """Fetch windows; yields those whose bytes are not those of the record and replace them."""
         export = self._export
         per_window = export.target.per_window
@@ -191,10 +191,11 @@ class Reconcile:
         """Replace the files of windows that differ."""
         known = dict(self._record.entries)
         try:
-            for entry, fetched in self._fetched(entries, replaces=True):
-                known[entry.window] = fetched.entry
-                if time.monotonic() - self._saved > SECONDS:
-                    self._save(replace(self._record, entries=dict(known)))
+            with closing(self._fetched(entries, replaces=True)) as replaced:
+                for entry, fetched in replaced:
+                    known[entry.window] = fetched.entry
+                    if time.monotonic() - self._saved > SECONDS:
+                        self._save(replace(self._record, entries=dict(known)))
         finally:
             if known != self._record.entries:
                 self._save(replace(self._record, entries=known))
@@ -208,10 +209,19 @@ class Reconcile:
 
     def _replace_merged(self, path: str, entries: Sequence[Entry]) -> None:
         """Make a merged file anew if windows in it differ: with the bytes of the others where its format allows it."""
-        if self._record.entries:
-            raise IncompleteResult(
-                "a run of this export has not been completed", hint="run the export again, then reconcile it"
-            )
+        (file,) = (one for one in self._record.merged if one.path == path)
+        apart = {
+            window: entry
+            for window, entry in self._record.entries.items()
+            if window.end <= file.start or file.end <= window.start
+        }
+        if len(apart) < len(self._record.entries):
+            if self._export.target.is_one_file and self._record.ranges != ((file.start, file.end),):
+                address = self._storage.address(path)
+                raise IncompleteResult(
+                    f"a run that replaces {address} has not ended", hint="run the export again first"
+                )
+            self._record = replace(self._record, entries=apart)  # parts of a reconcile that was killed
         joins, gaps = self._export.format.joins, len(self._failures.gaps)
         changed = list(self._fetched(entries, replaces=joins))
         if not changed or len(self._failures.gaps) > gaps:
@@ -219,19 +229,19 @@ class Reconcile:
             return  # the windows that failed are named; the next reconcile compares again
         if joins and all(fetched.head == self._record.head for _, fetched in changed):
             try:
-                self._splice(path, {entry.window: fetched.entry for entry, fetched in changed})
+                self._splice(file, {entry.window: fetched.entry for entry, fetched in changed})
             except Damaged as error:
                 raise IncompleteResult(f"the part of window {error.window} changes while it is read") from None
         else:
-            self._fetch_whole(path, [fetched.entry for _, fetched in changed])
+            self._fetch_whole(file, [fetched.entry for _, fetched in changed])
         self._remove_parts(changed)
 
     def _remove_parts(self, changed: Sequence[tuple[Entry, Fetched]]) -> None:
         self._storage.remove(*(fetched.entry.path for _, fetched in changed if fetched.entry.path))
 
-    def _splice(self, path: str, changed: Mapping[Window, Entry]) -> None:
+    def _splice(self, file: Entry, changed: Mapping[Window, Entry]) -> None:
         """Replace the bytes of windows in a merged file."""
-        (file,) = (one for one in self._record.merged if one.path == path)
+        path = file.path
         inside = sorted((one for one in self._record.inside if one.path == path), key=lambda one: one.window)
         old = _Slices(self._storage.read(path))
         with self._storage.create(path, overwrite=True) as sink:
@@ -260,22 +270,25 @@ class Reconcile:
             sink.complete()
         self._save(self._record.replaced())
 
-    def _fetch_whole(self, path: str, changed: Sequence[Entry]) -> None:
+    def _fetch_whole(self, file: Entry, changed: Sequence[Entry]) -> None:
         """Fetch all windows of a merged file again."""
-        (file,) = (one for one in self._record.merged if one.path == path)
-        self._saying(f"{self._storage.address(path)} is fetched again whole: its windows cannot be replaced one by one")
+        self._saying(
+            f"{self._storage.address(file.path)} is fetched again whole: its windows cannot be replaced one by one"
+        )
         export = self._export
         windows = cut(file.start, file.end, export.about.window, export.target.zone)
         request = replace(export.request, from_=file.start, to=file.end)
         again = replace(export, request=request, whole=file.window, windows=windows, overwrite=True)
-        journal = Journal(claim(again))
+        journal = Journal(Claim(again, self._record))
         journal.open()
         Run(journal, self._crew, lambda done, of, fetched: None, stops=True)()
         record = read(self._storage, export.folder)
         assert record is not None
 
         def noted(entry: Entry) -> Entry:
-            same = [one for one in changed if entry.path == path and one.start < entry.end and entry.start < one.end]
+            same = [
+                one for one in changed if entry.path == file.path and one.start < entry.end and entry.start < one.end
+            ]
             return replace(entry, changes=same[0].changes) if same else entry
 
         self._save(replace(record, inside=tuple(map(noted, record.inside))))

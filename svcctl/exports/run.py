@@ -84,7 +84,7 @@ class Run:
                     pass
                 self._journal.note_columns()
                 self._journal.save()
-            elif self._journal.is_merged():
+            elif not self._export.overwrite and self._journal.is_merged():
                 idle = True
             else:
                 self._merge()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 from peers.hdfs import HdfsPeer
@@ -187,3 +188,27 @@ def test_what_a_server_lost_on_purpose_is_not_missed_from_the_date_that_is_kept(
         f"svcctl: removed the state 'kept' of {pattern}, up to 2024-01-31T00:30:00Z; its files stay\n",
     )
     assert sorted(stored(place)) == [f"{START}.csv", f"{START + 1200}.csv"]
+
+
+@pytest.mark.parametrize("name", ["all.csv.gz", "{start:%s}.csv"])
+def test_what_comes_late_reaches_a_server(exports: Exports, events: Shell, place: Place, name: str) -> None:
+    given = {
+        "SVCCTL_BASE_URL": exports.proxy.url,
+        "SVCCTL_API_KEY": exports.signature.api_key,
+        "SVCCTL_API_SECRET": exports.signature.api_secret,
+    }
+    shell = Shell(exports.folder, {**place.environment, **given})
+    file, table = exports.folder / "late.csv", f"late.s{uuid4().hex}"
+    pattern = f"{place.target}/{name}"
+    for minutes in ((5, 15, 25), (15,)):
+        rows = [f"2024-01-31 00:{minute:02}:00,{minute}" for minute in minutes]
+        file.write_text("\n".join(["eventdate,n", *rows, ""]))
+        assert events("service", "load", str(file), "--table", table).returncode == 0
+        exports.proxy.forget()
+        ends = ["--from", str(START), "--to", "30m", "--window", "10m"]
+        done = shell("export", f"from {table}", *ends, "-o", pattern)
+        assert done.returncode == 0, done.stderr
+    assert shell("export", "reconcile", pattern, "--dry-run").returncode == 10
+    done = shell("export", "reconcile", pattern)
+    assert (done.returncode, done.stdout.splitlines()[1].split(",")[:3]) == (0, ["2024-01-31T00:10:00Z", "1", "2"])
+    assert shell("export", "reconcile", pattern).returncode == shell("export", "verify", pattern).returncode == 0

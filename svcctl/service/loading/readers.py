@@ -159,7 +159,8 @@ def _typed(
             first = odd if odd[0] is not None else comma
             misfit.extend(known[-1].mark.format(cell) for _ in fitting if known[-1].mark)
             if 2 * numbers >= values and first[0] is not None and not first[0].isdigit():
-                marks.setdefault(Change.TEXT, {})[name] = f"{cell} IS NOT NULL AND NOT {NUMBER.format(cell)}"
+                is_odd = "contains({0}, ',')" if odd[0] is None else f"{{0}} IS NOT NULL AND NOT ({is_number})"
+                marks.setdefault(Change.TEXT, {})[name] = is_odd.format(cell)
                 wish = f"{name}={_number(counts[0] == numbers)}"
                 examples[Change.TEXT, name] = Example(first[0], f"{file.unit} {first[1]}", wish)
     any_misfit = f"CASE WHEN {_any(misfit)} THEN '' END"

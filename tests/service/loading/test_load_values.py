@@ -240,29 +240,30 @@ def test_numbers_without_an_end_are_not_float8(engine: DuckDBEngine, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("separator", "values", "place"),
+    ("separator", "values", "place", "count"),
     [
-        (",", "1 2 n/a 4", "line 4"),
-        (",", "1 2.5 - " * 10, "line 4"),
-        (",", "7.0 x", "line 3"),
-        (",", "5 x y", None),
-        (",", "12345 01234 54321", None),  # kept as it is written
-        (",", "a b c", None),
-        (",", "1,234 12 999", "line 2"),
-        (",", "1,234.5.6 1,234", "line 2"),
-        (";", "1,500 3 10,50 n/a", "line 5"),
-        (";", "1,500 2,000 1", "line 2"),
-        (";", "10,50 a b", None),
+        (",", "1 2 n/a 4", "line 4", 1),
+        (",", "1 2.5 - " * 10, "line 4", 10),
+        (",", "7.0 x", "line 3", 1),
+        (",", "5 x y", None, 0),
+        (",", "12345 01234 54321", None, 0),  # kept as it is written
+        (",", "a b c", None, 0),
+        (",", "1,234 12 999", "line 2", 1),
+        (",", "1,234.5.6 1,234", "line 2", 1),
+        (";", "1,500 3 10,50 n/a", "line 5", 1),
+        (";", "1,500 2,000 1", "line 2", 2),
+        (";", "10,50 a b", None, 0),
     ],
 )
 def test_a_few_values_that_make_text_of_numbers_are_counted_with_the_first(
-    engine: DuckDBEngine, tmp_path: Path, separator: str, values: str, place: str | None
+    engine: DuckDBEngine, tmp_path: Path, separator: str, values: str, place: str | None, count: int
 ) -> None:
     lines = "".join(f'2026-01-01{separator}"{value}"\n' for value in values.split())
     file = written(tmp_path, "a.csv", f"time{separator}n\n{lines}")
     result = load(engine, file, "t")
     found = [one for one in result.changes if one.what is Change.TEXT]
     assert (result.columns[1].type, [one.place for one in found]) == (Type.STR, [] if place is None else [place])
+    assert sum(one.count for one in found) == count
     assert [row[1] for row in rows(engine, "t")] == values.split()
     assert changes(load(engine, file, "t")) == {}  # the table has it so already
 

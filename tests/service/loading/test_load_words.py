@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
-import lzma
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.loads import CSV, CSV_COLUMNS, UNREAD, load, packed_with_tar, rows, told, written
+from support.loads import CSV, CSV_COLUMNS, UNREAD, load, rows, told, written
 
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
@@ -186,30 +184,6 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         {"table": "2026.orders"},
         "'2026.orders' cannot name a table: 2026 begins with a digit",
         "use another name, such as t2026.orders",
-    ),
-    (
-        bz2.compress(b"2026-01-31 10:00:00 a\n"),
-        {},
-        "a.csv is packed with bzip2, which is not read as it is",
-        "unpack it: bzcat FILE | svcctl service load - -t …",
-    ),
-    (
-        lzma.compress(b"2026-01-31 10:00:00 a\n"),
-        {},
-        "a.csv is packed with xz, which is not read as it is",
-        "unpack it: xzcat FILE | svcctl service load - -t …",
-    ),
-    (
-        packed_with_tar(b"2026-01-31 10:00:00 a\n"),
-        {},
-        "a.csv is a tar archive, which is not read as it is",
-        "unpack it with 'tar -xf FILE', and load the files in it",
-    ),
-    (
-        b"PK\x03\x04\x14\n",
-        {},
-        "a.csv is a spreadsheet or another zip archive, which is not read as it is",
-        "save it as csv, or unpack it",
     ),
     (
         UNREAD["a.json"][0],

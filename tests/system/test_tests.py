@@ -25,6 +25,10 @@ BEHIND_THE_BACK = {
     ),
     ("bench/first_start.py", "os._exit"): "this is the name of the call that ends a process after a fork",
     ("support/killed.py", "os._exit"): "this is the name of the call that ends a process after a fork",
+    ("support/launcher.py", "os._exit"): "this is the name of the call that ends a process after a fork",
+    ("support/launcher.py", "control.subprocess = …"): (
+        "a service of a test is a fork of a process that has imported it, which takes an eighth of the CPU of a new one"
+    ),
     ("support/typed.py", "monkeypatch.setattr(sys, 'stdin')"): (
         "standard input belongs to the process, and pytest has replaced it already"
     ),

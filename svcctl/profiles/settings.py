@@ -11,7 +11,7 @@ from svcctl.api.addresses import checked_url
 from svcctl.dates.lengths import UNITS, parse_length
 from svcctl.dates.operators import DATE_FORMATS
 from svcctl.errors import ProfileError, UsageError
-from svcctl.io.settings import Setting, parse_count
+from svcctl.io.setting import Setting, parse_count
 from svcctl.profiles.secrets import mask
 from svcctl.words import did_you_mean
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from svcctl.dates.lengths import parse_length
 from svcctl.io import home
-from svcctl.io.settings import Setting, parse_count
+from svcctl.io.setting import Setting, parse_count
 
 
 def absolute(location: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from svcctl.errors import UsageError
-from svcctl.io.settings import Setting
+from svcctl.io.setting import Setting
 from svcctl.service.settings import (
     ACCESS_TIME,
     CONNECTIONS,

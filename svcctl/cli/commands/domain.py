@@ -10,13 +10,12 @@ import typer
 from svcctl.api.idempotence import already_so, create_domain, done_if, no_domain
 from svcctl.api.models import Domain
 from svcctl.api.roles import known_domain
+from svcctl.cli.apply.domain_steps import Domains, exported
+from svcctl.cli.apply.plan import Action
+from svcctl.cli.apply.steps import ApplyOptions, carry_out
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
-from svcctl.cli.desired import apply
-from svcctl.cli.desired.apply import ApplyOptions
-from svcctl.cli.desired.domains import Domains, exported
-from svcctl.cli.desired.plan import Action
 from svcctl.cli.inputs import documents
 from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import FormatOpt, YesOpt, spread
@@ -138,7 +137,7 @@ def apply_(ctx: typer.Context, options: ApplyOptions, prune_domains: PruneOpt = 
     written = documents.read(options.file, "domain", options.var or ())
     domains = Domains(svc.client)
     steps = domains.steps(written, prune=prune_domains)
-    apply.apply(svc, domains, steps, options)
+    carry_out(svc, domains, steps, options)
     if not options.is_trial and any(step.action is Action.CREATE for step in steps):
         svc.diagnostics.note("nobody can use a new domain until it has an owner")
 

@@ -27,13 +27,12 @@ from svcctl.api.jobs import (
     wait_for,
 )
 from svcctl.api.models import FAILING, Job, JobStatus
+from svcctl.cli.apply.job_steps import Jobs, exported
+from svcctl.cli.apply.steps import ApplyOptions, carry_out
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
-from svcctl.cli.desired import apply
-from svcctl.cli.desired.apply import ApplyOptions
-from svcctl.cli.desired.jobs import Jobs, exported
 from svcctl.cli.inputs import documents, job_files, job_ids, text
 from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import ColumnsOpt, FormatOpt, YesOpt, length_option, spread
@@ -276,7 +275,7 @@ def apply_(ctx: typer.Context, options: ApplyOptions, relaunch: RelaunchOpt = No
     steps = jobs.steps(written, prune=prune)
     if steps and options.is_trial and jobs.unchecked:
         svc.diagnostics.note(jobs.unchecked)
-    apply.apply(svc, jobs, steps, options)
+    carry_out(svc, jobs, steps, options)
 
 
 @_app.command()

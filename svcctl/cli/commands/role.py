@@ -11,13 +11,12 @@ import typer
 from svcctl.api.idempotence import done_if, no_role
 from svcctl.api.models import Role
 from svcctl.api.roles import known_domain, known_role, reads_roles, require
+from svcctl.cli.apply.plan import Action
+from svcctl.cli.apply.role_steps import Roles, grants
+from svcctl.cli.apply.steps import ApplyOptions, carry_out
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
-from svcctl.cli.desired import apply
-from svcctl.cli.desired.apply import ApplyOptions
-from svcctl.cli.desired.plan import Action
-from svcctl.cli.desired.roles import Roles, grants
 from svcctl.cli.inputs import documents, role_files
 from svcctl.cli.inputs.role_files import RoleOptions, WrittenRole
 from svcctl.cli.listing import ListOptions, print_list
@@ -160,7 +159,7 @@ def apply_(ctx: typer.Context, domain: DomainArg, options: ApplyOptions, prune: 
     unchecked = roles.unchecked(steps)
     if unchecked and options.is_trial:
         svc.diagnostics.note(unchecked)
-    apply.apply(svc, roles, steps, options)
+    carry_out(svc, roles, steps, options)
 
 
 @_app.command()

@@ -10,7 +10,7 @@ from svcctl.api import own_service, roles
 from svcctl.api.idempotence import no_role
 from svcctl.api.models import ALL, Role
 from svcctl.api.roles import Difference
-from svcctl.cli.desired.plan import Action, Step, plan
+from svcctl.cli.apply.plan import Action, Step, plan
 from svcctl.cli.inputs.role_files import WrittenRole, require_available, require_sound
 from svcctl.errors import NotFound, ServiceError
 

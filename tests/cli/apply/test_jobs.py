@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.job_service import FIRST, Killed, World, opened
 
 from svcctl.api.models import JobStatus
-from svcctl.cli.desired.jobs import Jobs, JobStep
+from svcctl.cli.apply.job_steps import Jobs, JobStep
 from svcctl.cli.inputs import documents
 from svcctl.cli.inputs.job_files import WrittenJob, written
 from svcctl.errors import ServiceError, SvcctlError, UsageError

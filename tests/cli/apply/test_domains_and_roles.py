@@ -15,8 +15,8 @@ from support.job_service import Faults, Killed
 
 from svcctl.api.auth import Bearer
 from svcctl.api.client import Client
-from svcctl.cli.desired.domains import Domains
-from svcctl.cli.desired.roles import Roles
+from svcctl.cli.apply.domain_steps import Domains
+from svcctl.cli.apply.role_steps import Roles
 from svcctl.cli.inputs import documents
 from svcctl.cli.inputs.role_files import WrittenRole
 from svcctl.errors import SvcctlError

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
+from svcctl.cli.apply.plan import Action, Step
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
-from svcctl.cli.desired.plan import Action, Step
 from svcctl.cli.inputs import text
 from svcctl.errors import Differs
 from svcctl.terminal.escapes import visible
@@ -81,7 +81,7 @@ class Noun(Protocol):
         """Make a step; returns what was done, as `created`."""
 
 
-def apply(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], options: ApplyOptions) -> None:
+def carry_out(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], options: ApplyOptions) -> None:
     """Show the steps, and make them unless this is a trial. Differs when there are some, with --check."""
     _show(svc, noun, steps, options)
     if not steps:

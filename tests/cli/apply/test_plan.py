@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svcctl.api.roles import Difference
-from svcctl.cli.desired.plan import Action, Step, plan
+from svcctl.cli.apply.plan import Action, Step, plan
 
 STATES = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 2))
 

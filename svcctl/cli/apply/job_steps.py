@@ -24,7 +24,7 @@ from svcctl.api.jobs import split_name
 from svcctl.api.models import Job, JobStatus, shown
 from svcctl.api.query import outline
 from svcctl.api.roles import Difference
-from svcctl.cli.desired.plan import Action, Step, plan
+from svcctl.cli.apply.plan import Action, Step, plan
 from svcctl.cli.inputs.job_files import RUNNING, STOPPED, WrittenJob
 from svcctl.errors import NotFound, ServiceError, UsageError
 from svcctl.words import counted, did_you_mean

@@ -276,7 +276,7 @@ def settled(shell: Shell) -> dict[str, str]:
 
 
 BEFORE = {
-    "svcctl export forget": exported,
+    "svcctl export reconcile": exported,
     "svcctl export rm": exported,
     "svcctl export status": exported,
     "svcctl export verify": exported,

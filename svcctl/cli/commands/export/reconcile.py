@@ -69,7 +69,7 @@ def reconcile(
 
     \b
     svcctl export reconcile auth --from 7ad
-    svcctl export reconcile 'out/{start:%F/%H}.csv' --dry-run
+    svcctl export reconcile auth --from 30ad --deep --dry-run
     """
     from svcctl.exports.reconcile import Reconcile, export_of
     from svcctl.exports.run import alone

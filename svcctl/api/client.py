@@ -126,6 +126,7 @@ class Client:
                 head.get(CID),
                 lambda: retry.http_date(head.get("date", "")),
                 late,
+                _length(head),
             )
 
     def launch(self, request: QueryRequest) -> str:
@@ -341,6 +342,12 @@ def _explained(request: QueryRequest) -> Iterator[None]:
 
 def _encoded(fields: Mapping[str, Any]) -> bytes:
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+
+
+def _length(head: Mapping[str, str]) -> int | None:
+    """Bytes of a body, if its head states them; a packed body is unpacked while it is read."""
+    length = head.get("content-length", "")
+    return int(length) if length.isdecimal() and "content-encoding" not in head else None
 
 
 def _body(response: httpx.Response) -> Iterator[bytes]:

@@ -72,8 +72,11 @@ class QueryResponse:
         cid: str | None = None,
         date: Callable[[], float | None] = lambda: None,
         late: Late | None = None,
+        length: int | None = None,
     ) -> None:
         self.mode = mode
+        self.length = length
+        """Bytes of the whole body; None if the service did not say."""
         self._date = date
         self.bytes = 0
         """Bytes of the body received so far."""

@@ -22,7 +22,8 @@ from svcctl.terminal.diagnostics import Diagnostics, wants_color
 from svcctl.terminal.formats import AUTO, Format, find_format
 from svcctl.terminal.output import Output
 from svcctl.terminal.prompt import Prompt, TerminalPrompt
-from svcctl.terminal.streams import has_glyphs
+from svcctl.terminal.streams import has_glyphs, moves
+from svcctl.terminal.work import Work
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
@@ -59,9 +60,7 @@ class Context:
     """Built once per run from the global options; commands find it in `ctx.obj`. Tests pass parts of their own."""
 
     flags: Flags = Flags()
-    diagnostics: Diagnostics = field(
-        default_factory=lambda: Diagnostics(sys.stderr, moving=os.environ.get("TERM") != "dumb")
-    )
+    diagnostics: Diagnostics = field(default_factory=lambda: Diagnostics(sys.stderr, moving=moves(os.environ)))
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     clock: Callable[[], float] = time.time
     client_factory: ClientFactory = _connect
@@ -117,7 +116,7 @@ class Context:
             self.diagnostics,
             color=wants_color(self.flags.color, sys.stdout, self.environment),
             glyphs=has_glyphs(getattr(sys.stdout, "codec", "utf-8"), self.environment),
-            moving=self.environment.get("TERM") != "dumb",
+            moving=moves(self.environment),
             pager=pager.command(self.environment) if self.flags.pager else None,
         )
 
@@ -126,7 +125,7 @@ class Context:
         """The client of the profile; the built-in profile's service is started if it does not run."""
         if self.profile.name in profiles.BUILT_IN:
             self.start_local(unasked=True)
-        self.closing.enter_context(self.diagnostics.working(lambda: "waiting for the service"))
+        self.closing.enter_context(self.diagnostics.working(lambda: Work("waiting for the service")))
         self.diagnostics.advice = self.advice
         return self.connect()
 
@@ -217,11 +216,14 @@ class Context:
 
         if process.answers(self.files) or (unasked and process.await_served(self.files)):
             return False
-        self.diagnostics.progress("starting the local service")
-        try:
-            started = process.start(self.files, self.diagnostics.progress, self.diagnostics.note)
-        finally:
-            self.diagnostics.clear_progress()
+        told = "starting the local service"
+
+        def notify(text: str) -> None:
+            nonlocal told
+            told = text
+
+        with self.diagnostics.working(lambda: Work(told)):
+            started = process.start(self.files, notify, self.diagnostics.note)
         if started:
             self.diagnostics.note("started the local service (stop it with 'svcctl service stop')")
         return started

@@ -14,7 +14,6 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from svcctl.dates.lengths import rough_text
 from svcctl.errors import CredentialsError, IncompleteResult, Locked, ServiceError, SvcctlError, Unavailable, UsageError
 from svcctl.exports.batches import Batches
 from svcctl.exports.cluster import Connect, cluster, fetch_there
@@ -80,8 +79,6 @@ class Going:
         ]
         if progress.retries:
             parts.append(counted(progress.retries, "retry"))
-        if self.fetched and self.done < self.of:
-            parts.append(f"{rough_text(seconds / self.fetched * (self.of - self.done))} left")
         return ", ".join(parts)
 
 

@@ -11,13 +11,16 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import cycle
 from operator import length_hint
-from typing import Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from svcctl import errors
-from svcctl.terminal.escapes import Styled, joined, styled, visible
+from svcctl.terminal.escapes import joined, styled, visible
 from svcctl.terminal.layout import cell_width
+from svcctl.terminal.work import Work
+
+if TYPE_CHECKING:
+    from svcctl.terminal.live import Display
 
 T = TypeVar("T")
 
@@ -25,8 +28,6 @@ LONGEST = 4000
 """The most characters of a message: a long value that the message repeats would hide what is wrong."""
 PATIENCE = 0.3
 """Seconds without an answer before a terminal shows progress."""
-TURN = 0.1
-_ERASE = Styled("\r\x1b[K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def exit_code(error: BaseException) -> int:
 class Diagnostics:
     """Writes everything that is not data.
 
-    `moving`: the terminal can erase a line; otherwise no progress is shown. `width`: the terminal's width in cells;
+    `moving`: the terminal's cursor can move; otherwise no progress is shown. `width`: the terminal's width in cells;
     None asks the terminal.
     """
 
@@ -117,9 +118,9 @@ class Diagnostics:
         self.trouble: errors.SvcctlError | None = None
         """The error of the last failed attempt at a request; None after an attempt that succeeded."""
         self._held: list[str] | None = None
-        self._line_open = False
         self._lock = threading.RLock()
-        self._worker: tuple[threading.Thread, threading.Event] | None = None
+        self._timer: threading.Timer | None = None
+        self._display: Display | None = None
 
     def configure(self, *, quiet: bool, verbose: bool, color: bool) -> None:
         """Apply the global options. Errors in the command line itself are reported before that, with the defaults."""
@@ -188,52 +189,40 @@ class Diagnostics:
         self.clear_progress()
         self._write("\n".join(self.laid_out(line, 0) for line in question.split("\n")))
 
-    def progress(self, text: str) -> None:
-        """Show a progress line, which the next one replaces; only on a terminal, and cut to its width."""
-        if not self._shows_progress:
-            return
-        with self._lock:
-            self._write(joined(_ERASE, f"svcctl: {visible(text)}"[: self._width() - 1]))
-            self._line_open = True
-
     @contextmanager
-    def working(self, tell: Callable[[], str]) -> Iterator[None]:
+    def working(self, tell: Callable[[], Work]) -> Iterator[None]:
         """Show what `tell` returns when the block takes longer than PATIENCE; only on a terminal.
 
-        The line disappears at the end of the block, before data on the same terminal, and before a question.
+        It disappears at the end of the block, before data on the same terminal, and before a question.
         """
         if not self._shows_progress:
             yield
             return
         self.clear_progress()
-        over = threading.Event()
-        thread = threading.Thread(target=self._turn, args=(tell, over), daemon=True)
-        self._worker = thread, over
-        thread.start()
+        self._timer = threading.Timer(PATIENCE, self._show, [tell])
+        self._timer.daemon = True
+        self._timer.start()
         try:
             yield
         finally:
             self.clear_progress()
 
-    def _turn(self, tell: Callable[[], str], over: threading.Event) -> None:
-        signs = cycle("|/-\\")
-        pause = PATIENCE
-        while not over.wait(pause):
-            self.progress(f"{next(signs)} {tell()}")
-            pause = TURN
+    def _show(self, tell: Callable[[], Work]) -> None:
+        from svcctl.terminal.live import Display
+
+        with self._lock:
+            if self._timer is threading.current_thread():  # or the work is over
+                self._display = Display(self._write, self.stream, tell, color=self.color)
 
     def clear_progress(self) -> None:
         """Stop the progress, and erase its line."""
-        if self._worker is not None:
-            (thread, over), self._worker = self._worker, None
-            over.set()
-            thread.join()
-        self._take_line_back()
-
-    def _take_line_back(self) -> None:
-        if self._line_open:
-            self._write(_ERASE)
-            self._line_open = False
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            if self._display is not None:
+                self._display.stop()
+                self._display = None
 
     def _width(self) -> int:
         if self.width is not None:
@@ -330,8 +319,8 @@ class Diagnostics:
 
     def _print(self, text: str) -> None:
         with self._lock:
-            self._take_line_back()
-            self._write(joined(text, "\n"))
+            line = joined(text, "\n")
+            self._write(line) if self._display is None else self._display.above(line)
 
     def _write(self, text: str) -> None:
         try:

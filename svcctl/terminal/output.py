@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 from svcctl.errors import IncompleteResult, ReaderClosed, UsageError, reason
 from svcctl.io import files, home
 from svcctl.io.compression import COMPRESSIONS, Compressed, Damaged, check
-from svcctl.terminal import layout, screen
+from svcctl.terminal import layout
 from svcctl.terminal.diagnostics import Diagnostics, Reported
-from svcctl.terminal.escapes import Styled, joined, visible
+from svcctl.terminal.escapes import Styled, joined, styled, visible
 from svcctl.terminal.formats import FORMATS, Format, alone, sorted_blocks
 from svcctl.terminal.layout import Style, TableColumn
 from svcctl.terminal.selection import ALL, Selection
@@ -315,7 +315,7 @@ class Output:
         """Print jobs at each look: on a terminal a table that stays in place, elsewhere rows with their time."""
         if format is FORMATS["table"] and self.is_terminal:
             style = replace(_LIST, color=self._color, ellipsis=self._ellipsis)
-            screen.show((_frame(listing, look, style) for look in looks), self._put, moving=self._moving)
+            self.in_place(_frame(listing, look, style) for look in looks)
             return
         if not format.lines:
             raise UsageError(
@@ -350,17 +350,26 @@ class Output:
         footer: str,
     ) -> str:
         """Rows and a line below them, as wide and as high as the terminal is now."""
+        from svcctl.terminal.live import framed
+
         width = shutil.get_terminal_size().columns
         style = replace(style, width=width, color=self._color, glyphs=self._glyphs, ellipsis=self._ellipsis)
-        return screen.filled(format.write(columns, rows, style, lambda note: None), footer)
+        return framed(format.write(columns, rows, style, lambda note: None), footer)
 
     def in_place(self, frames: Iterable[str]) -> None:
-        """Show frames on the terminal in one place, until they end."""
-        screen.show(frames, self._put, moving=self._moving)
+        """Show frames on the terminal in one place, until they end; one after the other if its cursor cannot move."""
+        from svcctl.terminal.live import show
+
+        if self._moving:
+            show(frames, self._put, self._stdout, color=self._color)
+            return
+        for frame in frames:
+            self.text(frame)
 
     def change(self, sign: str, text: str) -> None:
-        """A line of a difference, `-` or `+`."""
-        self.text(screen.change(sign, visible(text), color=self._color))
+        """A line of a difference: `-` for the old value, in red, and `+` for the new one, in green."""
+        line = f"{sign} {visible(text)}"
+        self.text(styled(31 if sign == "-" else 32, line) if self._color else line)
 
     def live(self, answer: Rows, format: Format, sink: Sink, selection: Selection = ALL, style: Style = _PLAIN) -> None:
         """Print rows of a query that may never end, each as it arrives."""
@@ -388,8 +397,8 @@ class Output:
     def _put_blocks(blocks: Iterable[Sequence[str]], put: Callable[[str], None]) -> None:
         """Write the lines of a block at once: a write for each line would take longer than everything else."""
         for lines in filter(None, blocks):
-            styled = any(isinstance(line, Styled) for line in lines)
-            put(joined(*lines, between="\n") if styled else "\n".join(lines))
+            drawn = any(isinstance(line, Styled) for line in lines)
+            put(joined(*lines, between="\n") if drawn else "\n".join(lines))
 
     def text(self, text: str) -> None:
         """Print a line, or several."""
@@ -413,11 +422,12 @@ class Output:
 
 def _frame(listing: Listing[Watched], look: Look, style: Style) -> str:
     from svcctl.api.jobs import failing_first
+    from svcctl.terminal.live import table_frame
 
     columns, rows = listing.laid_out(failing_first(look.jobs), shown=True)
     count = counted(len(look.jobs), "job")
     footer = f"{look.failure or count}, {layout.format_moment(look.at, style, fraction=False)} (UTC)"
-    return screen.frame(columns, rows, footer, style)
+    return table_frame(columns, rows, footer, style)
 
 
 def _is(kind: Callable[[int], bool], stream: TextIO) -> bool:

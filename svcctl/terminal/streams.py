@@ -58,6 +58,11 @@ def has_glyphs(codec: str, environment: Mapping[str, str]) -> bool:
     return codec.startswith("utf") and environment.get("TERM") != "dumb" and locale not in ("C", "POSIX")
 
 
+def moves(environment: Mapping[str, str]) -> bool:
+    """Whether a terminal's cursor can be moved."""
+    return environment.get("TERM") not in ("dumb", "unknown")
+
+
 class Descriptor(io.RawIOBase):
     """An unbuffered file descriptor. Writes raise ReaderClosed, or IncompleteResult when they fail otherwise."""
 

@@ -1,6 +1,7 @@
 """Who may import whom, and what a command may not load."""
 
 import ast
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -244,16 +245,33 @@ FOREIGN = {
 def test_a_request_loads_no_package_that_it_does_not_use(
     arguments: str, answer: bytes, serve: Serve, tmp_path: Path
 ) -> None:
-    environment = {
-        "HOME": str(tmp_path),
+    assert loaded_by(arguments.split(), access(tmp_path, serve(answer).url)) & FOREIGN == set()
+
+
+def access(home: Path, url: str) -> dict[str, str]:
+    """The environment of a command that asks a service."""
+    return {
+        "HOME": str(home),
         "PATH": "",
-        "SVCCTL_CONFIG": str(tmp_path / "none.yaml"),
-        "SVCCTL_DATA": str(tmp_path / "data"),
-        "SVCCTL_BASE_URL": serve(answer).url,
+        "SVCCTL_CONFIG": str(home / "none.yaml"),
+        "SVCCTL_DATA": str(home / "data"),
+        "SVCCTL_BASE_URL": url,
         "SVCCTL_API_KEY": "k",
         "SVCCTL_API_SECRET": "s",
     }
-    assert loaded_by(arguments.split(), environment) & FOREIGN == set()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        ("job watch --max-time 0.1", ok('{"status":0,"object":[{"id":"a","status":"RUNNING"}]}')),
+        ("query t --from 1h --every 0.1 --max-time 0.1", http("200 OK", "a,b\n1,2\n")),
+        ("--quiet export 'from t' --from 2024-01-31 --to 1h -o OUT", http("200 OK", "a,b\n1,2\n")),
+    ],
+)
+def test_long_work_in_a_pipe_loads_no_displays(arguments: str, answer: bytes, serve: Serve, tmp_path: Path) -> None:
+    words = shlex.split(arguments.replace("OUT", str(tmp_path / "out.csv")))
+    assert "rich" not in loaded_by(words, access(tmp_path, serve(answer).url))
 
 
 def test_a_service_loads_what_writes_workbooks_only_for_one() -> None:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,11 @@ from support.shells import SVCCTL, Shell
 from support.terminal import Terminal, need, open_terminal
 
 from svcctl.terminal.diagnostics import Diagnostics
+from svcctl.terminal.work import Work
 
 COMMAND = " ".join(SVCCTL)
+ONLY_TEXT = re.compile(r"\x1b\[[?\d;]*[A-Za-z]")
+"""The sequences of colours and movements."""
 
 
 class Tty(io.StringIO):
@@ -40,19 +44,48 @@ class Tty(io.StringIO):
             assert self.changed.wait_for(lambda: text in self.getvalue(), 10), self.getvalue()
 
 
+@pytest.fixture(autouse=True)
+def moving(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+
+
 def test_work_that_takes_long_turns_and_tells_and_leaves_nothing_behind() -> None:
     stream = Tty()
-    told = iter(["1 row", "2 rows", *["3 rows"] * 1000])
-    with Diagnostics(stream).working(lambda: next(told)):
-        stream.wait_for("svcctl: - 3 rows")
+    told = count(1)
+    with Diagnostics(stream).working(lambda: Work(f"[b]{next(told)}[/b] rows \x1b[2J")):
+        stream.wait_for("[b]3[/b] rows")
     written = stream.getvalue()
-    assert written.startswith("\r\x1b[Ksvcctl: | 1 row\r\x1b[Ksvcctl: / 2 rows\r\x1b[Ksvcctl: - 3 rows")
-    assert written.endswith("\r\x1b[K")
+    first, second, *_ = ONLY_TEXT.sub("", written).split("\r")
+    assert re.fullmatch(r"svcctl: [|/\\-] \[b\]1\[/b\] rows \\x1b\[2J", first)
+    assert second[10:].startswith("[b]2[/b] rows")
+    assert written.endswith("\x1b[?25h\r\x1b[1A\x1b[2K")
+
+
+def test_work_with_a_total_has_a_bar_and_the_time_that_is_left() -> None:
+    stream, done = Tty(), count(0, 5)
+    with Diagnostics(stream).working(lambda: Work("windows", next(done), 100)):
+        stream.wait_for(" left, windows")
+    bar = re.findall(r"svcctl: (━*╸?) +(\S+) left, windows", ONLY_TEXT.sub("", stream.getvalue()))
+    assert bar[-1][0]
+    assert len(bar[-1][0]) <= 20
+    assert re.fullmatch(r"\d+s", bar[-1][1])
+
+
+@pytest.mark.parametrize(("columns", "shown"), [("40", "a text of some"), ("20", "a")])
+def test_a_narrow_terminal_gets_one_line(columns: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    stream = Tty()
+    with Diagnostics(stream).working(lambda: Work("a text of some length that does not fit", 1, 2)):
+        stream.wait_for("svcctl: ")
+        stream.wait_for(shown)
+    lines = re.findall(r"svcctl: [^\r\n]*", ONLY_TEXT.sub("", stream.getvalue()))
+    assert {len(line) <= int(columns) for line in lines} == {True}
 
 
 def test_quick_work_shows_nothing() -> None:
     stream = Tty()
-    with Diagnostics(stream).working(lambda: "working"):
+    with Diagnostics(stream).working(lambda: Work("working")):
         pass
     assert stream.getvalue() == ""
 
@@ -62,31 +95,29 @@ def test_there_is_no_progress_where_none_is_wanted_or_possible(kind: str) -> Non
     stream = io.StringIO() if kind == "pipe" else Tty()
     diagnostics = Diagnostics(stream, quiet=kind == "quiet", moving=kind != "dumb")
     before = threading.active_count()
-    with diagnostics.working(lambda: "working"):
+    with diagnostics.working(lambda: Work("working")):
         assert threading.active_count() == before
-        diagnostics.progress("1")
     assert stream.getvalue() == ""
 
 
 def test_a_note_has_a_line_of_its_own_and_progress_continues_after_it() -> None:
     stream = Tty()
     diagnostics = Diagnostics(stream)
-    with diagnostics.working(lambda: "working"):
-        stream.wait_for("| working")
+    with diagnostics.working(lambda: Work("working")):
+        stream.wait_for(" working")
         diagnostics.note("tried again")
-        stream.wait_for("tried again\n\r\x1b[Ksvcctl: ")
-    assert "\r\x1b[Ksvcctl: tried again\n" in stream.getvalue()
+        stream.wait_for("tried again\nsvcctl: ")
+    assert "\x1b[2Ksvcctl: tried again\n" in stream.getvalue()
 
 
 def test_the_first_data_and_a_question_end_it() -> None:
     stream = Tty()
     diagnostics = Diagnostics(stream)
-    with diagnostics.working(lambda: "working"):
-        stream.wait_for("| working")
+    with diagnostics.working(lambda: Work("working")):
+        stream.wait_for(" working")
         diagnostics.prompt("Sure? ")
-        assert threading.active_count() == 1 or all("_turn" not in one.name for one in threading.enumerate())
         seen = stream.getvalue()
-    assert seen.endswith("\r\x1b[KSure? ")
+    assert seen.endswith("\x1b[2KSure? ")
     assert stream.getvalue() == seen
 
 
@@ -94,8 +125,11 @@ def test_the_first_data_and_a_question_end_it() -> None:
 
 
 @contextmanager
-def slow(head: bytes) -> Iterator[tuple[str, Callable[[], None]]]:
-    """A service that sends the beginning of a csv answer, and the end of it when it is told to; its URL."""
+def slow(head: bytes, *, of: int | None = None) -> Iterator[tuple[str, Callable[[], None]]]:
+    """A service that sends the beginning of a csv answer, and the end of it when it is told to; its URL.
+
+    With `of`, the answer says that it has so many bytes.
+    """
     release = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
@@ -105,14 +139,14 @@ def slow(head: bytes) -> Iterator[tuple[str, Callable[[], None]]]:
             self.rfile.read(int(self.headers["Content-Length"]))
             self.send_response(200)
             self.send_header("Content-Type", "text/csv")
-            self.send_header("Transfer-Encoding", "chunked")
+            self.send_header(*(("Transfer-Encoding", "chunked") if of is None else ("Content-Length", str(of))))
             self.end_headers()
             for part in (head, b"9,9\n"):
                 if part:
-                    self.wfile.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
+                    self.wfile.write(part if of else f"{len(part):x}\r\n".encode() + part + b"\r\n")
                     self.wfile.flush()
                 release.wait(30)
-            self.wfile.write(b"0\r\n\r\n")
+            self.wfile.write(b"" if of else b"0\r\n\r\n")
 
         def log_message(self, format: str, *args: object) -> None:
             pass
@@ -159,12 +193,21 @@ def test_rows_are_counted_on_the_terminal_while_a_file_is_written(
     with slow(b"a,b\n1,2\n3,4\n") as (url, release):
         seen = terminal(**variables(url))
         seen.type(f"{COMMAND} query 'from t' --from 1h -f csv -o out.csv; echo exit $?", "Enter")
-        assert re.search(r"svcctl: [|/\\-] 2 rows, \d+ bytes in \d+s", seen.wait_for(" bytes in"))
+        assert re.search(r"svcctl: [|/\\-] 12 bytes, \d+ bytes/s, 2 rows", seen.wait_for(" 2 rows"))
         release()
         screen = seen.wait_for("exit 0\n$")
     assert screen.split("\n")[-3:] == ["svcctl: wrote out.csv: 3 rows, 16 bytes", "exit 0", "$"]
-    assert " bytes in" not in screen.partition("exit $?")[2]
+    assert "bytes/s" not in screen.partition("exit $?")[2]
     assert (shell.home / "out.csv").read_text() == "a,b\n1,2\n3,4\n9,9\n"
+
+
+def test_an_answer_of_a_known_length_has_a_bar(terminal: Callable[..., Terminal]) -> None:
+    with slow(b"a,b\n1,2\n3,4\n", of=16) as (url, release):
+        seen = terminal(40, NO_COLOR="1", **variables(url))
+        seen.type(f"clear; {COMMAND} query 'from t' --from 1h -f csv -o out.csv; echo exit $?", "Enter")
+        assert re.search(r"^svcctl: ━{7}╸? {2,3}12 bytes of 16 bytes", seen.wait_for(" of 16 bytes"))
+        release()
+        assert seen.wait_for("exit 0").startswith("svcctl: wrote out.csv")
 
 
 def test_rows_on_the_terminal_end_the_waiting_line(terminal: Callable[..., Terminal]) -> None:
@@ -180,7 +223,7 @@ def test_ctrl_c_leaves_a_clean_line_and_no_part_of_a_file(shell: Shell, terminal
     with slow(b"a,b\n1,2\n3,4\n") as (url, _):
         seen = terminal(**variables(url))
         seen.type(f"clear; {COMMAND} query 'from t' --from 1h -f csv -o out.csv; stty -a", "Enter")
-        seen.wait_for(" bytes in")
+        seen.wait_for(" bytes/s")
         seen.type("C-c")
         screen = seen.wait_for("svcctl: interrupted", "icanon")
     assert screen.split("\n")[0] in ("svcctl: interrupted", "^Csvcctl: interrupted")

@@ -125,21 +125,6 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_replaces_itself_and_gives_way_to_lines() -> None:
-    stream = Terminal()
-    diagnostics = Diagnostics(stream)
-    diagnostics.progress("1")
-    diagnostics.progress("2")
-    diagnostics.note("done")
-    assert stream.getvalue() == "\r\x1b[Ksvcctl: 1\r\x1b[Ksvcctl: 2\r\x1b[Ksvcctl: done\n"
-
-
-def test_progress_is_for_terminals() -> None:
-    stream = io.StringIO()
-    Diagnostics(stream).progress("1")
-    assert stream.getvalue() == ""
-
-
 @pytest.mark.parametrize(
     ("choice", "environment", "terminal", "colored"),
     [

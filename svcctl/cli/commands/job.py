@@ -43,6 +43,7 @@ from svcctl.terminal.diagnostics import Reported
 from svcctl.terminal.escapes import visible
 from svcctl.terminal.records import JOB, JOBS, WATCHED, Listing
 from svcctl.terminal.selection import ALL, Selection, selected
+from svcctl.terminal.work import Work
 from svcctl.words import counted
 
 _HELP = "Job IDs, the beginning of one is enough, or friendly names"
@@ -329,7 +330,7 @@ def wait(
                     raise ServiceError(reports, hint="--keep-waiting waits until it recovers")
                 svc.diagnostics.note(f"{reports} (still waiting)")
 
-        with svc.diagnostics.working(lambda: last):
+        with svc.diagnostics.working(lambda: Work(last)):
             _each(svc, chosen, lambda job_id: wait_for(svc.client, job_id, wanted, deadline, seen=seen), format)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from support.pseudo_terminal import on_terminal
@@ -60,13 +61,13 @@ def test_a_chart_without_rows_says_so_in_a_pipe(serve: Serve, shell: Shell) -> N
 def test_a_terminal_shows_each_answer_in_one_place_and_is_restored(serve: Serve, shell: Shell) -> None:
     script = serve(rows(1), BUSY, rows(2), REFUSAL)
     seen = on_terminal(shell, *QUERY, "--no-header", typed=b"", **access(script))
-    frames = seen.text.split("\x1b[H\x1b[2J")
-    assert (seen.code, frames[0], len(frames)) == (1, "\x1b[?1049h\x1b[?25l", 4)
-    assert frames[1].startswith("1\nevery 0.1s: 1 row, 20")
-    assert frames[2].startswith("1\ncannot refresh: the service answered HTTP 503: busy; every 0.1s: ")
-    last, rest = frames[3].split("\x1b[?25h\x1b[?1049l")
-    assert last.startswith("2\nevery 0.1s: 1 row, 20")
-    frame, way_out, _ = last.partition("q leaves this screen")
+    screen, rest = seen.text.split("\x1b[?25h\x1b[?1049l")
+    begin, *frames = re.sub(r" +\n", "\n", screen).split("\x1b[?25l\x1b[H")
+    assert (seen.code, begin, len(frames)) == (1, "\x1b[?1049h\x1b[H\x1b[?25l", 3)
+    assert frames[0].startswith("1\nevery 0.1s: 1 row, 20")
+    assert frames[1].startswith("1\ncannot refresh: the service answered HTTP 503: busy; every 0.1s: ")
+    assert frames[2].startswith("2\nevery 0.1s: 1 row, 20")
+    frame, way_out, _ = frames[2].partition("q leaves this screen")
     assert (way_out, rest) == (
         "q leaves this screen",
         frame + "svcctl: \x1b[31merror:\x1b[0m no more (code 624, cid c)\n",

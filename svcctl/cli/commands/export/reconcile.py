@@ -23,6 +23,7 @@ from svcctl.errors import Differs, IncompleteResult, Unavailable, UsageError
 from svcctl.exports.windows import moment
 from svcctl.io.time_limit import time_limit
 from svcctl.terminal.records import RECONCILED
+from svcctl.terminal.work import Work
 from svcctl.words import counted
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def reconcile(
             run = Reconcile(export, ready, svc.diagnostics.note, dry=dry_run, fewer=allow_fewer)
             figures = {"windows": len(run.entries(start, end)), "success": 0.0}
             try:
-                with svc.diagnostics.working(lambda: f"comparing {counted(int(figures['windows']), 'window')}"):
+                with svc.diagnostics.working(lambda: Work(f"comparing {counted(int(figures['windows']), 'window')}")):
                     gaps = run(start, end, svc.client, deep=deep)
                 figures["success"] = float(not gaps)
             finally:

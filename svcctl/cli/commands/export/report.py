@@ -16,6 +16,7 @@ from svcctl.errors import IncompleteResult, Locked, SvcctlError, Unavailable, Us
 from svcctl.exports.windows import moment
 from svcctl.io import home
 from svcctl.terminal.records import WINDOWS
+from svcctl.terminal.work import Work
 from svcctl.words import counted
 
 if TYPE_CHECKING:
@@ -98,7 +99,10 @@ def report(svc: Context, journal: Journal, workers: Workers, figures: dict[str, 
 
     svc.diagnostics.event("start", **export.whole.ends, windows=len(export.windows))
     try:
-        with svc.diagnostics.working(going.line), workers.working(export.storage, going.progress) as crew:
+        with (
+            svc.diagnostics.working(lambda: Work(going.line(), going.done, going.of or None)),
+            workers.working(export.storage, going.progress) as crew,
+        ):
             summary = Run(journal, crew, done, stops=stops)()
     finally:
         for before, now in journal.columns:

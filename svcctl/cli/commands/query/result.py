@@ -18,6 +18,7 @@ from svcctl.errors import EmptyResult, IncompleteResult, SvcctlError, Terminated
 from svcctl.io.time_limit import time_limit
 from svcctl.profiles import BUILT_IN
 from svcctl.terminal.records import LAUNCHED
+from svcctl.terminal.work import Work
 from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def follow(
     from svcctl.api.follow import Follow
 
     interrupted: KeyboardInterrupt | Terminated | None = None
-    begun = False
+    started, begun = svc.clock(), False
 
     def late(seconds: float) -> SvcctlError | None:
         if begun:
@@ -107,7 +108,7 @@ def follow(
         with (
             time_limit(max_time, late),
             following,
-            svc.diagnostics.working(lambda: f"following, {counted(following.row_count, 'row')} so far (Ctrl-C stops)"),
+            svc.diagnostics.working(lambda: Work(_followed(following.row_count, svc.clock() - started))),
         ):
             begun = True
             try:
@@ -152,11 +153,17 @@ def _print(svc: Context, question: Question, sink: Sink, max_time: float | None)
 _LATER = "give it longer with --max-time, or ask for less"
 
 
-def _so_far(answer: QueryResponse, seconds: float) -> str:
+def _so_far(answer: QueryResponse, seconds: float) -> Work:
     if not answer.bytes:
-        return f"waiting for the service, {rough_text(seconds)}"
-    rows = "" if answer.row_count is None else f"{counted(answer.row_count, 'row')}, "
-    return f"{rows}{size_text(answer.bytes)} in {rough_text(seconds)}"
+        return Work(f"waiting for the service, {rough_text(seconds)}")
+    of = "" if answer.length is None else f" of {size_text(answer.length)}"
+    rate = f"{size_text(answer.bytes / max(seconds, 0.001))}/s"
+    rows = [] if answer.row_count is None else [counted(answer.row_count, "row")]
+    return Work(", ".join([f"{size_text(answer.bytes)}{of}", rate, *rows]), answer.bytes, answer.length)
+
+
+def _followed(count: int, seconds: float) -> str:
+    return f"following, {counted(count, 'row')} so far, {count / max(seconds, 0.001):,.1f} rows/s (Ctrl-C stops)"
 
 
 def _check_empty(question: Question, rows: int | None, *, fail_on_empty: bool) -> None:

@@ -1,7 +1,9 @@
-"""The full screen: frames replace each other, and the last one stays when they end or fail."""
+"""Frames on the other screen: they replace each other, and the last one stays when they end or fail."""
 
+import io
 import os
 import pty
+import re
 import termios
 import threading
 from collections.abc import Iterator
@@ -9,18 +11,43 @@ from contextlib import suppress
 
 import pytest
 
-from svcctl.terminal import screen
+from svcctl.terminal.escapes import Styled
 from svcctl.terminal.layout import Style, TableColumn
+from svcctl.terminal.live import show, table_frame
+
+MOVES = re.compile(r"\x1b\[(?:\?25[lh]|\?1049[hl]|H)")
+
+
+@pytest.fixture(autouse=True)
+def size(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("TERM", "xterm"), ("COLUMNS", "30"), ("LINES", "4")):
+        monkeypatch.setenv(name, value)
+
+
+def drawn(frames: list[str], *, color: bool = False) -> list[str]:
+    """What is written, between the movements of the cursor, without the blanks that fill the screen."""
+    written: list[str] = []
+    show(frames, written.append, io.StringIO(), color=color)
+    return [re.sub(r" +(?=\n|$)", "", part).rstrip("\n") for part in MOVES.split("".join(written)) if part]
 
 
 def test_frames_are_shown_on_the_other_screen_and_the_last_stays() -> None:
     written: list[str] = []
-    screen.show(["one\n", "two\n"], written.append, moving=True)
-    assert "".join(written) == (
-        "\x1b[?1049h\x1b[?25l"
-        "\x1b[H\x1b[2Jone\nCtrl-C leaves this screen\x1b[H\x1b[2Jtwo\nCtrl-C leaves this screen"
-        "\x1b[?25h\x1b[?1049ltwo\n"
-    )
+    way_out = "Ctrl-C leaves this screen"
+    show(["one\n", "two\n"], written.append, io.StringIO())
+    assert [move for move in MOVES.findall("".join(written)) if "H" not in move] == [
+        *("\x1b[?1049h", "\x1b[?25l", "\x1b[?25l", "\x1b[?25l"),
+        *("\x1b[?25h", "\x1b[?1049l"),
+    ]
+    assert drawn(["one\n", "two\n"]) == [f"one\n{way_out}", f"two\n{way_out}", "two"]
+
+
+def test_a_frame_keeps_its_colours_and_its_brackets_and_shows_escapes_of_others() -> None:
+    frames = [Styled("[bold]x[/] \x1b[31mred\x1b[0m\n"), "\x1b[2J\n"]
+    first, second, last = drawn(frames, color=True)
+    assert first.startswith("[bold]x[/] \x1b[31mred\x1b[0m\n")
+    assert second.startswith("\\x1b[2J\n")
+    assert last == "\x1b[2J"  # which the stream makes visible
 
 
 @pytest.mark.parametrize("end", ["q", "Ctrl-C"])
@@ -39,29 +66,12 @@ def test_q_leaves_a_screen_at_once_and_the_modes_of_the_terminal_are_restored(en
         yield "two\n"
 
     with suppress(KeyboardInterrupt):
-        screen.show(frames(), written.append, moving=True, keyboard=keyboard)
+        show(frames(), written.append, io.StringIO(), keyboard=keyboard)
     assert termios.tcgetattr(keyboard) == before
-    assert "".join(written) == ("\x1b[?1049h\x1b[?25l\x1b[H\x1b[2Jone\nq leaves this screen\x1b[?25h\x1b[?1049lone\n")
+    assert "q leaves this screen" in "".join(written)
+    assert "".join(written).endswith("\x1b[?25h\x1b[?1049lone\n")
     os.close(person)
     os.close(keyboard)
-
-
-def test_the_terminal_is_restored_when_a_frame_fails() -> None:
-    written: list[str] = []
-
-    def frames() -> Iterator[str]:
-        yield "one\n"
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        screen.show(frames(), written.append, moving=True)
-    assert "".join(written).endswith("\x1b[?25h\x1b[?1049lone\n")
-
-
-def test_a_difference_is_coloured_where_colours_are_wanted() -> None:
-    assert screen.change("-", "a: 1", color=False) == "- a: 1"
-    assert screen.change("-", "a: 1", color=True) == "\x1b[31m- a: 1\x1b[0m"
-    assert screen.change("+", "a: 2", color=True) == "\x1b[32m+ a: 2\x1b[0m"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +83,7 @@ def test_a_frame_says_how_many_rows_the_screen_has_no_room_for(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setenv("LINES", lines)
-    frame = screen.frame([TableColumn("id")], [["a"], ["b"], ["c"]], "3 jobs", Style())
+    frame = table_frame([TableColumn("id")], [["a"], ["b"], ["c"]], "3 jobs", Style())
     shown = frame.split("\n")
     assert shown == [*["id", "--", "a", "b", "c"][: max(0, int(lines) - 2)], footer, ""]
 
@@ -85,7 +95,7 @@ def test_a_frame_folds_what_is_below_a_row_and_names_the_columns_that_do_not_fit
     monkeypatch.setenv("LINES", "12")
     columns = [TableColumn("id", "id"), TableColumn("error", below=True), TableColumn("lastDatetime", "timestamp")]
     rows = [("a", "no connection to 127.0.0.1:9092", 0), ("b", None, 0)]
-    assert screen.frame(columns, rows, "2 jobs", Style()).split("\n") == [
+    assert table_frame(columns, rows, "2 jobs", Style()).split("\n") == [
         "id",
         "--",
         "a",
@@ -97,7 +107,7 @@ def test_a_frame_folds_what_is_below_a_row_and_names_the_columns_that_do_not_fit
         "",
     ]
     monkeypatch.setenv("LINES", "8")
-    assert screen.frame(columns, rows, "2 jobs", Style()).split("\n") == [
+    assert table_frame(columns, rows, "2 jobs", Style()).split("\n") == [
         "id",
         "--",
         "a",

@@ -33,7 +33,7 @@ from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
-from svcctl.cli.inputs import documents, job_files, job_ids, text
+from svcctl.cli.inputs import documents, job_files, job_ids, job_states, text
 from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import ColumnsOpt, FormatOpt, YesOpt, length_option, spread
 from svcctl.dates.lengths import length_text, parse_length
@@ -141,7 +141,7 @@ def list_(
         if ids and value is not None:
             raise UsageError(f"{option} has no effect on --ids, which prints only IDs", hint="leave out one of the two")
     every = svc.client.jobs()
-    states, kind = models.to_list(status, lambda: every), (type or "").lower()
+    states, kind = job_states.to_list(status, lambda: every), (type or "").lower()
     if kind and kind not in {*TYPES, *((job.type or "").lower() for job in every)}:
         raise UsageError(f"there is no type '{type}'", hint=f"types are {', '.join(NAMES)}")
     jobs = [
@@ -307,7 +307,7 @@ def wait(
         ),
     ):
         chosen = _chosen(svc, ids)
-        wanted = models.to_wait_for(for_, chosen.jobs)
+        wanted = job_states.to_wait_for(for_, chosen.jobs)
         last = "waiting for the service"
         told: dict[str, tuple[Any, ...]] = {}
         endless: set[str] = set()

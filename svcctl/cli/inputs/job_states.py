@@ -1,0 +1,45 @@
+"""The states of jobs in the text of an option, such as `--status running,failing`, in any letter case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from svcctl.api.models import FAILING, OTHER_STATUSES, Job, JobStatus
+from svcctl.errors import UsageError
+from svcctl.words import did_you_mean
+
+
+def to_list(text: str | None, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
+    """The states in an option's text; empty if it is not given. UsageError for an unknown state."""
+    return _checked(_named(text), jobs, (*JobStatus, FAILING))
+
+
+def to_wait_for(text: str, jobs: Callable[[], Iterable[Job]]) -> frozenset[str]:
+    """The states in an option's text. UsageError if it names no state, or an unknown one, which would never come."""
+    if not _named(text):
+        raise UsageError(f"'{text}' names no state", hint=_listed(JobStatus))
+    if FAILING in _named(text):
+        raise UsageError(
+            f"{FAILING} is no state to wait for: it is a running job with an error",
+            hint="without it, 'svcctl job wait' fails as soon as a job reports an error",
+        )
+    return _checked(_named(text), jobs, tuple(JobStatus))
+
+
+def _named(text: str | None) -> dict[str, str]:
+    """The states in an option's text, each with how it was typed."""
+    words = [word.strip() for word in (text or "").split(",")]
+    return {word.upper(): word for word in words if word}
+
+
+def _checked(states: Mapping[str, str], jobs: Callable[[], Iterable[Job]], known: Collection[str]) -> frozenset[str]:
+    """The same states; UsageError for one that is not known, not in OTHER_STATUSES, and not the state of any job."""
+    for state in sorted(states.keys() - {*known, *OTHER_STATUSES}):
+        if state not in {one.status.upper() for one in jobs()}:
+            near = did_you_mean(state, (*known, *OTHER_STATUSES))
+            raise UsageError(f"there is no state '{states[state]}'", hint=near or _listed(known))
+    return frozenset(states)
+
+
+def _listed(known: Iterable[str]) -> str:
+    return f"states are {', '.join(known)}"

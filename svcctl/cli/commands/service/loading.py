@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -19,14 +20,17 @@ from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import text
 from svcctl.cli.options import YesOpt
+from svcctl.dates.lengths import rough_text
 from svcctl.dates.operators import epoch_milliseconds, resolve, shown
 from svcctl.dates.shorthand import EVERY, parse_moment, zone_name
 from svcctl.errors import SvcctlError, Terminated, UsageError
+from svcctl.io.positions import read_so_far
 from svcctl.profiles import LOCAL
 from svcctl.service.loading.kinds import FILE_KINDS
 from svcctl.terminal.diagnostics import Reported
 from svcctl.terminal.records import second
-from svcctl.words import counted
+from svcctl.terminal.work import Work
+from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
@@ -149,7 +153,8 @@ def load(
             loaded = _load(svc, given, table, wishes, load_id)
         else:
             given_up = partial(_tell_given_up, svc, replace=replace)
-            loaded = folder.load(svc, tables, given, table, wishes, load_id, given_up, create=create)
+            with svc.diagnostics.working(reading(given, os.getpid(), svc.clock)):
+                loaded = folder.load(svc, tables, given, table, wishes, load_id, given_up, create=create)
             if replace and loaded is not None and loaded.before:
                 loaded = dataclasses.replace(loaded, jobs=folder.readers(svc, tables, table))
     if loaded is None:
@@ -164,10 +169,12 @@ def _load(
 ) -> Loaded | None:
     """Have the service load files. An interrupted load says what was stored, if the service answers in a second."""
     from svcctl.api import own_service
+    from svcctl.service import process
 
     client, attempt = svc.with_flags(profile=LOCAL).client, uuid.uuid4().hex
     try:
-        return own_service.load(client, given, table, wishes, load_id, attempt)
+        with svc.diagnostics.working(reading(given, process.running(svc.files) or 0, svc.clock)):
+            return own_service.load(client, given, table, wishes, load_id, attempt)
     except (KeyboardInterrupt, Terminated):
         with suppress(SvcctlError):
             soon = svc.with_flags(profile=LOCAL, timeout=1.0, retries=0).connect()
@@ -175,6 +182,21 @@ def _load(
             if ended:
                 _tell_given_up(svc, stored, replace=wishes.replace)
         raise
+
+
+def reading(given: Sequence[tuple[str, str]], process: int, clock: Callable[[], float]) -> Callable[[], Work]:
+    """Tells how much of the files a process has read; the whole size where the system does not say how much."""
+    files, began, done = [Path(path) for path, _ in given], clock(), 0
+    size = sum(file.stat().st_size for file in files)
+
+    def tell() -> Work:
+        nonlocal done
+        done, seconds = read_so_far(process, files) or done, max(clock() - began, 0.001)
+        if not done:
+            return Work(f"loading {size_text(size)}, {rough_text(seconds)}")
+        return Work(f"loading, {size_text(done)} of {size_text(size)}, {size_text(done / seconds)}/s", done, size)
+
+    return tell
 
 
 def _tell_given_up(svc: Context, stored: Loaded | None, *, replace: bool) -> None:

@@ -5,6 +5,7 @@
     functions.py              a row for each function, from which its help is written too
     expressions.py, sql.py    types and SQL of an expression
     dialect.py                the protocol for what differs between engines
+    translation.py, habits.py what to write instead of SQL, and of other habits
     compiler.py               clauses -> a Plan, see types.py
 
 Nothing here runs a query or knows where tables come from: a catalog and a dialect go in, a plan comes out.

@@ -54,7 +54,6 @@ _CLAUSES = re.compile(r"\b(?:where|select|group)\b")
 _CLAUSE = re.compile(rf"\s*({'|'.join(_KEYWORDS)})\b")
 _CALL = re.compile(r"\w+\s{0,8}\((?:[^()]|\([^()]{0,80}\)){0,80}\)")
 _LIST = re.compile(rf"\w{{1,80}}(?:\s{{0,8}},\s{{0,8}}(?!(?:{'|'.join(_KEYWORDS)})\b)\w{{1,80}}){{1,20}}\b(?!\s*[.(,])")
-_WORD = re.compile(r"\w\w")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 
 
@@ -104,16 +103,23 @@ def _place(text: str, index: int) -> Place:
 
 
 def _habit(text: str, index: int | None, read: str) -> QueryError | None:
-    """The error for a spelling of another query language, with what to write instead; None for other mistakes."""
-    answer = None if index is None else habits.answer(text, index)
-    if index is None or answer is None:
+    """The error for SQL and other languages, with what to write instead of `read`; None for other mistakes."""
+    hint = _translation(text) or habits.HABITS.get(read.lower())
+    return None if index is None or hint is None else QueryError(f"unexpected '{read}'", _place(text, index), hint=hint)
+
+
+def _translation(text: str) -> str | None:
+    """The whole query that a text of SQL means, or why there is none; None for other texts."""
+    from svcctl.service.language.translation import Untranslatable, translated
+
+    try:
+        query, remark = translated(text)
+        _lark().parse(query)
+    except Untranslatable as error:
+        return str(error) or None
+    except (UnexpectedToken, UnexpectedCharacters, QueryError):
         return None
-    at, hint = answer
-    end = index + len(read) if index >= at else at + 1
-    while end < len(text) and _WORD.match(text, end - 1):
-        end += 1  # the message quotes whole words
-    written = text[at:end].partition("\n")[0]
-    return QueryError(f"unexpected '{written}'", _place(text, at), hint=hint)
+    return f"write {query}{remark}"
 
 
 def _unexpected(error: UnexpectedToken, text: str) -> QueryError:

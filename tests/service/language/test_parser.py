@@ -13,13 +13,21 @@ from svcctl.service.language.parser import MAX_BYTES
 ERRORS = {
     "": "line 1, column 1: unexpected end of query, expected 'from' or 'select'",
     "frm x": "line 1, column 1: unexpected 'frm' (did you mean 'from'?)",
-    "FROM x": "line 1, column 1: unexpected 'FROM' (keywords are in lower case)",
+    "FROM x": "line 1, column 1: unexpected 'FROM' (write from x)",
     "from t where": "line 1, column 13: unexpected end of query, expected an expression",
     "from t\nwhere (a": "line 2, column 9: unexpected end of query, expected ')'",
     "from t limit x": "line 1, column 14: unexpected 'x', expected a number",
     "from t select a, where, b": "line 1, column 18: unexpected 'where', expected '*' or an expression"
     " (where is a reserved word; as a name, write it in back quotes: `where`)",
-    "from t where a ! b": "line 1, column 16: unexpected '!' (write not)",
+    "from t where a = {{c}}": "line 1, column 18: unexpected '{' ({{name}} needs a value: --var name=…)",
+    "from t | where a": "line 1, column 8: unexpected '|'"
+    " (there are no pipes: the clauses follow one another, as in where … group by … select …)",
+    "from t where a = “x”": "line 1, column 18: unexpected '“' (write straight quotes: \"…\")",
+    "from t Sort n": "line 1, column 8: unexpected 'Sort'"
+    " (a query does not sort: sort what is printed: query … --sort n:desc)",
+    "show tables": "line 1, column 1: unexpected 'show'"
+    " ('svcctl tables' lists the tables, 'svcctl tables NAME' the columns of one)",
+    "from t where a ! b": "line 1, column 16: unexpected character '!'",
     "from t where a = 'x": r"line 1, column 18: the string is not closed on its line (a line break is written \n)",
     r"from t where a = 'x\q'": r"line 1, column 20: unknown escape \q"
     r""" (write \\q; escapes are \" \' \\ \n \t \r \u0041)""",
@@ -27,7 +35,7 @@ ERRORS = {
     r"from t where a = '\u0000'": "line 1, column 18: a string cannot hold the character U+0000",
     "from t where a = '\0'": "line 1, column 19: a query cannot hold the character U+0000",
     "from t where a = '\ud800'": "line 1, column 19: half of a surrogate pair is not a character",
-    "from t where a in (1)": "line 1, column 16: unexpected 'in (' (write a in {1})",
+    "from t where a in (1)": "line 1, column 19: unexpected '(' (write from t where a in {1})",
     "from t where a = 9223372036854775808": "line 1, column 18: the number is too large: 9223372036854775808",
     "from t where a = 1e999": "line 1, column 18: the number is too large: 1e999",
     "from t where a = 10.0.0.256": "line 1, column 18: 10.0.0.256 is not an address (each of its numbers is 0 to 255)",

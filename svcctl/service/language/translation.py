@@ -1,0 +1,249 @@
+"""SQL that people type, as a whole query of the language.
+
+sqlglot reads the SQL; a row of WRITTEN says how each of its nodes is written. What has no row is not translated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from svcctl.api.foreign_functions import function_answer
+from svcctl.dates.lengths import UNITS
+from svcctl.service.language.functions import FUNCTIONS
+from svcctl.service.language.habits import ADDRESS, DATE, ONE_TABLE, SORTED, blanked
+from svcctl.service.language.printer import name_text, string_text
+
+LONGEST = 4000  # characters
+_BEGIN = re.compile(r"\s*(?:select|(from))\b", re.IGNORECASE)
+_CLAUSE = re.compile(r"(?i)\b(from|select|where|having|group(?:\s+every\s+(\w+))?(?:\s+by)?|order\s+by|limit|offset)\b")
+_ORDER = ("select", "from", "where", "group by", "having", "order by", "limit", "offset")
+_PERIODS = {"SECOND": "1s", "MINUTE": "1m", "HOUR": "1h", "DAY": "1d"}
+_TYPES = {"INT": "int", "BIGINT": "int8", "FLOAT": "float8", "DOUBLE": "float8", "TEXT": "str", "VARCHAR": "str"}
+
+
+class Untranslatable(Exception):
+    """A text, or a part of it, that has no translation; the text of the exception is the hint, or empty."""
+
+
+def translated(text: str) -> tuple[str, str]:
+    """The query that a text of SQL, or of the language with parts of SQL, means, and what to say behind it."""
+    begin = _BEGIN.match(text)
+    if begin is None or len(text) > LONGEST:
+        raise Untranslatable
+    try:
+        # in the SQL of MySQL, texts may be in double quotes
+        query, options = _query(sqlglot.parse_one(_in_order(text.rstrip("; \n")) if begin[1] else text, read="mysql"))
+    except (SqlglotError, RecursionError, KeyError):  # KeyError: an argument without a row, or not given
+        raise Untranslatable from None
+    approximate = ", where hllppcount is approximate" if "hllppcount(" in query else ""
+    return query, approximate + (f" and sort what is printed: {options}" if options else "")
+
+
+def _in_order(text: str) -> str:
+    """A query with parts of SQL whose clauses are put in the order of SQL. A period is a key: every('5m')."""
+    bodies: dict[str, str] = {}
+    begins = list(_CLAUSE.finditer(blanked(text)))
+    for begin, end in zip(begins, [*(each.start() for each in begins[1:]), len(text)], strict=True):
+        clause, body = " ".join(begin[1].lower().split()), text[begin.end() : end].strip()
+        if clause == "where" and "select" in bodies:
+            clause = "having"
+        if clause.startswith("group"):
+            clause, body = "group by", ", ".join(filter(None, (f"every('{begin[2]}')" * bool(begin[2]), body)))
+        mistyped = clause == "from" and len(body.split(",")[0].split()) == 2  # the second word is no clause
+        if clause in bodies or mistyped or "," in (body[:1], body[-1:]):
+            raise Untranslatable
+        bodies[clause] = f"({body}\n)" if clause in ("where", "having") else body
+    written = {"select": "*"} | {clause: body for clause, body in bodies.items() if body or clause != "group by"}
+    return " ".join(f"{clause} {written[clause]}" for clause in _ORDER if clause in written)
+
+
+def _query(select: Any) -> tuple[str, str]:
+    """The query, and the options that sort what is printed of it."""
+    if select.find(exp.SetOperation, exp.Join, exp.Window):
+        raise Untranslatable(ONE_TABLE)
+    source: Any = select.args["from_"].this
+    if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier) or select.args.get("with_"):
+        raise Untranslatable
+    for column in select.find_all(exp.Column):
+        if column.table in (source.alias, source.name):
+            column.set("table", None)
+    clauses = ["from " + ".".join(name_text(part.name) for part in source.parts)]
+    if where := select.args.get("where"):
+        clauses.append(f"where {_text(where.this.unnest())}")
+    keys, items = _keys(select), select.expressions
+    if keys or any(item.find(exp.AggFunc) for item in items):
+        clauses.append(_group(keys))
+        items = _with_names([_with_keys(item, keys) for item in items])
+    if not (select.args.get("distinct") or all(isinstance(item, exp.Star) for item in items)):
+        clauses.append("select " + ", ".join(map(_text, items)))
+    if having := select.args.get("having"):
+        clauses.append(f"where {_text(_with_keys(having.this.unnest(), keys))}")
+    limits = {word: _text(node.expression) for word in ("offset", "limit") if (node := select.args.get(word))}
+    names = [_sorted_by(each, items, keys) for each in select.find_all(exp.Ordered)]
+    if names in ([], ["eventdate"]):  # the order in which rows come anyway
+        return " ".join(clauses + [f"{word} {count}" for word, count in limits.items()]), ""
+    if "offset" in limits:
+        raise Untranslatable(SORTED)
+    return " ".join(clauses), f"--sort {','.join(names)}" + (f" --top {limits['limit']}" if limits else "")
+
+
+def _keys(select: exp.Select) -> dict[Any, str]:
+    """The expressions that rows are grouped by, and the names of their columns. `eventdate` names a period, too."""
+    items: list[Any] = select.expressions
+    group = select.args.get("group")
+    named = {item.alias: item.this for item in items if item.alias}
+    names = {expr: alias for alias, expr in named.items()}
+    keys: dict[Any, str] = {}
+    for one in items if select.args.get("distinct") else group.expressions if group else ():
+        key = _at_place(one, items).unalias()
+        key = named.get(key.name, key) if isinstance(key, exp.Column) else key
+        own = key.name if isinstance(key, exp.Column) else names.get(key, f"key{len(keys) + 1}")
+        keys[key] = "eventdate" if _period(key) else own
+    return keys
+
+
+def _at_place(node: Any, items: list[Any]) -> Any:
+    """The item that a number in GROUP BY or ORDER BY counts; any other node as it is."""
+    counts = isinstance(node, exp.Literal) and node.is_int and 0 < int(node.name) <= len(items)
+    return items[int(node.name) - 1] if counts else node
+
+
+def _period(key: Any) -> str | None:
+    """The period of a key that cuts eventdate into pieces of one length; None for other keys."""
+    if isinstance(key, exp.Anonymous) and key.name == "every":
+        return str(key.expressions[0].name)
+    day = isinstance(key, exp.TsOrDsToDate) or (isinstance(key, exp.Cast) and key.is_type("date"))
+    dated = isinstance(key.this, exp.Column) and key.this.name == "eventdate"
+    return _PERIODS.get("DAY" if day else key.text("unit")) if dated else None
+
+
+def _group(keys: Mapping[Any, str]) -> str:
+    every = next((f" every {period}" for period in map(_period, keys) if period), "")
+    by = ", ".join(_text(exp.alias_(key, name, quoted=True)) for key, name in keys.items() if not _period(key))
+    return f"group{every}" + (f" by {by}" if by else "")
+
+
+def _with_keys(node: Any, keys: Mapping[Any, str]) -> Any:
+    """An expression after a group, in which a key is the column of its name."""
+    return node.transform(lambda inner: exp.column(keys[inner], quoted=True) if inner in keys else inner)
+
+
+def _with_names(items: list[Any]) -> list[Any]:
+    """The items of a select; a call of a function that an item before it calls has a name of its own."""
+    again = [type(item) in map(type, items[:place]) and isinstance(item, exp.Func) for place, item in enumerate(items)]
+    return [exp.alias_(item, f"{item.key}{n}") if again[n] else item for n, item in enumerate(items)]
+
+
+def _sorted_by(ordered: Any, items: list[Any], keys: Mapping[Any, str]) -> str:
+    """The name of the column that a part of an ORDER BY means, and the direction if it is the other one."""
+    expr = _at_place(_with_keys(ordered.this, keys), items)
+    named = next((item for item in items if expr in (item, item.unalias())), expr)
+    if not isinstance(named, exp.Column | exp.Alias) and not (isinstance(named, exp.Func) and named in items):
+        raise Untranslatable(SORTED)
+    return (named.alias or _text(named).partition("(")[0].strip("`")) + ":desc" * bool(ordered.args.get("desc"))
+
+
+def _text(node: Any) -> str:
+    if isinstance(node, list):
+        return ", ".join(map(_text, node))
+    rule = WRITTEN.get(type(node), _call)
+    written = rule(node) if callable(rule) else re.sub(r"{(\w+)}", lambda name: _text(node.args[name[1]]), rule)
+    return f"not {written}" if node.args.get("negate") else written
+
+
+def _call(node: Any) -> str:
+    """A function that the language has, too."""
+    if not isinstance(node, exp.Func):
+        raise Untranslatable
+    name = (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
+    arguments = ", ".join(map(_text, node.iter_expressions()))
+    if name not in FUNCTIONS:
+        raise Untranslatable(function_answer(name, arguments) or "")
+    return f"{name}({arguments})"
+
+
+def _literal(node: Any) -> str:
+    """A literal. A text that is compared is a date or an address, if it can be one."""
+    text = string_text(node.this) if node.is_string else str(node.this)
+    compared = node.is_string and isinstance(node.parent, exp.Predicate)
+    if compared and ADDRESS.fullmatch(node.this):
+        return str(node.this)
+    return f"parsedate({text})" if compared and DATE.fullmatch(node.this) else text
+
+
+def _column(node: Any) -> str:
+    if not all(part.args.get("quoted") or part.name.isidentifier() for part in node.parts):
+        raise Untranslatable
+    return name_text(".".join(part.name for part in node.parts))
+
+
+def _like(node: Any) -> str:
+    pattern, folded = str(node.expression.this), isinstance(node, exp.ILike)
+    part = pattern.strip("%")
+    if pattern == f"%{part}%" and not set("%_\\") & set(part):
+        return f"{_text(node.this)} {'->>' if folded else '->'} {string_text(part)}"
+    if folded or not isinstance(node.expression, exp.Literal) or set("*?\\") & set(pattern):
+        raise Untranslatable
+    return f"{_text(node.this)} ~ nameglob({string_text(pattern.replace('%', '*').replace('_', '?'))})"
+
+
+def _case(node: Any) -> str:
+    otherwise = node.args.get("default") or exp.null()
+    for branch in reversed(node.args["ifs"]):
+        condition = exp.EQ(this=node.this, expression=branch.this) if node.this else branch.this
+        otherwise = exp.If(this=condition, true=branch.args["true"], false=otherwise)
+    return _text(otherwise)
+
+
+def _count(node: Any) -> str:
+    if isinstance(node.this, exp.Distinct) and len(node.this.expressions) == 1:
+        return f"hllppcount({_text(node.this.expressions[0])})"
+    return "count()" if isinstance(node.this, exp.Star | exp.Literal) else f"count({_text(node.this)})"
+
+
+def _shifted(node: Any) -> str:
+    """A sum, or a moment before or after another one: moments are counted in milliseconds."""
+    sign, length = "+" if isinstance(node, exp.Add) else "-", node.expression
+    if not isinstance(length, exp.Interval):
+        return f"{_text(node.this)} {sign} {_text(length)}"
+    if not length.name.isdecimal():
+        raise Untranslatable
+    seconds = int(length.name) * UNITS[_PERIODS[length.text("unit")][1]]
+    return f"timestamp(epoch({_text(node.this)}) {sign} {seconds * 1000})"
+
+
+_SIGNS = {exp.And: "and", exp.Or: "or", exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">"}
+_SIGNS |= {exp.GTE: ">=", exp.Is: "=", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+WRITTEN: Mapping[type[Any], str | Callable[[Any], str]] = {
+    **{kind: f"{{this}} {sign} {{expression}}" for kind, sign in _SIGNS.items()},
+    exp.Literal: _literal,
+    exp.Column: _column,
+    exp.Alias: lambda node: " as ".join(dict.fromkeys((_text(node.this), name_text(node.alias)))),  # not a as a
+    exp.Boolean: lambda node: str(node.this).lower(),
+    exp.Null: "null",
+    exp.Star: "*",
+    exp.Paren: "({this})",
+    exp.Not: "not {this}",
+    exp.Neg: "-{this}",
+    exp.Add: _shifted,
+    exp.Sub: _shifted,
+    exp.Between: "{low} <= {this} <= {high}",
+    exp.In: "{this} in {{expressions}}",
+    exp.Like: _like,
+    exp.ILike: _like,
+    exp.RegexpLike: "{this} ~ re({expression})",
+    exp.Concat: lambda node: " + ".join(_text(e) if e.is_string else f"str({_text(e)})" for e in node.expressions),
+    exp.Case: _case,
+    exp.If: "ifthenelse({this}, {true}, {false})",
+    exp.Count: _count,
+    exp.Cast: lambda node: f"{_TYPES[node.to.this.name]}({_text(node.this)})",
+    exp.CurrentTimestamp: "now()",
+    exp.Extract: lambda node: f"{node.name.lower()}({_text(node.expression)})",
+}
+"""How a node of SQL is written: a template with its arguments, or a function of it. Others are calls of one name."""

@@ -13,8 +13,9 @@ Nothing here runs a query or knows where tables come from: a catalog and a diale
 
 from svcctl.service.language.compiler import compile
 from svcctl.service.language.functions import FUNCTIONS, SAMPLE, SECTIONS, Function
-from svcctl.service.language.parser import MAX_BYTES, RESERVED, parse
+from svcctl.service.language.parser import MAX_BYTES, parse
 from svcctl.service.language.query_error import Place, QueryError
+from svcctl.service.language.tree import RESERVED
 from svcctl.service.language.types import Catalog, Column, Plan, Table, Type
 
 __all__ = [

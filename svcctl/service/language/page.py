@@ -13,7 +13,8 @@ from datetime import datetime
 from textwrap import wrap
 
 from svcctl.service.language.functions import SAMPLE, SECTIONS, Function
-from svcctl.service.language.parser import MAX_BYTES, RESERVED
+from svcctl.service.language.parser import MAX_BYTES
+from svcctl.service.language.tree import RESERVED
 from svcctl.service.settings import LAG
 from svcctl.words import size_text
 

@@ -20,6 +20,7 @@ from svcctl.dates.lengths import UNITS
 from svcctl.service.language import habits, tree
 from svcctl.service.language.functions import FUNCTIONS
 from svcctl.service.language.query_error import Place, QueryError
+from svcctl.service.language.tree import KEYWORDS, RESERVED
 from svcctl.service.language.types import Type
 from svcctl.words import did_you_mean, size_text
 
@@ -33,12 +34,8 @@ ESCAPES = {'"': '"', "'": "'", "\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
 INT8 = 2**63
 NUMBERS = (Type.INT4, Type.INT8, Type.FLOAT8)
 
-_KEYWORDS = ("select", "from", "where", "group", "every", "by", "limit", "offset", "pragma", "as")
-_WORD_OPERATORS = ("and", "or", "not", "in", "true", "false", "null")
-RESERVED = frozenset(_KEYWORDS + _WORD_OPERATORS)
-
 _EXPECTED = (
-    {word.upper(): f"'{word}'" for word in _KEYWORDS}
+    {word.upper(): f"'{word}'" for word in KEYWORDS}
     | {"IDENT": "a name", "QUOTED": "a name", "PERIOD": "a period such as 5m", "STAR": "'*'", "CIDR": "a network"}
     | dict.fromkeys(("STRING", "FLOAT", "IP", "TRUE", "FALSE", "NULL", "NOT"), "an expression")
     | dict.fromkeys(("COMPARE", "TEST", "IN", "INSIDE", "PLUS", "SLASH", "PERCENT", "AND", "OR"), "an operator")
@@ -51,9 +48,9 @@ _MISSING = dict.fromkeys(("by", "select"), "a column") | dict.fromkeys(("where",
 _AS_COLUMN = re.compile(r"\s*(?:$|[+/%<>=!~,)}.]|->|(?:and|or|in|as)\b)")
 """What can follow the name of a column, but for `*` and `-`, which can also begin an item of a select."""
 _CLAUSES = re.compile(r"\b(?:where|select|group)\b")
-_CLAUSE = re.compile(rf"\s*({'|'.join(_KEYWORDS)})\b")
+_CLAUSE = re.compile(rf"\s*({'|'.join(KEYWORDS)})\b")
 _CALL = re.compile(r"\w+\s{0,8}\((?:[^()]|\([^()]{0,80}\)){0,80}\)")
-_LIST = re.compile(rf"\w{{1,80}}(?:\s{{0,8}},\s{{0,8}}(?!(?:{'|'.join(_KEYWORDS)})\b)\w{{1,80}}){{1,20}}\b(?!\s*[.(,])")
+_LIST = re.compile(rf"\w{{1,80}}(?:\s{{0,8}},\s{{0,8}}(?!(?:{'|'.join(KEYWORDS)})\b)\w{{1,80}}){{1,20}}\b(?!\s*[.(,])")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 
 
@@ -155,7 +152,7 @@ def _unexpected(error: UnexpectedToken, text: str) -> QueryError:
 def _misplaced(text: str, token: Token) -> str | None:
     """What to change when a reserved word is in the place of an expression; None if it may be meant as a column."""
     start, end = token.start_pos or 0, token.end_pos or 0
-    if token not in _KEYWORDS or _AS_COLUMN.match(text, end):
+    if token not in KEYWORDS or _AS_COLUMN.match(text, end):
         return None
     before = habits.blanked(text)[:start].rstrip()
     if before.endswith(","):

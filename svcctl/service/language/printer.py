@@ -9,7 +9,7 @@ import re
 from ipaddress import IPv4Address
 
 from svcctl.service.language import tree
-from svcctl.service.language.parser import RESERVED
+from svcctl.service.language.tree import RESERVED
 from svcctl.service.language.types import Type
 
 _NAME = re.compile(r"[^\W\d]\w*")

@@ -13,6 +13,10 @@ from dataclasses import dataclass, field
 from svcctl.service.language.query_error import NOWHERE, Place
 from svcctl.service.language.types import Type
 
+KEYWORDS = ("select", "from", "where", "group", "every", "by", "limit", "offset", "pragma", "as")
+RESERVED = frozenset((*KEYWORDS, "and", "or", "not", "in", "true", "false", "null"))
+"""Words that are no names, but in back quotes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:

@@ -118,50 +118,60 @@ _NO_TLS = (
     "the port does not speak TLS",
     "check the port in base_url; plain http, which is for this machine only, begins with http://",
 )
-_TABLE: tuple[tuple[str, str, str | None], ...] = (
-    (
-        r"certificate has expired|not yet valid",
-        "its certificate is not accepted: {}",
-        "the service must renew it, unless this machine's clock is wrong",
-    ),
-    (
-        r"mismatch|not valid for",
-        "its certificate is not accepted: {}",
-        "check the host in base_url: the certificate is for another name",
-    ),
-    (
-        r"certificate verify failed|self-signed|local issuer",
-        "its certificate is not accepted: {}",
-        None,
-    ),
-    (r"wrong version number|record layer failure|packet length too long|http request|unknown protocol", *_NO_TLS),
-    (r"unexpected eof|eof occurred", "the connection was closed during the TLS handshake", _NO_TLS[1]),
-    (
-        r"protocol version|unsupported protocol",
-        "it speaks only versions of TLS that are too old",
-        "ask whoever runs the service for TLS 1.2 or newer",
-    ),
-    (
-        r"certificate required|handshake failure|bad certificate",
-        "it refused the TLS handshake",
-        "it may ask for a client certificate, which svcctl does not send, or speak no cipher in common",
-    ),
+_ENDED = ("the connection was closed during the TLS handshake", _NO_TLS[1])
+_TOO_OLD = ("it speaks only versions of TLS that are too old", "ask whoever runs the service for TLS 1.2 or newer")
+_REFUSED = (
+    "it refused the TLS handshake",
+    "it may ask for a client certificate, which svcctl does not send, or speak no cipher in common",
 )
-"""A pattern of OpenSSL's words, what happened, with OpenSSL's detail in place of `{}`, and what to do.
+_FAILURES = {
+    **dict.fromkeys(("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"), _NO_TLS),
+    **dict.fromkeys(("HTTP_REQUEST", "UNKNOWN_PROTOCOL"), _NO_TLS),
+    "UNEXPECTED_EOF_WHILE_READING": _ENDED,
+    **dict.fromkeys(("TLSV1_ALERT_PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL"), _TOO_OLD),
+    **dict.fromkeys(("TLSV13_ALERT_CERTIFICATE_REQUIRED", "SSLV3_ALERT_HANDSHAKE_FAILURE"), _REFUSED),
+    "SSLV3_ALERT_BAD_CERTIFICATE": _REFUSED,
+}
+"""OpenSSL's reason, what happened, and what to do."""
+_DATES, _NAMES = (9, 10), (62, 64)
+"""OpenSSL's codes for a certificate that is not yet or no longer valid, and for one of another host or address."""
 
-There is no advice for an unknown CA: only who knows the profile can name the command."""
 
-
-def plain(error: Exception | str) -> str:
+def plain(error: Exception) -> str:
     """An error's words without its numbers and the place in OpenSSL's source."""
     return re.sub(r"^\[(Errno -?\d+|SSL: \w+)\] | \(_ssl\.c:\d+\)$", "", " ".join(str(error).split()))
 
 
-def tls_failure(error: Exception | str) -> tuple[str, str | None] | None:
-    """What a failure of TLS means and what to do about it, or None for an unknown CA; None for other failures."""
-    words = plain(error)
-    for pattern, meaning, hint in _TABLE:
-        if re.search(pattern, words, re.IGNORECASE):
-            detail = re.sub(r"^certificate verify failed: |\.$", "", words)
-            return meaning.format(detail), hint
-    return None
+def tls_failure(error: BaseException) -> tuple[str, str | None] | None:
+    """What a failure of TLS means and what to do about it; None for other failures.
+
+    There is no advice for an unknown CA (`is_untrusted`): only who knows the profile can name the command.
+    """
+    import ssl
+
+    error = first_cause(error)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        meaning = f"its certificate is not accepted: {error.verify_message.rstrip('.')}"
+        if error.verify_code in _DATES:
+            return meaning, "the service must renew it, unless this machine's clock is wrong"
+        if error.verify_code in _NAMES:
+            return meaning, "check the host in base_url: the certificate is for another name"
+        return meaning, None
+    if isinstance(error, ssl.SSLEOFError):
+        return _ENDED
+    return _FAILURES.get(error.reason) if isinstance(error, ssl.SSLError) else None
+
+
+def is_untrusted(error: BaseException) -> bool:
+    """Whether a certificate was refused for what it is issued by, not for its dates or its names."""
+    from ssl import SSLCertVerificationError
+
+    error = first_cause(error)
+    return isinstance(error, SSLCertVerificationError) and error.verify_code not in _DATES + _NAMES
+
+
+def first_cause(error: BaseException) -> BaseException:
+    """The error that an error was raised from, at the end of the chain."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error

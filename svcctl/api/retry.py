@@ -10,6 +10,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from svcctl.api.addresses import first_cause
+
 FIRST_DELAY = 0.5
 """The longest first wait, in seconds."""
 MAX_DELAY = 30.0
@@ -46,8 +48,7 @@ def attempts(error: BaseException) -> int | None:
     from socket import EAI_AGAIN, gaierror
     from ssl import SSLCertVerificationError  # loads more than most commands need, for failures only
 
-    while error.__cause__ is not None:
-        error = error.__cause__
+    error = first_cause(error)
     if isinstance(error, gaierror):
         return 3 if error.errno == EAI_AGAIN else 1
     return 1 if isinstance(error, SSLCertVerificationError) else None

@@ -45,8 +45,6 @@ _NOT_ACCEPTED = frozenset({429, 503})
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 
 _MAYBE_DONE = "the service may have done it: check before trying again"
-_CUT = ("reset by peer", "without sending", "closed")
-"""Words about a connection that ended before an answer, as plain http does at a port that expects TLS."""
 
 T = TypeVar("T")
 
@@ -158,9 +156,8 @@ class Sender:
             except _UNSENDABLE as error:
                 raise _unsendable(error) from None
             except (httpx.RequestError, httpx.InvalidURL) as error:
-                failure = _no_answer(call, error)
-                failure.unanswered = True
                 lost = not isinstance(error, _NOT_SENT)
+                failure = _no_answer(call, error, hint=_MAYBE_DONE if lost and not call.repeatable else None)
                 most = retry.attempts(error)
             else:
                 if response.status_code not in UNAVAILABLE:
@@ -171,7 +168,6 @@ class Sender:
                 if isinstance(failure, Unavailable):
                     failure.retry_after = retry_after
             if lost and not call.repeatable:
-                failure.hint = _MAYBE_DONE
                 raise failure
             attempts = 1 if call.once else self._attempts if most is None else min(most, self._attempts)
             if attempt >= attempts:
@@ -332,17 +328,17 @@ def _start_of(response: httpx.Response) -> bytes:
         return b""
 
 
-def _no_answer(call: Call, error: Exception) -> Unavailable:
+def _no_answer(call: Call, error: Exception, hint: str | None) -> Unavailable:
+    """The error of a call without an answer; `hint` goes before what follows from the reason."""
     host = urlsplit(call.url).netloc
+    meaning, advice = addresses.tls_failure(error) or (addresses.plain(error) or type(error).__name__, None)
+    message = f"no answer from {host}: {meaning}"
     if isinstance(error, httpx.TimeoutException):
-        return Unavailable(f"no answer from {host} in time")
-    if isinstance(error, httpx.DecodingError):
-        return Unavailable(f"the answer from {host} cannot be read: {error}")
-    if (found := addresses.tls_failure(error)) is not None:
-        failure = Unavailable(f"no answer from {host}: {found[0]}", hint=found[1])
-        failure.untrusted = failure.hint is None
-        return failure
-    reason = addresses.plain(error)
-    cut = call.url.startswith("http:") and any(words in reason.lower() for words in _CUT)
-    hint = "if this port expects TLS, base_url must begin with https://" if cut else None
-    return Unavailable(f"no answer from {host}: {reason or type(error).__name__}", hint=hint)
+        message = f"no answer from {host} in time"
+    elif isinstance(error, httpx.DecodingError):
+        message = f"the answer from {host} cannot be read: {error}"
+    elif isinstance(error, httpx.ReadError) and call.url.startswith("http:"):
+        advice = "if this port expects TLS, base_url must begin with https://"
+    failure = Unavailable(message, hint=hint or advice)
+    failure.unanswered, failure.untrusted = True, addresses.is_untrusted(error)
+    return failure

@@ -246,7 +246,7 @@ def _tls(subject: Subject) -> Found:
     except OSError as error:
         meaning, hint = addresses.tls_failure(error) or (reason(error), "check the port in base_url")
         failure = Unavailable(f"no TLS with {host} port {port}: {meaning}", hint=hint)
-        failure.untrusted = hint is None
+        failure.untrusted = addresses.is_untrusted(error)
         raise failure from None
     end = ssl.cert_time_to_seconds(str(certificate["notAfter"]))
     days = int((end - subject.clock()) // UNITS["d"])

@@ -3,7 +3,6 @@
 import gzip
 import json
 import socket
-import ssl
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -184,7 +183,6 @@ def sent_in_vain(error: Exception, call: Callable[[Client], object]) -> tuple[Sv
     [
         (socket.gaierror(socket.EAI_NONAME, "no such name"), 1),
         (socket.gaierror(socket.EAI_AGAIN, "no network"), 3),
-        (ssl.SSLCertVerificationError("certificate verify failed"), 1),
         (ConnectionRefusedError("refused"), 5),
     ],
 )
@@ -692,6 +690,20 @@ FAILURES: dict[str, tuple[Callable[[Script], object], bytes, type[SvcctlError], 
         "the request cannot be sent: a header is not one line of printable ASCII",
         None,
     ),
+    "a port that hangs up": (
+        once,
+        b"",
+        Unavailable,
+        "no answer from {host}: Server disconnected without sending a response.",
+        "if this port expects TLS, base_url must begin with https://",
+    ),
+    "a launch without an answer": (
+        launched,
+        b"",
+        Unavailable,
+        "no answer from {host}: Server disconnected without sending a response.",
+        "the service may have done it: check before trying again",
+    ),
     "a page instead of a job": (
         listed,
         http("200 OK", "<html><title>Sign in</title></html>", "Content-Type: text/html"),
@@ -712,5 +724,7 @@ FAILURES: dict[str, tuple[Callable[[Script], object], bytes, type[SvcctlError], 
 @pytest.mark.parametrize("case", FAILURES)
 def test_what_a_failure_says(serve: Serve, case: str) -> None:
     call, answer, kind, message, hint = FAILURES[case]
-    error = failure(lambda: call(serve(answer)))
-    assert (type(error), error.message, error.hint) == (kind, message, hint)
+    script = serve(answer)
+    error = failure(lambda: call(script))
+    told = message.replace("{host}", script.url.removeprefix("http://").partition("/")[0])
+    assert (type(error), error.message, error.hint) == (kind, told, hint)

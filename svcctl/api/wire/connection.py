@@ -114,8 +114,9 @@ class Connection:
                 raise httpx.RemoteProtocolError(f"the head of its answer is longer than {MAX_HEAD} bytes")
             begun = self._start < self._end
             if not self._fill(None if deadline is None else deadline - time.monotonic()):
-                place = "in the middle of the head of its answer" if begun else "without sending a response"
-                raise httpx.RemoteProtocolError(f"Server disconnected {place}.")
+                if begun:
+                    raise httpx.RemoteProtocolError("Server disconnected in the middle of the head of its answer.")
+                raise httpx.ReadError("Server disconnected without sending a response.")
         data = bytes(self._box[self._start : end.end()])
         self._start = end.end()
         return data
@@ -152,7 +153,7 @@ class Connection:
                 if not self._secure:
                     break  # TLS delivers record by record, a plain socket all at once
         if end == ROOM and self._broken is not None:
-            raise httpx.ReadError(str(self._broken)) from None
+            raise httpx.ReadError(str(self._broken)) from self._broken
         return end - ROOM
 
     def _wait(self, for_what: int, seconds: float | None) -> None:

@@ -214,7 +214,6 @@ def test_answers_are_read(method: str, answer: bytes, expected: tuple[int, bytes
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (b"", "Server disconnected without sending a response."),
         (b"HTTP/1.1 200 OK\r\nA: b", "Server disconnected in the middle of the head of its answer."),
         (b"HTTP/1.1 200 OK\r\nA: " + b"b" * 200_000, "the head of its answer is longer than 102400 bytes"),
         (b"HTTP/1.1 101 Other\r\n\r\n" + OK, "it answers with interim answers only"),
@@ -228,6 +227,11 @@ def test_an_answer_that_is_not_whole_or_not_http_is_refused(answer: bytes, messa
     with pytest.raises(httpx.RemoteProtocolError) as caught:
         ask(answering(answer))
     assert str(caught.value) == message
+
+
+def test_a_connection_that_ends_without_an_answer_is_an_error_of_reading() -> None:
+    with pytest.raises(httpx.ReadError, match="without sending a response"):
+        ask(answering(b""))
 
 
 def test_a_reset_after_some_bytes_is_not_the_end_of_the_body() -> None:

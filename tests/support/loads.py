@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Type
 from svcctl.service.loading import load as loading
-from svcctl.service.loading.files import Source
+from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.outcome import Change, Finding, LoadResult
 from svcctl.service.loading.recognition import Wishes
 

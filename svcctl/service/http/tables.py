@@ -30,7 +30,7 @@ from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.language import QueryError, parse
 from svcctl.service.language.types import Table
-from svcctl.service.loading.files import Source
+from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.load import load
 from svcctl.service.loading.recognition import Wishes
 from svcctl.service.queries import saved

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ import pyarrow.csv as pa_csv
 
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb.text import LINE, SHORT, distinct
-from svcctl.service.loading.decompression import opened
+from svcctl.service.loading.decompression import Source, opened
 from svcctl.service.loading.lines import BLOCK, BOM
 from svcctl.service.loading.outcome import LONGEST_LINE, Skip, Tally
 
@@ -77,9 +76,9 @@ class Heading:
         return pa.schema([*((name, pa.string()) for name in self.names), (LINE, pa.int64()), (SHORT, pa.bool_())])
 
 
-def heading(path: Path, separator: str | None) -> Heading:
+def heading(source: Source, separator: str | None) -> Heading:
     """The heading of a csv file. With `separator` None it is the most frequent of comma, ; tab and | in the heading."""
-    with opened(path) as file:
+    with opened(source) as file:
         head = file.read(HEAD)
     head += b"\n" * (len(head) < HEAD)  # the file may end with the heading, without a line end
     start = _end(_BLANK, head, len(BOM) if head.startswith(BOM) else 0)
@@ -90,7 +89,9 @@ def heading(path: Path, separator: str | None) -> Heading:
     shape = _shape(separator or max(_SEPARATORS, key=lambda one: unquoted.count(one.encode())))
     end = _end(shape.record, head, start)
     if end == start:
-        raise UsageError(f"{path} has no names of columns: the first line is too long, or a quote in it is not closed")
+        raise UsageError(
+            f"{source.name} has no names of columns: the first line is too long, or a quote in it is not closed"
+        )
     line = _text(head[start:end]).encode()
     blanks = [found[3] for found in shape.padded.finditer(line) if found[2]]
     if padded := bool(blanks) and all(blanks):
@@ -102,10 +103,10 @@ def heading(path: Path, separator: str | None) -> Heading:
 
 
 def batches(
-    path: Path, head: Heading, tally: Tally, block_size: int = BLOCK, longest: int = LONGEST_LINE
+    source: Source, head: Heading, tally: Tally, block_size: int = BLOCK, longest: int = LONGEST_LINE
 ) -> Iterator[pa.RecordBatch]:
     """The rows after the heading of a file; `tally` counts the lines that are not rows. SHORT is true in short rows."""
-    yield from _Rows(head, tally, longest).of(path, block_size)
+    yield from _Rows(head, tally, longest).of(source, block_size)
 
 
 def _end(pattern: re.Pattern[bytes], data: bytes, start: int = 0) -> int:
@@ -136,8 +137,8 @@ class _Rows:
         self._inside = False
         """Whether the next block begins inside a line that is left out."""
 
-    def of(self, path: Path, block_size: int) -> Iterator[pa.RecordBatch]:
-        with opened(path) as file:
+    def of(self, source: Source, block_size: int) -> Iterator[pa.RecordBatch]:
+        with opened(source) as file:
             file.read(self._head.begin)
             while data := _read(file, block_size):
                 yield from self._cut(self._rest + data)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -30,23 +31,31 @@ _UNREAD = (
 """Files that cannot be loaded as they are: an offset and the bytes there, the kind of file, and the remedy."""
 
 
-def codec(path: Path) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file to load, and how messages name it."""
+
+    path: Path
+    name: str
+
+
+def codec(source: Source) -> str | None:
     """The codec of a file, or None if it is not packed. Raises UsageError when the file cannot be read."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise UsageError(f"cannot read {path}: it is not a regular file")
-        with path.open("rb") as file:
+        if not stat.S_ISREG(source.path.stat().st_mode):
+            raise UsageError(f"cannot read {source.name}: it is not a regular file")
+        with source.path.open("rb") as file:
             head = file.read(4)
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+        raise UsageError(f"cannot read {source.name}: {error.strerror}") from None
     return next((name for magic, name in CODECS.items() if head.startswith(magic)), None)
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
+def opened(source: Source) -> Iterator[IO[bytes]]:
     """The file's bytes, unpacked. Raises UsageError when they end early or fail a check sum."""
-    name = codec(path)
-    with path.open("rb") as file:
+    name = codec(source)
+    with source.path.open("rb") as file:
         if name is None:
             yield file
             return
@@ -55,26 +64,18 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
                 yield unpacked
         except OSError as error:
             if error.errno is not None:
-                raise UsageError(f"cannot read {path}: {error.strerror}") from None
-            raise _damaged(path, str(error)) from None
+                raise UsageError(f"cannot read {source.name}: {error.strerror}") from None
+            raise _damaged(source, str(error)) from None
 
 
-def require_read(path: Path, head: bytes) -> None:
+def require_read(source: Source, head: bytes) -> None:
     """Raise UsageError if a file's first bytes, `head`, are those of _UNREAD."""
     for place, magic, what, remedy in _UNREAD:
         if head.startswith(magic, place):
-            raise UsageError(f"{path} is {what}, which is not read as it is", hint=remedy)
+            raise UsageError(f"{source.name} is {what}, which is not read as it is", hint=remedy)
 
 
-def require_whole(path: Path) -> None:
-    """Read all of a packed file. Raises UsageError when it is cut off or damaged."""
-    if codec(path) is not None:
-        with opened(path) as file:
-            while file.read(BLOCK):
-                pass
-
-
-def require_whole_pages(path: Path, contents: Path) -> None:
+def require_whole_pages(source: Source, contents: Path) -> None:
     """Read all pages of a parquet file that have check sums. Raises UsageError when a check sum fails."""
     try:
         for _ in pq.ParquetFile(contents, page_checksum_verification=True).iter_batches():
@@ -82,7 +83,7 @@ def require_whole_pages(path: Path, contents: Path) -> None:
     except pa.ArrowException:
         return  # Arrow does not know a type; DuckDB reports what it cannot read itself
     except OSError as error:
-        raise _damaged(path, str(error)) from None
+        raise _damaged(source, str(error)) from None
 
 
 def widest_rows(contents: Path) -> int:
@@ -95,7 +96,7 @@ def widest_rows(contents: Path) -> int:
     return max((group.total_byte_size // (group.num_rows or 1) for group in groups), default=1) or 1
 
 
-def _damaged(path: Path, why: str) -> UsageError:
+def _damaged(source: Source, why: str) -> UsageError:
     return UsageError(
-        f"{path} is damaged or cut off: {why}", hint="nothing of it was loaded; copy or download the file again"
+        f"{source.name} is damaged or cut off: {why}", hint="nothing of it was loaded; copy or download the file again"
     )

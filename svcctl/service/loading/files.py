@@ -26,7 +26,7 @@ from svcctl.io.temporary import temporary
 from svcctl.service.engines.duckdb.statement import first_line
 from svcctl.service.engines.duckdb.text import literal
 from svcctl.service.loading import csv, lines
-from svcctl.service.loading.decompression import codec, opened, require_read, require_whole_pages, widest_rows
+from svcctl.service.loading.decompression import Source, codec, opened, require_read, require_whole_pages, widest_rows
 from svcctl.service.loading.kinds import FileKind
 from svcctl.service.loading.outcome import Tally
 
@@ -38,14 +38,6 @@ BATCH_BYTES = 1 << 26
 """The most rows and bytes of a batch: few rows where the length of the next ones is unknown (not parquet)."""
 _HEAD_BLOCK = 1 << 20
 _FIRST_BYTES = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A file to load, and how messages name it."""
-
-    path: Path
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +83,17 @@ class FileReader:
         Raises UsageError when the file is damaged or cut off.
         """
         contents = source.path
-        with named(source):
-            if kind.name in ("csv", "tsv"):
-                separator = "\t" if kind.name == "tsv" else None
-                return KnownFile(source, kind, contents, csv.heading(source.path, separator))
-            if kind.name in ("json", "parquet") and codec(source.path) is not None:
-                self._opened += 1
-                contents = self._spill / str(self._opened)
-                with opened(source.path) as packed, contents.open("wb") as file:
-                    shutil.copyfileobj(packed, file, lines.BLOCK)
-            if kind.name == "parquet":
-                require_whole_pages(source.path, contents)
-                return KnownFile(source, kind, contents, width=widest_rows(contents))
+        if kind.name in ("csv", "tsv"):
+            separator = "\t" if kind.name == "tsv" else None
+            return KnownFile(source, kind, contents, csv.heading(source, separator))
+        if kind.name in ("json", "parquet") and codec(source) is not None:
+            self._opened += 1
+            contents = self._spill / str(self._opened)
+            with opened(source) as packed, contents.open("wb") as file:
+                shutil.copyfileobj(packed, file, lines.BLOCK)
+        if kind.name == "parquet":
+            require_whole_pages(source, contents)
+            return KnownFile(source, kind, contents, width=widest_rows(contents))
         return KnownFile(source, kind, contents)
 
     def head(self, file: KnownFile) -> Tally:
@@ -161,10 +152,10 @@ class FileReader:
 
     def _batches(self, file: KnownFile, tally: Tally, block_size: int = lines.BLOCK) -> Iterator[pa.RecordBatch]:
         if file.heading is not None:
-            return csv.batches(file.source.path, file.heading, tally, block_size)
+            return csv.batches(file.source, file.heading, tally, block_size)
         if file.kind.name == "json":
             return self._elements(file)
-        return lines.batches(file.source.path, file.kind.continuation, tally, block_size)
+        return lines.batches(file.source, file.kind.continuation, tally, block_size)
 
     def _elements(self, file: KnownFile) -> Iterator[pa.RecordBatch]:
         """The elements of a JSON array, or objects that follow each other, with their numbers."""
@@ -212,8 +203,7 @@ def readable(file: KnownFile) -> Iterator[None]:
     """Raise errors of DuckDB in the block as a UsageError about the file."""
     source, kind = file.source, file.kind.name
     try:
-        with named(source):
-            yield
+        yield
     except duckdb.OutOfMemoryException:
         raise UsageError(
             f"cannot read {source.name} as {kind}: a line of it needs more memory than a load may use",
@@ -224,25 +214,14 @@ def readable(file: KnownFile) -> Iterator[None]:
         raise UsageError(f"cannot read {source.name} as {kind}: {why.rstrip(' .')}") from None
 
 
-@contextmanager
-def named(source: Source) -> Iterator[None]:
-    """Make errors in the block name the file as the user gave it."""
-    try:
-        yield
-    except UsageError as error:
-        raise UsageError(error.message.replace(str(source.path), source.name), hint=error.hint) from None
-
-
 def first_lines(source: Source) -> list[str]:
     """The first lines of a file, at most five, unpacked and without blank lines.
 
     Raises UsageError if the file is UTF-16, or if its packing is not supported.
     """
-    path = source.path
-    with named(source):
-        with opened(path) as file:
-            head = file.read(_FIRST_BYTES)
-        require_read(path, head)
+    with opened(source) as file:
+        head = file.read(_FIRST_BYTES)
+    require_read(source, head)
     if encoding := _wide(head):
         raise UsageError(
             f"{source.name} is text in {encoding.upper()}, not in UTF-8",

@@ -8,13 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import chain
-from pathlib import Path
 from typing import IO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from svcctl.service.loading.decompression import opened
+from svcctl.service.loading.decompression import Source, opened
 from svcctl.service.loading.outcome import LONGEST_LINE, Skip, Tally
 
 BLOCK = 1 << 22
@@ -25,7 +24,7 @@ SCHEMA = pa.schema([("number", pa.int64()), ("line", pa.string())])
 
 
 def batches(
-    path: Path,
+    source: Source,
     continuation: str,
     tally: Tally,
     block_size: int = BLOCK,
@@ -39,7 +38,7 @@ def batches(
     continues = re.compile(continuation) if continuation else None
     inside = re.compile(rb"\n(?:" + continuation.encode() + rb")") if continuation else None
     number, rest = 1, b""
-    with opened(path) as file:
+    with opened(source) as file:
         for block in chain(_lines(file, tally, block_size, longest), (None,)):
             whole, rest = _cut(rest + block, inside) if block is not None else (rest, b"")
             if not whole:

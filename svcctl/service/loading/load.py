@@ -20,8 +20,9 @@ from svcctl.service.engines import ARROW, AlreadyLoaded, TableExists, Tables, ch
 from svcctl.service.engines.duckdb.text import LINE
 from svcctl.service.language.printer import name_text
 from svcctl.service.language.types import Column, Type
+from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.events import BITS, MARKS, MISFIT, SKIPPED, UNCLEAR, select
-from svcctl.service.loading.files import FileReader, Source, reading
+from svcctl.service.loading.files import FileReader, reading
 from svcctl.service.loading.outcome import Change, Finding, LoadResult, Skip, Tally, some
 from svcctl.service.loading.readers import Misfit
 from svcctl.service.loading.recognition import CONVERT, LOOKED_AT, TIME_NAMES, Layout, Recogniser, Unframed, Wishes

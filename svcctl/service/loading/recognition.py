@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb.text import LINE, literal, quote
 from svcctl.service.language.types import Type
-from svcctl.service.loading.decompression import ENDINGS
-from svcctl.service.loading.files import FileReader, KnownFile, Source, first_lines
+from svcctl.service.loading.decompression import ENDINGS, Source
+from svcctl.service.loading.files import FileReader, KnownFile, first_lines
 from svcctl.service.loading.kinds import FILE_KINDS, FileKind, LogTime, known_kind, log_time, looks_log, unread
 from svcctl.service.loading.outcome import Change, Skip, Tally, shown, some
 from svcctl.service.loading.readers import READERS, Columns, Misfit, NoEvents, Wanted

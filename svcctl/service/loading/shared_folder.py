@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from svcctl.errors import NotFound
 from svcctl.io import extras
-from svcctl.service.loading.files import Source
+from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.load import load
 from svcctl.service.loading.outcome import LoadResult
 from svcctl.service.loading.recognition import Wishes

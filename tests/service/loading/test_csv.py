@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from svcctl.service.engines.duckdb.text import LINE, SHORT
 from svcctl.service.loading.csv import batches, heading
+from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.outcome import Skip, Tally
 
 Row = tuple[str | None, ...]
@@ -25,8 +26,8 @@ def read(data: bytes, block_size: int = 1 << 16, longest: int = 1 << 16) -> tupl
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "a.csv"
         path.write_bytes(data)
-        head = heading(path, None)
-        for batch in batches(path, head, tally, block_size, longest):
+        head = heading(Source(path, path.name), None)
+        for batch in batches(Source(path, path.name), head, tally, block_size, longest):
             for row in batch.to_pylist():
                 is_short = row.pop(SHORT)
                 found.append((row.pop(LINE), tuple(row.values())))
@@ -70,7 +71,7 @@ def test_blanks_behind_separators_are_no_part_of_cells_where_every_name_has_them
 @pytest.mark.parametrize("text", [b'time, n, "b, c"\n', b'time , n,"b, c"\n', b"time; n;  b, c\n"])
 def test_names_have_no_blanks_around_them(text: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(text)
-    assert heading(tmp_path / "a.csv", None).names == ("time", "n", "b, c")
+    assert heading(Source(tmp_path / "a.csv", "a.csv"), None).names == ("time", "n", "b, c")
 
 
 @given(

@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from svcctl.service.loading import lines
+from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.outcome import Skip, Tally
 
 
 def entries(path: Path, continuation: str, block_size: int) -> list[tuple[int, str]]:
     found: list[tuple[int, str]] = []
-    for batch in lines.batches(path, continuation, Tally(), block_size):
+    for batch in lines.batches(Source(path, path.name), continuation, Tally(), block_size):
         found += zip(batch["number"].to_pylist(), batch["line"].to_pylist(), strict=True)
     return found
 
@@ -61,7 +62,7 @@ def test_a_line_that_is_too_long_is_left_out_and_counted(tmp_path: Path) -> None
         tally = Tally()
         found = [
             text
-            for batch in lines.batches(path, "", tally, block_size, longest=10)
+            for batch in lines.batches(Source(path, path.name), "", tally, block_size, longest=10)
             for text in batch["line"].to_pylist()
         ]
         assert found == ["a", "b", "y" * 10]

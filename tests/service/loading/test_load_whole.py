@@ -38,7 +38,7 @@ from svcctl.errors import ServiceError, UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Type
 from svcctl.service.loading import load as loading
-from svcctl.service.loading.files import Source
+from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.kinds import FILE_KINDS
 from svcctl.service.loading.readers import READERS
 from svcctl.service.loading.recognition import Wishes

@@ -81,7 +81,7 @@ def load(
     extras.need("service", "the local service")
     from svcctl.api import own_service
     from svcctl.service.loading import shared_folder
-    from svcctl.service.loading.files import Source
+    from svcctl.service.loading.decompression import Source
     from svcctl.service.loading.outcome import LoadResult
     from svcctl.service.loading.recognition import Wishes
 

@@ -115,8 +115,8 @@ def export(ctx: typer.Context, name: ExportedDomainArg = None) -> None:
     """Print domains as a file for 'svcctl domain apply'
 
     \b
-    svcctl domain export > domains.yaml
-    svcctl domain apply -F domains.yaml --dry-run
+    svcctl -p local-reseller domain export > domains.yaml
+    svcctl -p local-reseller domain apply -F domains.yaml --dry-run
     """
     svc: Context = ctx.obj
     with known_domain(svc.client, name or ""):

@@ -187,7 +187,8 @@ def examples() -> list[tuple[str, str]]:
     On the page of a topic an example is indented: a line of its paragraphs may begin with any word.
     """
     texts = {f"svcctl {path}".rstrip(): str(command.help) for path, command in COMMANDS.items()}
-    pages = {topic: topics.read(topic) for topic in TOPICS if topic != "recipes"}  # tests/cli/help has these
+    elsewhere = ("recipes", "apply")  # tests/cli/help runs these
+    pages = {topic: topics.read(topic) for topic in TOPICS if topic not in elsewhere}
     for name, page in (pages | {"svcctl": main.START}).items():
         texts[name] = "\n".join(line for line in page.split("\n") if line.startswith(" "))
     found = []

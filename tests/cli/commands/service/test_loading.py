@@ -118,10 +118,10 @@ def test_a_table_gets_a_further_column_and_another_type_as_the_help_topic_says(o
     second = own.file("b.csv", "time,code,new\n2024-02-01,a,x\n")
     assert loaded(own, first, "--types", "code=int8,ip=ip4").code == 0
     assert "svcctl help loading" in loaded(own, second).stderr.splitlines()[-1]
-    topic = own("help", "loading").stdout
-    query, load = re.findall(r"^  svcctl (.*shop\.orders\.parquet.*)$", topic, re.MULTILINE)
-    for command in (query, load.replace("FILE", second).replace("srcIp=ip4", "code=str,ip=ip4")):
-        done = own(*shlex.split(command.replace("shop.orders", "t").replace("-p local ", "")))
+    topic = re.sub(r"\\\n\s*", "", own("help", "loading").stdout)
+    query, load = re.findall(r"^  svcctl (.*old\.parquet.*)$", topic, re.MULTILINE)
+    for command in (query, load.replace("orders.csv", second).replace("srcIp=ip4", "code=str,ip=ip4")):
+        done = own(*shlex.split(command.replace("shop.orders", "t")))
         assert done.code == 0, done.stderr
     assert rows(own, "from t") == ["2024-01-31 00:00:00.000\t7\t10.0.0.1\t", "2024-02-01 00:00:00.000\ta\t\tx"]
 

@@ -8,6 +8,7 @@ have an offset, as the interface's are. A text that is almost a date is refused 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from itertools import pairwise
 
@@ -103,34 +104,6 @@ _DECIMAL = re.compile(r"(\d{7,})\.(\d+)", re.ASCII)
 """Epoch seconds with a fraction. A shorter number with a point is a time or a day: 10.30, 31.01."""
 _TOO_FINE = re.compile(r"(\.\d{3})\d*[1-9]\d*", re.ASCII)
 _YEAR = re.compile(r"19[789]\d|2\d{3}", re.ASCII)
-_LOOSE = re.compile(rf"(\d{{1,2}})([-./])(\d{{1,2}})\2(\d{{4}})((?:[T ]{_TIME})?)", re.ASCII)
-_AGO = re.compile(r"(\d+)\s*(s|m|h|d|w)(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay|eek)?s?(?:\s+ago)?", re.ASCII)
-_LONG = re.compile(r"-?(\d{1,4})\s*(mo|mon|month|y|yr|year)s?(?:\s+ago)?", re.ASCII)
-_WHOLE = re.compile(r"(?:last|past|previous|this) (month|year)", re.ASCII)
-_LAST = re.compile(r"^(?:last|past|previous) (?=(?:second|minute|hour|day|week|month|year)$)")
-_FRACTION = re.compile(r"(\d{1,6}\.\d{1,3})([wdh])", re.ASCII)
-_SNAPPED = re.compile(r"(?:now)?(?:-?(\d+)d)?@d|today-(\d+)d(?:ays?)?", re.ASCII)
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_NAMED_MONTH = re.compile(
-    rf"(?:(\d{{1,2}})[ -]({'|'.join(_MONTHS)})[a-z]*|({'|'.join(_MONTHS)})[a-z]* (\d{{1,2}}))"
-    rf",?[ -](\d{{4}})((?:[t ]{_TIME})?)",
-    re.ASCII,
-)
-_IN_WORDS = (
-    (re.compile(r"midnight"), "write today"),
-    (
-        re.compile(r"(?:(?:last|past|previous|this|on) )?(?:week|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"),
-        "count the days: 3ad is midnight three days ago",
-    ),
-    (
-        re.compile(
-            r"(?:(?:last|this|yesterday|today|tomorrow) )?(?:(?:after|fore)?noon|morning|evening|night)|tonight"
-        ),
-        "name the time: yesterday 22:00, for example",
-    ),
-)
-"""Days and times in words, with what to write instead."""
-_DAY_AND_TIME = re.compile(rf"(?:(today|yesterday|tomorrow),? (?:at )?)?(\d:\d\d(?::\d\d)?|{_TIME})", re.ASCII)
 
 
 def parse_moment(text: str) -> Moment:
@@ -142,7 +115,7 @@ def parse_moment(text: str) -> Moment:
     """
     moment = _parsed(text)
     if moment is None:
-        raise UsageError(f"'{text.strip()}' is not a valid date", hint=_hint(text.strip()))
+        raise UsageError(f"'{text.strip()}' is not a valid date", hint=_corrected(text.strip(), CORRECTIONS) or FORMS)
     return moment
 
 
@@ -273,7 +246,7 @@ def _existing(iso: str, text: str) -> datetime:
     try:
         parsed = datetime.fromisoformat(iso)
     except ValueError:
-        hint = _in_order(text) or ("the order is dd/MM/yyyy" if _DAY_FIRST.fullmatch(text) else None)
+        hint = _corrected(text, ORDERS) or ("the order is dd/MM/yyyy" if _DAY_FIRST.fullmatch(text) else None)
         raise UsageError(f"date '{text}' does not exist", hint=hint) from None
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
@@ -301,77 +274,95 @@ def is_date(text: str) -> bool:
         return False
 
 
-def _in_order(text: str) -> str | None:
-    """What to write instead of a date whose parts are in another order, narrower or joined by other signs."""
-    match = _LOOSE.fullmatch(text)
-    if match is None:
-        return None
-    one, _, other, year, time = match.groups()
-    for day, month, said in ((one, other, ""), (other, one, "the day comes first; ")):
-        iso = f"{year}-{int(month):02}-{int(day):02}{time.replace(' ', 'T')}"
-        if is_date(iso):
-            return f"{said}write {iso}"
-    return None
-
-
-def _with_named_month(match: re.Match[str]) -> str | None:
-    """A date whose month is a word, in ISO 8601; None if there is no such day."""
-    day, month, other_month, other_day, year, time = match.groups()
-    number = _MONTHS.index(month or other_month) + 1
-    iso = f"{year}-{number:02}-{int(day or other_day):02}{time.upper().replace(' ', 'T')}"
-    return iso if is_date(iso) else None
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAY_AND_MONTH = rf"(?:(\d{{1,2}})[ -]({'|'.join(_MONTHS)})[a-z]*|({'|'.join(_MONTHS)})[a-z]* (\d{{1,2}}))"
+_NAMED_MONTH = re.compile(rf"{_DAY_AND_MONTH}(?:,?[ -](\d{{4}}))?((?:[t ]{_TIME})?)", re.ASCII)
 
 
 def latest_day(text: str, today: date) -> str | None:
-    """The latest day up to today for a day and month in lower case, in ISO 8601; None for other texts."""
-    for year in range(today.year, today.year - 9, -1):  # one of nine years in a row has a 29th of February
-        match = _NAMED_MONTH.fullmatch(re.sub(r"(?= \d\d:)|$", f" {year}", text, count=1))
-        if match and (iso := _with_named_month(match)) and iso[:10] <= str(today):
-            return iso
-    return None
+    """A day with the name of its month, in lower case, in ISO 8601: without a year, the latest one up to today."""
+    if (match := _NAMED_MONTH.fullmatch(text)) is None:
+        return None
+    day, month, other_month, other_day, year, time = match.groups()
+    number = _MONTHS.index(month or other_month) + 1
+    years = [year] if year else range(today.year, today.year - 9, -1)  # one of nine has a 29th of February
+    isos = (f"{each}-{number:02}-{int(day or other_day):02}{time.upper().replace(' ', 'T')}" for each in years)
+    return next((iso for iso in isos if is_date(iso) and (year or iso[:10] <= str(today))), None)
 
 
-def _in_minutes(text: str) -> str:
-    """A length such as 1.5h in whole minutes; empty for any other text."""
-    match = _FRACTION.fullmatch(text)
-    return f"{round(float(match[1]) * UNITS[match[2]] / 60)}m" if match else ""
+_Correction = tuple[re.Pattern[str], str | Callable[[re.Match[str]], str | None], str]
 
 
-def _hint(text: str) -> str:
-    """What to write instead of a text that is not a date."""
-    if len(text) > _LONGEST:
-        return FORMS
-    if said := _in_order(text):
-        return said
-    folded = re.sub(r"^[-+]|^(?:last|past) (?=\d)", "", text.casefold())
+def _row(pattern: str, spelled: str | Callable[[re.Match[str]], str | None], said: str = "write {}") -> _Correction:
+    return re.compile(pattern, re.ASCII), spelled, said
+
+
+def _ordered(year: str, month: str, day: str, time: str) -> str:
+    return f"{year}-{int(month):02}-{int(day):02}{time.replace(' ', 'T').upper()}"
+
+
+def _named(match: re.Match[str]) -> str | None:
+    return latest_day(match[0], datetime.now(UTC).date())
+
+
+_LOOSE = rf"(\d{{1,2}})([-./])(\d{{1,2}})\2(\d{{4}})((?:[t ]{_TIME})?)"
+_CLOCK = rf"(\d:\d\d(?::\d\d)?|{_TIME})"
+_AGO = r"(\d+)\s*(s|m|h|d|w)(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay|eek)?s?"
+_LONG = "lengths are in w, d, h, m and s: {}, for example"
+ORDERS = (
+    _row(_LOOSE, lambda found: _ordered(found[4], found[3], found[1], found[5])),
+    _row(_LOOSE, lambda found: _ordered(found[4], found[1], found[3], found[5]), "the day comes first; write {}"),
+)
+CORRECTIONS = (
+    *ORDERS,
+    _row("(?:last|past|previous|this) month", "2024-02", "name it: --from 2024-01 --to {} is a month, for example"),
+    _row("(?:last|past|previous|this) year", "2025-01", "name it: --from 2024-01 --to {} is a year, for example"),
+    _row(
+        "(?:last|past|previous) week",
+        "1w",
+        "write {} for the last seven days, or name the days: --from 2024-01-22 --to 2024-01-29, for example",
+    ),
+    _row("(?:last|past|previous) (s|m|h|d)(?:econd|inute|our|ay)", r"1\1"),
+    _row(rf"{_AGO}(?:\s+ago)?", r"\1\2"),
+    _row(rf"now\s*-\s*{_AGO}", r"now-\1\2"),
+    _row(".+", lambda found: re.sub(r"\s+", "", found[0])),
+    _row(r"(\d{1,6}\.\d{1,3})([wdh])", lambda found: f"{round(float(found[1]) * UNITS[found[2]] / 60)}m"),
+    _row(r"(\d{1,4})\s*(?:mo|mon|month)s?(?:\s+ago)?", lambda found: f"{30 * int(found[1])}d", _LONG),
+    _row(r"(\d{1,4})\s*(?:y|yr|year)s?(?:\s+ago)?", lambda found: f"{365 * int(found[1])}d", _LONG),
+    _row(r"(\S+)t(\d\d)", r"\1T\2:00"),
+    _row(r"(\S+ \d\d?)", r"\1:00"),
+    _row(r"(.+) (?:utc|gmt)", lambda found: f"{found[1].upper()}Z"),
+    _row(r"(?:now)?@d|midnight", "today"),
+    _row(r"(?:(?:now|today)\s*-\s*)?(\d+)\s*d(?:ays?)?(?:@d)?", r"\1ad"),
+    _row(rf"{_DAY_AND_MONTH},?[ -]\d{{4}}.*", _named),
+    _row(rf"{_DAY_AND_MONTH}.*", _named, "a date needs its year: write {}, for example"),
+    _row(rf"(today|yesterday|tomorrow),? (?:at )?{_CLOCK}", r"\1 \2"),
+    _row(_CLOCK, r"today \1", "a time needs its day: write {}, or 2024-01-31T10:00, for example"),
+    _row(
+        "(?:(?:last|past|previous|this|on) )?(?:week|(?:mon|tues|wednes|thurs|fri|satur|sun)day)",
+        "3ad",
+        "count the days: {} is midnight three days ago",
+    ),
+    _row(
+        "(?:(?:last|this|yesterday|today|tomorrow) )?(?:(?:after|fore)?noon|morning|evening|night)|tonight",
+        "yesterday 22:00",
+        "name the time: {}, for example",
+    ),
+)
+"""What people type, the date to write instead (nothing is said if it is none), and how that is said."""
+
+
+def _corrected(text: str, rows: tuple[_Correction, ...]) -> str | None:
+    """What to write instead of a text that is not a date, by the first row whose date is one."""
+    folded = text if re.search(r"\d\s*Ms?$", text) else text.casefold()  # an upper-case M may mean months
+    folded = re.sub(r"^[-+]|^(?:last|past) (?=\d)", "", folded)
     folded = re.sub(r"^(last|past|previous|this)[-_]?(?=[a-z])", r"\1 ", folded)
-    if match := _WHOLE.fullmatch(folded):
-        end = "2024-02" if match[1] == "month" else "2025-01"
-        return f"name it: --from 2024-01 --to {end} is a {match[1]}, for example"
-    if _LAST.match(folded) and folded.endswith("week"):
-        return "write 1w for the last seven days, or name the days: --from 2024-01-22 --to 2024-01-29, for example"
-    folded = _LAST.sub("1 ", folded)
-    close = re.sub(r"\s+", "", folded)
-    zoned = re.sub(r" (?:UTC|GMT)$", "Z", text)
-    for candidate in (close, _AGO.sub(r"\1\2", folded), _in_minutes(folded), f"{text}:00", zoned):
-        # an upper-case M may mean months
-        if candidate and candidate != text and "M" not in text and is_date(candidate):
-            return f"write {candidate}"
-    if match := _LONG.fullmatch(folded):
-        days = 365 if match[2][0] == "y" else 30
-        return f"lengths are in w, d, h, m and s: {days * int(match[1])}d, for example"
-    if match := _SNAPPED.fullmatch(close):
-        count = match[1] or match[2]
-        return f"write {count}ad" if count else "write today"
-    if (match := _NAMED_MONTH.fullmatch(folded)) and (iso := _with_named_month(match)):
-        return f"write {iso}"
-    if iso := latest_day(folded, datetime.now(UTC).date()):
-        return f"a date needs its year: write {iso}, for example"
-    if (match := _DAY_AND_TIME.fullmatch(folded)) and is_date(f"{match[1] or 'today'} {match[2]}"):
-        if match[1]:
-            return f"write {match[1]} {match[2]}"
-        return f"a time needs its day: write today {match[2]}, or 2024-01-31T10:00, for example"
-    return next((hint for pattern, hint in _IN_WORDS if pattern.fullmatch(folded)), FORMS)
+    for pattern, spelled, said in rows if len(text) <= _LONGEST else ():
+        if match := pattern.fullmatch(folded):
+            written = match.expand(spelled) if isinstance(spelled, str) else spelled(match)
+            if written and is_date(written):
+                return said.format(written)
+    return None
 
 
 _LONGEST = 64

@@ -166,6 +166,7 @@ FORMS = (
         ("-5d", "'-5d' is not a valid date", "write 5d"),
         ("5 d", "'5 d' is not a valid date", "write 5d"),
         ("now - 1h", "'now - 1h' is not a valid date", "write now-1h"),
+        ("now - 2 days", "'now - 2 days' is not a valid date", "write now-2d"),
         ("1 day ago", "'1 day ago' is not a valid date", "write 1d"),
         ("30min", "'30min' is not a valid date", "write 30m"),
         ("31-01-2024", "'31-01-2024' is not a valid date", "write 2024-01-31"),

@@ -124,6 +124,11 @@ class Reconcile:
         self._saved = 0.0
         self.differences: list[Difference] = []
 
+    @property
+    def record(self) -> Record:
+        """The record with what was replaced so far."""
+        return self._record
+
     def entries(self, start: int, end: int) -> list[Entry]:
         """The windows of finished files that have a part of a range, in order."""
         record = self._record

@@ -236,7 +236,9 @@ def test_a_new_profiles_file_may_be_named_to_create_it(tmp_path: Path) -> None:
 
 def test_a_file_is_loaded_from_standard_input_before_the_first_start(shell: Shell) -> None:
     try:
-        done = shell("service", "load", "-", "-t", "a.b", stdin="eventdate,n\n2024-01-31 10:00:00,1\n", SVCCTL_DEMO="0")
+        done = shell(
+            "service", "load", "-", "-t", "a.b", stdin="eventdate,n\n2024-01-31 10:00:00Z,1\n", SVCCTL_DEMO="0"
+        )
         assert (done.returncode, done.stderr.splitlines()[-1]) == (
             0,
             "svcctl: loaded 1 event into a.b, at 2024-01-31 10:00:00 (UTC)",

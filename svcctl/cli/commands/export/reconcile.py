@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import shlex
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +24,7 @@ from svcctl.dates.shorthand import parse_moment
 from svcctl.errors import Differs, IncompleteResult, Unavailable, UsageError
 from svcctl.exports.windows import moment
 from svcctl.io.time_limit import time_limit
+from svcctl.terminal.escapes import visible
 from svcctl.terminal.records import RECONCILED
 from svcctl.terminal.work import Work
 from svcctl.words import counted
@@ -66,7 +69,7 @@ def reconcile(
     Prints a row for each window that differed: its start, its rows before and now, and the file that was replaced.
     Events are compared by counts, in one query; groups, and all with --deep, by fetching. Counts do not see an event
     that was changed, or one that came while another went. Windows with fewer rows than before, as after retention, are
-    named and left, exit 10.
+    named and left, exit 10. Files that are missing, or have another size, are exit 7; see verify.
 
     \b
     svcctl export reconcile auth --from 7ad
@@ -107,7 +110,19 @@ def reconcile(
             window, error = next(iter(sorted(gaps.items(), key=lambda gap: gap[0])))
             kind = Unavailable if all(isinstance(each, Unavailable) for each in gaps.values()) else IncompleteResult
             raise kind(f"{counted(len(gaps), 'window')} could not be fetched, from {window}: {error.message}")
+    _require_files(replace(found, record=run.record), start, end)
     _conclude(svc, run, int(figures["windows"]), dry=dry_run)
+
+
+def _require_files(found: Found, start: int, end: int) -> None:
+    """IncompleteResult for files that are gone or have another size: what is compared is the record."""
+    lost = [entry.path for _, entry in found.holdings()[1] if entry.start < end and start < entry.end]
+    if lost:
+        address = visible(found.storage.address(lost[0]))
+        raise IncompleteResult(
+            f"{counted(len(lost), 'file')} {'is' if len(lost) == 1 else 'are'} missing or damaged, such as {address}",
+            hint=f"'svcctl export verify {shlex.quote(found.name or found.place)}' finds all, and how to repair them",
+        )
 
 
 def _check(svc: Context, found: Found) -> None:

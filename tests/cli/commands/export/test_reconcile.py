@@ -75,6 +75,17 @@ def test_a_window_that_changed_is_a_row_for_whoever_loads_the_files(table: Table
     assert table.moved("export", "verify", "late")[0] == 0
 
 
+def test_files_that_are_lost_are_no_export_that_equals_the_service(table: Table) -> None:
+    table.arrive(*range(6))
+    table.export()
+    (table.moved.shell.home / "2024-01-31T02.csv").unlink()
+    table.arrive(4)
+    for options in ([], ["--deep"], ["--dry-run", "--from", "2024-01-31T02:00:00Z"]):
+        code, told = table.reconcile(*options)
+        assert (code, "2024-01-31T02.csv" in told, "svcctl export verify late" in told) == (7, True, True)
+    assert table.reconcile("--from", "2024-01-31T03:00:00Z") == (0, "svcctl: 3 windows compared, 0 replaced\n")
+
+
 def test_fewer_rows_are_told_apart_and_stay_unless_that_is_allowed(table: Table) -> None:
     table.arrive(*range(6), 2)
     table.export()

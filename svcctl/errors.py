@@ -25,18 +25,26 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass
+from typing import Self
 
 
 class SvcctlError(Exception):
     """What happened, in one line with the caller's own value, and (when there is one) what to do about it.
 
-    Neither is changed later. Who catches the error and knows more sets a field of it, or adds a note (`add_note`).
+    Neither is changed later. Who catches the error and knows more sets a field of it, adds a note (`add_note`), or
+    raises another one of the same kind (`saying`).
     """
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    def saying(self, message: str) -> Self:
+        """An error of the same kind, with the same fields and notes, and another message."""
+        error = type(self).__new__(type(self), message)
+        vars(error).update(vars(self), message=message)
+        return error
 
 
 class UsageError(SvcctlError):
@@ -150,11 +158,9 @@ def reason(error: Exception) -> str:
 class Terminated(BaseException):
     """SIGTERM came: whoever runs the process wants it to end, as a person does with Ctrl-C."""
 
-    hint: str | None = None
-
 
 class Interrupted(Terminated):
-    """Ctrl-C with a hint for the user. Not a KeyboardInterrupt, whose hint Typer would drop."""
+    """Ctrl-C with a note for the user. Not a KeyboardInterrupt, whose note Typer would drop."""
 
 
 class Declined(Exception):

@@ -135,13 +135,11 @@ def check_dates(words: Sequence[str], options: Iterable[Any]) -> None:
 
 def _refuse_unquoted(name: str, text: str) -> None:
     """UsageError when the words together are a date, or a mistake in a date."""
-    from svcctl.dates.shorthand import FORMS, is_date, parse_moment
+    from svcctl.dates.shorthand import NotADate, is_date, parse_moment
 
     try:
         parse_moment(text)
-    except UsageError as error:
-        if error.hint != FORMS:
-            raise
+    except NotADate:
         return
     one_word = text.replace(" ", "T", 1).replace(" ", "")
     other = f" or {name} {one_word}" if is_date(one_word) else ""

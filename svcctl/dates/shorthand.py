@@ -29,6 +29,17 @@ from svcctl.dates.operators import (
 from svcctl.errors import UsageError
 
 
+class NotADate(UsageError):
+    """A text that is not even nearly a date."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(
+            message,
+            hint="write 5m, 1h30m, 1d, now, today, yesterday, 31/01/2024 10:00, 2024-01-31T10:00:00Z or epoch seconds; "
+            "'svcctl help dates' lists them all",
+        )
+
+
 def _seconds_before_now(text: str) -> int | None:
     return whole_seconds_of(text[4:]) if text.startswith("now-") else None
 
@@ -115,7 +126,8 @@ def parse_moment(text: str) -> Moment:
     """
     moment = _parsed(text)
     if moment is None:
-        raise UsageError(f"'{text.strip()}' is not a valid date", hint=_corrected(text.strip(), CORRECTIONS) or FORMS)
+        message, hint = f"'{text.strip()}' is not a valid date", _corrected(text.strip(), CORRECTIONS)
+        raise NotADate(message) if hint is None else UsageError(message, hint=hint)
     return moment
 
 
@@ -367,11 +379,6 @@ def _corrected(text: str, rows: tuple[_Correction, ...]) -> str | None:
 
 _LONGEST = 64
 """The most characters of a date."""
-FORMS = (
-    "write 5m, 1h30m, 1d, now, today, yesterday, 31/01/2024 10:00, 2024-01-31T10:00:00Z or epoch seconds; "
-    "'svcctl help dates' lists them all"
-)
-"""The hint for a text that is not even nearly a date."""
 
 
 def _nearest_zone(text: str) -> str:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from svcctl.errors import UsageError
 from svcctl.exports.record import (
-    THAT_PROFILE,
     Damaged,
     Entry,
     OfAnotherService,
@@ -121,7 +120,7 @@ def _another(export: Export, found: Record) -> UsageError:
     if export.incremental and export.until is not None:
         other = f"write to another path, with another name to --state and --from {moment(export.until)}, or"
     if (service := found.about.service) != export.about.service:
-        return OfAnotherService(message, hint=f"{other} give {THAT_PROFILE}", service=service)
+        return OfAnotherService(message, service=service, other=f"{other} ")
     if export.state is not None and export.until is not None:
         end = f"first end the state '{export.state}', which writes to this one, with 'svcctl export rm {export.state}'"
         return UsageError(message, hint=f"{other} {end}, and then give --force")

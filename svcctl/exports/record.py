@@ -86,15 +86,14 @@ class Damaged(UsageError):
 class OfAnotherService(UsageError):
     """A run that is refused because files belong to another service.
 
-    The hint contains THAT_PROFILE, which a caller that knows the profile may replace by its name.
+    It has no hint: `other` is what can be done, other than to give the profile of `service`, which the caller may know.
     """
 
-    def __init__(self, message: str, *, hint: str, service: str) -> None:
-        super().__init__(message, hint=hint)
+    def __init__(self, message: str, *, service: str, other: str = "") -> None:
+        super().__init__(message)
         self.service = service
+        self.other = other
 
-
-THAT_PROFILE = "the profile of that service with -p"
 
 BEGINS_ANEW = "begin anew: 'svcctl export rm {state} --yes', then the same command with --from DATE --force"
 

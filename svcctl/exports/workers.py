@@ -95,14 +95,14 @@ class Failures:
         if concerns_all(error):
             raise error from None
         if self._stops:
-            raise _said(error, f"window {window}") from None
+            raise error.saying(f"window {window}: {error.message}") from None
         self.gaps[window] = error
         self._row.append(error)
         if len(self._row) == IN_A_ROW:
             told = f"{IN_A_ROW} windows in a row failed, the last, {window}"
             if isinstance(error, Unavailable) and not all(isinstance(each, Unavailable) for each in self._row):
                 error = IncompleteResult(error.message, hint=error.hint)
-            raise _said(error, told) from None
+            raise error.saying(f"{told}: {error.message}") from None
 
     def end_row(self) -> None:
         """Note that a window was fetched."""
@@ -112,13 +112,6 @@ class Failures:
 def concerns_all(error: SvcctlError) -> bool:
     """Whether every window would meet this error: a refusal by the service or the storage, a full disk, a lock."""
     return isinstance(error, (Unstored, UsageError, ServiceError, Locked))
-
-
-def _said(error: SvcctlError, what: str) -> SvcctlError:
-    """The same error, with what it is about in its message."""
-    error.message = f"{what}: {error.message}"
-    error.args = (error.message,)
-    return error
 
 
 @dataclass(frozen=True, slots=True)

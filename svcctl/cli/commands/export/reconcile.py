@@ -127,18 +127,14 @@ def _require_files(found: Found, start: int, end: int) -> None:
 
 def _check(svc: Context, found: Found) -> None:
     """UsageError for one file of an export, and for the export of another service."""
-    from svcctl.exports.record import THAT_PROFILE, OfAnotherService
+    from svcctl.exports.record import OfAnotherService
 
     if found.one is not None:
         raise UsageError(
             f"{found.place} is one file of an export", hint="name its state, or the pattern as given to -o"
         )
     if (service := found.record.about.service) != svc.profile.base_url:
-        raise OfAnotherService(
-            f"the export to {found.place} is of another service ({service})",
-            hint=f"give {THAT_PROFILE}",
-            service=service,
-        )
+        raise OfAnotherService(f"the export to {found.place} is of another service ({service})", service=service)
 
 
 def _range(svc: Context, found: Found, from_: Any, to: Any) -> tuple[int, int]:

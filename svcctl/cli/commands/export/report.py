@@ -30,14 +30,13 @@ RESUMES = "the same command again fetches only what is missing"
 
 
 def names_profiles(svc: Context) -> Callable[[object, BaseException | None, object], None]:
-    """An exit function for a block: it puts the profile's name into the hint of OfAnotherService."""
-    from svcctl.exports.record import THAT_PROFILE, OfAnotherService
+    """An exit function for a block: it adds the profile's name to OfAnotherService."""
+    from svcctl.exports.record import OfAnotherService
 
     def name(kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OfAnotherService) and (profiles := svc.profiles_at(error.service)):
-            error.hint = str(error.hint).replace(
-                THAT_PROFILE, " or ".join(f"-p {shlex.quote(str(each))}" for each in profiles)
-            )
+        if isinstance(error, OfAnotherService):
+            profiles = " or ".join(f"-p {shlex.quote(str(each))}" for each in svc.profiles_at(error.service))
+            error.add_note(f"{error.other}give {profiles or 'the profile of that service with -p'}")
 
     return name
 
@@ -189,9 +188,7 @@ def refuse_gaps(svc: Context, summary: Summary) -> None:
     if not all(isinstance(each, Unavailable) for _, each in ranges):
         raise IncompleteResult(message, hint=RESUMES)
     assert isinstance(error, Unavailable)
-    told = Unavailable(message, hint=error.hint)
-    told.unanswered, told.untrusted = error.unanswered, error.untrusted
-    raise told
+    raise error.saying(message)
 
 
 @contextmanager
@@ -224,5 +221,5 @@ def measured(svc: Context, path: Path | None, name: str) -> Iterator[dict[str, f
     try:
         write()
     except IncompleteResult as error:
-        error.hint = "the export itself is whole"
+        error.add_note("the export itself is whole")
         raise

@@ -272,12 +272,9 @@ def resumable(svc: Context) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         error = Interrupted()
-        error.hint = report.RESUMES
+        error.add_note(report.RESUMES)
         raise error from None
-    except Terminated as error:  # the hint is for whoever reads the job's log
-        error.hint = report.RESUMES
-        raise
-    except Unavailable as error:
+    except (Terminated, Unavailable) as error:  # the note on the former is for whoever reads the job's log
         error.add_note(report.RESUMES)
         raise
 

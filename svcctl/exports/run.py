@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 
-from svcctl.errors import IncompleteResult, Locked, SvcctlError, Unavailable, UsageError
+from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
 from svcctl.exports.claim import claim
 from svcctl.exports.export import Export, Summary, folder_of, lock_of
 from svcctl.exports.fetch import Fetched, Task
@@ -36,9 +36,9 @@ def alone(storage: Storage, target: Target) -> Iterator[None]:
         lock = storage.create(lock_name, overwrite=True)
     except Locked:
         raise Locked(f"another run of the export to {target.text} is going on") from None
-    except (UsageError, Unavailable) as error:  # the user knows the target, not the folder beside it
-        message = error.message.replace(storage.address(lock_name), storage.address(target.text))
-        raise type(error)(message, hint=error.hint) from None
+    except UsageError as error:  # the user knows the target, not the folder beside it
+        error.add_note(f"a run keeps its lock and its parts beside {storage.address(target.text)}")
+        raise
     try:
         with lock:
             yield

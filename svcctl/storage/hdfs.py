@@ -136,8 +136,7 @@ class Hdfs(Storage):
         except PermissionError as error:
             raise UsageError(f"access to {address} is denied: {_reason(error)}") from None
         except (OSError, RuntimeError, ValueError) as error:  # a NameNode's refusal comes as a RuntimeError
-            kind = UsageError if re.search("InvalidPathException|InvalidArgument", str(error)) else Unavailable
-            raise kind(f"{address}: {_reason(error)}") from None
+            raise failure(address, error) from None
 
     def _check(self, address: str) -> None:
         """Unavailable when nobody answers where the NameNode should be."""
@@ -202,6 +201,12 @@ def _part(path: str) -> str:
 def _is_part(path: str) -> bool:
     file = posixpath.basename(path)
     return file.startswith(".") and file.endswith(PART_SUFFIX)
+
+
+def failure(address: str, error: Exception) -> UsageError | Unavailable:
+    """The error for what the library says. Only its text tells that a name is not valid: its errors have no fields."""
+    kind = UsageError if re.search("InvalidPathException|InvalidArgument", str(error)) else Unavailable
+    return kind(f"{address}: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:

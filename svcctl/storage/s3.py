@@ -219,6 +219,7 @@ class S3(Storage):
                     hint="check the endpoint, and that its service is running",
                 ) from None
             reason = " ".join(str(error).partition("\n")[0].split())[:500]
+            # The library's error has no status of HTTP, only its words.
             kind = _NoConditions if NO_CONDITIONS in reason else Unavailable
             raise kind(f"{self.address(name)}: {reason or type(error).__name__}") from None
 

@@ -6,10 +6,11 @@ import subprocess
 import sys
 
 import pytest
+from hdfs_native import Client
 from peers.processes import free_port
 
-from svcctl.errors import Unavailable
-from svcctl.storage.hdfs import Hdfs
+from svcctl.errors import Unavailable, UsageError
+from svcctl.storage.hdfs import Hdfs, failure
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -35,6 +36,15 @@ def test_a_namenode_that_nobody_runs_is_named_with_the_reason(host: str, reason:
         WORDS["no connection"].format(url=url, reason=reason),
         HINTS["no connection"],
     )
+
+
+def test_what_the_library_refuses_is_a_usage_error_and_what_it_cannot_do_now_is_not() -> None:
+    with pytest.raises(RuntimeError) as refused:
+        Client("other://host")
+    error = failure("hdfs://h/a", refused.value)
+    told = "hdfs://h/a: Only `hdfs` and `viewfs` schemes are supported"
+    assert (type(error), error.message) == (UsageError, told)
+    assert type(failure("hdfs://h/a", RuntimeError("RPCError(no answer)"))) is Unavailable
 
 
 @pytest.mark.slow

@@ -79,6 +79,15 @@ def test_an_error_without_a_hint_gets_advice_and_notes_stand_behind_both(
     assert diagnostics.stream.getvalue() == f"svcctl: error: down\n{said}"  # type: ignore[attr-defined]
 
 
+def test_an_error_that_is_said_in_other_words_keeps_its_kind_its_fields_and_its_notes() -> None:
+    first = errors.ServiceError("refused", code=106, cid="c9", hint="ask")
+    first.add_note("or wait")
+    second = first.saying("window 1: refused")
+    assert (type(second), str(second), second.message) == (errors.ServiceError, *["window 1: refused"] * 2)
+    assert (second.code, second.cid, second.hint, second.__notes__) == (106, "c9", "ask", ["or wait"])
+    assert (str(first), first.message) == ("refused", "refused")
+
+
 def test_a_place_in_the_query_is_shown_with_a_caret() -> None:
     error = errors.ServiceError("unexpected 'wher'", place=errors.Place(2, 8), query="from a\nselect wher")
     assert report(error)[1] == ("svcctl: error: unexpected 'wher'\n  select wher\n         ^\n")

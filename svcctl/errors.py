@@ -16,8 +16,8 @@
 
 Three exceptions are not errors and are defined beside the tree: Declined, ReaderClosed and its subclass PagerLeft.
 
-`svcctl.terminal.diagnostics` maps each class to its exit code; this tree knows nothing of processes, so that the client
-can be used as a library.
+EXIT_CODES at the end has the exit code of each class. Nothing here ends a process or prints, so that the client can be
+used as a library.
 """
 
 from __future__ import annotations
@@ -173,3 +173,44 @@ class ReaderClosed(Exception):
 
 class PagerLeft(ReaderClosed):
     """The person who read in a pager has seen enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExitCode:
+    """An exit code, which scripts may rely on, and the errors that have it."""
+
+    code: int
+    meaning: str
+    errors: tuple[type[BaseException], ...] = ()
+
+
+EXIT_CODES = (
+    ExitCode(0, "done (also with zero rows)", (PagerLeft,)),
+    ExitCode(1, "the service refused, or a job that 'job wait' waits for fails", (ServiceError, SvcctlError)),
+    ExitCode(2, "usage: an option, argument, file or profile cannot be used", (UsageError,)),
+    ExitCode(3, "credentials refused", (CredentialsError,)),
+    ExitCode(4, "not found (a job, domain, role, saved query, or a table of 'tables')", (NotFound,)),
+    ExitCode(5, "conflicting state (already stopped, already enabled, …)", (Conflict,)),
+    ExitCode(6, "no usable answer after retries (network, timeout, 429, 5xx)", (Unavailable,)),
+    ExitCode(
+        7,
+        "incomplete result (cut, ended in an error, not written, windows missing)",
+        (IncompleteResult,),
+    ),
+    ExitCode(8, "empty result, with --fail-on-empty", (EmptyResult,)),
+    ExitCode(9, "another run holds the lock", (Locked,)),
+    ExitCode(10, "something differs: with --check, or for export reconcile", (Differs,)),
+    ExitCode(
+        130,
+        "interrupted, or a question was not answered with yes",
+        (KeyboardInterrupt, Interrupted, Declined),
+    ),
+    ExitCode(141, "the reader closed the pipe (nothing is printed)", (ReaderClosed,)),
+    ExitCode(143, "ended by SIGTERM, as systemd and Kubernetes stop a process", (Terminated,)),
+)
+_CODES = {kind: row.code for row in EXIT_CODES for kind in row.errors}
+
+
+def exit_code(error: BaseException) -> int:
+    """The exit code of the error's class or its nearest base class in the table; 1 if the table has neither."""
+    return next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), 1)

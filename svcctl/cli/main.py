@@ -25,11 +25,11 @@ from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.help import TOPICS
 from svcctl.cli.options import length_option
-from svcctl.errors import Terminated, UsageError
+from svcctl.errors import Terminated, UsageError, exit_code
 from svcctl.io import encoding
 from svcctl.profiles.settings import parse_timeout
 from svcctl.terminal import streams
-from svcctl.terminal.diagnostics import exit_code, wants_color
+from svcctl.terminal.diagnostics import wants_color
 
 HIDDEN = {"complete": "completion"}
 """The command that completion scripts run, which no help page lists, and the noun whose module adds it."""

@@ -1,4 +1,4 @@
-"""The owner of stderr: errors, hints, notes and progress, where their lines break, and the exit codes."""
+"""The owner of stderr: errors, hints, notes and progress, and where their lines break."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -30,42 +29,6 @@ PATIENCE = 0.3
 """Seconds without an answer before a terminal shows progress."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExitCode:
-    """An exit code, which scripts may rely on, and the errors that have it."""
-
-    code: int
-    meaning: str
-    errors: tuple[type[BaseException], ...] = ()
-
-
-EXIT_CODES = (
-    ExitCode(0, "done (also with zero rows)", (errors.PagerLeft,)),
-    ExitCode(
-        1, "the service refused, or a job that 'job wait' waits for fails", (errors.ServiceError, errors.SvcctlError)
-    ),
-    ExitCode(2, "usage: an option, argument, file or profile cannot be used", (errors.UsageError,)),
-    ExitCode(3, "credentials refused", (errors.CredentialsError,)),
-    ExitCode(4, "not found (a job, domain, role, saved query, or a table of 'tables')", (errors.NotFound,)),
-    ExitCode(5, "conflicting state (already stopped, already enabled, …)", (errors.Conflict,)),
-    ExitCode(6, "no usable answer after retries (network, timeout, 429, 5xx)", (errors.Unavailable,)),
-    ExitCode(
-        7,
-        "incomplete result (cut, ended in an error, not written, windows missing)",
-        (errors.IncompleteResult,),
-    ),
-    ExitCode(8, "empty result, with --fail-on-empty", (errors.EmptyResult,)),
-    ExitCode(9, "another run holds the lock", (errors.Locked,)),
-    ExitCode(10, "something differs: with --check, or for export reconcile", (errors.Differs,)),
-    ExitCode(
-        130,
-        "interrupted, or a question was not answered with yes",
-        (KeyboardInterrupt, errors.Interrupted, errors.Declined),
-    ),
-    ExitCode(141, "the reader closed the pipe (nothing is printed)", (errors.ReaderClosed,)),
-    ExitCode(143, "ended by SIGTERM, as systemd and Kubernetes stop a process", (errors.Terminated,)),
-)
-_CODES = {kind: row.code for row in EXIT_CODES for kind in row.errors}
 _ENDINGS: Mapping[type[BaseException], str] = {
     KeyboardInterrupt: "interrupted",
     errors.Interrupted: "interrupted",
@@ -81,11 +44,6 @@ class Reported(Exception):
     def __init__(self, code: int) -> None:
         super().__init__(code)
         self.code = code
-
-
-def exit_code(error: BaseException) -> int:
-    """The exit code of the error's class or its nearest base class in the table; 1 if the table has neither."""
-    return next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), 1)
 
 
 class Diagnostics:
@@ -235,7 +193,7 @@ class Diagnostics:
     def report(self, error: BaseException) -> int:
         """Print what happened and what to do, one line each; returns the exit code."""
         error = _plain(error)
-        code = exit_code(error)
+        code = errors.exit_code(error)
         if isinstance(error, errors.ReaderClosed):
             return code
         if isinstance(error, Reported):

@@ -176,7 +176,7 @@ def _environment() -> dict[str, str]:
 
 
 def _exit_codes() -> dict[str, str]:
-    from svcctl.terminal.diagnostics import EXIT_CODES
+    from svcctl.errors import EXIT_CODES
 
     return {"exit_codes": table([(f"{row.code:>3}", row.meaning) for row in EXIT_CODES])}
 

@@ -7,7 +7,7 @@ import svcctl
 from svcctl.cli.commands import NOUNS
 from svcctl.cli.help import PARTS, TOPICS
 from svcctl.cli.help.topics import FILLED, WRITTEN, read, table
-from svcctl.terminal.diagnostics import EXIT_CODES
+from svcctl.errors import EXIT_CODES
 
 TEMPLATES = {
     path.stem: path.read_text(encoding="utf-8")

@@ -28,12 +28,23 @@ from dataclasses import dataclass
 from typing import Self
 
 
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A thing of a file that an error is about: its kind, its name, and file and line if a file has it."""
+
+    kind: str
+    name: str
+    place: str | None
+
+
 class SvcctlError(Exception):
     """What happened, in one line with the caller's own value, and (when there is one) what to do about it.
 
     Neither is changed later. Who catches the error and knows more sets a field of it, adds a note (`add_note`), or
     raises another one of the same kind (`saying`).
     """
+
+    subject: Subject | None = None
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)

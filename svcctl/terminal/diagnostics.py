@@ -304,7 +304,7 @@ def _cut(text: str) -> str:
 
 
 def _message(error: errors.SvcctlError) -> str:
-    """The message on one line, with the service's code and cid when there are any."""
+    """The message on one line behind what it is about, with the service's code and cid when there are any."""
     about = []
     if isinstance(error, errors.ServiceError):
         if error.code is not None:
@@ -312,6 +312,8 @@ def _message(error: errors.SvcctlError) -> str:
         if error.cid:
             about.append(f"cid {error.cid}")
     text = _cut(error.message)
+    if (of := error.subject) is not None:
+        text = f"{of.kind} '{of.name}'{f' ({of.place})' if of.place else ''}: {text}"
     return f"{text} ({', '.join(about)})" if about else text
 
 

@@ -102,7 +102,7 @@ class Faults(httpx.BaseTransport):
             body = json.loads(content)
             if not self.is_own:
                 body.pop("continues", None)
-            if self.names:
+            if self.names and "destination" in body:
                 body["destination"]["params"]["friendlyName"] = self.names
             content = json.dumps(body).encode()
         headers = {"authorization": request.headers["authorization"]}

@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Any
 from svcctl.api import destinations, own_service
 from svcctl.api.jobs import split_name
 from svcctl.api.models import Job, JobStatus, shown
-from svcctl.api.query import outline
 from svcctl.api.roles import Difference
 from svcctl.cli.apply.plan import Action, Step, plan
 from svcctl.cli.inputs.job_files import RUNNING, STOPPED, WrittenJob
-from svcctl.errors import NotFound, ServiceError, UsageError
+from svcctl.errors import CredentialsError, NotFound, ServiceError, UsageError
 from svcctl.words import counted, did_you_mean
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 SETTLED_SECONDS = 7.0
 """The longest wait for a new job to deliver or to fail; a Kafka that does not answer is reported after 5 s."""
 POLL_SECONDS = 0.1
-NOT_CHECKED = "this service does not tell which tables there are: those of the queries are not checked"
+NOT_CHECKED = "the queries are not checked: only svcctl's own service does that without running them"
 MISSED = "events that came late while job '{name}' changed may be missed: this service has no 'continues'"
 
 Jobs_ = Sequence[Job]
@@ -56,9 +55,9 @@ class Jobs:
     of: str = ""
 
     @cached_property
-    def tables(self) -> Collection[str] | None:
-        """The names of the tables; None if the service is not svcctl's own."""
-        return own_service.table_names(self.client)
+    def is_own(self) -> bool:
+        """Whether the service is svcctl's own."""
+        return own_service.table_names(self.client) is not None
 
     def steps(self, written: Sequence[WrittenJob], *, prune: bool) -> list[JobStep]:
         """The steps to the written jobs; with `prune`, to these alone. UsageError for what cannot be done."""
@@ -80,16 +79,17 @@ class Jobs:
         return steps
 
     def _check(self, step: JobStep) -> None:
-        """UsageError for a table that is not there, and for files that would get other events under one name."""
+        """UsageError for a query that the service refuses, and for files that would get other events under one name."""
         wanted = step.wanted
         if wanted is None:
             return
-        table = outline(wanted.query).table
-        if self.tables is not None and table and table not in self.tables:
-            hint = did_you_mean(table, self.tables)
-            raise wanted.document.error(f"query: no table '{table}'", "query", hint=hint)
-        old = _latest(step.found) if step.found and self._kept(step) is None else None
-        if old is None or self.tables is not None or wanted.files is None:
+        if self._kept(step) is not None:
+            return
+        if self.is_own:
+            self._check_query(wanted)
+            return
+        old = _latest(step.found or ())
+        if old is None or wanted.files is None:
             return
         if (old.type or "").lower() != destinations.canonical_type(wanted.type):
             return
@@ -101,9 +101,19 @@ class Jobs:
                 hint="give the files of the changed job another name",
             )
 
+    def _check_query(self, wanted: WrittenJob) -> None:
+        """UsageError for a query that the service refuses."""
+        try:
+            with self.client.query(wanted.question):
+                pass
+        except CredentialsError:
+            raise
+        except ServiceError as error:
+            raise wanted.document.error(f"query: {error.message}", "query", hint=error.hint) from None
+
     @property
     def unchecked(self) -> str | None:
-        return NOT_CHECKED if self.tables is None else None
+        return None if self.is_own else NOT_CHECKED
 
     def about(self, step: JobStep) -> str:
         return ""
@@ -194,7 +204,7 @@ class Jobs:
 
     def _continuing(self, wanted: WrittenJob, old: Job) -> Job:
         """Launch the job that continues another one, which is stopped then."""
-        if self.tables is not None:
+        if self.is_own:
             return self._launched(wanted, self.client.launch(wanted.request(continues=old.id)), old.id)
         if not _is_in(old, STOPPED):
             self.client.stop_job(old.id)
@@ -208,7 +218,7 @@ class Jobs:
         deadline = time.monotonic() + SETTLED_SECONDS
         while True:
             if job.error:
-                return f"job '{split_name(job.friendly_name or '')[0]}' is {shown(job)}: {job.reason}", job
+                return f"{shown(job)}: {job.reason}", job
             goes_on = bool(job.events_sent) or (job.last_datetime or 0) > begun
             if goes_on or job.status != JobStatus.RUNNING or time.monotonic() >= deadline:
                 return None, job

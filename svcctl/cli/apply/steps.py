@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -14,10 +15,12 @@ from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import text
-from svcctl.errors import Differs
+from svcctl.errors import Differs, ServiceError, Subject, Unavailable
 from svcctl.terminal.escapes import visible
 from svcctl.terminal.records import CHANGES
 from svcctl.words import counted
+
+AGAIN = "run the same command again, which is safe"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +99,22 @@ def carry_out(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], options
     noun.prepare(steps)
     with svc.diagnostics.counted(steps, "applied") as left:
         for step in left:
-            done = noun.make(step)
+            with _told(noun, step):
+                done = noun.make(step)
             svc.diagnostics.note(f"{done} {noun.kind} '{step.name}'{noun.where}")
+
+
+@contextmanager
+def _told(noun: Noun, step: Step[Any, Any]) -> Iterator[None]:
+    """Errors have the thing that the step is about; they do not ask for a check, since a step can be made twice."""
+    try:
+        yield
+    except (ServiceError, Unavailable) as error:
+        place = None if step.wanted is None else step.wanted.document.place("name")
+        error.subject = Subject(noun.kind, step.name, place)
+        if error.hint is None or isinstance(error, Unavailable):
+            error.hint = AGAIN
+        raise
 
 
 _TITLES = {Action.CREATE: "new ", Action.CHANGE: "", Action.REMOVE: "removed "}

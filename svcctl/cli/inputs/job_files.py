@@ -95,6 +95,11 @@ class WrittenJob:
             continues=continues,
         )
 
+    @property
+    def question(self) -> QueryRequest:
+        """The query over an empty range, without its destination: it reads nothing."""
+        return QueryRequest(0, to=0, query=self.query)
+
 
 def _digits(value: Any, count: int) -> str:
     return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode()).hexdigest()[:count]

@@ -108,7 +108,7 @@ def test_the_old_job_runs_again_when_the_new_one_fails_at_once(world: World) -> 
     old = world.client.jobs()
     with pytest.raises(ServiceError) as caught:
         applied(world, described("a", topic="down"))
-    assert caught.value.message == "job 'a' is FAILING: no such topic"
+    assert caught.value.message == "FAILING: no such topic"
     assert [(job.id, job.status) for job in world.client.jobs()] == [(old[0].id, "RUNNING")]
     world.append([4])
     assert world.await_all() == [0, 1, 2, 3]
@@ -139,14 +139,21 @@ def test_files_of_one_name_are_not_continued_where_their_numbers_cannot_be_hande
         assert len(planned(world, files("/x.csv", 1))[1]) == 1
 
 
-def test_a_query_of_an_unknown_table_is_refused_where_the_service_tells_the_tables(world: World) -> None:
-    job = described("a") | {"query": "from tt"}
+@pytest.mark.parametrize("query", ["from tt", "from t\nwher n = 1", "from t where missing = 1", "from t where n = ''"])
+def test_a_query_that_would_be_refused_is_reported_before_anything_is_changed(world: World, query: str) -> None:
+    job = described("a") | {"query": query}
     if world.wire.is_own:
-        with pytest.raises(UsageError) as caught:
-            planned(world, job)
-        assert caught.value.message == "jobs.yaml, line 2: query: no table 'tt'"
+        with pytest.raises(UsageError, match=r"^jobs.yaml, line 9: query: line \d, column \d"):
+            planned(world, described("b"), job)
+        assert world.client.jobs() == ()
     else:
         assert planned(world, job)[0].unchecked is not None
+
+
+def test_a_query_without_its_keyword_is_told_as_the_query_command_tells_it(tmp_path: Path) -> None:
+    with opened(tmp_path) as world, pytest.raises(UsageError) as caught:
+        planned(world, described("a") | {"query": "from t\nwher n = 1"})
+    assert caught.value.message.endswith("query: line 2, column 1: unexpected 'wher' (did you mean 'where'?)")
 
 
 def test_only_jobs_that_were_applied_are_pruned(world: World) -> None:

@@ -101,9 +101,23 @@ def test_commands_take_the_name_without_its_hash(run: Run, file: Path) -> None:
 
 
 def test_an_apply_that_stops_in_the_middle_says_how_much_was_done(run: Run, world: World, file: Path) -> None:
-    file.write_text(JOBS.replace("query: from t,", "query: from t where,"))
+    file.write_text(JOBS.replace("query: from t,", "query: from t group by n select count() as c,"))
     done = run("-q", "job", "apply", "-F", str(file), "--yes")
-    assert (done.code, done.stderr.splitlines()[0]) == (1, "svcctl: 1 of 2 applied")
+    told = done.stderr.splitlines()
+    assert (done.code, told[0]) == (1, "svcctl: 1 of 2 applied")
+    assert told[1].startswith(f"svcctl: error: job 'b' ({file}, line 5): line 1, column ")
+
+
+def test_a_lost_answer_in_the_middle_is_told_with_its_job_and_that_a_second_run_is_safe(
+    run: Run, world: World, file: Path
+) -> None:
+    run("job", "apply", "-F", str(file), "--dry-run")
+    asked = len(world.wire.sent)
+    world.wire.due = [(asked, "lost")]  # the first request after the plan, which launches
+    done = run("job", "apply", "-F", str(file), "--yes")
+    told = done.stderr.splitlines()
+    assert (done.code, told[0].startswith(f"svcctl: error: job 'a' ({file}, line 1): ")) == (6, True)
+    assert told[-1] == "hint: run the same command again, which is safe"
     file.write_text(JOBS)
     assert run("job", "apply", "-F", str(file), "--yes").code == 0
     assert [job.status for job in world.client.jobs()] == ["RUNNING", "STOPPED"]

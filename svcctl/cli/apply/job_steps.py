@@ -35,6 +35,10 @@ SETTLED_SECONDS = 7.0
 """The longest wait for a new job to deliver or to fail; a Kafka that does not answer is reported after 5 s."""
 POLL_SECONDS = 0.1
 NOT_CHECKED = "the queries are not checked: only svcctl's own service does that without running them"
+LEFT = (
+    "{number} job applied from files is in none of them: {names} (--prune removes it)",
+    "{number} jobs applied from files are in none of them: {names} (--prune removes them)",
+)
 MISSED = "events that came late while job '{name}' changed may be missed: this service has no 'continues'"
 
 Jobs_ = Sequence[Job]
@@ -73,7 +77,12 @@ class Jobs:
         def differ(wanted: WrittenJob, found: Jobs_ | None) -> list[Difference]:
             return differences(wanted, found or (), again=wanted.name in self.relaunch)
 
-        steps = plan(desired, actual, differ, lambda found: prune and any(map(_is_applied, found)))
+        steps = plan(desired, actual, differ, lambda found: any(map(_is_applied, found)))
+        if not prune:
+            left = [step.name for step in steps if step.action is Action.REMOVE]
+            if left:
+                self.note(LEFT[len(left) > 1].format(number=len(left), names=", ".join(left)))
+            steps = [step for step in steps if step.action is not Action.REMOVE]
         for step in steps:
             self._check(step)
         return steps
@@ -229,7 +238,8 @@ class Jobs:
 def differences(wanted: WrittenJob, found: Jobs_, *, again: bool = False) -> list[Difference]:
     """How the jobs of a name differ from the one that a file describes; values of secrets are not in it."""
     if not found:
-        given = (("query", wanted.query), ("destination", wanted.place), ("state", wanted.state))
+        begins = str(wanted.document.fields["from"])
+        given = (("query", wanted.query), ("from", begins), ("destination", wanted.place), ("state", wanted.state))
         return [Difference(key, None, value) for key, value in given]
     kept = _latest([job for job in found if job.friendly_name == wanted.full_name])
     old = kept or _latest(found)
@@ -248,7 +258,11 @@ def differences(wanted: WrittenJob, found: Jobs_, *, again: bool = False) -> lis
     if not _is_in(old, wanted.state):
         differ.append(Difference("state", STOPPED if wanted.state == RUNNING else RUNNING, wanted.state))
     if not again and kept is not None:
-        differ += [Difference("another job", f"{job.id} {shown(job)}", None) for job in found if job is not kept]
+        differ += [
+            Difference("another job of this name", f"{job.id} {shown(job)}", "removed")
+            for job in found
+            if job is not kept
+        ]
     return differ
 
 

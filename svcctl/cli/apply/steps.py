@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
+from svcctl.api.roles import Difference
 from svcctl.cli.apply.plan import Action, Step
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, Completes
@@ -134,6 +136,20 @@ def _show(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], options: Ap
         title = f"{_TITLES[step.action]}{noun.kind} '{visible(step.name)}'{visible(noun.where)}"
         svc.output.text(title + noun.about(step))
         for one in step.differences:
-            if step.action is Action.CHANGE and not noun.about(step):
-                svc.output.change("-", f"{one.key}: {one.before or 'none'}")
-            svc.output.change("+", f"{one.key}: {one.after or 'none'}")
+            _show_difference(svc, one, is_change=step.action is Action.CHANGE and not noun.about(step))
+
+
+def _show_difference(svc: Context, one: Difference, *, is_change: bool) -> None:
+    """Print a difference: the old value and the new one, or the lines of these if one has several."""
+    before, after = (one.before or "none").splitlines(), (one.after or "none").splitlines()
+    if len(before) <= 1 and len(after) <= 1:
+        if is_change:
+            svc.output.change("-", f"{one.key}: {one.before or 'none'}")
+        svc.output.change("+", f"{one.key}: {one.after or 'none'}")
+        return
+    svc.output.text(f"  {one.key}:")
+    for line in difflib.ndiff(before if is_change else [], after):
+        if line[0] == " ":
+            svc.output.text(f"  {visible(line)}")
+        elif line[0] != "?":
+            svc.output.change(line[0], f"  {line[2:]}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from support.reseller import WIDE, Done, Scripted
 
 from svcctl.cli import main
 from svcctl.cli.context import Context
+from svcctl.cli.inputs import documents, job_files
 from svcctl.terminal.diagnostics import Diagnostics
 
 Run = Callable[..., Done]
@@ -27,10 +29,12 @@ JOBS = """\
 NEW = """\
 new job 'a'
 + query: from t where n > 1
++ from: 1704067200
 + destination: Kafka topic=x bootstrap.servers=b sasl.password=***
 + state: running
 new job 'b'
 + query: from t
++ from: 1h
 + destination: donothing
 + state: stopped
 """
@@ -139,6 +143,38 @@ def test_jobs_are_removed_only_after_a_question_that_names_them(run: Run, world:
         ["1 job will be removed: a. Apply these changes?"],
     )
     assert [str(job.friendly_name)[:2] for job in world.client.jobs()] == ["b."]
+
+
+def test_applied_jobs_that_are_in_no_file_are_named_and_differ_only_with_prune(run: Run, file: Path) -> None:
+    run("job", "apply", "-F", str(file), "--yes")
+    file.write_text("".join(JOBS.partition("- {name: b")[1:]))
+    apply = ("job", "apply", "-F", str(file), "--check")
+    check = run(*apply)
+    assert (check.code, check.stdout) == (0, "")
+    assert check.stderr.startswith("svcctl: 1 job applied from files is in none of them: a (--prune removes it)\n")
+    assert (run(*apply, "--prune").code, run("-q", *apply).stderr) == (10, "")
+
+
+def test_a_query_of_several_lines_differs_line_by_line(run: Run, file: Path) -> None:
+    job = "name: a\nquery: |\n  from t\n  where n > {}\nfrom: 1h\ndestination: {{type: donothing}}\n"
+    file.write_text(job.format(1))
+    apply = ("job", "apply", "-F", str(file))
+    assert run(*apply, "--yes").stdout.startswith("new job 'a'\n  query:\n+   from t\n+   where n > 1\n+ from: 1h\n")
+    file.write_text(job.format(2))
+    changed = "job 'a'\n  query:\n    from t\n-   where n > 1\n+   where n > 2\n"
+    assert run(*apply, "--dry-run").stdout == changed
+
+
+def test_a_second_job_of_a_name_is_shown_before_it_is_removed(run: Run, world: World, file: Path) -> None:
+    run("job", "apply", "-F", str(file), "--yes")
+    other = job_files.written(documents.parse(JOBS, str(file), "job"), datetime.now(UTC))[1].request()
+    world.client.stop_job(other_id := world.client.launch(other))
+    shown = run("job", "apply", "-F", str(file), "--dry-run").stdout
+    ids = [job.id for job in world.client.jobs() if str(job.friendly_name).startswith("b.")]
+    assert other_id in ids
+    assert shown.startswith("job 'b'\n- another job of this name: ")
+    assert any(one in shown for one in ids)
+    assert shown.endswith("+ another job of this name: removed\n")
 
 
 def test_exported_jobs_are_a_file_with_what_a_service_shows(run: Run, file: Path) -> None:

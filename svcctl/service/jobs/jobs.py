@@ -48,7 +48,6 @@ from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.settings import RUNNING_JOBS, TOTAL_JOBS
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
-from svcctl.words import counted
 
 UNKNOWN, UNCHANGEABLE, NOT_RUNNING = 100, 101, 108
 CODES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)
@@ -212,7 +211,8 @@ class Jobs:
         return self._shown(job)
 
     def _continue(self, account: Account, before: str, job: StoredJob, follow: Follow, room: stored.Room) -> StoredJob:
-        self._own(account, before)
+        if self._own(account, before).status is JobStatus.RUNNING:
+            room = stored.anyway  # it takes the place of the one that runs
         self._check_last(account, before)
         if (run := self.runs.get(before)) is not None:  # it then saves how far it came
             run.stop()
@@ -297,9 +297,9 @@ class Jobs:
     def _need_room(self, account: Account, running: Sequence[Owner]) -> None:
         if (own := running.count(account.owner)) >= self._share:
             raise Conflict(
-                f"{counted(own, 'job is', 'jobs are')} already running, which is the maximum",
+                f"no more jobs can run in this domain: {own} run, the limit is {self._share}",
                 code=UNCHANGEABLE,
-                hint="stop or remove one first",
+                hint=f"stop or remove one, or set {RUNNING_JOBS.name} for the service and run: svcctl service restart",
             )
         if len(running) >= self._total:
             raise Conflict(

@@ -99,6 +99,10 @@ Room = Callable[[Sequence[Owner]], None]
 """Raises an error when one more job may not run, given the owners of the running jobs."""
 
 
+def anyway(owners: Sequence[Owner]) -> None:
+    """Whatever runs, a job that takes the place of a running one has room."""
+
+
 def add(store: Store, job: StoredJob, room: Room = lambda owners: None) -> None:
     """Store a new job. Refused when there is no room, or its domain can no longer be accessed."""
     row = {name: value for name, value in asdict(job).items() if name not in ("owner", "free")}

@@ -61,6 +61,9 @@ class Work:
         return False
 
 
+HINT = "stop or remove one, or set SVCCTL_RUNNING_JOBS for the service and run: svcctl service restart"
+
+
 def launch(jobs: Jobs, account: Account = ME, params: Mapping[str, str] | None = None) -> str:
     return jobs.launch(account, type="donothing", query="from t", request={}, params=params or {}).id
 
@@ -268,7 +271,7 @@ def test_each_domain_has_a_share_of_the_jobs_and_all_together_a_maximum(store: S
     mine = Jobs(store, work, share=2, total=3)
     first, _, theirs = launch(mine), launch(mine), launch(mine, STRANGER)
     for account, message, hint in (
-        (ME, "2 jobs are already running, which is the maximum", "stop or remove one first"),
+        (ME, "no more jobs can run in this domain: 2 run, the limit is 2", HINT),
         (
             RESELLER,
             "the service already runs 3 jobs of all its domains, which is the maximum",
@@ -286,11 +289,16 @@ def test_each_domain_has_a_share_of_the_jobs_and_all_together_a_maximum(store: S
     mine.close()
 
 
-def test_a_share_of_one_job_is_told_as_one(store: Store, work: Work) -> None:
+def test_a_job_that_continues_a_running_one_takes_its_place_when_more_run_than_the_limit(
+    store: Store, work: Work
+) -> None:
+    before = Jobs(store, work)
+    first, _, _ = (launch(before) for _ in range(3))
+    before.close()
     mine = Jobs(store, work, share=1)
-    launch(mine)
-    with pytest.raises(Conflict, match=r"^1 job is already running, which is the maximum$"):
+    with pytest.raises(Conflict, match=r": 3 run, the limit is 1$"):
         launch(mine)
+    assert mine.launch(ME, type="donothing", query="from t", request={}, params={}, continues=first).status == "RUNNING"
     mine.close()
 
 

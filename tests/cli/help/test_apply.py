@@ -6,7 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from support.shells import Shell
@@ -27,8 +27,8 @@ CHECK, APPLY, NIGHTLY, RESTORE, EXPORT = (block for block in blocks() if not blo
 
 
 @pytest.fixture(scope="module")
-def run(service: Shell, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Runs a block in the repository that the page describes."""
+def run(service: Shell, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Runs a block in the repository that the page describes; the service is left without what the page makes."""
     directory = tmp_path_factory.mktemp("repository")
     (directory / "bin").mkdir()
     command = directory / "bin" / "svcctl"
@@ -53,7 +53,9 @@ def run(service: Shell, tmp_path_factory: pytest.TempPathFactory) -> Run:
             check=False,
         )
 
-    return run
+    yield run
+    run("svcctl job list --ids | svcctl job rm --yes --if-needed -")
+    run("svcctl -p local-reseller domain rm acme --yes")
 
 
 def test_the_pipeline_checks_applies_and_finds_what_is_changed_by_hand(run: Run) -> None:

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.engines import engines_of, new_lake
 from support.events import selected
@@ -378,6 +379,8 @@ def test_every_event_is_delivered_once_by_a_job_or_by_one_that_continues_it(
 def test_every_event_is_in_one_row_or_in_one_group_when_the_query_changes_between_these(
     kind: type[Small], first: list[int], deaths: list[int], failures: list[int], groups: list[bool]
 ) -> None:
+    # single events that follow groups have an end, and groups behind these are refused
+    assume([grouped for grouped, _ in groupby(groups)].count(True) < 2)
     # later events fall into periods that are still open, or they would rightly be missing
     lots = [
         [second % 3600 for second in first],

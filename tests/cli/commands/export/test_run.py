@@ -387,7 +387,7 @@ def test_another_service_or_path_of_an_export_is_told_with_what_to_give(moved: M
 def test_a_target_that_does_not_answer_is_named_with_what_to_check(home: Shell) -> None:
     url = f"hdfs://127.0.0.1:{free_port()}"
     done = home("export", QUERY, *HOURS, "-o", f"{url}/out/all.csv")
-    assert (done.returncode, f"{url}/out/all.csv" in done.stderr, "NameNode" in done.stderr) == (6, True, True)
+    assert (done.returncode, f"{url}/out/.all.csv.export" in done.stderr, "NameNode" in done.stderr) == (6, True, True)
 
 
 def test_an_export_is_the_same_from_every_directory(moved: Moved, monkeypatch: pytest.MonkeyPatch) -> None:

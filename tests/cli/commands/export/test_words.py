@@ -69,7 +69,7 @@ WORDS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "no HDFS": (
         (QUERY, *HOURS, "-o", f"{HDFS}/all.csv"),
-        f"svcctl: error: {HDFS}/all.csv: no connection to {HDFS}: Connection refused\n"
+        f"svcctl: error: {HDFS}/.all.csv.export/run: no connection to {HDFS}: Connection refused\n"
         "hint: check host and port of the NameNode, and that it runs; "
         "the same command again fetches only what is missing\n",
     ),

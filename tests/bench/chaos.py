@@ -102,6 +102,7 @@ class Chaos:
         self._files = process.Files(Path(shell.environment["SVCCTL_DATA"]))
         self._start = datetime.now(UTC) - timedelta(hours=1)
         self._jobs: dict[str, Target] = {}
+        self._killing = threading.Lock()
 
     def begin(self) -> None:
         self.load()
@@ -139,17 +140,20 @@ class Chaos:
             self.outcome.done[f"kill at {moment}" if killed.is_set() else "kill at no moment"] += 1
         else:
             time.sleep(self.dice.uniform(0, 0.6))
-        if not killed.is_set():
-            self._kill(killed)
+        self._kill(killed)
         self._must("service", "start")
 
     def _kill(self, killed: threading.Event) -> None:
-        pid = process.running(self._files)
-        assert pid
-        os.kill(pid, signal.SIGKILL)
-        while process.running(self._files) is not None:
-            time.sleep(0.005)  # until the kernel has released its lock
-        killed.set()
+        """Kill the service, unless the relay's thread did so at the end of the wait for its moment."""
+        with self._killing:
+            if killed.is_set():
+                return
+            pid = process.running(self._files)
+            assert pid
+            os.kill(pid, signal.SIGKILL)
+            while process.running(self._files) is not None:
+                time.sleep(0.005)  # until the kernel has released its lock
+            killed.set()
 
     def restart(self) -> None:
         self._must("service", "stop")

@@ -30,11 +30,15 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A thing of a file that an error is about: its kind, its name, and file and line if a file has it."""
+    """A thing of a file that an error is about: its kind, its name, and file and line if a file has it.
+
+    `repeats`: what failed can be done again as it was, whether or not it was done in part.
+    """
 
     kind: str
     name: str
     place: str | None
+    repeats: bool = False
 
 
 class SvcctlError(Exception):

@@ -27,6 +27,7 @@ LONGEST = 4000
 """The most characters of a message: a long value that the message repeats would hide what is wrong."""
 PATIENCE = 0.3
 """Seconds without an answer before a terminal shows progress."""
+_REPEAT = "run the same command again, which is safe"
 
 
 _ENDINGS: Mapping[type[BaseException], str] = {
@@ -222,10 +223,16 @@ class Diagnostics:
         return code
 
     def hint_of(self, error: BaseException) -> str | None:
-        """What to do about an error: its hint, else the `advice` that follows from its kind, and its notes."""
+        """What to do about an error: its hint, else what follows from its subject or kind, and its notes.
+
+        Where no answer came, the hint would ask to check what was done; what can be repeated needs no check.
+        """
         hint = getattr(error, "hint", None)
-        if hint is None and isinstance(error, errors.SvcctlError):
-            hint = self.advice(error)
+        if isinstance(error, errors.SvcctlError):
+            if (of := error.subject) and of.repeats and (hint is None or isinstance(error, errors.Unavailable)):
+                hint = _REPEAT
+            elif hint is None:
+                hint = self.advice(error)
         said = dict.fromkeys(filter(None, (hint, *getattr(error, "__notes__", ()))))
         return "; ".join(said).replace("?; ", "? ") or None
 

@@ -79,6 +79,19 @@ def test_an_error_without_a_hint_gets_advice_and_notes_stand_behind_both(
     assert diagnostics.stream.getvalue() == f"svcctl: error: down\n{said}"  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (errors.ServiceError("no"), "run the same command again, which is safe"),
+        (errors.ServiceError("no", hint="do this"), "do this"),
+        (errors.Unavailable("down", hint="check whether it was done"), "run the same command again, which is safe"),
+    ],
+)
+def test_what_can_be_repeated_asks_for_no_check_of_what_was_done(error: errors.SvcctlError, said: str) -> None:
+    error.subject = errors.Subject("job", "a", None, repeats=True)
+    assert report(error)[1] == f"svcctl: error: job 'a': {error.message}\nhint: {said}\n"
+
+
 def test_an_error_that_is_said_in_other_words_keeps_its_kind_its_fields_and_its_notes() -> None:
     first = errors.ServiceError("refused", code=106, cid="c9", hint="ask")
     first.add_note("or wait")

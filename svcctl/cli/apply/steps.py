@@ -22,8 +22,6 @@ from svcctl.terminal.escapes import visible
 from svcctl.terminal.records import CHANGES
 from svcctl.words import counted
 
-AGAIN = "run the same command again, which is safe"
-
 
 @dataclass(frozen=True, kw_only=True)
 class ApplyOptions:
@@ -108,14 +106,12 @@ def carry_out(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], options
 
 @contextmanager
 def _told(noun: Noun, step: Step[Any, Any]) -> Iterator[None]:
-    """Errors have the thing that the step is about; they do not ask for a check, since a step can be made twice."""
+    """Errors have the thing that the step is about, and that it can be repeated."""
     try:
         yield
     except (ServiceError, Unavailable) as error:
         place = None if step.wanted is None else step.wanted.document.place("name")
-        error.subject = Subject(noun.kind, step.name, place)
-        if error.hint is None or isinstance(error, Unavailable):
-            error.hint = AGAIN
+        error.subject = Subject(noun.kind, step.name, place, repeats=True)
         raise
 
 

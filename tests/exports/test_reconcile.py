@@ -145,7 +145,7 @@ class Late:
 
 @pytest.fixture
 def late(exports: Exports, events: Shell, tmp_path: Path) -> Iterator[Late]:
-    transport = httpx.HTTPTransport(uds=str(events.home / "data" / "service.sock"))
+    transport = httpx.HTTPTransport(verify=False, uds=str(events.home / "data" / "service.sock"))
     table = f"late.t{uuid4().hex}"
     (tmp_path / "out").mkdir()
     with Client("http://localhost", exports.signature, transport=transport) as client:

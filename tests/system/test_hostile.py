@@ -38,7 +38,7 @@ class Attacked:
 
     def client(self, profile: str = "local") -> httpx.Client:
         return httpx.Client(
-            transport=httpx.HTTPTransport(uds=str(self._shell.home / "data" / "service.sock")),
+            transport=httpx.HTTPTransport(verify=False, uds=str(self._shell.home / "data" / "service.sock")),
             base_url="http://service",
             headers={"authorization": f"Bearer {self._credentials[profile]['token']}"},
             timeout=30,

@@ -1,4 +1,4 @@
-"""Roles as a client sees them: the interface's nine rules, and how a wanted role differs from the one that exists.
+"""Roles as a client sees them: the interface's nine rules, what counts in a role, and which roles there are.
 
 A rule is checked here as far as it can be checked before a request is sent.
 
@@ -206,38 +206,16 @@ def _shown(value: object) -> str:
     return "an element" if isinstance(value, list | dict) or value is None else f"'{value}'"
 
 
-if TYPE_CHECKING:
-    from svcctl.api.client import Client
+def in_words(role: Role) -> dict[str, str | None]:
+    """The fields that a request may send, as a person reads them."""
+    return {key: _words(value) for key, value in comparable(role).items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A field whose value is to change, both values in words; None where there is no value."""
-
-    key: str
-    before: str | None
-    after: str | None
-
-
-def differences(current: Role | None, wanted: Role) -> list[Difference]:
-    """The fields in which a role differs from the wanted one; fields that are not given stay as they are.
+def comparable(role: Role) -> dict[str, str | frozenset[str] | frozenset[int]]:
+    """The fields that a request may send, equal in two roles when a service makes no difference between them.
 
     Order and repetition do not count, nor do the labels of resource IDs (rule 8).
     """
-    before = {} if current is None else _comparable(current)
-    return [
-        Difference(key, _words(before.get(key)), _words(after))
-        for key, after in _comparable(wanted).items()
-        if before.get(key) != after and (before.get(key) or after)
-    ]
-
-
-def in_words(role: Role) -> dict[str, str | None]:
-    """The fields that a request may send, as a person reads them."""
-    return {key: _words(value) for key, value in _comparable(role).items()}
-
-
-def _comparable(role: Role) -> dict[str, str | frozenset[str] | frozenset[int]]:
     values = role.body()
     for key in ("policies", "applications"):
         if isinstance(values.get(key), list):

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from svcctl.api.models import Domain, DomainStatus
-from svcctl.api.roles import Difference
-from svcctl.cli.apply.plan import Action, Step, plan
+from svcctl.cli.apply.plan import Action, Difference, Step, plan
 from svcctl.cli.inputs.documents import Document
 from svcctl.errors import UsageError
 from svcctl.words import counted

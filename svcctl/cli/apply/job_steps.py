@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 from svcctl.api import destinations, own_service
 from svcctl.api.jobs import split_name
 from svcctl.api.models import Job, JobStatus, shown
-from svcctl.api.roles import Difference
-from svcctl.cli.apply.plan import Action, Step, plan
+from svcctl.cli.apply.plan import Action, Difference, Step, plan
 from svcctl.cli.inputs.job_files import RUNNING, STOPPED, WrittenJob
 from svcctl.errors import CredentialsError, NotFound, ServiceError, UsageError
 from svcctl.words import counted, did_you_mean

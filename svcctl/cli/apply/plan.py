@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from svcctl.api.roles import Difference
-
 Wanted = TypeVar("Wanted")
 Found = TypeVar("Found")
 
@@ -17,6 +15,15 @@ class Action(StrEnum):
     CREATE = "create"
     CHANGE = "change"
     REMOVE = "remove"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A field whose value is to change, both values in words; None where there is no value."""
+
+    key: str
+    before: str | None
+    after: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from svcctl.api import own_service, roles
 from svcctl.api.idempotence import no_role
 from svcctl.api.models import ALL, Role
-from svcctl.api.roles import Difference
-from svcctl.cli.apply.plan import Action, Step, plan
+from svcctl.cli.apply.plan import Action, Difference, Step, plan
 from svcctl.cli.inputs.role_files import WrittenRole, require_available, require_sound
 from svcctl.errors import NotFound, ServiceError
 
@@ -113,11 +112,20 @@ def differ(written: WrittenRole, found: Role | None) -> list[Difference]:
     if found is None and not any(key in wanted.body() for key in roles.GRANTS):  # rule 1: a name grants everything
         everything = (ALL,)
         wanted = replace(wanted, policies=everything, applications=everything, resource_ids={ALL: ()})
-    current = None if found is UNREADABLE else found
-    differences = roles.differences(current, wanted)
-    if found is UNREADABLE and not differences:  # it may have to be created
+    changed = differences(found or Role(), wanted)
+    if found is UNREADABLE and not changed:  # it may have to be created
         return [Difference("name", None, written.role.name)]
-    return differences
+    return changed
+
+
+def differences(current: Role, wanted: Role) -> list[Difference]:
+    """The fields in which a role differs from the wanted one; fields that are not given stay as they are."""
+    before, said, shown = roles.comparable(current), roles.in_words(current), roles.in_words(wanted)
+    return [
+        Difference(key, said.get(key), shown[key])
+        for key, after in roles.comparable(wanted).items()
+        if before.get(key) != after and (before.get(key) or after)
+    ]
 
 
 def grants(written: WrittenRole, domain: str, action: Action) -> list[str]:

@@ -11,8 +11,7 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from svcctl.api.roles import Difference
-from svcctl.cli.apply.plan import Action, Step
+from svcctl.cli.apply.plan import Action, Difference, Step
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context

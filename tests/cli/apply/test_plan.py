@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svcctl.api.roles import Difference
-from svcctl.cli.apply.plan import Action, Step, plan
+from svcctl.cli.apply.plan import Action, Difference, Step, plan
 
 STATES = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 2))
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from svcctl.api.models import Role
-from svcctl.api.roles import Difference, differences
+from svcctl.cli.apply.plan import Difference
+from svcctl.cli.apply.role_steps import differences
 
 CURRENT = Role.from_json(
     {
@@ -44,4 +45,4 @@ def test_only_what_a_service_would_change_is_a_difference(wanted: dict[str, Any]
 
 def test_everything_that_says_something_differs_from_no_role() -> None:
     wanted = Role.from_json({"name": "a", "policies": "*", "applications": [], "resourceIds": {}})
-    assert differences(None, wanted) == [Difference("name", None, "a"), Difference("policies", None, "all")]
+    assert differences(Role(), wanted) == [Difference("name", None, "a"), Difference("policies", None, "all")]

@@ -22,7 +22,7 @@ from svcctl.service.state import same_folder
 from svcctl.service.state.store import Store
 
 if TYPE_CHECKING:
-    from svcctl.service.engines.lake.tables import LakeTables
+    from svcctl.service.engines.lake.shared_tables import LakeTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Compacted:
 def opened(uri: str, environment: Mapping[str, str]) -> LakeTables:
     """The tables below a URI. Raises UsageError for an invalid URI, MissingExtra when packages are not installed."""
     extras.need("lake", "a shared folder of tables")
-    from svcctl.service.engines.lake.tables import LakeTables
+    from svcctl.service.engines.lake.shared_tables import LakeTables
 
     lock_file = TABLES_LOCK.read(environment)
     return LakeTables(uri, environment, lock_file=Path(lock_file) if lock_file else None)

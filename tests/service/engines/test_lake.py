@@ -24,8 +24,8 @@ from svcctl.service.engines import AlreadyLoaded, Engine, Engines, Mark
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.lake import LakeReader
 from svcctl.service.engines.lake.log import ATTEMPTS
+from svcctl.service.engines.lake.shared_tables import LakeTables
 from svcctl.service.engines.lake.snapshot import File, Part, parts, whole
-from svcctl.service.engines.lake.tables import LakeTables
 from svcctl.service.engines.lake.upkeep import together, vacuum
 from svcctl.service.language import Column, Plan, Type, compile, parse
 from svcctl.service.queries.continuous import AskedQuery, Steps

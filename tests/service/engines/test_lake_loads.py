@@ -18,7 +18,7 @@ from support.engines import new_lake
 from support.places import Place, hdfs, local, s3
 
 from svcctl.service.engines.duckdb.lake import LakeReader
-from svcctl.service.engines.lake.tables import LakeTables
+from svcctl.service.engines.lake.shared_tables import LakeTables
 from svcctl.service.language import Column, Type, compile, parse
 
 COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("load", Type.INT8), Column("n", Type.INT8))

@@ -21,7 +21,7 @@ from support.spark import sail, shared
 from svcctl.errors import ServiceError, Unavailable, UsageError
 from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb.opening import scratch
-from svcctl.service.engines.lake.tables import LakeTables
+from svcctl.service.engines.lake.shared_tables import LakeTables
 from svcctl.service.engines.spark import Connection, Server, SparkReader
 from svcctl.service.engines.spark.patterns import Matcher, translated
 from svcctl.service.engines.spark.session import Session

@@ -17,8 +17,8 @@ from svcctl.service.engines import Mark
 from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
 from svcctl.service.engines.duckdb.reading import Reading, Selects
 from svcctl.service.engines.duckdb.text import quote
+from svcctl.service.engines.lake.shared_tables import LakeTables
 from svcctl.service.engines.lake.snapshot import Snapshot, parts, whole
-from svcctl.service.engines.lake.tables import LakeTables
 from svcctl.service.language.dialect import write
 from svcctl.service.language.types import Column, Plan, Type
 

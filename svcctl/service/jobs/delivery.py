@@ -268,6 +268,7 @@ class _Delivery:
             self._read(step)
             if self._run.stopping.is_set():
                 return False
+            self._step = step
         self._batch = None
         self._commit()
         return True
@@ -363,10 +364,15 @@ class _Delivery:
             self._patience = self._destination.patience
 
     def _save_batch(self) -> None:
-        """Save which rows the next commit has, and the memo of its preparation, beside what is committed so far."""
+        """Save which rows the next commit has, and the memo of its preparation, beside what is committed so far.
+
+        The last step may have no rows, but it has closed periods: events are counted as late by it.
+        """
+        assert self._step is not None
+        steps = dict.fromkeys((*self._steps_of_batch, self._step))
         before = Checkpoint.from_json(self.job.checkpoint) if self.job.checkpoint else Checkpoint(None, self._memo)
         memo = {**before.memo, **self._destination.prepare()}
-        batch = Batch(self._written, tuple(self._steps_of_batch))
+        batch = Batch(self._written, tuple(steps))
         after = replace(before, memo=memo, batch=batch, late=self._steps.late)
         if after == before:
             return

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from support.engines import engines_of, new_lake
 from support.events import selected
@@ -253,6 +253,7 @@ def test_a_period_is_there_once_and_complete(
 @KINDS
 @settings(max_examples=5, deadline=None)
 @given(arrivals=st.lists(seconds, min_size=1, max_size=4), deaths=dangers, failures=dangers)
+@example(arrivals=[[0], [0], [4140]], deaths=[], failures=[2])  # a period without events closes before the commit
 def test_every_event_is_in_one_group_or_counted_as_late(
     kind: type[Small], arrivals: list[list[int]], deaths: list[int], failures: list[int]
 ) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -153,52 +154,86 @@ def append(engine: DuckDBEngine, seconds: list[int], first: int) -> None:
     engine.append("t", selected(events))
 
 
+@dataclass(frozen=True)
+class Delivered:
+    """What is there in the end: the rows that each job delivered, and the last job."""
+
+    held: list[list[bytes]]
+    job: StoredJob
+    answer: list[bytes]
+    """What the first query answers over all events."""
+
+
 def run_to_the_end(
-    kind: type[Small], query: str, arrivals: list[list[int]], deaths: list[int], failures: list[int]
-) -> tuple[list[bytes], list[bytes], StoredJob]:
-    """What the destination holds in the end, what the query answers over all events, and the job."""
-    world = World(deaths=list(deaths), failures=list(failures))
-    with DuckDBEngine() as engine, tempfile.TemporaryDirectory() as directory:
-        engines = engines_of(engine)
+    kind: type[Small],
+    queries: list[str],
+    arrivals: list[list[int]],
+    deaths: list[int],
+    failures: list[int],
+    *,
+    endless: bool = True,
+) -> Delivered:
+    """Deliver a job for each query, which continues the one before it.
+
+    A change comes at each death, and when events arrive; the last job runs to the end of the range. Without `endless`,
+    the others have that end, too.
+    """
+    worlds: dict[str, World] = {}
+    clock, deaths, failures = World(), list(deaths), list(failures)
+    coming, left = list(enumerate(arrivals)), list(queries)
+    with (
+        DuckDBEngine() as engine,
+        tempfile.TemporaryDirectory() as directory,
+        closing(Store(Path(directory) / "state.db")) as store,
+        closing(Jobs(store, lambda job, run: False)) as launched,
+    ):
         engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8), Column("text", Type.STR)))
-        coming = list(enumerate(arrivals))
 
         def happens() -> None:
-            """New events, one lot after the other, and then the end of the range."""
+            """New events, one lot after the other, then the next query, and then the end of the range."""
             if coming:
                 index, seconds = coming.pop(0)
                 append(engine, seconds, index * 1000)
-                world.now += timedelta(minutes=10)
+                clock.now += timedelta(minutes=10)
+            elif left:
+                run.stopping.set()
             else:
-                world.now = END + timedelta(minutes=1)
+                clock.now = END + timedelta(minutes=1)
+
+        def launch(continues: str | None) -> str:
+            query = left.pop(0)
+            until = None if left and endless else END
+            request = StoredQuery(AskedQuery(query, Range(FIRST, until), "csv", continues=continues), LAUNCH).to_json()
+            more: dict[str, Any] = {"continues": continues, "follow": delivery.follow}
+            job_id = launched.launch(ME, type="donothing", query=query, request=request, params={}, **more).id
+            worlds[job_id] = World(deaths=deaths, failures=failures)
+            return job_id
+
+        def connect(_: str, name: str, *__: Any, endless: bool) -> Destination:
+            return kind(worlds[name])
 
         happens()
-        store = Store(Path(directory) / "state.db")
-        asked = AskedQuery(query, Range(FIRST, END), "csv")
-        request = StoredQuery(asked, LAUNCH).to_json()
-        launched = Jobs(store, lambda job, run: False)
-        job_id = launched.launch(ME, type="donothing", query=query, request=request, params={}).id
-        launched.close()
-        while True:
+        job_id, done = launch(None), False
+        while not done:
             job = stored.get(store, job_id)
             assert job is not None
             run = Run(job_id, store, job.fence, stopping=Idle(happens))
-            try:
-                done = delivery.deliver(engines, lambda: world.now, job, run, connect=lambda *_, endless: kind(world))
-            except Killed:
-                continue
-            assert done
-            break
+            with suppress(Killed):
+                done = delivery.deliver(engines_of(engine), lambda: clock.now, job, run, connect=connect)
+            if left and not done:
+                job_id = launch(job_id)
         job = stored.get(store, job_id)
         assert job is not None
-        plan = compile(parse(query), engine.tables(), dialect=engine.dialect, start=FIRST, end=END, now=LAUNCH)
+        plan = compile(parse(queries[0]), engine.tables(), dialect=engine.dialect, start=FIRST, end=END, now=LAUNCH)
         with rendering.stream(engine, plan, [CSV.text(plan.columns, Dates())]) as stream:
             answer = [row.encode() for batch in stream for row in batch.column(0).to_pylist()]
-        store.close()
+    return Delivered([_held(world) for world in worlds.values()], job, answer)
+
+
+def _held(world: World) -> list[bytes]:
     # A service that was only suspended ends its commit at any later moment, which changes nothing.
     assert [world.files[number] for number, _ in world.begun] == [batch for _, batch in world.begun]
-    held = world.log or [row for number in sorted(world.files) for row in world.files[number]]
-    return held, answer, job
+    return world.log or [row for number in sorted(world.files) for row in world.files[number]]
 
 
 seconds = st.lists(st.integers(0, 7199), min_size=1, max_size=40)
@@ -214,9 +249,10 @@ KINDS = pytest.mark.parametrize("kind", [Files, *LOGS])
 def test_every_row_is_there_once(
     kind: type[Small], arrivals: list[list[int]], deaths: list[int], failures: list[int]
 ) -> None:
-    held, answer, job = run_to_the_end(kind, "from t where n % 3 != 1 select n, text", arrivals, deaths, failures)
-    assert sorted(held) == sorted(answer)
-    assert (job.sent, job.last_datetime) == (len(answer), int(END.timestamp() * 1000))
+    query = "from t where n % 3 != 1 select n, text"
+    done = run_to_the_end(kind, [query], arrivals, deaths, failures)
+    assert [sorted(rows) for rows in done.held] == [sorted(done.answer)]
+    assert (done.job.sent, done.job.last_datetime) == (len(done.answer), int(END.timestamp() * 1000))
 
 
 @KINDS
@@ -232,8 +268,9 @@ def test_offset_and_limit_count_over_all_that_arrives(
     kind: type[Small], arrivals: list[list[int]], deaths: list[int], failures: list[int], skip: int, limit: int
 ) -> None:
     query = f"from t select n offset {skip} limit {limit}"
-    held, answer, job = run_to_the_end(kind, query, arrivals, deaths, failures)
-    assert len(held) == len(answer) == job.sent
+    done = run_to_the_end(kind, [query], arrivals, deaths, failures)
+    [held] = done.held
+    assert len(held) == len(done.answer) == done.job.sent
     assert len(set(held)) == len(held)
 
 
@@ -246,8 +283,8 @@ def test_a_period_is_there_once_and_complete(
     # later events fall into periods that are still open, or they would rightly be missing
     arrivals = [[second % 3600 for second in first], [4500 + second % 300 for second in first]]
     query = "from t group every 1m by n % 2 as half every 1m select count() as count"
-    held, answer, _ = run_to_the_end(kind, query, arrivals, deaths, failures)
-    assert held == answer
+    done = run_to_the_end(kind, [query], arrivals, deaths, failures)
+    assert done.held == [done.answer]
 
 
 @KINDS
@@ -258,9 +295,9 @@ def test_every_event_is_in_one_group_or_counted_as_late(
     kind: type[Small], arrivals: list[list[int]], deaths: list[int], failures: list[int]
 ) -> None:
     query = "from t where n >= 0 group every 1m select count() as count"
-    held, _, job = run_to_the_end(kind, query, arrivals, deaths, failures)
-    grouped = sum(int(row.rpartition(b",")[2]) for row in held)
-    late = Checkpoint.from_json(job.checkpoint).late
+    done = run_to_the_end(kind, [query], arrivals, deaths, failures)
+    grouped = sum(int(row.rpartition(b",")[2]) for rows in done.held for row in rows)
+    late = Checkpoint.from_json(done.job.checkpoint).late
     assert grouped + (late.count if late else 0) == sum(map(len, arrivals))
 
 
@@ -271,89 +308,11 @@ def test_a_group_without_periods_waits_for_the_end_of_the_range(
     kind: type[Small], arrivals: list[list[int]], deaths: list[int], failures: list[int]
 ) -> None:
     query = "from t group by text, n % 5 as five select count() as count, max(n) as most"
-    held, answer, _ = run_to_the_end(kind, query, arrivals, deaths, failures)
-    assert held == answer
+    done = run_to_the_end(kind, [query], arrivals, deaths, failures)
+    assert done.held == [done.answer]
 
 
 # A job that another one continues
-
-
-def continued(
-    kind: type[Small],
-    queries: list[str],
-    arrivals: list[list[int]],
-    deaths: list[int],
-    failures: list[int],
-    *,
-    endless: bool = True,
-) -> list[list[bytes]]:
-    """What each of the jobs with these queries delivers, when each continues the one before it.
-
-    A change comes at each death, and when events arrive; the last job runs to the end of the range.
-    """
-    worlds: dict[str, World] = {}
-    clock = World()
-    with DuckDBEngine() as engine, tempfile.TemporaryDirectory() as directory:
-        engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8), Column("text", Type.STR)))
-        store = Store(Path(directory) / "state.db")
-        launched = Jobs(store, lambda job, run: False)
-        coming = list(enumerate(arrivals))
-        left = list(queries)
-        job_id: str | None = None
-
-        def happens() -> None:
-            if coming:
-                index, seconds = coming.pop(0)
-                append(engine, seconds, index * 1000)
-                clock.now += timedelta(minutes=10)
-            elif left:
-                run.stopping.set()
-            else:
-                clock.now = END + timedelta(minutes=1)
-
-        def change() -> str:
-            query = left.pop(0)
-            until = None if left and endless else END
-            request = StoredQuery(AskedQuery(query, Range(FIRST, until), "csv", continues=job_id), LAUNCH).to_json()
-            new = launched.launch(
-                *(ME,),
-                type="donothing",
-                query=query,
-                request=request,
-                params={},
-                continues=job_id,
-                follow=delivery.follow,
-            )
-            worlds[new.id] = World(deaths=deaths, failures=failures)
-            return new.id
-
-        happens()
-        job_id = change()
-        while True:
-            job = stored.get(store, job_id)
-            assert job is not None
-            run = Run(job_id, store, job.fence, stopping=Idle(happens))
-            try:
-                done = delivery.deliver(
-                    engines_of(engine),
-                    lambda: clock.now,
-                    job,
-                    run,
-                    connect=lambda _, name, *__, endless: kind(worlds[name]),
-                )
-            except Killed:
-                done = False
-            if done:
-                break
-            if left:
-                job_id = change()
-        launched.close()
-        store.close()
-    held = []
-    for world in worlds.values():
-        assert [world.files[number] for number, _ in world.begun] == [batch for _, batch in world.begun]
-        held.append(world.log or [row for number in sorted(world.files) for row in world.files[number]])
-    return held
 
 
 @KINDS
@@ -365,11 +324,12 @@ def continued(
     changes=st.integers(1, 5),
     endless=st.booleans(),
 )
+@example(arrivals=[[*range(40)]], deaths=[4], failures=[], changes=1, endless=True)  # in the middle of a step
 def test_every_event_is_delivered_once_by_a_job_or_by_one_that_continues_it(
     kind: type[Small], arrivals: list[list[int]], deaths: list[int], failures: list[int], changes: int, endless: bool
 ) -> None:
     queries = [f'from t select n, "{number}" as job' for number in range(changes + 1)]
-    held = continued(kind, queries, arrivals, list(deaths), list(failures), endless=endless)
+    held = run_to_the_end(kind, queries, arrivals, deaths, failures, endless=endless).held
     expected = [lot * 1000 + at for lot, seconds in enumerate(arrivals) for at in range(len(seconds))]
     assert sorted(int(row.split(b",")[0]) for rows in held for row in rows) == expected
 
@@ -388,7 +348,7 @@ def test_every_event_is_in_one_row_or_in_one_group_when_the_query_changes_betwee
         *([4500 + 600 * lot + second % 300 for second in first] for lot in (0, 1)),
     ]
     queries = ["from t group every 1m select count() as n" if grouped else "from t select 1 as n" for grouped in groups]
-    held = continued(kind, queries, lots, list(deaths), list(failures))
+    held = run_to_the_end(kind, queries, lots, deaths, failures).held
     assert sum(int(row.rpartition(b",")[2]) for rows in held for row in rows) == sum(map(len, lots))
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from svcctl.api.query import outline
 from svcctl.errors import SvcctlError
-from svcctl.exports.fetch import Task
 from svcctl.exports.formats import Format
 from svcctl.exports.record import NAME, About
 from svcctl.exports.windows import Target, Window
+from svcctl.exports.workers.fetch import Task
 
 if TYPE_CHECKING:
     from svcctl.api.query import QueryRequest
@@ -90,41 +90,29 @@ class Export:
         """The part that holds a window until it is in the merged file."""
         return f"{self.folder}{window.name}.{self.format.name}{self.compression}"
 
-    @property
-    def joins_windows(self) -> bool:
-        """Whether windows beside each other can be fetched as one: the file is the same, byte for byte.
-
-        With a zone, each window has its own offset; with compression, each part is a member of its own.
-        """
-        alone = self.target.per_window or self.most is not None or self.request.time_zone is not None
-        return not alone and not self.compression
-
-    @property
-    def plain(self) -> bool:
-        """Whether each row is of a single event, and not of a group that may reach beyond a window."""
-        return not outline(self.request.query or "").has("group")
-
     def tasks(self) -> dict[Window, Task]:
         """The task of each window."""
         if self.target.per_window:
             paths = self.target.paths(self.whole, self.windows, self.about.window)
         else:
             paths = {window: self.part(window) for window in self.windows}
-        plain = self.plain
-        return {
-            window: Task(
-                window,
-                self.request,
-                self.format.name,
-                path,
-                self.compression,
-                whole=self.target.per_window,
-                most=self.most,
-                retries=self.retries,
-                plain=plain,
-            )
-            for window, path in paths.items()
-        }
+        made = self.task
+        return {window: replace(made, window=window, path=path) for window, path in paths.items()}
+
+    @property
+    def task(self) -> Task:
+        """What all tasks have in common."""
+        return Task(
+            self.whole,
+            self.request,
+            self.format.name,
+            "",
+            self.compression,
+            whole=self.target.per_window,
+            most=self.most,
+            retries=self.retries,
+            plain=not outline(self.request.query or "").has("group"),
+        )
 
 
 @dataclass(frozen=True, slots=True)

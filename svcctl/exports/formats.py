@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from svcctl.errors import UsageError
-from svcctl.exports.spool import Spool
+from svcctl.exports.workers.spool import Spool
 from svcctl.io import parquet
 from svcctl.io.compression import COMPRESSIONS, Sink
 from svcctl.words import format_name

@@ -1,8 +1,8 @@
 """The journal of a run: the life of each window, from what earlier runs left to its line in the record.
 
-    missing ─ take ─> part of its own ─────────────> file of its window (`is_file`)
-                 └──> held in memory ─ move ─┬─────> inside the merged file while that grows (`offset`)
-                              settle: part ──┘  note_published ─> `inside` the merged file, which has its name
+    missing ─ take ─> file of its window, or part (`is_file`)
+                      part ─ move ─> inside the merged file while that grows (`offset`)
+                                     note_published ─> `inside` the merged file, which has its name
 
 A record is saved before anything that it no longer names is removed, and after everything that it names is there. So
 whatever ends a run, the record on the disk names only what is there.
@@ -11,18 +11,18 @@ whatever ends a run, the record on the disk names only what is there.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from svcctl.errors import IncompleteResult, SvcctlError
-from svcctl.exports.claim import Claim, covered, sizes_of
+from svcctl.exports.claim import Claim, sizes_of
 from svcctl.exports.record import Entry, union, write
 
 if TYPE_CHECKING:
-    from svcctl.exports.fetch import Fetched, Task
     from svcctl.exports.windows import Window
+    from svcctl.exports.workers.fetch import Fetched, Task
 
 SAVING = 0.05
 """The largest share of the time that is spent on saving: with many windows, the record is saved less often."""
@@ -38,23 +38,17 @@ class Journal:
         self._storage = claim.export.storage
         self._clock = clock
         self._record = claim.record
-        self._replaces = claim.replaces
         self._new = claim.new
         self.head = claim.record.head
         self.entries = dict(claim.record.entries)
-        self.held: dict[Window, Fetched] = {}
-        """The windows that are only in memory."""
         self.replaced = [*claim.notes]
         """The files whose content is replaced, each with what it held."""
         self.columns: list[tuple[str, str]] = []
         """The changes of columns from file to file: before, and now."""
         self._heads: dict[Window, str] = {}
         """The heads of the windows that this run has fetched."""
-        self._joined: dict[int, Window] = {}
-        """The ranges of several windows that were fetched as one, by their start."""
         self._moved: list[str] = []
         self._saved = self._saving = 0.0
-        self._find_joined()
 
     def open(self) -> None:
         """Save the claim, and finish what a killed run has begun."""
@@ -63,33 +57,6 @@ class Journal:
             self._remove_leftovers()
 
     # What is there
-
-    def _find_joined(self) -> None:
-        """Find the entries that cover several windows of this run."""
-        if self.export.target.per_window:
-            return
-        windows = frozenset(self.export.windows)
-        starts, ends = {window.start for window in windows}, {window.end for window in windows}
-        for window in self.entries:
-            if window.start in starts and window.end in ends and window not in windows:
-                self._joined[window.start] = window
-
-    def piece(self, window: Window) -> Window:
-        """The range that was fetched as one and begins with this window; the window itself if it was fetched alone."""
-        union = self._joined.get(window.start)
-        return window if union is None or not self.has(union) else union
-
-    def pieces(self) -> Iterator[Window]:
-        """The windows of this run in order; several that were fetched as one come as one."""
-        reached = self.export.windows[0].start
-        for window in self.export.windows:
-            if window.start >= reached:
-                piece = self.piece(window)
-                reached = piece.end
-                yield piece
-
-    def has(self, window: Window) -> bool:
-        return window in self.entries or window in self.held
 
     @property
     def earlier(self) -> Entry | None:
@@ -118,28 +85,15 @@ class Journal:
 
     def missing(self, tasks: Mapping[Window, Task]) -> list[Task]:
         """The tasks whose part is not there as the record describes it; their entries are removed."""
-        known = {piece: entry for piece in self.pieces() if (entry := self.entries.get(piece)) is not None}
+        known = {window: entry for window in tasks if (entry := self.entries.get(window)) is not None}
         stored = [entry.path for entry in known.values() if entry.is_file]
         sizes = sizes_of(self._storage, stored, distant=self.export.distant)
-        there = [
-            piece
-            for piece, entry in known.items()
-            if self._is_there(entry, tasks[piece].path if piece in tasks else self.export.part(piece), sizes)
-        ]
-        changed = known.keys() - there
+        changed = [window for window, entry in known.items() if not self._is_there(entry, tasks[window].path, sizes)]
         if self.export.target.per_window:
-            paths = [known[piece].path for piece in sorted(changed) if known[piece].path == tasks[piece].path]
+            paths = [known[window].path for window in changed if known[window].path == tasks[window].path]
             self._note_changed(*(path for path in paths if path in sizes))
         self.forget(changed)
-        rest = iter(there)
-        piece = next(rest, None)
-        missing = []
-        for window, task in tasks.items():
-            while piece is not None and piece.end <= window.start:
-                piece = next(rest, None)
-            if piece is None or window not in piece:
-                missing.append(task)
-        return missing
+        return [task for window, task in tasks.items() if window not in self.entries]
 
     def _is_there(self, entry: Entry, path: str, sizes: Mapping[str, int]) -> bool:
         if not entry.is_file:
@@ -158,21 +112,12 @@ class Journal:
             self._heads[fetched.entry.window] = fetched.head
         elif self.head != fetched.head:
             self._begin_with(fetched.head, others)
-        window = fetched.entry.window
-        self._joined[window.start] = window
-        if fetched.held is not None:
-            self.held[window] = fetched
-            return
-        before = self._replaces.get(window, window)
-        if before != window:
-            self._note_longer(fetched.entry.path, before)
-        self.entries.pop(before, None)
-        self.entries[window] = fetched.entry
+        self.entries[fetched.entry.window] = fetched.entry
 
     def _begin_with(self, head: str, others: Iterable[Window]) -> None:
         """Begin the merged file with other columns than earlier runs had: the parts of a file share one heading."""
         columns = self.export.format.columns
-        if any(self.has(self.piece(window)) for window in others):
+        if any(window in self.entries for window in others):
             raise IncompleteResult(
                 f"the columns are not those of the other windows: {columns(head)}",
                 hint="export the ranges before and after the change by themselves",
@@ -194,19 +139,10 @@ class Journal:
             self.entries.pop(window, None)
 
     def move(self, entry: Entry) -> None:
-        """Note that a window is in the growing file; its part, if it has one, is removed once the note is saved."""
-        if self.held.pop(entry.window, None) is None:
-            self._moved.append(entry.path)
+        """Note that a window is in the growing file; its part is removed once the note is saved."""
+        self._moved.append(entry.path)
         self.entries[entry.window] = entry
         self.save_if_due()
-
-    def settle(self) -> None:
-        """Store what is only in memory, since this run does not merge it."""
-        while self.held:
-            window, fetched = self.held.popitem()
-            assert fetched.held is not None
-            fetched.held.store()
-            self.entries[window] = fetched.entry
 
     def note_merged(self, size: int, sha256: str) -> None:
         """Note what the merged file will be, before it gets its name, and what it replaces."""
@@ -215,8 +151,8 @@ class Journal:
             if before.window == whole:
                 self._note_changed(path)
             else:
-                self._note_longer(path, before.window)
-        entries = [self.entries[window] for window in self.pieces()]
+                self.replaced.append(f"{self._storage.address(path)}, which held {before.window}")
+        entries = [self.entries[window] for window in self.export.windows]
         file = Entry(whole.start, whole.end, path, sum(entry.rows for entry in entries), size, sha256, 0)
         self._replace_file(file, self._record.inside)
         self.save()
@@ -226,7 +162,7 @@ class Journal:
         path, merged = self.export.path, self.merged
         assert merged is not None
         every = self.export.state is None  # without a state, nobody may ever ask for the other parts again
-        inside = [self.entries[window] for window in self.pieces() if window in self.entries]
+        inside = [self.entries[window] for window in self.export.windows if window in self.entries]
         done = [window for window in self.entries if every or window in self.export.whole]
         self._storage.remove(*filter(None, [self.entries.pop(window).path for window in done]))
         with suppress(SvcctlError):  # the file is whole, whatever is left beside it
@@ -244,9 +180,6 @@ class Journal:
 
     def _note_changed(self, *paths: str) -> None:
         self.replaced += [f"{self._storage.address(path)}, which was not as it was exported" for path in paths]
-
-    def _note_longer(self, path: str, before: Window, by: str = "") -> None:
-        self.replaced.append(f"{self._storage.address(path)}, which held {before}{by}")
 
     def note_columns(self) -> None:
         """Note each change of columns from file to file once, in the order of time and not of arrival."""
@@ -267,28 +200,14 @@ class Journal:
             self.save()
 
     def save(self) -> None:
-        """Save the record, and remove the files whose time is covered by other files."""
+        """Save the record, and remove the parts that moved into the growing file."""
         started = self._clock()
-        self._write()
-        double = [
-            (entry, other)
-            for entry, other in covered(self.export.target, self.entries.values())
-            if self._storage.size(other.path) == other.bytes
-        ]
-        if double:
-            for entry, other in double:
-                self._storage.remove(entry.path)
-                self.forget([entry.window])
-                self._note_longer(entry.path, entry.window, f", with {self._storage.address(other.path)}")
-            self._write()
-        self._saved = self._clock()
-        self._saving = self._saved - started
-
-    def _write(self) -> None:
         self._record = replace(self._record, head=self.head, entries=dict(self.entries))
         write(self._storage, self.export.folder, self._record)
         moved, self._moved = self._moved, []
         self._storage.remove(*moved)
+        self._saved = self._clock()
+        self._saving = self._saved - started
 
     def _remove_leftovers(self) -> None:
         """Remove what killed runs stored without noting it."""
@@ -299,8 +218,6 @@ class Journal:
 
     def interrupt(self) -> None:
         """Save what there is when a run fails; the record of a run without a state that exported nothing is removed."""
-        with suppress(SvcctlError):
-            self.settle()
         with suppress(SvcctlError):
             self.note_columns()
             self.save()

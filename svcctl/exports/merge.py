@@ -35,20 +35,31 @@ class Damaged(Exception):
         self.window = window
 
 
-class Merging:
-    """The merged file while it is written: a sink that counts and hashes what it passes on."""
+class Hashed:
+    """A sink that counts and hashes what it passes on."""
 
-    def __init__(self, sink: Sink, journal: Journal, *, grows: bool) -> None:
+    def __init__(self, sink: Sink) -> None:
         self._sink = sink
-        self._journal = journal
-        self.grows = grows
         self._digest = hashlib.sha256()
         self.bytes = 0
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
 
     def write(self, data: bytes | memoryview, /) -> None:
         self._sink.write(data)
         self._digest.update(data)
         self.bytes += len(data)
+
+
+class Merging(Hashed):
+    """The merged file while it is written."""
+
+    def __init__(self, sink: Sink, journal: Journal, *, grows: bool) -> None:
+        super().__init__(sink)
+        self._journal = journal
+        self.grows = grows
 
     def moved(self, entry: Entry, offset: int) -> None:
         """Note that a window has been written at this offset; its part is given up if this file can be resumed."""
@@ -57,7 +68,7 @@ class Merging:
 
     def publish(self) -> None:
         """Give the file its name. Its hash is noted before, so that a rerun can tell if the file appeared."""
-        self._journal.note_merged(self.bytes, self._digest.hexdigest())
+        self._journal.note_merged(self.bytes, self.sha256)
         self._sink.complete()
 
     def resume(self, growing: Growing, export: Export) -> None:
@@ -148,7 +159,7 @@ def _read_again(
 
 def _ordered(journal: Journal) -> Iterator[Entry]:
     """The windows that this run's file begins with, up to the first that is missing."""
-    for window in journal.pieces():
+    for window in journal.export.windows:
         if (entry := journal.entries.get(window)) is None:
             return
         if entry.path:

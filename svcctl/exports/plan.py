@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from math import lcm
 from pathlib import Path
 
 from svcctl.api.query import QueryRequest, one_line, outline
@@ -14,7 +15,7 @@ from svcctl.errors import UsageError
 from svcctl.exports.export import Export
 from svcctl.exports.formats import format_of
 from svcctl.exports.record import About
-from svcctl.exports.windows import Target, Window, around, common_length, cut
+from svcctl.exports.windows import Target, Window, around, cut
 from svcctl.io import files, home
 from svcctl.storage.targets import open_target
 
@@ -24,7 +25,7 @@ def check_window(query: str, length: int) -> int:
 
     UsageError for a query whose answer differs from the answers for its windows, one after the other.
     """
-    return common_length(length, _periods(query))
+    return lcm(length, *_periods(query))
 
 
 def _periods(query: str) -> list[int]:
@@ -135,7 +136,7 @@ def plan(asked: Asked, environment: Mapping[str, str]) -> Export:
     options = {"date_format": asked.date_format, "time_zone": asked.time_zone, "most": asked.most}
     known = {key: value for key, value in options.items() if value is not None}
     about = About(one_line(asked.query), format.name + compression, length, asked.service, known)
-    if _has_a_clock(asked, target):
+    if _offsets(asked) != {0} and not target.is_one_file:
         if _clashes(asked):
             notes.append(f"the names of files are in UTC, not in {asked.clock}, as the periods of the query are")
         else:
@@ -143,8 +144,7 @@ def plan(asked: Asked, environment: Mapping[str, str]) -> Export:
             target = replace(target, zone=about.zone)
     if asked.incremental:
         target.check_repeats(length)
-    end = asked.end if asked.settled is None else min(asked.end, around(asked.settled, length, target.zone).start)
-    whole = Window(asked.start, max(asked.start, end))
+    whole = _whole(asked, target, length)
     request = QueryRequest(
         from_=whole.start,
         to=whole.end,
@@ -174,15 +174,21 @@ def plan(asked: Asked, environment: Mapping[str, str]) -> Export:
     )
 
 
+def _whole(asked: Asked, target: Target, length: int) -> Window:
+    """The range of a run: of whole windows where these are files, and up to the last window that is settled."""
+    start, end = asked.start, asked.end
+    if target.per_window:
+        start = around(start, length, target.zone).start
+        end = around(end - 1, length, target.zone).end if end > asked.start else start
+    if asked.settled is not None:
+        end = min(end, around(asked.settled, length, target.zone).start)
+    return Window(start, max(start, end))
+
+
 def _offsets(asked: Asked) -> set[int]:
     """The offsets of the zone that is asked for, in seconds, in winter and in summer."""
     zone = named_zone(asked.clock or "GMT")
     return {(zone.utcoffset(datetime(2024, month, 1)) or timedelta()) // timedelta(seconds=1) for month in (1, 7)}
-
-
-def _has_a_clock(asked: Asked, target: Target) -> bool:
-    """Whether windows are cut and files are named by another zone than UTC."""
-    return _offsets(asked) != {0} and not target.is_one_file
 
 
 def _clashes(asked: Asked) -> bool:

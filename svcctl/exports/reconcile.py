@@ -4,12 +4,10 @@
 
 A file of a window is replaced at once. A merged file is made anew from the bytes of the old one and the new parts; its
 name is given to it once the record has its hash, so that a killed reconcile is completed by the next command.
-Windows that were fetched with one request are compared and fetched together.
 """
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -21,19 +19,18 @@ from svcctl.api.query import QueryRequest, outline
 from svcctl.errors import IncompleteResult, SvcctlError
 from svcctl.exports.claim import Claim
 from svcctl.exports.export import Export, folder_of
-from svcctl.exports.fetch import Fetched, Known, Task
+from svcctl.exports.inventory import Inventory
 from svcctl.exports.journal import SECONDS, Journal
-from svcctl.exports.merge import Damaged, checked
+from svcctl.exports.merge import Damaged, Hashed, checked
 from svcctl.exports.plan import Asked, plan
 from svcctl.exports.record import Entry, Record, read, write
 from svcctl.exports.run import Run
-from svcctl.exports.status import Found
 from svcctl.exports.windows import Window, cut
-from svcctl.exports.workers import Crew, Failures
+from svcctl.exports.workers.crew import Crew, Failures
+from svcctl.exports.workers.fetch import Fetched, Known
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
-    from svcctl.storage import Sink
 
 LEAST_PERIOD = 60
 """Seconds; windows whose edges have a shorter common divisor are counted one by one."""
@@ -53,13 +50,13 @@ class Difference:
     fewer: bool
 
 
-def export_of(found: Found, environment: Mapping[str, str], retries: int) -> Export:
+def export_of(found: Inventory, environment: Mapping[str, str], retries: int) -> Export:
     """The export that a record describes, over nothing."""
     about = found.record.about
     options: dict[str, Any] = {name: value for name, value in about.options.items() if name != "clock"}
     asked = Asked(
         about.query,
-        found.given,
+        found.target,
         0,
         0,
         about.window,
@@ -161,25 +158,19 @@ class Reconcile:
     def _fetched(self, entries: Sequence[Entry], *, replaces: bool) -> Generator[tuple[Entry, Fetched]]:
         """Fetch windows; yields those whose bytes are not those of the record and replace them."""
         export = self._export
-        per_window = export.target.per_window
+        made, per_window = export.task, export.target.per_window
         tasks = [
-            Task(
-                entry.window,
-                export.request,
-                export.format.name,
-                entry.path if per_window else export.part(entry.window),
-                export.compression,
-                whole=per_window,
-                most=export.most,
-                retries=export.retries,
-                plain=export.plain,
+            replace(
+                made,
+                window=entry.window,
+                path=entry.path if per_window else export.part(entry.window),
                 known=Known(entry.rows, entry.sha256, replaces and not self._dry, self._fewer),
             )
             for entry in entries
         ]
         before = {entry.window: entry for entry in entries}
-        with closing(self._crew.fetching(tasks, None, lambda fetched, windows: None)) as outcomes:
-            for (task, *_), outcome in outcomes:
+        with closing(self._crew.fetching(tasks, lambda fetched: None)) as outcomes:
+            for task, outcome in outcomes:
                 if isinstance(outcome, SvcctlError):
                     self._failures.add(task.window, outcome)
                     continue
@@ -248,9 +239,12 @@ class Reconcile:
         """Replace the bytes of windows in a merged file."""
         path = file.path
         inside = sorted((one for one in self._record.inside if one.path == path), key=lambda one: one.window)
+        if self._storage.sha256(path) != file.sha256:
+            address = self._storage.address(path)
+            raise IncompleteResult(f"{address} is not as it was exported", hint="export it again, then reconcile it")
         old = _Slices(self._storage.read(path))
         with self._storage.create(path, overwrite=True) as sink:
-            made = _Hashed(sink)
+            made = Hashed(sink)
             for piece in old.take(file.bytes - sum(entry.bytes for entry in inside)):  # the heading
                 made.write(piece)
             for entry in inside:
@@ -262,11 +256,6 @@ class Reconcile:
                         pass
                     for data in checked(self._storage, now) if now.path else ():
                         made.write(data)
-            if old.sha256 != file.sha256:
-                address = self._storage.address(path)
-                raise IncompleteResult(
-                    f"{address} is not as it was exported", hint="export it again, then reconcile it"
-                )
             rows = file.rows + sum(now.rows for now in changed.values())
             rows -= sum(entry.rows for entry in inside if entry.window in changed)
             now = replace(file, rows=rows, bytes=made.bytes, sha256=made.sha256, when=int(time.time()))
@@ -299,40 +288,12 @@ class Reconcile:
         self._save(replace(record, inside=tuple(map(noted, record.inside))))
 
 
-class _Hashed:
-    """A sink that counts and hashes what it passes on."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self._digest = hashlib.sha256()
-        self.bytes = 0
-
-    @property
-    def sha256(self) -> str:
-        return self._digest.hexdigest()
-
-    def write(self, data: bytes | memoryview, /) -> None:
-        self._sink.write(data)
-        self._digest.update(data)
-        self.bytes += len(data)
-
-
 class _Slices:
-    """The bytes of a file, taken one slice after the other, and hashed."""
+    """The bytes of a file, taken one slice after the other."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
         self._rest = memoryview(b"")
-        self._digest = hashlib.sha256()
-
-    @property
-    def sha256(self) -> str:
-        """The hash of the whole file, whose rest is read for it."""
-        self._digest.update(self._rest)
-        self._rest = memoryview(b"")
-        for piece in self._pieces:
-            self._digest.update(piece)
-        return self._digest.hexdigest()
 
     def take(self, size: int) -> Iterator[memoryview]:
         """The next bytes, as many as there are up to a size."""
@@ -343,5 +304,4 @@ class _Slices:
                 return
             piece, self._rest = self._rest[:size], self._rest[size:]
             size -= len(piece)
-            self._digest.update(piece)
             yield piece

@@ -63,38 +63,18 @@ class About:
 
 
 def difference(one: About, other: About) -> str:
-    """The difference between two exports in words, with the options of the first one."""
+    """The difference between two exports in words, with the values of the first one; a query is too long for that."""
     before, now = one.named, other.named
+    values = {name: f" ({value})" for name, value in before.items() if name != "query"}
     differing = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    return " and ".join(f"another {name}{_value(name, before.get(name))}" for name in differing)
-
-
-def _value(name: str, value: str | None) -> str:
-    """A value in which exports differ, in words; a query is too long to be repeated."""
-    if name == "query":
-        return ""
-    option = f"--{name.replace(' ', '-')}"
-    if value is None:
-        return f" (without {option})"
-    return f" ({value})" if name in ("format", "service") else f" ({option} {value})"
+    return " and ".join(f"another {name}{values.get(name, '')}" for name in differing)
 
 
 class Damaged(UsageError):
     """The record is not what was written."""
 
 
-class OfAnotherService(UsageError):
-    """A run that is refused because files belong to another service.
-
-    It has no hint: `other` is what can be done, other than to give the profile of `service`, which the caller may know.
-    """
-
-    def __init__(self, message: str, *, service: str, other: str = "") -> None:
-        super().__init__(message)
-        self.service = service
-        self.other = other
-
-
+PROFILE = "give the profile of that service with -p"
 BEGINS_ANEW = "begin anew: 'svcctl export rm {state} --yes', then the same command with --from DATE --force"
 
 
@@ -144,8 +124,7 @@ class Record:
 
     `ranges` are those of all runs so far, as (start, end) in order: files of windows in them were written by this
     export, whatever ended its run, and what is missing of them is a gap. Where all runs write the same file, it is the
-    range of the last one. Nothing is recorded of windows that ended by `since`. `target` is what was exported to,
-    without its directory.
+    range of the last one. Nothing is recorded of windows that ended by `since`.
     """
 
     about: About
@@ -156,7 +135,6 @@ class Record:
     replacing: tuple[Entry, ...] = ()
     ranges: tuple[tuple[int, int], ...] = ()
     since: int = 0
-    target: str = ""
 
     @property
     def is_empty(self) -> bool:
@@ -203,7 +181,6 @@ class Record:
         members = {
             "key": self.about.key,
             "directory": directory,
-            "target": self.target,
             "about": asdict(self.about),
             "head": self.head,
             "since": self.since,
@@ -248,7 +225,6 @@ class Record:
                 tuple(map(entry, document["replacing"])),
                 tuple((int(start), int(end)) for start, end in document["ranges"]),
                 document["since"],
-                document["target"],
             )
         except (ValueError, KeyError, TypeError, RecursionError):
             raise Damaged(f"the record {path} is damaged", hint="begin anew: the same command with --force") from None

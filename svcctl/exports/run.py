@@ -13,18 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from functools import partial
 
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
 from svcctl.exports.claim import claim
 from svcctl.exports.export import Export, Summary, folder_of, lock_of
-from svcctl.exports.fetch import Fetched, Task
 from svcctl.exports.formats import Part
 from svcctl.exports.journal import Journal
 from svcctl.exports.merge import Damaged, Merging, checked, heading_of, merging
 from svcctl.exports.windows import Target, Window
-from svcctl.exports.workers import Crew, Failures
+from svcctl.exports.workers.crew import Crew, Failures
+from svcctl.exports.workers.fetch import Fetched, Task
 from svcctl.storage import Storage
 
 
@@ -100,12 +99,11 @@ class Run:
         """Fetch windows; comes back whenever one is noted, or has failed."""
         of, taken = len(self._tasks), len(self._tasks) - len(tasks)
         self._done(taken, of, None)
-        part = self._export.part if self._export.joins_windows else None
-        with closing(self._crew.fetching(tasks, part, self._take)) as outcomes:
-            for some, outcome in outcomes:
-                taken += len(some)
+        with closing(self._crew.fetching(tasks, self._take)) as outcomes:
+            for task, outcome in outcomes:
+                taken += 1
                 if isinstance(outcome, SvcctlError):
-                    self._failures.add(some[0].window, outcome)
+                    self._failures.add(task.window, outcome)
                     self._done(taken, of, None)
                 else:
                     self._failures.end_row()
@@ -113,9 +111,9 @@ class Run:
                     self._done(taken, of, outcome)
                 yield
 
-    def _take(self, fetched: Fetched, windows: int) -> None:
+    def _take(self, fetched: Fetched) -> None:
         self._journal.take(fetched, self._tasks)
-        self._fetched += windows
+        self._fetched += 1
 
     # Merging
 
@@ -141,8 +139,7 @@ class Run:
 
     def _write_merged(self, file: Merging) -> None:
         export, journal = self._export, self._journal
-        missing = journal.missing(self._tasks)
-        arriving = self._fetching([replace(task, hold=True) for task in missing] if file.grows else missing)
+        arriving = self._fetching(journal.missing(self._tasks))
         pieces = self._parts(file, arriving)
         if journal.head is None:
             next((None for _ in arriving if journal.head is not None), None)
@@ -162,21 +159,11 @@ class Run:
     def _parts(self, file: Merging, arriving: Iterator[None]) -> Iterator[Part]:
         """The parts of all windows in order, as they arrive; none behind a window that failed."""
         export, journal, gaps = self._export, self._journal, self._failures.gaps
-        reached = export.whole.start
-        for planned in export.windows:
-            if planned.start < reached:
-                continue  # it was fetched together with the ones before
-            while not journal.has(window := journal.piece(planned)) and planned not in gaps:
+        for window in export.windows:
+            while window not in journal.entries and window not in gaps:
                 next(arriving)
-            reached = window.end
-            if gaps:
-                journal.settle()
-                continue
             offset = file.bytes
-            if (fetched := journal.held.get(window)) is not None and fetched.held is not None:
-                yield fetched.held.pieces
-                file.moved(fetched.entry, offset)
-            elif (entry := journal.entries[window]).is_file:
+            if not gaps and (entry := journal.entries[window]).is_file:
                 yield partial(checked, export.storage, entry)
                 file.moved(entry, offset)
 
@@ -184,7 +171,7 @@ class Run:
 
     def _summary(self, idle: bool) -> Summary:
         export, entries, merged = self._export, self._journal.entries, self._journal.merged
-        there = [entry for window in self._journal.pieces() if (entry := entries.get(window)) is not None]
+        there = [entry for window in export.windows if (entry := entries.get(window)) is not None]
         if merged is not None and merged.when:
             there = [merged]
         gaps = tuple(sorted(self._failures.gaps.items(), key=lambda item: item[0]))

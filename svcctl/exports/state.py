@@ -29,54 +29,27 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 class State:
     """The state of an export: its next run starts at the epoch second `until`.
 
-    `directory` is the one in which a relative target is, else empty. `failed` says when and why the last run failed; it
-    is empty if the run did not fail.
+    `target` is the same from any directory. `failed` says when and why the last run failed; it is empty if it did not.
     """
 
     target: str
     until: int
-    directory: str = ""
     failed: str = ""
-
-    @property
-    def place(self) -> str:
-        """The target as it can be named from any directory."""
-        return str(Path(self.directory, self.target)) if self.directory else self.target
-
-    @property
-    def given(self) -> str:
-        """The target as a command in this directory names it."""
-        return self.target if self.directory in ("", directory_of(self.target)) else self.place
-
-    def is_of(self, target: str) -> bool:
-        """Whether the export goes to a target, however its path is spelled."""
-        if target == self.target:
-            return self.directory == directory_of(target)
-        return "://" not in self.target + target and _absolute(self.place) == _absolute(target)
-
-
-def _absolute(path: str) -> str:
-    return os.path.normpath(Path(directory_of(path), path))
 
 
 class Damaged(UsageError):
     """The file of a state is not what was written."""
 
 
-def directory_of(target: str) -> str:
-    """The directory in which a relative target is; empty for a target that is the same from any directory."""
-    if "://" in target or Path(target).is_absolute():
-        return ""
+def placed(target: str) -> str:
+    """A target as it can be named from any directory, in one spelling."""
+    if "://" in target:
+        return target
     try:
-        return str(Path.cwd())
+        here = "" if Path(target).is_absolute() else str(Path.cwd())
     except FileNotFoundError:
         raise UsageError("the current directory was removed", hint="change to another one") from None
-
-
-def placed(target: str) -> str:
-    """A target as it can be named from any directory, so that metrics of exports in two directories differ."""
-    directory = directory_of(target)
-    return str(Path(directory, target)) if directory else target
+    return os.path.normpath(Path(re.sub(r"[%{}]", r"\g<0>\g<0>", here), target))
 
 
 def default_states(environment: Mapping[str, str]) -> States:
@@ -135,7 +108,8 @@ class States:
 
     def writing(self, target: str) -> tuple[str, State] | None:
         """The state whose export goes to a target, with its name."""
-        return next(((name, state) for name, state in self.all() if state.is_of(target)), None)
+        place = placed(target)
+        return next(((name, state) for name, state in self.all() if state.target == place), None)
 
     def need(self, name: str) -> State:
         """The state of a name; NotFound when there is none."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from svcctl.errors import UsageError
 from svcctl.exports.export import folder_of
 from svcctl.exports.formats import format_of
+from svcctl.exports.inventory import Inventory
 from svcctl.exports.record import read, write
 from svcctl.exports.run import alone
-from svcctl.exports.status import Found
 from svcctl.exports.windows import Window, moment
 
 if TYPE_CHECKING:
@@ -19,12 +19,9 @@ if TYPE_CHECKING:
 
 RUN_AGAIN = "run the export again: it fetches only what is missing"
 
-MOST = 3
-"""The most ranges that a hint names."""
 
-
-def damage(found: Found) -> Iterator[tuple[str, Window]]:
-    """What is wrong, and in which range, for each file that is not as it was written and each missing range."""
+def damage(found: Inventory) -> Iterator[tuple[str, Window, bool]]:
+    """What is wrong, in which range, and whether a file is gone, for each damaged or lost file and missing range."""
     replacing = found.record.replacing
     for entry in found.files():
         address = found.storage.address(entry.path)
@@ -32,19 +29,15 @@ def damage(found: Found) -> Iterator[tuple[str, Window]]:
         wanted.update(new.sha256 for new in replacing[:1] if new.path == entry.path)
         try:
             if found.storage.sha256(entry.path) not in wanted:
-                yield f"{address} is damaged", found.named_by(entry)
+                yield f"{address} is damaged", found.named_by(entry), False
         except UsageError:
-            yield f"{address} is missing", found.named_by(entry)
+            yield f"{address} is missing", found.named_by(entry), True
     for gap in found.gaps():
-        yield f"{gap} is not exported yet", gap
+        yield f"{gap} is not exported yet", gap, False
 
 
-def keep(found: Found, date: int) -> Found:
+def keep(found: Inventory, date: int) -> Inventory:
     """Note in the record that files of windows that ended by a date are not kept; returns the export from then on."""
-    if found.one is not None:
-        raise UsageError(
-            f"{found.place} is one file of an export", hint="name its state, or the pattern as given to -o"
-        )
     folder = folder_of(found.stored)
     with alone(found.storage, found.stored):
         record = read(found.storage, folder) or found.record
@@ -52,26 +45,28 @@ def keep(found: Found, date: int) -> Found:
     return found.later(date)
 
 
-def repair(found: Found, lost: Sequence[Window], profile: str | None) -> str:
-    """The command that fetches the lost ranges again: the next run of a state does not, once it has moved past them."""
-    if found.is_running:
-        return "a run of this export is going on: verify it again when that has ended"
-    past = list(dict.fromkeys(filter(found.is_past, lost)))
-    command = command_of(found.record.about, found.given, profile)
+def repair(found: Inventory, lost: Sequence[Window], profiles: Sequence[str | None]) -> str:
+    """The command that fetches the first lost range again: the next run of a state does not, once it is past that.
+
+    `profiles` are those of the export's service; the command names one if there is one.
+    """
+    past, about = list(dict.fromkeys(filter(found.is_past, lost))), found.record.about
+    one = len(profiles) == 1
+    command = command_of(about, found.target, profiles[0] if one else None)
+    start = "" if one else f"with a profile of {about.service}, "
     if not past:
-        return f"{RUN_AGAIN}: {shlex.join([*command, '--state', str(found.name)])}"
-    if found.one is not None:
-        ranges = past
-    elif found.pattern.is_one_file:
-        if past == [entry.window for entry in found.record.merged]:
-            return _asked("fetch the whole file again", past, command)
+        return f"{start}{RUN_AGAIN}: {shlex.join([*command, '--state', str(found.name)])}"
+    if found.pattern.is_one_file:
         ranges = [Window(start, end) for start, end in found.record.ranges]
     elif found.pattern.per_run:  # each file has a range of its own, and a run that left no file is unknown
-        files = {found.named_by(entry) for entry in found.published}
+        files = {found.named_by(entry) for entry in found.files()}
         ranges = [window for window in past if window in files]
     else:
         ranges = list(_spans(past, found.record.ranges))
-    return _asked("fetch what is missing", ranges, command) if ranges else RUN_AGAIN
+    if not ranges:
+        return RUN_AGAIN
+    first = shlex.join([*command, "--from", moment(ranges[0].start), "--to", moment(ranges[0].end)])
+    return f"{start}fetch what is missing with: {first}" + "; then verify again for the next" * (len(ranges) > 1)
 
 
 def _spans(lost: Sequence[Window], claimed: Sequence[tuple[int, int]]) -> Iterator[Window]:
@@ -80,13 +75,6 @@ def _spans(lost: Sequence[Window], claimed: Sequence[tuple[int, int]]) -> Iterat
         inside = [one for one in lost if start <= one.start < end]
         if inside:
             yield Window(min(one.start for one in inside), max(one.end for one in inside))
-
-
-def _asked(what: str, ranges: Sequence[Window], command: Sequence[str]) -> str:
-    """How to run a command for ranges, one after the other."""
-    options = [f"--from {moment(one.start)} --to {moment(one.end)}" for one in ranges]
-    part = f"{what}, the first {MOST} of {len(options)} files," if len(options) > MOST else what
-    return f"{part} with: {' && '.join(f'{shlex.join(command)} {given}' for given in options[:MOST])}"
 
 
 def command_of(about: About, target: str, profile: str | None) -> list[str]:

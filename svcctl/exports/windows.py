@@ -1,22 +1,20 @@
 """Windows: how a range is cut, and the files that windows are written to.
 
 A window is half-open, as the range is. Windows begin and end at multiples of their length, counted from 1970 by the
-clocks of a zone, UTC unless another one is given, and only the first and the last are cut to the range: so the same
-windows come out on every run, whatever the range. The names of files are dates of the same zone.
+clocks of a zone, UTC unless another one is given: so the same windows come out on every run, whatever the range. Only
+the first and the last of a merged file are cut to the range. The names of files are dates of the same zone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
-from math import lcm
 from string import Formatter
 
-from svcctl.dates.lengths import UNITS, length_text
-from svcctl.dates.shorthand import offset_spans
+from svcctl.dates.lengths import length_text
 from svcctl.errors import UsageError
 
 MAX_WINDOWS = 1_000_000
@@ -72,16 +70,6 @@ class Window:
         return Window(self.start, middle), Window(middle, self.end)
 
 
-def with_one_offset(window: Window, zone: str) -> tuple[Window, ...]:
-    """A window cut where the offset of a zone changes."""
-    return tuple(Window(*span) for span in offset_spans(zone, window.start, window.end))
-
-
-def common_length(length: int, periods: Sequence[int]) -> int:
-    """The shortest multiple of `length` that every period divides."""
-    return lcm(length, *periods)
-
-
 def around(moment: int, length: int, zone: tzinfo = UTC) -> Window:
     """The window of a moment, which is longer or shorter where the clocks of the zone change.
 
@@ -95,12 +83,6 @@ def around(moment: int, length: int, zone: tzinfo = UTC) -> Window:
     while (end := _first(start + length, zone)) <= moment:
         start += length
     return Window(_first(start, zone), end)
-
-
-def ended(since: int, now: int, length: int, zone: tzinfo = UTC) -> int:
-    """How many windows that begin at a moment or later have ended."""
-    end = around(now, length, zone).start
-    return Window(since, end).count(length, zone) if end > since else 0
 
 
 def _first(clock: int, zone: tzinfo) -> int:
@@ -218,14 +200,10 @@ class Target:
             for literal, name, spec, _ in Formatter().parse(self.text)
         )
 
-    @property
-    def _compact(self) -> str:
-        return "%Y%m%dT%H%M%SZ" if self.zone is UTC else "%Y%m%dT%H%M%S%z"
-
     def _written(self, seconds: int, spec: str) -> str:
         """A time as it stands in the name: by its format, or compactly if it has none."""
-        moment = datetime.fromtimestamp(seconds, self.zone)
-        return moment.strftime(spec or self._compact)
+        compact = "%Y%m%dT%H%M%SZ" if self.zone is UTC else "%Y%m%dT%H%M%S%z"
+        return datetime.fromtimestamp(seconds, self.zone).strftime(spec or compact)
 
     def check_repeats(self, length: int) -> None:
         """UsageError when the names of the files of windows, or of runs, repeat as time goes on.
@@ -241,7 +219,7 @@ class Target:
                 example = f"runs from {' and from '.join(runs)} would both write {path}"
             raise UsageError(
                 f"with windows of {length_text(length)}, the names in '{self.text}' repeat: for example, {example}",
-                hint=self._hint(length, self._samples),
+                hint=self._hint,
             )
 
     def paths(self, whole: Window, windows: Sequence[Window], length: int) -> dict[Window, str]:
@@ -251,7 +229,7 @@ class Target:
             path, one, other = repeated
             raise UsageError(
                 f"the windows {one} and {other} would both be written to {path}",
-                hint=self._hint(length, lambda longer: cut(whole.start, whole.end, longer, self.zone), whole),
+                hint=self._hint,
             )
         return {window: self.path(whole, window) for window in windows}
 
@@ -264,13 +242,11 @@ class Target:
                 return path, other, window
         return None
 
-    def _hint(self, length: int, windows: Callable[[int], Iterable[Window]], whole: Window | None = None) -> str:
-        """The hint how names would not repeat: with longer windows, if the pattern names windows."""
-        more = f"name more of the time in the pattern, as in {{{'start' if self.per_window else 'from'}:%Y%m%dT%H%M%S}}"
-        for longer in (size for size in map(UNITS.__getitem__, "smhd") if size > length and size % length == 0):
-            if self._repeated(windows(longer), whole) is None:
-                return f"give --window {length_text(longer)}, or {more}"
-        return more
+    @property
+    def _hint(self) -> str:
+        """The hint how names would not repeat."""
+        field = "start" if self.per_window else "from"
+        return f"give a longer --window, or name more of the time in the pattern, as in {{{field}:%Y%m%dT%H%M%S}}"
 
     def _samples(self, length: int) -> list[Window]:
         """Windows side by side, and at the same time on other days, in other months and years."""

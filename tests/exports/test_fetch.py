@@ -21,10 +21,10 @@ from svcctl.api.auth import Signature
 from svcctl.api.client import Client
 from svcctl.api.query import QueryRequest
 from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
-from svcctl.exports.fetch import Fetched, Progress, Task, fetch
-from svcctl.exports.pace import Pace, Turns
 from svcctl.exports.record import Entry
 from svcctl.exports.windows import Window
+from svcctl.exports.workers.fetch import Fetched, Progress, Task, fetch
+from svcctl.exports.workers.pace import Pace, Turns
 from svcctl.storage.local import Local
 
 # What the errors say, each once; the tests state their kind.

@@ -23,15 +23,15 @@ from svcctl.api import own_service
 from svcctl.api.client import Client
 from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
 from svcctl.exports.export import Export
-from svcctl.exports.fetch import Progress, fetch
-from svcctl.exports.pace import Pace
+from svcctl.exports.inventory import find
 from svcctl.exports.reconcile import Difference, Reconcile, export_of
 from svcctl.exports.run import alone
 from svcctl.exports.state import States
-from svcctl.exports.status import find
 from svcctl.exports.verify import damage
 from svcctl.exports.windows import Window
-from svcctl.exports.workers import Crew
+from svcctl.exports.workers.crew import Crew
+from svcctl.exports.workers.fetch import Progress, fetch
+from svcctl.exports.workers.pace import Pace
 from svcctl.storage import Sink
 from svcctl.storage.local import Local
 

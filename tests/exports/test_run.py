@@ -15,12 +15,12 @@ from support.shells import Shell
 
 from svcctl.errors import CredentialsError, IncompleteResult, Locked, SvcctlError, Unavailable, UsageError
 from svcctl.exports.export import Summary
-from svcctl.exports.fetch import Stopped
+from svcctl.exports.inventory import find
 from svcctl.exports.record import Record
 from svcctl.exports.state import States
-from svcctl.exports.status import find
 from svcctl.exports.verify import damage
-from svcctl.exports.workers import AHEAD
+from svcctl.exports.workers.crew import AHEAD
+from svcctl.exports.workers.fetch import Stopped
 from svcctl.storage import Growing
 from svcctl.storage.local import Local
 
@@ -34,7 +34,7 @@ WORDS = {
         "window 2024-01-31 00:00:00 to 2024-01-31 00:10:00 UTC: the second from 2024-01-31 00:00:00 to "
         "2024-01-31 00:00:01 UTC has 1 rows or more: the service cuts them at 1"
     ),
-    "another export": "{folder}/all.csv belongs to another export: another query and another window (--window 10m)",
+    "another export": "{folder}/all.csv belongs to another export: another query and another window (10m)",
     "a run that goes on": "another run of the export to {folder}/all.csv is going on",
     "a part that changes": "the part of window 2024-01-31 00:00:00 to 2024-01-31 00:10:00 UTC changes while it is read",
     "other columns": (
@@ -336,7 +336,6 @@ class Rotten(Local):
 
 @pytest.mark.timeout(30)
 def test_a_disk_that_reads_wrong_bytes_is_an_error(exports: Exports) -> None:
-    exports.memory = 0
     with pytest.raises(IncompleteResult) as caught:
         exports.run(replace(exports.export("all.csv"), storage=Rotten()))
     assert caught.value.message == WORDS["a part that changes"]
@@ -468,7 +467,7 @@ def test_a_file_is_replaced_by_one_of_more_time_and_never_by_one_of_less(exports
     assert file.read_bytes() == query(events, "csv")
 
 
-def test_a_file_of_a_pattern_is_extended_by_a_run_that_begins_or_ends_within_its_window(
+def test_a_file_of_a_pattern_has_all_of_its_window_wherever_a_run_begins_or_ends(
     exports: Exports, events: Shell
 ) -> None:
     def run(start: int, end: int) -> tuple[int, tuple[str, ...]]:
@@ -476,12 +475,18 @@ def test_a_file_of_a_pattern_is_extended_by_a_run_that_begins_or_ends_within_its
         return summary.fetched, summary.replaced
 
     file = exports.folder / "00.csv"
-    held = f"{file}, which held 2024-01-31 00:00:00 to 2024-01-31 00:50:00 UTC"
-    assert [run(0, 3000), run(0, 1500), run(1500, 3000), run(40, 3600)] == [(1, ()), (0, ()), (0, ()), (1, (held,))]
+    assert [run(10, 3000), run(0, 1500), run(1500, 3000), run(40, 3600)] == [(1, ()), (0, ()), (0, ()), (0, ())]
     assert file.read_bytes() == query(events, "csv")
     file.write_text("mine")
     assert run(0, 3600) == (1, (f"{file}, which was not as it was exported",))
     assert file.read_bytes() == query(events, "csv")
+
+
+def test_windows_of_files_that_have_not_ended_are_left_out(exports: Exports) -> None:
+    for settled, windows in ((1799, 2), (1800, 3), (599, 0)):
+        export = exports.export("{start:%H%M}.csv", start=START + 5, end=START + 1700, settled=START + settled)
+        assert [window.start for window in export.windows] == [START + 600 * number for number in range(windows)]
+    assert not exports.export("{start:%H%M}.csv", start=START + 5, end=START + 5).windows
 
 
 @pytest.mark.parametrize("force", [False, True])
@@ -497,35 +502,13 @@ def test_no_event_is_in_two_files_of_a_pattern_when_runs_begin_and_end_anywhere(
     assert run(605, 1200) == (1, ())
     assert run(665, 1200) == (0, ())  # a relative start has moved on
     assert run(1200, 1500) == (1, ())
-    cut, whole = (f"{exports.folder}/{file}.csv" for file in ("001005", "001000"))
-    replaced = f"{cut}, which held 2024-01-31 00:10:05 to 2024-01-31 00:20:00 UTC, with {whole}"
-    longer = f"{exports.folder}/002000.csv, which held 2024-01-31 00:20:00 to 2024-01-31 00:25:00 UTC"
-    fetched, told = run(0, 3600, force)
-    assert (fetched, sorted(told)) == (6, [replaced] if force else [replaced, longer])
+    assert run(0, 3600, force) == (6 if force else 4, ())
     assert run(665, 1200, force) == (int(force), ())
     assert left(exports.folder) == [f"00{ten}000.csv" for ten in range(6)]
     rows = b"".join((exports.folder / file).read_bytes().partition(b"\n")[2] for file in left(exports.folder))
     assert rows == query(events, "csv").partition(b"\n")[2]
     found = find(str(exports.folder / name), States(exports.folder / "states"), {})
     assert (len(found.files()), list(damage(found)), found.gaps()) == (6, [], [])
-
-
-def test_a_file_stays_where_the_one_with_its_time_is_gone(exports: Exports) -> None:
-    name = "{start:%H%M}.csv"
-    exports(name, end=START + 600)
-    record = next(exports.folder.glob(".*.export")) / "record.json"
-    document = Record.from_text(record.read_text(), "")
-    (entry,) = document.entries.values()
-    part = replace(entry, start=START + 60, path=entry.path.replace("0000", "0001"))
-    record.write_text(replace(document, entries={**document.entries, part.window: part}).to_text())
-    (exports.folder / "0000.csv").rename(exports.folder / "0001.csv")
-    exports.proxy.choose = broken(0)
-    with pytest.raises(IncompleteResult):
-        exports(name, end=START + 600)
-    assert left(exports.folder) == ["0001.csv"]
-    exports.proxy.choose = lambda body: None
-    exports(name, end=START + 600)
-    assert left(exports.folder) == ["0000.csv"]
 
 
 @pytest.mark.parametrize("noted", [True, False])
@@ -541,7 +524,7 @@ def test_a_killed_run_of_a_pattern_is_resumed_when_a_relative_start_has_moved_on
     exports.proxy.choose = lambda body: None
     assert exports(name, start=START + 40, end=START + 3040).fetched == 6 - noted
     found = find(str(exports.folder / name), States(exports.folder / "states"), {})
-    assert (found.record.ranges, list(damage(found))) == (((START + 5, START + 3040),), [])
+    assert (found.record.ranges, list(damage(found))) == (((START, START + 3600),), [])
 
 
 @pytest.mark.parametrize("name", ["{from:%d}.csv", "{from:%d}/{start:%H%M}.csv", "{start:%d%H%M}.csv"])
@@ -619,7 +602,7 @@ def test_each_file_of_a_run_is_verified(exports: Exports) -> None:
     first, second = exports.folder / "0000.csv", exports.folder / "0010.csv"
     first.write_text("mine")
     second.unlink()
-    assert [text for text, _ in damage(found)] == [f"{first} is damaged", f"{second} is missing"]
+    assert [text for text, *_ in damage(found)] == [f"{first} is damaged", f"{second} is missing"]
 
 
 def test_a_run_that_is_refused_leaves_nothing(exports: Exports) -> None:
@@ -634,7 +617,6 @@ def test_a_run_that_is_refused_leaves_nothing(exports: Exports) -> None:
 
 @pytest.mark.parametrize("name", ["all.csv", "all.csv.gz", "all.parquet"])
 def test_a_file_is_whole_by_itself_whatever_a_killed_run_of_an_earlier_start_left(exports: Exports, name: str) -> None:
-    exports.memory = 0
     exports.proxy.choose = broken(3000)
     with pytest.raises(IncompleteResult):
         exports(name, workers=1)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from svcctl.errors import Locked, NotFound, UsageError
-from svcctl.exports.state import State, States, directory_of
+from svcctl.exports.state import State, States, placed
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -80,9 +80,12 @@ def test_a_current_directory_that_was_removed_is_told(tmp_path: Path, monkeypatc
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-    assert directory_of("/out/{start:%F}.csv") == directory_of("s3://b/{start:%F}.csv") == ""
+    assert [placed(target) for target in ("/out/{start:%F}.csv", "s3://b/{start:%F}.csv")] == [
+        "/out/{start:%F}.csv",
+        "s3://b/{start:%F}.csv",
+    ]
     with pytest.raises(UsageError) as caught:
-        directory_of("{start:%F}.csv")
+        placed("{start:%F}.csv")
     assert (caught.value.message, caught.value.hint) == (
         WORDS["a directory that is gone"],
         HINTS["a directory that is gone"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svcctl.exports.workers import Going
+from svcctl.exports.workers.crew import Going
 
 
 def test_a_rate_and_its_unit_have_one_blank_between_them() -> None:

@@ -16,12 +16,11 @@ from support.shells import Shell
 from svcctl.api.auth import Signature
 from svcctl.api.client import Client
 from svcctl.exports.export import Export, Summary
-from svcctl.exports.fetch import Progress, fetch
-from svcctl.exports.pace import Pace
 from svcctl.exports.plan import Asked, plan
 from svcctl.exports.run import Run, opened
-from svcctl.exports.spool import Memory
-from svcctl.exports.workers import Crew
+from svcctl.exports.workers.crew import Crew
+from svcctl.exports.workers.fetch import Progress, fetch
+from svcctl.exports.workers.pace import Pace
 from svcctl.io.files import PART_SUFFIX
 
 START = 1_706_659_200
@@ -62,8 +61,6 @@ class Exports:
     environment: Mapping[str, str] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
     timeout: float = 60.0
-    memory: int = 20_000
-    """Bytes of windows that may wait in memory: two or three windows."""
     url: str = ""
     """The URL of a service to use instead of the proxy; empty for the proxy."""
     changes: list[tuple[str, str]] = field(default_factory=list)
@@ -104,7 +101,6 @@ class Exports:
                 progress=self.progress,
                 stopping=stopping,
                 delay=lambda failures: 0.0,
-                memory=Memory(self.memory),
             )
             if not export.windows:
                 return Summary(0, 0, 0, 0, (), export.whole.end)

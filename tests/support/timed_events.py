@@ -42,10 +42,10 @@ def left(folder: Path) -> list[str]:
     return sorted(path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts))
 
 
-def hinted(target: str, *ranges: str, what: str = "fetch what is missing") -> str:
-    """The hint with the command that fetches ranges of an export again."""
-    command = f"svcctl export '{QUERY}' -o {shlex.quote(target)}"
-    return f"hint: {what} with: {' && '.join(f'{command} {given}' for given in ranges)}\n"
+def hinted(target: str, given: str, *, more: bool = False) -> str:
+    """The hint of verify: the command that fetches a range; `more` ranges come with the next one."""
+    after = "; then verify again for the next" if more else ""
+    return f"hint: fetch what is missing with: svcctl export '{QUERY}' -o {shlex.quote(target)} {given}{after}\n"
 
 
 def forgets(name: str) -> str:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svcctl.cli.commands.export import report
 from svcctl.cli.commands.export.options import MetricsOpt, PaceOpt, WorkersOpt
 from svcctl.cli.commands.export.run import late, resumable, workers_of
 from svcctl.cli.completion.words import EXPORTS, Completes
@@ -30,8 +29,8 @@ from svcctl.terminal.work import Work
 from svcctl.words import counted
 
 if TYPE_CHECKING:
+    from svcctl.exports.inventory import Inventory
     from svcctl.exports.reconcile import Reconcile
-    from svcctl.exports.status import Found
 
 ExportArg = Annotated[
     str, typer.Argument(metavar="NAME|PATH", help="A state, or PATH as given to -o."), Completes(EXPORTS)
@@ -75,20 +74,21 @@ def reconcile(
     svcctl export reconcile auth --from 7ad
     svcctl export reconcile auth --from 30ad --deep --dry-run
     """
+    from svcctl.exports.inventory import find
     from svcctl.exports.reconcile import Reconcile, export_of
+    from svcctl.exports.record import PROFILE
     from svcctl.exports.run import alone
     from svcctl.exports.state import default_states
-    from svcctl.exports.status import find
-    from svcctl.exports.workers import Going
+    from svcctl.exports.workers.crew import Going
 
     svc: Context = ctx.obj
-    svc.closing.push(report.names_profiles(svc))
     states = default_states(svc.environment)
     found = find(name, states, svc.environment)
-    _check(svc, found)
+    if (service := found.record.about.service) != svc.profile.base_url:
+        raise UsageError(f"the export to {found.target} is of another service ({service})", hint=PROFILE)
     start, end = _range(svc, found, from_, to)
     export = export_of(found, svc.environment, svc.profile.retries)
-    crew, going = workers_of(svc, found.given, workers, max_requests_per_second), Going()
+    crew, going = workers_of(svc, found.target, workers, max_requests_per_second), Going()
     crew.connect()  # a local service starts before the line of progress does
     with (
         nullcontext() if found.name is None else states.locked(found.name),
@@ -114,30 +114,18 @@ def reconcile(
     _conclude(svc, run, int(figures["windows"]), dry=dry_run)
 
 
-def _require_files(found: Found, start: int, end: int) -> None:
+def _require_files(found: Inventory, start: int, end: int) -> None:
     """IncompleteResult for files that are gone or have another size: what is compared is the record."""
     lost = [entry.path for _, entry in found.holdings()[1] if entry.start < end and start < entry.end]
     if lost:
         address = visible(found.storage.address(lost[0]))
         raise IncompleteResult(
             f"{counted(len(lost), 'file')} {'is' if len(lost) == 1 else 'are'} missing or damaged, such as {address}",
-            hint=f"'svcctl export verify {shlex.quote(found.name or found.place)}' finds all, and how to repair them",
+            hint=f"'svcctl export verify {shlex.quote(found.name or found.target)}' finds all, and how to repair them",
         )
 
 
-def _check(svc: Context, found: Found) -> None:
-    """UsageError for one file of an export, and for the export of another service."""
-    from svcctl.exports.record import OfAnotherService
-
-    if found.one is not None:
-        raise UsageError(
-            f"{found.place} is one file of an export", hint="name its state, or the pattern as given to -o"
-        )
-    if (service := found.record.about.service) != svc.profile.base_url:
-        raise OfAnotherService(f"the export to {found.place} is of another service ({service})", service=service)
-
-
-def _range(svc: Context, found: Found, from_: Any, to: Any) -> tuple[int, int]:
+def _range(svc: Context, found: Inventory, from_: Any, to: Any) -> tuple[int, int]:
     """The epoch seconds of --from and --to, in the zone of the export's windows."""
     zone = found.record.about.options.get("clock")
     if from_ is None and to is None:
@@ -153,7 +141,7 @@ def _print(svc: Context, run: Reconcile, format: str | None, *, dry: bool) -> No
     svc.output.records(RECONCILED, rows, svc.format(format, lists=True))
 
 
-def _measure(svc: Context, path: Path | None, found: Found, run: Reconcile, figures: dict[str, float]) -> None:
+def _measure(svc: Context, path: Path | None, found: Inventory, run: Reconcile, figures: dict[str, float]) -> None:
     """Write the figures of a reconcile for Prometheus' textfile collector."""
     from svcctl.exports import metrics
     from svcctl.exports.state import placed
@@ -168,7 +156,7 @@ def _measure(svc: Context, path: Path | None, found: Found, run: Reconcile, figu
         "windows_fewer": len(run.differences) - len(changed),
     }
     values = {f"reconcile_{name}": value for name, value in figures.items()}
-    metrics.write(path, found.name or placed(found.given), values, metrics.RECONCILED)
+    metrics.write(path, found.name or placed(found.target), values, metrics.RECONCILED)
 
 
 def _conclude(svc: Context, run: Reconcile, windows: int, *, dry: bool) -> None:

@@ -6,12 +6,11 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from svcctl.cli.context import Context
-from svcctl.dates.shorthand import named_zone, offset_name
+from svcctl.dates.shorthand import named_zone
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, Unavailable, UsageError
 from svcctl.exports.windows import moment
 from svcctl.io import home
@@ -21,24 +20,12 @@ from svcctl.words import counted
 
 if TYPE_CHECKING:
     from svcctl.exports.export import Export, Summary
-    from svcctl.exports.fetch import Fetched
     from svcctl.exports.journal import Journal
     from svcctl.exports.windows import Window
-    from svcctl.exports.workers import Going, Workers
+    from svcctl.exports.workers.crew import Going, Workers
+    from svcctl.exports.workers.fetch import Fetched
 
 RESUMES = "the same command again fetches only what is missing"
-
-
-def names_profiles(svc: Context) -> Callable[[object, BaseException | None, object], None]:
-    """An exit function for a block: it adds the profile's name to OfAnotherService."""
-    from svcctl.exports.record import OfAnotherService
-
-    def name(kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OfAnotherService):
-            profiles = " or ".join(f"-p {shlex.quote(str(each))}" for each in svc.profiles_at(error.service))
-            error.add_note(f"{error.other}give {profiles or 'the profile of that service with -p'}")
-
-    return name
 
 
 def print_windows(svc: Context, export: Export) -> None:
@@ -50,36 +37,10 @@ def print_windows(svc: Context, export: Export) -> None:
     svc.output.records(WINDOWS, rows, svc.format(None, lists=True))
 
 
-def tell_due(svc: Context, export: Export, settled: int) -> None:
-    """Say that at least as many windows are due as this run exports: a --to relative to the start never catches up."""
-    from svcctl.exports.windows import ended
-
-    due = ended(export.whole.end, settled, export.about.window, export.target.zone)
-    if due >= len(export.windows):
-        have = counted(due, "more window has", "more windows have")
-        svc.diagnostics.note(f"{have} ended: without --to, the next run exports all")
-
-
-def tell_offsets(svc: Context, export: Export) -> None:
-    """Say which dates of groups have the offset from before a clock change: a request has one offset for all dates."""
-    from svcctl.exports.windows import with_one_offset
-
-    zone = export.request.time_zone
-    if zone is None or export.plain:
-        return
-    for _, after in pairwise(with_one_offset(export.whole, zone)):
-        window = next(each for each in export.windows if each.start <= after.start < each.end)
-        if window.start < after.start:
-            svc.diagnostics.note(
-                f"the clocks of {zone} change at {moment(after.start)}: dates after that, up to {moment(window.end)}, "
-                f"have the earlier offset, {offset_name(zone, window.start)}"
-            )
-
-
 def report(svc: Context, journal: Journal, workers: Workers, figures: dict[str, float], *, stops: bool) -> Summary:
     """Run an export and report it; fills in `figures`, for collectors."""
     from svcctl.exports.run import Run
-    from svcctl.exports.workers import Going
+    from svcctl.exports.workers.crew import Going
 
     if workers.scheduler is None:
         workers.connect()  # a local service starts before the line of progress does

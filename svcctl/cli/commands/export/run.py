@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -35,7 +34,7 @@ from svcctl.cli.commands.export.options import (
     WindowOpt,
     WorkersOpt,
 )
-from svcctl.cli.commands.export.range import Given, counts_from_start, notes, resolve
+from svcctl.cli.commands.export.span import Planned, planned
 from svcctl.cli.context import Context, Flags
 from svcctl.cli.inputs import query_text
 from svcctl.cli.options import DateFormatOpt, QueryFileOpt, QueryTextArg, TimeZoneOpt, VarOpt
@@ -50,15 +49,15 @@ from svcctl.errors import (
     Unavailable,
     UsageError,
 )
-from svcctl.exports.windows import moment
+from svcctl.exports.windows import Target, moment
 from svcctl.io.time_limit import time_limit
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
-    from svcctl.exports.export import Export, Summary
+    from svcctl.exports.export import Export
     from svcctl.exports.plan import Asked
     from svcctl.exports.state import State, States
-    from svcctl.exports.workers import Workers
+    from svcctl.exports.workers.crew import Workers
 
 
 def export(
@@ -100,7 +99,6 @@ def export(
     svc: Context = ctx.obj
     svc.diagnostics.structured = log_format == "json"
     svc.closing.push(query_text.explains(var or []))
-    svc.closing.push(report.names_profiles(svc))
     target = target.replace("\\%", "%")  # crontabs escape the percent sign
     with report.measured(svc, None if dry_run else metrics, state or placed(target)) as figures:
         states = default_states(svc.environment)
@@ -109,61 +107,38 @@ def export(
             figures["until_seconds"] = before.until
         _one_of("--log-format", log_format, LOG_FORMATS)
         stops = _one_of("--on-error", on_error, ON_ERROR) == "stop"
-        waits = lag if lag is not None or state is None else LAG
         asked = _asked(
             svc,
             query_text.fill(query_text.read(text, file), var or []),
-            _target(target, everywhere=scheduler is not None, incremental=state is not None),
+            target if scheduler is None else placed(target),  # a cluster's workers run in other directories
             window,
-            None if waits is None else math.floor(svc.clock() - waits),
+            lag,
             format=format,
             date_format=date_format,
             time_zone=time_zone,
             most=limit_per_window,
             overwrite=force,
-            incremental=state is not None,
             state=state,
         )
         crew = workers_of(svc, asked.target, workers, max_requests_per_second, scheduler)
         # A first run that is refused leaves nothing, not even the folder of its lock.
-        planned = _planned(svc, states, asked, None, from_, to) if before is None else None
+        plan = planned(svc, states, asked, None, from_, to) if before is None else None
         if dry_run:
-            _rehearse(svc, planned or _planned(svc, states, asked, before, from_, to), asks=scheduler is None)
+            _rehearse(svc, plan or planned(svc, states, asked, before, from_, to), asks=scheduler is None)
             return
         with nullcontext() if state is None else _recorded(svc, states, state):
             found = None if state is None else states.load(state)
-            if planned is None or found is not None:
-                planned = _planned(svc, states, asked, found, from_, to)
-            figures["until_seconds"] = planned.export.whole.start
-            run = _Run(svc, states, state, found, asked.target, planned.export, figures)
-            if not planned.export.windows:
+            if plan is None or found is not None:
+                plan = planned(svc, states, asked, found, from_, to)
+            figures["until_seconds"] = plan.export.whole.start
+            run = _Run(svc, states, state, found, asked.target, plan.export, figures)
+            if not plan.export.windows:
                 run.stay()
-                planned.tell(svc)
+                plan.tell(svc)
                 return
-            planned.tell(svc)
+            plan.tell(svc)
             with time_limit(max_time, partial(late, svc)):
-                run(crew, lambda summary: planned.tell_end(svc, summary, to), asks=force and not scheduler, stops=stops)
-
-
-@dataclass(frozen=True)
-class _Planned:
-    """The export of a run, and what to say about its range."""
-
-    export: Export
-    notes: tuple[str, ...]
-    settled: int | None
-
-    def tell(self, svc: Context) -> None:
-        for note in self.notes:
-            svc.diagnostics.note(note)
-
-    def tell_end(self, svc: Context, summary: Summary, to: Any) -> None:
-        """Say what a run replaced, and what it left for others."""
-        report.tell_replaced(svc, summary)
-        if not summary.idle:
-            report.tell_offsets(svc, self.export)
-        if self.export.incremental and self.settled is not None and counts_from_start(to):
-            report.tell_due(svc, self.export, self.settled)
+                run(crew, asks=force and not scheduler, stops=stops)
 
 
 @dataclass
@@ -178,10 +153,10 @@ class _Run:
     export: Export
     figures: dict[str, float]
 
-    def __call__(self, workers: Workers, tell: Callable[[Summary], None], *, asks: bool, stops: bool) -> None:
-        """Run the export, and `tell` how it ended. `asks` says that the query is tried before files are touched."""
-        from svcctl.exports.fetch import check
+    def __call__(self, workers: Workers, *, asks: bool, stops: bool) -> None:
+        """Run the export. `asks` says that the query is tried before files are touched."""
         from svcctl.exports.run import opened
+        from svcctl.exports.workers.fetch import check
 
         export = self.export
         with resumable(self.svc):
@@ -193,7 +168,7 @@ class _Run:
                 summary = report.report(self.svc, journal, workers, self.figures, stops=stops)
                 if summary.until > export.whole.start:
                     self._save(summary.until)
-            tell(summary)
+            report.tell_replaced(self.svc, summary)
             report.refuse_gaps(self.svc, summary)
 
     def stay(self) -> None:
@@ -211,23 +186,21 @@ class _Run:
         self.figures["success"] = 1.0
 
     def _save(self, until: int) -> None:
-        from svcctl.exports.state import State, directory_of
+        from svcctl.exports.state import State
 
         if self.name is not None:
-            self.states.save(self.name, State(self.target, until, directory_of(self.target)))
+            self.states.save(self.name, State(self.target, until))
 
 
 @contextmanager
 def _recorded(svc: Context, states: States, name: str) -> Iterator[None]:
-    """Hold the lock of a state, and note in it when the run failed, and why, unless a person typed a mistake."""
+    """Hold the lock of a state, and note in it when the run failed, and why."""
     with states.locked(name):
         try:
             yield
         except Locked:
             raise
         except (SvcctlError, Terminated, KeyboardInterrupt) as error:
-            if isinstance(error, UsageError) and svc.is_attended:
-                raise
             why = error.message if isinstance(error, SvcctlError) else "interrupted"
             with suppress(SvcctlError):  # what failed first is raised
                 if (state := states.load(name)) is not None:
@@ -236,29 +209,27 @@ def _recorded(svc: Context, states: States, name: str) -> Iterator[None]:
             raise
 
 
-def _target(text: str, *, everywhere: bool, incremental: bool) -> str:
-    """The path to write to; for a cluster's workers, which run in directories of their own, it is absolute."""
-    from svcctl.exports.plan import check_target
+def _asked(svc: Context, query: str, target: str, window: int, lag: float | None, **options: Any) -> Asked:
+    """The export before its range is known. The path of a state's target is the same everywhere."""
+    from svcctl.exports.plan import Asked, check_target
+    from svcctl.exports.state import placed
 
-    check_target(text, incremental=incremental)
-    return str(Path(text).absolute()) if everywhere and "://" not in text else text
-
-
-def _asked(svc: Context, query: str, target: str, window: int, settled: int | None, **options: Any) -> Asked:
-    """The export before its range is known."""
-    from svcctl.exports.plan import Asked
-
-    profile = svc.profile
-    return Asked(
-        query, target, 0, 0, int(window), profile.base_url, retries=profile.retries, settled=settled, **options
-    )
+    incremental, profile = options["state"] is not None, svc.profile
+    check_target(target, incremental=incremental)
+    if lag is None:  # a file of a window has all of it, so that the window has to have ended
+        lag = LAG if incremental else 0.0 if Target(target).per_window else None
+    options["settled"] = None if lag is None else math.floor(svc.clock() - lag)
+    if incremental:
+        target = placed(target)
+    service, retries = profile.base_url, profile.retries
+    return Asked(query, target, 0, 0, int(window), service, retries=retries, incremental=incremental, **options)
 
 
 def workers_of(
     svc: Context, target: str, count: int | None, per_second: float | None, scheduler: str | None = None
 ) -> Workers:
     """The workers of a run: threads here, or those of a cluster."""
-    from svcctl.exports.workers import Workers
+    from svcctl.exports.workers.crew import Workers
 
     here = svc.with_flags(retries=0)
     there = Elsewhere(replace(svc.flags, profile=svc.profile.name, retries=0), svc.profile.base_url)
@@ -307,63 +278,17 @@ def _one_of(option: str, value: str, known: tuple[str, ...]) -> str:
     return value
 
 
-def _planned(svc: Context, states: States, asked: Asked, state: State | None, from_: Any, to: Any) -> _Planned:
-    """The export over the requested range, from where the state ends if there is one."""
-    from svcctl.exports.formats import format_of
-    from svcctl.exports.plan import plan
-    from svcctl.terminal.formats import FORMATS, check_file, refuse_packed
-
-    refuse_packed(Path(asked.target))
-    format = format_of(asked.target, asked.format)[0]
-    said = list[str]()
-    check_file(asked.target, FORMATS[format.name], said.append, given=True)
-    if state is not None and not state.is_of(asked.target):
-        where = f"run it in {state.directory}, or " if state.directory else ""
-        raise UsageError(
-            f"the state '{asked.state}' belongs to the export to {state.place}",
-            hint=f"{where}give another name to --state, with --from {moment(state.until)}",
-        )
-    writes_dates = format.heading  # the interface takes a date format in csv and tsv
-    given = Given(
-        from_,
-        to,
-        asked.date_format or (svc.profile.date_format if writes_dates else None),
-        asked.time_zone or svc.profile.time_zone,
-        None if state is None else state.until,
-        asked.incremental,
-        asked.settled,
-        writes_dates,
-        asked.query,
-    )
-    now = svc.now()
-    resolved = resolve(given, now, terminal=svc.diagnostics.is_terminal)
-    owner = (asked.state, state) if state is not None else states.writing(asked.target)
-    asked = replace(
-        asked,
-        start=resolved.start,
-        end=resolved.end,
-        date_format=resolved.date_format,
-        time_zone=resolved.zone or None if writes_dates else None,  # each window has its own offset
-        clock=resolved.zone,
-        state=asked.state if owner is None else owner[0],
-        until=None if owner is None else owner[1].until,
-    )
-    export = plan(asked, svc.environment)
-    about = notes(export, given, resolved.end, math.floor(now.timestamp()))
-    return _Planned(export, (*said, *resolved.notes, *about), asked.settled)
-
-
-def _rehearse(svc: Context, planned: _Planned, *, asks: bool) -> None:
+def _rehearse(svc: Context, plan: Planned, *, asks: bool) -> None:
     """Print the windows, or fail as the run would: on a mistake in the query, or on a file of another export.
 
     `asks` is False for a cluster, whose workers have credentials of their own: the query is not checked.
     """
     from svcctl.exports.claim import claim
-    from svcctl.exports.fetch import check
+    from svcctl.exports.workers.fetch import check
 
-    if planned.export.windows or planned.export.until is not None:
-        claim(planned.export)
-        if asks and planned.export.windows:
-            check(planned.export.request, planned.export.format, svc.client)
-    planned.tell(svc)
-    report.print_windows(svc, planned.export)
+    if plan.export.windows or plan.export.until is not None:
+        claim(plan.export)
+        if asks and plan.export.windows:
+            check(plan.export.request, plan.export.format, svc.client)
+    plan.tell(svc)
+    report.print_windows(svc, plan.export)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,9 +19,8 @@ from svcctl.terminal.records import STATES, STATUS
 from svcctl.words import counted
 
 if TYPE_CHECKING:
+    from svcctl.exports.inventory import Inventory
     from svcctl.exports.record import Entry
-    from svcctl.exports.status import Found
-    from svcctl.exports.windows import Window
 
 NameArg = Annotated[
     str | None,
@@ -55,7 +53,7 @@ def status(ctx: typer.Context, name: NameArg = None, format: FormatOpt = None) -
 
     Without a name, lists the states: where each exports to, where its next run starts ('until'; a run that failed may
     have exported more), how many windows are missing, and why its last run failed.
-    In s3:// and hdfs:// only 'status NAME' looks. PATH may also be one file of a pattern.
+    In s3:// and hdfs:// only 'status NAME' looks.
 
     \b
     svcctl export status
@@ -71,9 +69,6 @@ def status(ctx: typer.Context, name: NameArg = None, format: FormatOpt = None) -
     svc.output.records(STATUS, _rows(found, *holdings), svc.format(format, lists=True))
     if found.record.is_empty and not found.gaps():
         svc.diagnostics.note(NOTHING)
-    elif found.state is not None:
-        _tell_due(svc, found)
-    _tell_overlaps(svc, found)
     if holdings[1]:
         svc.diagnostics.note(f"files were removed or changed: svcctl export verify {shlex.quote(name)}")
 
@@ -86,7 +81,7 @@ def _list(svc: Context, format: str | None) -> None:
     def row(name: str) -> list[Any]:
         state = states.need(name)
         missing = None if "://" in state.target else _missing(svc, name)
-        return [name, state.place, moment(state.until), missing, state.failed or None]
+        return [name, state.target, moment(state.until), missing, state.failed or None]
 
     names = states.names()
     svc.output.records(STATES, svc.diagnostics.each(names, row), svc.format(format, lists=True))
@@ -116,7 +111,7 @@ def rm(ctx: typer.Context, name: StateArg, yes: YesOpt = False) -> None:
     states = default_states(svc.environment)
     try:
         state = states.need(name)
-        lost = f"the state '{name}' of {state.place}, up to {moment(state.until)}"
+        lost = f"the state '{name}' of {state.target}, up to {moment(state.until)}"
     except Damaged:
         lost = f"the damaged state '{name}'"
     if not yes:
@@ -126,22 +121,11 @@ def rm(ctx: typer.Context, name: StateArg, yes: YesOpt = False) -> None:
     svc.diagnostics.note(f"removed {lost}; its files stay")
 
 
-def _tell_due(svc: Context, found: Found) -> None:
-    """Tell a person how many windows wait for the next run."""
-    from svcctl.exports.windows import ended
-
-    assert found.state is not None
-    since, about = found.state.until, found.record.about
-    if due := ended(since, math.floor(svc.clock()), about.window, about.zone):
-        svc.diagnostics.done(f"{counted(due, 'window has', 'windows have')} ended since {moment(since)}")
-
-
 def verify(ctx: typer.Context, names: NamesArg = None, from_: FromOpt = None, keep: KeepOpt = False) -> None:
     """Hash the files of exports again; exit 7 when one is damaged or missing
 
     Without a name, verifies the exports of all states. Of a state, the last 10000 windows are verified, or files of
-    runs. PATH may also be one file of a pattern. With --keep, neither status, runs nor reconcile look at anything
-    before --from any more.
+    runs. With --keep, neither status, runs nor reconcile look at anything before --from any more.
 
     \b
     svcctl export verify auth && tar -cf auth.tar out
@@ -165,21 +149,21 @@ def verify(ctx: typer.Context, names: NamesArg = None, from_: FromOpt = None, ke
 
 def _verified(svc: Context, name: str, from_: Any, keeps: bool, label: str = "") -> str:
     """A sentence about the files of an export, all unchanged, behind a label; IncompleteResult when some are not."""
-    from svcctl.exports.verify import damage, keep
+    from svcctl.exports.verify import damage, keep, repair
 
     found = _found(svc, name)
     if from_ is not None:
-        date = date_of(svc, from_, found)
+        date = _date(svc, from_, found)
         found = keep(found, date) if keeps else found.later(date)
     lost = [*damage(found)]
-    _tell_lost(svc, [text for text, _ in lost], name)
-    _tell_overlaps(svc, found, label)
+    _tell_lost(svc, [text for text, *_ in lost], name)
     if lost:
-        if found.one is None and any(text.endswith(" is missing") for text, _ in lost):
+        if any(gone for *_, gone in lost):
             removed = f"svcctl export verify {shlex.quote(name)} --from DATE --keep"
             svc.diagnostics.warning(f"{label}if files before a date were removed on purpose: {removed}")
-        hint = _repair(svc, found, [window for _, window in lost])
-        raise IncompleteResult(f"{label}the export to {found.place} is not whole", hint=hint)
+        profiles = svc.profiles_at(found.record.about.service)
+        hint = repair(found, [window for _, window, _ in lost], profiles)
+        raise IncompleteResult(f"{label}the export to {found.target} is not whole", hint=hint)
     if found.record.is_empty and not found.record.since:
         return f"{label}{NOTHING}"
     files = found.files()
@@ -187,14 +171,11 @@ def _verified(svc: Context, name: str, from_: Any, keeps: bool, label: str = "")
     return f"{label}{counted(len(files), 'file')}, {size} bytes: all as they were exported"
 
 
-def date_of(svc: Context, from_: Any, found: Found) -> int:
+def _date(svc: Context, from_: Any, found: Inventory) -> int:
     """The epoch second of --from, in the zone of the export's windows."""
     zone = found.record.about.options.get("clock")
     chosen = choose(from_, None, None, zone, now=svc.now(), written=False)
-    date = int(chosen.range.start.timestamp())
-    if chosen.slip is not None:
-        raise UsageError(f"--from {from_} is {moment(date)}", hint=f"write {from_}ad for days")
-    return date
+    return int(chosen.range.start.timestamp())
 
 
 def _tell_lost(svc: Context, texts: Sequence[str], name: str) -> None:
@@ -207,40 +188,18 @@ def _tell_lost(svc: Context, texts: Sequence[str], name: str) -> None:
         svc.diagnostics.report(IncompleteResult(f"{more} more are missing or damaged; {every}"))
 
 
-def _repair(svc: Context, found: Found, lost: Sequence[Window]) -> str:
-    """The hint that says how the lost ranges come back, with the profile that fetches them."""
-    from svcctl.exports.verify import repair
-
-    service = found.record.about.service
-    profiles = svc.profiles_at(service)
-    hint = repair(found, lost, profiles[0] if len(profiles) == 1 else None)
-    if len(profiles) == 1 or "svcctl export" not in hint:
-        return hint
-    names = f" ({' or '.join(map(str, profiles))})" if profiles else ""
-    return f"with a profile of {service}{names}, {hint}"
-
-
-def _tell_overlaps(svc: Context, found: Found, label: str = "") -> None:
-    if overlapping := found.overlapping():
-        more = f" and {len(overlapping) - 1} more" if len(overlapping) > 1 else ""
-        first = f"{moment(overlapping[0].start)} to {moment(overlapping[0].end)}"
-        svc.diagnostics.note(
-            f"{label}files overlap, so these events are there, and counted, more than once: {first}{more}"
-        )
-
-
-def _found(svc: Context, name: str) -> Found:
+def _found(svc: Context, name: str) -> Inventory:
+    from svcctl.exports.inventory import find
     from svcctl.exports.state import default_states
-    from svcctl.exports.status import find
 
     return find(name, default_states(svc.environment), svc.environment)
 
 
-def _rows(found: Found, there: Sequence[Entry], lost: Sequence[tuple[str, Entry]]) -> Iterator[list[Any]]:
+def _rows(found: Inventory, there: Sequence[Entry], lost: Sequence[tuple[str, Entry]]) -> Iterator[list[Any]]:
     """The status of an export, as rows of what and value."""
     record = found.record
     length, zone = record.about.window, record.about.zone
-    yield ["target", found.place]
+    yield ["target", found.target]
     yield from ([what, value] for what, value in record.about.named.items() if value)
     if record.since:
         yield ["kept from", moment(record.since)]

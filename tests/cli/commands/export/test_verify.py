@@ -39,19 +39,12 @@ def test_verify_names_what_is_damaged_or_missing(home: Shell) -> None:
     assert (fine.returncode, fine.stdout) == (0, "")
     (home.home / "01.csv").write_text("eventdate,n\n")
     (home.home / "04.csv").unlink()
-    hours = [f"--from 2024-01-31T0{hour}:00:00Z --to 2024-01-31T0{hour + 1}:00:00Z" for hour in range(6)]
-    one = home("export", "verify", "01.csv")
-    assert (one.returncode, one.stderr.endswith(hinted("{start:%H}.csv", hours[1]))) == (7, True)
-    assert home("export", "verify", f"{home.home}/02.csv").returncode == 0
-    gone = home("export", "verify", f"{home.home}/04.csv")
-    assert (gone.returncode, gone.stderr.endswith(hinted(f"{home.home}/{{start:%H}}.csv", hours[4]))) == (7, True)
-    assert home("export", "status", "04.csv").stdout.splitlines()[-2:] == ["missing,1", "no file,04.csv"]
     done = home("export", "verify", "{start:%H}.csv")
     both = hinted("{start:%H}.csv", "--from 2024-01-31T01:00:00Z --to 2024-01-31T05:00:00Z")
     assert (done.returncode, done.stderr.endswith(both)) == (7, True)
     assert ["01.csv" in done.stderr, "04.csv" in done.stderr, "02.csv" in done.stderr] == [True, True, False]
-    for said in (one, gone):
-        assert timeless(home(*pasted(said.stderr)).stderr).startswith("svcctl: rows=12 bytes=336 windows=1 retries=0 ")
+    told = timeless(home(*pasted(done.stderr)).stderr)
+    assert told.startswith("svcctl: rows=48 bytes=1344 windows=4 kept=2 retries=0 ")
     assert home("export", "verify", "{start:%H}.csv").returncode == 0
 
 
@@ -82,7 +75,7 @@ def test_an_export_with_options_comes_back_with_them(home: Shell) -> None:
     command = ["export", f"{QUERY} // all", *HOURS, "-o", "out 1/{start:%H}.txt", "-f", "csv", *options]
     assert home(*command).returncode == 0
     (home.home / "out 1" / "02.txt").unlink()
-    said = home("export", "verify", "out 1/02.txt").stderr
+    said = home("export", "verify", "out 1/{start:%H}.txt").stderr
     assert {*options, "out 1/{start:%H}.txt"} <= {*pasted(said)}
     assert home(*pasted(said)).returncode == 0
     assert home("export", "verify", "out 1/{start:%H}.txt").returncode == 0
@@ -117,12 +110,6 @@ def test_what_a_state_has_moved_past_comes_back_as_verify_says(
             f"svcctl: error: the export to {target} is not whole\n"
             f"{hinted(target, '--from 2024-01-31T01:00:00Z --to 2024-01-31T03:00:00Z')}",
         )
-    assert moved("export", "verify", f"{out}/2024-01-31T02.csv") == (
-        7,
-        f"svcctl: error: {out}/2024-01-31T02.csv is damaged\n"
-        f"svcctl: error: the export to {out}/2024-01-31T02.csv is not whole\n"
-        f"{hinted(target, '--from 2024-01-31T02:00:00Z --to 2024-01-31T03:00:00Z')}",
-    )
     asked = proxied[1].asked.total()
     given = ("--from", "2024-01-31T01:00:00Z", "--to", "2024-01-31T03:00:00Z")
     assert moved("export", QUERY, *given, "-o", target) == (
@@ -154,7 +141,7 @@ def test_each_file_of_a_run_comes_back_as_verify_says(moved: Moved) -> None:
         f"svcctl: error: {moved.shell.home}/2024-01-31T00.csv is missing\n"
         f"svcctl: error: {moved.shell.home}/2024-01-31T02.csv is missing\n{forgets('runs')}"
         f"svcctl: error: the export to {target} is not whole\n"
-        f"{hinted(target, *(f'--from {start} --to {end}' for start, end in ranges))}",
+        f"{hinted(target, '--from {} --to {}'.format(*ranges[0]), more=True)}",
     )
     for start, end in ranges:
         assert moved("export", QUERY, "--from", start, "--to", end, "-o", target)[0] == 0
@@ -170,9 +157,8 @@ def test_a_file_that_names_its_run_comes_back_as_verify_says(moved: Moved) -> No
     lost = moved.shell.home / "2024-01-31T02" / "03.csv"
     lost.unlink()
     given = ("--from", "2024-01-31T02:00:00Z", "--to", "2024-01-31T04:00:00Z")
-    for name in ("runs", str(lost)):
-        code, said = moved("export", "verify", name)
-        assert (code, str(lost) in said, said.endswith(hinted(target, " ".join(given)))) == (7, True, True)
+    code, said = moved("export", "verify", "runs")
+    assert (code, str(lost) in said, said.endswith(hinted(target, " ".join(given)))) == (7, True, True)
     assert moved("export", QUERY, *given, "-o", target)[0] == 0
     assert (moved("export", "verify", "runs")[0], lost.is_file()) == (0, True)
 
@@ -197,10 +183,7 @@ def test_no_other_export_takes_the_files_of_a_state(moved: Moved) -> None:
     code, told = moved(*other, "--force")
     assert (code, told.splitlines()[1:]) == (
         0,
-        [
-            f"svcctl: replaced {moved.shell.home}/out/{folder_name(moved)}/record.json, which described another "
-            "export: 2 other files of it stay, and are not verified any more"
-        ],
+        [f"svcctl: replaced {moved.shell.home}/out/{folder_name(moved)}/record.json, which described another export"],
     )
 
 
@@ -218,33 +201,6 @@ def test_several_exports_are_verified_one_by_one(home: Shell) -> None:
             "svcctl: error: b.csv: the export to b.csv is not whole",
             "svcctl: error: no export goes to 'c.csv', and no state has that name",
         ],
-    )
-
-
-def test_files_of_runs_that_overlap_are_told(moved: Moved) -> None:
-    moved.now = START + 5 * 3600
-    target = f"{moved.shell.home}/{{from:%FT%H}}.csv"
-    for start, end in ((0, 2), (1, 3), (4, 5)):
-        given = ("--from", f"2024-01-31T0{start}:00:00Z", "--to", f"2024-01-31T0{end}:00:00Z", "-o", target)
-        assert moved("export", QUERY, *given)[0] == 0
-    told = (
-        "svcctl: files overlap, so these events are there, and counted, more than once: "
-        "2024-01-31T01:00:00Z to 2024-01-31T02:00:00Z\n"
-    )
-    assert moved("export", "status", target) == (0, told)
-    assert moved("export", "verify", target) == (0, told + all_whole(3, 1646))
-
-
-def test_files_of_windows_of_runs_that_overlap_are_told(moved: Moved) -> None:
-    moved.now = START + 5 * 3600
-    target = f"{moved.shell.home}/{{from:%H%M}}/{{start:%H%M}}.csv"
-    for start, stderr in (("00:30", "rows=18 bytes=506"), ("00:00", "rows=24 bytes=662")):
-        given = ("--from", f"2024-01-31T{start}:00Z", "--to", "2024-01-31T02:00:00Z", "-o", target)
-        assert moved("export", QUERY, *given) == (0, f"svcctl: {stderr} windows=2 retries=0 seconds=…\n")
-    assert moved("export", "status", target) == (
-        0,
-        "svcctl: files overlap, so these events are there, and counted, more than once: "
-        "2024-01-31T00:30:00Z to 2024-01-31T01:00:00Z\n",
     )
 
 
@@ -271,7 +227,7 @@ def test_verify_without_a_name_verifies_the_exports_of_all_states(moved: Moved, 
     )
 
 
-def test_a_hint_names_the_first_of_many_files_and_verify_the_next_ones(moved: Moved) -> None:
+def test_a_hint_names_the_first_of_many_files_and_verify_the_next(moved: Moved) -> None:
     moved.now += 3600
     target = f"{moved.shell.home}/{{from:%H%M}}.csv"
     starts = [START + minutes * 60 for minutes in range(0, 50, 10)]
@@ -281,7 +237,7 @@ def test_a_hint_names_the_first_of_many_files_and_verify_the_next_ones(moved: Mo
     for path in moved.shell.home.glob("*.csv"):
         path.unlink()
     hint = moved("export", "verify", target)[1].splitlines(keepends=True)[-1]
-    assert hint == hinted(target, *ranges[:3], what="fetch what is missing, the first 3 of 5 files,")
+    assert hint == hinted(target, ranges[0], more=True)
 
 
 def test_an_export_whose_service_is_gone_says_how_it_goes_on(moved: Moved, proxied: tuple[Shell, FaultyProxy]) -> None:
@@ -325,10 +281,6 @@ def test_files_that_were_removed_on_purpose_are_not_missed_from_the_date_that_is
     assert moved("export", "verify", "timed", *date)[1].count(" is missing\n") == 1
     assert moved("export", "verify", "timed")[1].count(" is missing\n") == 3  # nothing was kept
     assert moved("export", "verify", "timed", "--keep")[0] == 2
-    assert moved("export", "verify", "timed", "--from", "30", "--keep") == (
-        2,
-        "svcctl: error: --from 30 is 1970-01-01T00:00:30Z\nhint: write 30ad for days\n",
-    )
     code, told = moved("export", "verify", "timed", *date, "--keep")
     assert (code, told.count(" is missing\n")) == (7, 1)
     given = ("--from", "2024-01-31T04:00:00Z", "--to", "2024-01-31T05:00:00Z")
@@ -338,11 +290,6 @@ def test_files_that_were_removed_on_purpose_are_not_missed_from_the_date_that_is
     assert {"kept from,2024-01-31T02:00:00Z", "windows,4", "missing,0"} <= {*shown}
     moved.now += 3600
     assert moved(*command) == (0, "svcctl: rows=0 bytes=12 windows=1 retries=0 seconds=…\n")
-    assert moved("export", "verify", f"{out}/2024-01-31T04.csv", *date, "--keep") == (
-        2,
-        f"svcctl: error: {out}/2024-01-31T04.csv is one file of an export\n"
-        "hint: name its state, or the pattern as given to -o\n",
-    )
     for file in out.glob("*.csv"):
         file.unlink()
     assert moved("export", "verify", "timed", "--from", "2024-01-31T07:00:00Z", "--keep") == (0, all_whole(0, 0))

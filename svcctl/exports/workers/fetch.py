@@ -5,24 +5,24 @@ A worker fetches a window, in a thread here or in another process: a Task says a
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from io import BytesIO
 from itertools import chain, count
 from typing import TYPE_CHECKING
 
 from svcctl.api import retry
-from svcctl.dates.shorthand import offset_name
+from svcctl.dates.shorthand import offset_name, offset_spans
 from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
 from svcctl.exports.formats import FORMATS, Format, Part
-from svcctl.exports.pace import Pace
 from svcctl.exports.record import Entry
-from svcctl.exports.spool import Memory, Spool, Stored, Unstored
-from svcctl.exports.windows import Window, with_one_offset
+from svcctl.exports.windows import Window
+from svcctl.exports.workers.pace import Pace
+from svcctl.exports.workers.spool import Spool, Unstored
 from svcctl.io.compression import COMPRESSIONS, Compressed
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class Task:
 
     `path` is where the part goes in the storage, compressed as `compression` says (an ending, "" for none). A `whole`
     part is a file of its own, heading included; one that is not whole leaves out the heading and is not made for a
-    window without events. With `hold`, the part may stay in memory. `most` is the number of rows at which the service
-    cuts an answer, None if it never does. The rows of a `plain` query are those of any parts of the window, in order.
+    window without events. `most` is the number of rows at which the service cuts an answer, None if it never does. The
+    rows of a `plain` query are those of any parts of the window, in order.
     """
 
     window: Window
@@ -73,7 +73,6 @@ class Task:
     path: str
     compression: str = ""
     whole: bool = False
-    hold: bool = False
     most: int | None = None
     retries: int = 4
     plain: bool = False
@@ -82,21 +81,19 @@ class Task:
     def requests(self) -> tuple[Window, ...]:
         """The ranges to ask for, in order: a service writes all dates of an answer with one offset."""
         zone = self.request.time_zone
-        return with_one_offset(self.window, zone) if self.plain and zone else (self.window,)
+        if not (self.plain and zone):
+            return (self.window,)
+        return tuple(Window(*span) for span in offset_spans(zone, self.window.start, self.window.end))
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The result of a task: the entry for the record, and the head that all windows must share.
-
-    A part that is in memory is `held`: nothing is stored yet.
-    """
+    """The result of a task: the entry for the record, and the head that all windows must share."""
 
     entry: Entry
     head: str
     seconds: float
     attempts: int
-    held: Stored | None = None
 
 
 @dataclass
@@ -125,13 +122,11 @@ def fetch(
     progress: Progress,
     stopping: threading.Event,
     delay: Callable[[int], float] = retry.delay,
-    memory: Memory | None = None,
 ) -> Fetched:
     """Fetch a window, with as many retries as its task allows. `client` retries nothing by itself.
 
     A refusal that says when to come back counts as a retry only while no other window gets on (see `Turns`). `delay`
-    gives the seconds to wait after a number of failures, unless the service says how long to wait. `memory` is for
-    tasks that hold their part.
+    gives the seconds to wait after a number of failures, unless the service says how long to wait.
 
     Raises the last attempt's error: of the service, the network, the answer or the storage. Raises Stopped when
     `stopping` is set meanwhile.
@@ -145,7 +140,7 @@ def fetch(
         part = _Part(progress, stopping)
         try:
             with turns:
-                head, sink = _attempt(task, client, storage, part, memory if task.hold else None)
+                head = _attempt(task, client, storage, part)
         except (Unavailable, IncompleteResult) as error:
             progress.add(bytes=-part.bytes)
             pause = error.retry_after if isinstance(error, Unavailable) else None
@@ -171,23 +166,27 @@ def fetch(
                 task.path if made else "",
                 part.rows,
                 part.bytes if made else 0,
-                sink.sha256 if made else "",
+                part.sha256 if made else "",
                 int(time.time()),
             )
-            seconds = round(time.monotonic() - started, 3)
-            return Fetched(entry, head, seconds, attempt, sink if sink.complete_in_memory else None)
+            return Fetched(entry, head, round(time.monotonic() - started, 3), attempt)
     raise AssertionError("an attempt returns or raises in the end")
 
 
 class _Part:
-    """The sink of one attempt: counts the bytes as they are stored."""
+    """The sink of one attempt: counts and hashes the bytes as they are stored."""
 
     def __init__(self, progress: Progress, stopping: threading.Event) -> None:
         self._progress = progress
         self._stopping = stopping
         self._sink: Sink | None = None
+        self._digest = hashlib.sha256()
         self.rows = 0
         self.bytes = 0
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
 
     def to(self, sink: Sink) -> _Part:
         self._sink = sink
@@ -199,14 +198,14 @@ class _Part:
         assert self._sink is not None
         with _storing():
             self._sink.write(data)
+        self._digest.update(data)
         self.bytes += len(data)
         self._progress.add(bytes=len(data))
 
 
-def _attempt(task: Task, client: Client, storage: Storage, part: _Part, memory: Memory | None) -> tuple[str, Stored]:
-    """One attempt at a window; returns its head, and its part."""
-    create = partial(storage.create, task.path, overwrite=True, durable=task.whole)
-    with Stored(create, memory) as sink:
+def _attempt(task: Task, client: Client, storage: Storage, part: _Part) -> str:
+    """One attempt at a window; returns its head."""
+    with storage.create(task.path, overwrite=True, durable=task.whole) as sink:
         part.to(sink)
         if task.compression:
             compressed = Compressed(part, COMPRESSIONS[task.compression]())
@@ -214,10 +213,10 @@ def _attempt(task: Task, client: Client, storage: Storage, part: _Part, memory: 
             compressed.end()
         else:
             head = _answered(task, client, part, part)
-        if (task.whole or part.rows) and (task.known is None or task.known.gives_way(part.rows, sink.sha256)):
+        if (task.whole or part.rows) and (task.known is None or task.known.gives_way(part.rows, part.sha256)):
             with _storing():
                 sink.complete()
-    return head, sink
+    return head
 
 
 @contextmanager

@@ -18,8 +18,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from svcctl.errors import SvcctlError, Unavailable
-from svcctl.exports.fetch import Fetched, Progress, Task, fetch
-from svcctl.exports.pace import Pace
+from svcctl.exports.workers.fetch import Fetched, Progress, Task, fetch
+from svcctl.exports.workers.pace import Pace
 from svcctl.io import extras
 from svcctl.storage.targets import open_target
 

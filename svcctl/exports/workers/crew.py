@@ -14,13 +14,12 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from svcctl.errors import CredentialsError, IncompleteResult, Locked, ServiceError, SvcctlError, Unavailable, UsageError
-from svcctl.exports.batches import Batches
-from svcctl.exports.cluster import Connect, cluster, fetch_there
-from svcctl.exports.fetch import Fetch, Fetched, Progress, Stopped, Task, fetch
-from svcctl.exports.pace import Pace
-from svcctl.exports.spool import Memory, Unstored, held_bytes
+from svcctl.errors import IncompleteResult, Locked, ServiceError, SvcctlError, Unavailable, UsageError
 from svcctl.exports.windows import Window
+from svcctl.exports.workers.cluster import Connect, cluster, fetch_there
+from svcctl.exports.workers.fetch import Fetch, Fetched, Progress, Stopped, Task, fetch
+from svcctl.exports.workers.pace import Pace
+from svcctl.exports.workers.spool import Unstored
 from svcctl.io.time_limit import without_signals
 from svcctl.words import counted, size_text
 
@@ -35,8 +34,8 @@ ENDING_SECONDS = 2.0
 IN_A_ROW = 5
 """So many windows that fail one after the other end a run: the next ones would most likely fail too."""
 
-Outcome = tuple[Sequence[Task], Fetched | SvcctlError]
-"""The tasks of one request, and what it brought."""
+Outcome = tuple[Task, Fetched | SvcctlError]
+"""A task, and what came of it."""
 
 
 @dataclass
@@ -109,7 +108,7 @@ class Failures:
         self._row.clear()
 
 
-def concerns_all(error: SvcctlError) -> bool:
+def concerns_all(error: BaseException | None) -> bool:
     """Whether every window would meet this error: a refusal by the service or the storage, a full disk, a lock."""
     return isinstance(error, (Unstored, UsageError, ServiceError, Locked))
 
@@ -123,31 +122,29 @@ class Crew:
     count: int
     stopping: threading.Event
 
-    def fetching(
-        self, tasks: Sequence[Task], part: Callable[[Window], str] | None, take: Callable[[Fetched, int], None]
-    ) -> Generator[Outcome]:
-        """Fetch windows, joined into parts of this name, if any; yields what came of each request.
+    def fetching(self, tasks: Sequence[Task], take: Callable[[Fetched], None]) -> Generator[Outcome]:
+        """Fetch windows; yields what came of each.
 
-        Everything that was fetched is given to `take` first, with the number of windows, also when the iterator is
-        closed early; an error that it raises is that of the window.
+        Everything that was fetched is given to `take` first, also when the iterator is closed early; an error that it
+        raises is that of the window.
         """
-        batches = Batches(tasks, self.count, part, held_bytes(self.count) // (self.count + 2))
-        ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]] = SimpleQueue()
+        waiting = iter(tasks)
+        ended: SimpleQueue[tuple[Task, Future[Fetched]]] = SimpleQueue()
         handing = threading.Lock()
         working, taken = 0, 0
 
         def hand_out(before: Future[Fetched] | None = None) -> None:
             nonlocal working
-            if before is not None and not before.cancelled() and _refuses(before.exception()):
+            if before is not None and not before.cancelled() and concerns_all(before.exception()):
                 return  # the run is about to end
             with handing:
-                some = None if self.stopping.is_set() else batches.next()
-                if some is None:
+                task = None if self.stopping.is_set() else next(waiting, None)
+                if task is None:
                     return
                 working += 1
-                future = self.executor.submit(self.fetch, batches.combined(some))
+                future = self.executor.submit(self.fetch, task)
             # What a worker has done is queued before it is given the next window.
-            future.add_done_callback(lambda future: ended.put((some, future)))
+            future.add_done_callback(lambda future: ended.put((task, future)))
             future.add_done_callback(hand_out)
 
         for _ in range(AHEAD * self.count):
@@ -157,22 +154,17 @@ class Crew:
                 with handing:
                     if self.stopping.is_set() and not working:
                         raise Stopped
-                some, future = ended.get()
+                task, future = ended.get()
                 with handing:
                     working -= 1
                 outcome: Fetched | SvcctlError
                 try:
                     outcome = future.result()
-                    take(outcome, len(some))
-                    batches.learn(outcome, len(some))
+                    take(outcome)
                 except SvcctlError as error:
-                    if not _refuses(error) and batches.split(some):
-                        for _ in some:
-                            hand_out()
-                        continue
                     outcome = error
-                taken += len(some)
-                yield some, outcome
+                taken += 1
+                yield task, outcome
         finally:
             if taken < len(tasks):
                 self.stopping.set()
@@ -181,22 +173,14 @@ class Crew:
                 _take_what_is_done(ended, left, take)
 
 
-def _refuses(error: BaseException | None) -> bool:
-    """Whether a request for a shorter range would fail in the same way."""
-    if isinstance(error, ServiceError):
-        return error.place is not None or isinstance(error, CredentialsError)
-    return isinstance(error, SvcctlError) and concerns_all(error)
-
-
 def _take_what_is_done(
-    ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]], left: int, take: Callable[[Fetched, int], None]
+    ended: SimpleQueue[tuple[Task, Future[Fetched]]], left: int, take: Callable[[Fetched], None]
 ) -> None:
     """Take the windows that workers complete while the run ends, so that the next run need not fetch them again."""
     deadline = time.monotonic() + ENDING_SECONDS
     for _ in range(left):
         try:
-            some, future = ended.get(timeout=max(0.0, deadline - time.monotonic()))
-            take(future.result(), len(some))
+            take(ended.get(timeout=max(0.0, deadline - time.monotonic()))[1].result())
         except Empty:
             return
         except Exception:  # the error that ends the run has been raised already
@@ -222,7 +206,6 @@ class Workers:
     def working(self, storage: Storage, progress: Progress) -> Iterator[Crew]:
         stopping = threading.Event()
         if self.scheduler is None:
-            count = self.count or 4
             fetch_here = partial(
                 fetch,
                 client=self.connect(),
@@ -230,8 +213,8 @@ class Workers:
                 pace=Pace(self.per_second),
                 progress=progress,
                 stopping=stopping,
-                memory=Memory(held_bytes(count)),
             )
+            count = self.count or 4
             pool = ThreadPoolExecutor(count, "window", without_signals)
             try:
                 yield Crew(fetch_here, pool, count, stopping)

@@ -1,0 +1,104 @@
+"""The span of a run: from --from or from where the state ends, to --to; its windows, and what to say about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from svcctl.api.query import outline
+from svcctl.cli.context import Context
+from svcctl.cli.inputs import query_text
+from svcctl.dates.range import Dates, both_ago, choose, shifted
+from svcctl.errors import UsageError
+from svcctl.exports.windows import moment
+
+if TYPE_CHECKING:
+    from svcctl.exports.export import Export
+    from svcctl.exports.plan import Asked
+    from svcctl.exports.state import State, States
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The export of a run, and what to say about its range."""
+
+    export: Export
+    notes: tuple[str, ...]
+
+    def tell(self, svc: Context) -> None:
+        for note in self.notes:
+            svc.diagnostics.note(note)
+
+
+def planned(svc: Context, states: States, asked: Asked, state: State | None, from_: Any, to: Any) -> Planned:
+    """The export over the requested range, from where the state ends if there is one."""
+    from svcctl.exports.formats import format_of
+    from svcctl.exports.plan import plan
+    from svcctl.terminal.formats import FORMATS, check_file, refuse_packed
+
+    refuse_packed(Path(asked.target))
+    format = format_of(asked.target, asked.format)[0]
+    notes = list[str | None]()
+    check_file(asked.target, FORMATS[format.name], notes.append, given=True)
+    if state is not None and state.target != asked.target:
+        raise UsageError(
+            f"the state '{asked.state}' belongs to the export to {state.target}",
+            hint=f"give another name to --state, with --from {moment(state.until)}",
+        )
+    chosen = _dates(svc, asked, None if state is None else state.until, from_, to, written=format.heading)
+    assert chosen.range.end is not None
+    start, end = int(chosen.range.start.timestamp()), int(chosen.range.end.timestamp())
+    every = outline(asked.query).every
+    notes += [
+        chosen.summary if svc.diagnostics.is_terminal and not chosen.plain else None,
+        chosen.slip if state is None else None,
+        chosen.short,
+        shifted(chosen, every, formula=False) if every else None,  # the formula's groups cannot be exported
+        *query_text.slips(asked.query),
+    ]
+    owner = (asked.state, state) if state is not None else states.writing(asked.target)
+    asked = replace(
+        asked,
+        start=start,
+        end=end,
+        date_format=chosen.date_format,
+        time_zone=chosen.zone_name or None if format.heading else None,  # each window has its own offset
+        clock=chosen.zone_name,
+        state=asked.state if owner is None else owner[0],
+        until=None if owner is None else owner[1].until,
+    )
+    export = plan(asked, svc.environment)
+    return Planned(export, tuple(filter(None, [*notes, *_left_out(export, end)])))
+
+
+def _dates(svc: Context, asked: Asked, until: int | None, from_: Any, to: Any, *, written: bool) -> Dates:
+    """The range in dates, `written` in a format by the service or not. UsageError when there is none."""
+    if until is None and from_ is None:
+        first = ", on the first run at least" * asked.incremental
+        raise UsageError("the range has no start", hint=f"give it with --from{first}")
+    now = svc.now()
+    if until is not None:
+        now = max(now, datetime.fromtimestamp(until, UTC))  # if the clock went back, there is nothing to export
+    format = asked.date_format or (svc.profile.date_format if written else None)
+    zone = asked.time_zone or svc.profile.time_zone
+    chosen = choose(from_ if until is None else until, to, format, zone, now=now, written=written)
+    end = chosen.range.end
+    if end is not None and end > now and asked.settled is None:
+        raise UsageError(
+            f"the range ends in the future, at {end:%Y-%m-%d %H:%M:%S} UTC",
+            hint=(both_ago(from_, to) if until is None else None)
+            or "give --to now, or add --lag 10m to leave out the windows that have not ended",
+        )
+    return chosen
+
+
+def _left_out(export: Export, end: int) -> Iterator[str]:
+    """What to say about the windows of a run up to `end`, and about those that are not in it."""
+    yield from export.notes
+    if not export.windows:
+        yield f"nothing to export yet: no window of {moment(export.whole.start)} to {moment(end)} is ready"
+    elif not export.incremental and export.whole.end < end:
+        yield f"left out {moment(export.whole.end)} to {moment(end)}: not ended, or ended less than --lag ago"

@@ -1,0 +1,1 @@
+"""The workers of a run: how windows are handed out, fetched, paced and retried, here or in a cluster."""

@@ -1,0 +1,46 @@
+"""Data that an export keeps on this machine for a moment: an answer until it is whole, a part that is being read."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from typing import IO
+
+from svcctl.errors import IncompleteResult, reason
+
+MEMORY_BYTES = 1 << 20
+"""The most bytes that a spool holds in memory; a longer one is a file."""
+PIECE_BYTES = 1 << 18
+
+
+class Unstored(IncompleteResult):
+    """This machine cannot store any more, so another attempt would fail too."""
+
+
+class Spool:
+    """A temporary file that is written, read once and then gone. Use it in `with`."""
+
+    def __init__(self) -> None:
+        self.file: IO[bytes] = tempfile.SpooledTemporaryFile(MEMORY_BYTES)  # noqa: SIM115  `with` closes it
+
+    def write(self, data: bytes | memoryview, /) -> None:
+        try:
+            self.file.write(data)
+        except OSError as error:
+            raise Unstored(
+                f"cannot write to the temporary directory {tempfile.gettempdir()}: {reason(error)}",
+                hint="make room there, or set TMPDIR to another directory",
+            ) from None
+
+    def pieces(self) -> Iterator[bytes]:
+        """What was written, from the beginning; closes the spool."""
+        with self:
+            self.file.seek(0)
+            while piece := self.file.read(PIECE_BYTES):
+                yield piece
+
+    def __enter__(self) -> Spool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()

@@ -100,6 +100,11 @@ class Export:
         return {window: replace(made, window=window, path=path) for window, path in paths.items()}
 
     @property
+    def joins_windows(self) -> bool:
+        """Whether one request may fetch several windows: in a zone, each window has its own offset."""
+        return not (self.target.per_window or self.most or self.request.time_zone)
+
+    @property
     def task(self) -> Task:
         """What all tasks have in common."""
         return Task(

@@ -1,6 +1,6 @@
 """The journal of a run: the life of each window, from what earlier runs left to its line in the record.
 
-    missing ─ take ─> file of its window, or part (`is_file`)
+    missing ─ take ─> file of its window, or part of one or several (`is_file`)
                       part ─ move ─> inside the merged file while that grows (`offset`)
                                      note_published ─> `inside` the merged file, which has its name
 
@@ -11,7 +11,7 @@ whatever ends a run, the record on the disk names only what is there.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -40,7 +40,9 @@ class Journal:
         self._record = claim.record
         self._new = claim.new
         self.head = claim.record.head
-        self.entries = dict(claim.record.entries)
+        self.entries = {entry.start: entry for entry in claim.record.entries.values()}
+        """What is there, by its start."""
+        self._ends = frozenset(window.end for window in self.export.windows)
         self.replaced = [*claim.notes]
         """The files whose content is replaced, each with what it held."""
         self.columns: list[tuple[str, str]] = []
@@ -57,6 +59,23 @@ class Journal:
             self._remove_leftovers()
 
     # What is there
+
+    def at(self, window: Window) -> Entry | None:
+        """The entry that begins with a window of this run: its own, or that of several that were fetched as one."""
+        entry = self.entries.get(window.start)
+        return entry if entry is not None and entry.end in self._ends else None
+
+    def pieces(self) -> Iterator[tuple[Window, Entry | None]]:
+        """The windows of this run in order, with their entries; of several that were fetched as one, the first."""
+        reached = self.export.whole.start
+        for window in self.export.windows:
+            if window.start >= reached:
+                yield window, self.at(window)
+                reached = (self.at(window) or window).end
+
+    def inside(self) -> list[Entry]:
+        """The entries of this run, in order."""
+        return [entry for _, entry in self.pieces() if entry is not None]
 
     @property
     def earlier(self) -> Entry | None:
@@ -85,15 +104,15 @@ class Journal:
 
     def missing(self, tasks: Mapping[Window, Task]) -> list[Task]:
         """The tasks whose part is not there as the record describes it; their entries are removed."""
-        known = {window: entry for window in tasks if (entry := self.entries.get(window)) is not None}
-        stored = [entry.path for entry in known.values() if entry.is_file]
-        sizes = sizes_of(self._storage, stored, distant=self.export.distant)
-        changed = [window for window, entry in known.items() if not self._is_there(entry, tasks[window].path, sizes)]
-        if self.export.target.per_window:
-            paths = [known[window].path for window in changed if known[window].path == tasks[window].path]
-            self._note_changed(*(path for path in paths if path in sizes))
-        self.forget(changed)
-        return [task for window, task in tasks.items() if window not in self.entries]
+        known = self.inside()
+        sizes = sizes_of(self._storage, [one.path for one in known if one.is_file], distant=self.export.distant)
+        for entry in known:
+            path = tasks[entry.window].path if entry.window in tasks else self.export.part(entry.window)
+            if not self._is_there(entry, path, sizes):
+                if self.export.target.per_window and entry.path == path and path in sizes:
+                    self._note_changed(path)
+                self.forget(entry.window)
+        return [tasks[window] for window, entry in self.pieces() if entry is None]
 
     def _is_there(self, entry: Entry, path: str, sizes: Mapping[str, int]) -> bool:
         if not entry.is_file:
@@ -106,18 +125,18 @@ class Journal:
 
     # What the run does
 
-    def take(self, fetched: Fetched, others: Iterable[Window]) -> None:
+    def take(self, fetched: Fetched) -> None:
         """Note a fetched window. IncompleteResult when it has other columns than the rest of its file."""
         if self.export.target.per_window:
             self._heads[fetched.entry.window] = fetched.head
         elif self.head != fetched.head:
-            self._begin_with(fetched.head, others)
-        self.entries[fetched.entry.window] = fetched.entry
+            self._begin_with(fetched.head)
+        self.entries[fetched.entry.start] = fetched.entry
 
-    def _begin_with(self, head: str, others: Iterable[Window]) -> None:
+    def _begin_with(self, head: str) -> None:
         """Begin the merged file with other columns than earlier runs had: the parts of a file share one heading."""
         columns = self.export.format.columns
-        if any(window in self.entries for window in others):
+        if self.inside():
             raise IncompleteResult(
                 f"the columns are not those of the other windows: {columns(head)}",
                 hint="export the ranges before and after the change by themselves",
@@ -134,14 +153,14 @@ class Journal:
         files = ((file.start, file.end) for file in self._record.merged)
         self._record = replace(self._record, ranges=union([(whole.start, whole.end), *files]))
 
-    def forget(self, windows: Iterable[Window]) -> None:
+    def forget(self, *windows: Window) -> None:
         for window in windows:
-            self.entries.pop(window, None)
+            self.entries.pop(window.start, None)
 
     def move(self, entry: Entry) -> None:
         """Note that a window is in the growing file; its part is removed once the note is saved."""
         self._moved.append(entry.path)
-        self.entries[entry.window] = entry
+        self.entries[entry.start] = entry
         self.save_if_due()
 
     def note_merged(self, size: int, sha256: str) -> None:
@@ -152,8 +171,7 @@ class Journal:
                 self._note_changed(path)
             else:
                 self.replaced.append(f"{self._storage.address(path)}, which held {before.window}")
-        entries = [self.entries[window] for window in self.export.windows]
-        file = Entry(whole.start, whole.end, path, sum(entry.rows for entry in entries), size, sha256, 0)
+        file = Entry(whole.start, whole.end, path, sum(entry.rows for entry in self.inside()), size, sha256, 0)
         self._replace_file(file, self._record.inside)
         self.save()
 
@@ -162,9 +180,9 @@ class Journal:
         path, merged = self.export.path, self.merged
         assert merged is not None
         every = self.export.state is None  # without a state, nobody may ever ask for the other parts again
-        inside = [self.entries[window] for window in self.export.windows if window in self.entries]
-        done = [window for window in self.entries if every or window in self.export.whole]
-        self._storage.remove(*filter(None, [self.entries.pop(window).path for window in done]))
+        inside = self.inside()
+        done = [start for start, entry in self.entries.items() if every or entry.window in self.export.whole]
+        self._storage.remove(*filter(None, [self.entries.pop(start).path for start in done]))
         with suppress(SvcctlError):  # the file is whole, whatever is left beside it
             self._remove_leftovers()
         lines = [replace(entry, path=path, offset=None) for entry in inside]
@@ -202,7 +220,7 @@ class Journal:
     def save(self) -> None:
         """Save the record, and remove the parts that moved into the growing file."""
         started = self._clock()
-        self._record = replace(self._record, head=self.head, entries=dict(self.entries))
+        self._record = replace(self._record, head=self.head, entries={one.window: one for one in self.entries.values()})
         write(self._storage, self.export.folder, self._record)
         moved, self._moved = self._moved, []
         self._storage.remove(*moved)

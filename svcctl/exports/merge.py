@@ -85,9 +85,9 @@ class Merging(Hashed):
             self._digest = whole[len(stays) - 1][1]
             last = stays[-1][0]
             self.bytes = _offset(last) + last.bytes
-        journal.forget(entry.window for entry in inside[len(whole) :])
+        journal.forget(*(entry.window for entry in inside[len(whole) :]))
         for entry, _ in whole[len(stays) :]:
-            journal.entries[entry.window] = _taken_out(growing, entry, export.storage)
+            journal.entries[entry.start] = _taken_out(growing, entry, export.storage)
         if len(stays) < len(inside):
             journal.save()
         growing.truncate(self.bytes)
@@ -159,8 +159,8 @@ def _read_again(
 
 def _ordered(journal: Journal) -> Iterator[Entry]:
     """The windows that this run's file begins with, up to the first that is missing."""
-    for window in journal.export.windows:
-        if (entry := journal.entries.get(window)) is None:
+    for _, entry in journal.pieces():
+        if entry is None:
             return
         if entry.path:
             yield entry

@@ -169,8 +169,8 @@ class Reconcile:
             for entry in entries
         ]
         before = {entry.window: entry for entry in entries}
-        with closing(self._crew.fetching(tasks, lambda fetched: None)) as outcomes:
-            for task, outcome in outcomes:
+        with closing(self._crew.fetching(tasks, lambda fetched, windows: None)) as outcomes:
+            for (task,), outcome in outcomes:
                 if isinstance(outcome, SvcctlError):
                     self._failures.add(task.window, outcome)
                     continue

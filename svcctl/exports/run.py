@@ -99,11 +99,12 @@ class Run:
         """Fetch windows; comes back whenever one is noted, or has failed."""
         of, taken = len(self._tasks), len(self._tasks) - len(tasks)
         self._done(taken, of, None)
-        with closing(self._crew.fetching(tasks, self._take)) as outcomes:
-            for task, outcome in outcomes:
-                taken += 1
+        part = self._export.part if self._export.joins_windows else None
+        with closing(self._crew.fetching(tasks, self._take, part)) as outcomes:
+            for some, outcome in outcomes:
+                taken += len(some)
                 if isinstance(outcome, SvcctlError):
-                    self._failures.add(task.window, outcome)
+                    self._failures.add(some[0].window, outcome)
                     self._done(taken, of, None)
                 else:
                     self._failures.end_row()
@@ -111,9 +112,9 @@ class Run:
                     self._done(taken, of, outcome)
                 yield
 
-    def _take(self, fetched: Fetched) -> None:
-        self._journal.take(fetched, self._tasks)
-        self._fetched += 1
+    def _take(self, fetched: Fetched, windows: int) -> None:
+        self._journal.take(fetched)
+        self._fetched += windows
 
     # Merging
 
@@ -134,7 +135,7 @@ class Run:
                 if error.window in self._damaged:
                     raise IncompleteResult(f"the part of window {error.window} changes while it is read") from None
                 self._damaged.add(error.window)
-                self._journal.forget([error.window])
+                self._journal.forget(error.window)
         self._journal.note_published()
 
     def _write_merged(self, file: Merging) -> None:
@@ -159,19 +160,20 @@ class Run:
     def _parts(self, file: Merging, arriving: Iterator[None]) -> Iterator[Part]:
         """The parts of all windows in order, as they arrive; none behind a window that failed."""
         export, journal, gaps = self._export, self._journal, self._failures.gaps
-        for window in export.windows:
-            while window not in journal.entries and window not in gaps:
+        for window, there in journal.pieces():
+            entry = there
+            while entry is None and window not in gaps:
                 next(arriving)
+                entry = journal.at(window)
             offset = file.bytes
-            if not gaps and (entry := journal.entries[window]).is_file:
+            if entry is not None and entry.is_file and not gaps:
                 yield partial(checked, export.storage, entry)
                 file.moved(entry, offset)
 
     # The result
 
     def _summary(self, idle: bool) -> Summary:
-        export, entries, merged = self._export, self._journal.entries, self._journal.merged
-        there = [entry for window in export.windows if (entry := entries.get(window)) is not None]
+        export, there, merged = self._export, self._journal.inside(), self._journal.merged
         if merged is not None and merged.when:
             there = [merged]
         gaps = tuple(sorted(self._failures.gaps.items(), key=lambda item: item[0]))

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -34,8 +35,15 @@ ENDING_SECONDS = 2.0
 IN_A_ROW = 5
 """So many windows that fail one after the other end a run: the next ones would most likely fail too."""
 
-Outcome = tuple[Task, Fetched | SvcctlError]
-"""A task, and what came of it."""
+SHARE = 32
+"""A request takes at most one of so many parts of the windows that are left, so that the workers end together."""
+QUICK_SECONDS = 1.0
+"""Seconds that a request for several windows may take, estimated from those before it."""
+
+Take = Callable[[Fetched, int], None]
+"""Takes what was fetched, and of how many windows."""
+Outcome = tuple[Sequence[Task], Fetched | SvcctlError]
+"""The tasks of one request, and what came of it."""
 
 
 @dataclass
@@ -113,6 +121,47 @@ def concerns_all(error: BaseException | None) -> bool:
     return isinstance(error, (Unstored, UsageError, ServiceError, Locked))
 
 
+class Waiting:
+    """The tasks that are still to be handed out, in order.
+
+    A request costs the same for ten events as for a million: while requests are quick, several windows beside each
+    other become one task, with the part that `part` names. Without it, and after a failure, each is a task of its own.
+    """
+
+    def __init__(self, tasks: Iterable[Task], workers: int, part: Callable[[Window], str] | None) -> None:
+        self._tasks = deque(tasks)
+        self._share = max(SHARE, 2 * workers)
+        self._part = part
+        self._most = 1
+
+    def next(self) -> list[Task]:
+        """The tasks of the next request; none when all have been handed out."""
+        some = [self._tasks.popleft()] if self._tasks else []
+        count = 0 if self._part is None else min(self._most, len(self._tasks) // self._share)
+        while len(some) < count and some[-1].window.end == self._tasks[0].window.start:
+            some.append(self._tasks.popleft())
+        return some
+
+    def joined(self, some: Sequence[Task]) -> Task:
+        """One task that fetches what these fetch."""
+        if len(some) == 1 or self._part is None:
+            return some[0]
+        window = Window(some[0].window.start, some[-1].window.end)
+        return replace(some[0], window=window, path=self._part(window))
+
+    def learn(self, windows: int, seconds: float) -> None:
+        """Note how long a request for so many windows took."""
+        quick = int(QUICK_SECONDS * windows / max(seconds, 0.001))
+        self._most = max(1, min(quick, max(self._most, 2 * windows)))
+
+    def take_back(self, some: Sequence[Task]) -> bool:
+        """Hand out the tasks of a failed request again, one by one; returns whether there were several."""
+        self._part = None
+        if len(some) > 1:
+            self._tasks.extendleft(reversed(some))
+        return len(some) > 1
+
+
 @dataclass(frozen=True, slots=True)
 class Crew:
     """Workers that are ready: those of `executor` call `fetch`; `stopping` tells those of this process to end."""
@@ -122,14 +171,16 @@ class Crew:
     count: int
     stopping: threading.Event
 
-    def fetching(self, tasks: Sequence[Task], take: Callable[[Fetched], None]) -> Generator[Outcome]:
-        """Fetch windows; yields what came of each.
+    def fetching(
+        self, tasks: Sequence[Task], take: Take, part: Callable[[Window], str] | None = None
+    ) -> Generator[Outcome]:
+        """Fetch windows; yields what came of each request.
 
         Everything that was fetched is given to `take` first, also when the iterator is closed early; an error that it
-        raises is that of the window.
+        raises is that of the window. `part` is that of Waiting.
         """
-        waiting = iter(tasks)
-        ended: SimpleQueue[tuple[Task, Future[Fetched]]] = SimpleQueue()
+        waiting = Waiting(tasks, self.count, part)
+        ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]] = SimpleQueue()
         handing = threading.Lock()
         working, taken = 0, 0
 
@@ -138,13 +189,13 @@ class Crew:
             if before is not None and not before.cancelled() and concerns_all(before.exception()):
                 return  # the run is about to end
             with handing:
-                task = None if self.stopping.is_set() else next(waiting, None)
-                if task is None:
+                some = [] if self.stopping.is_set() else waiting.next()
+                if not some:
                     return
                 working += 1
-                future = self.executor.submit(self.fetch, task)
+                future = self.executor.submit(self.fetch, waiting.joined(some))
             # What a worker has done is queued before it is given the next window.
-            future.add_done_callback(lambda future: ended.put((task, future)))
+            future.add_done_callback(lambda future: ended.put((some, future)))
             future.add_done_callback(hand_out)
 
         for _ in range(AHEAD * self.count):
@@ -154,17 +205,24 @@ class Crew:
                 with handing:
                     if self.stopping.is_set() and not working:
                         raise Stopped
-                task, future = ended.get()
-                with handing:
-                    working -= 1
+                some, future = ended.get()
                 outcome: Fetched | SvcctlError
                 try:
                     outcome = future.result()
-                    take(outcome)
+                    take(outcome, len(some))
                 except SvcctlError as error:
                     outcome = error
-                taken += 1
-                yield task, outcome
+                with handing:
+                    working -= 1
+                    if isinstance(outcome, Fetched):
+                        waiting.learn(len(some), outcome.seconds)
+                    again = not isinstance(outcome, Fetched) and waiting.take_back(some)
+                if again:
+                    for _ in some:
+                        hand_out()
+                    continue
+                taken += len(some)
+                yield some, outcome
         finally:
             if taken < len(tasks):
                 self.stopping.set()
@@ -173,14 +231,13 @@ class Crew:
                 _take_what_is_done(ended, left, take)
 
 
-def _take_what_is_done(
-    ended: SimpleQueue[tuple[Task, Future[Fetched]]], left: int, take: Callable[[Fetched], None]
-) -> None:
+def _take_what_is_done(ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]], left: int, take: Take) -> None:
     """Take the windows that workers complete while the run ends, so that the next run need not fetch them again."""
     deadline = time.monotonic() + ENDING_SECONDS
     for _ in range(left):
         try:
-            take(ended.get(timeout=max(0.0, deadline - time.monotonic()))[1].result())
+            some, future = ended.get(timeout=max(0.0, deadline - time.monotonic()))
+            take(future.result(), len(some))
         except Empty:
             return
         except Exception:  # the error that ends the run has been raised already

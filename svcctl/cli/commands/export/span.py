@@ -71,7 +71,7 @@ def planned(svc: Context, states: States, asked: Asked, state: State | None, fro
         until=None if owner is None else owner[1].until,
     )
     export = plan(asked, svc.environment)
-    return Planned(export, tuple(filter(None, [*notes, *_left_out(export, end)])))
+    return Planned(export, tuple(filter(None, [*notes, *_about_windows(export, start, end)])))
 
 
 def _dates(svc: Context, asked: Asked, until: int | None, from_: Any, to: Any, *, written: bool) -> Dates:
@@ -95,10 +95,14 @@ def _dates(svc: Context, asked: Asked, until: int | None, from_: Any, to: Any, *
     return chosen
 
 
-def _left_out(export: Export, end: int) -> Iterator[str]:
-    """What to say about the windows of a run up to `end`, and about those that are not in it."""
+def _about_windows(export: Export, start: int, end: int) -> Iterator[str]:
+    """What to say about the windows of a run over the range from `start` to `end`, and about those left out."""
     yield from export.notes
+    whole, zone = export.whole, export.target.zone
     if not export.windows:
-        yield f"nothing to export yet: no window of {moment(export.whole.start)} to {moment(end)} is ready"
-    elif not export.incremental and export.whole.end < end:
-        yield f"left out {moment(export.whole.end)} to {moment(end)}: not ended, or ended less than --lag ago"
+        yield f"nothing to export yet: no window of {moment(whole.start)} to {moment(end)} is ready"
+        return
+    if whole.start < start or whole.end > end:
+        yield f"each file has a whole window: exporting {moment(whole.start, zone)} to {moment(whole.end, zone)}"
+    if not export.incremental and whole.end < end:
+        yield f"left out {moment(whole.end)} to {moment(end)}: not ended, or ended less than --lag ago"

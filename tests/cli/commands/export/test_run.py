@@ -241,6 +241,31 @@ def test_periods_that_a_service_counts_in_utc_keep_files_in_utc(home: Shell) -> 
     ]
 
 
+def test_a_range_that_ends_within_windows_is_extended_for_files_and_exact_in_a_merged_one(moved: Moved) -> None:
+    folder = moved.shell.home
+    moved.now = START + 2 * 3600 + 1800
+    between = ("--from", "2024-01-31T00:20:00", "--to", "2024-01-31T01:40:00")
+    extended = "svcctl: each file has a whole window: exporting 2024-01-31T00:00:00Z to 2024-01-31T02:00:00Z\n"
+    assert moved("export", QUERY, *between, "-o", f"{folder}/all.csv")[1].splitlines()[1:] == []
+    pattern = f"{folder}/a/{{start:%H}}.csv"
+    assert moved("export", QUERY, *between, "-o", pattern, "--dry-run") == (0, extended)
+    code, said = moved("export", QUERY, *between, "-o", pattern)
+    assert (code, said[: said.index("svcctl: rows=24 ")]) == (0, extended)
+    rows = [len((folder / name).read_text().splitlines()) - 1 for name in ("all.csv", "a/00.csv", "a/01.csv")]
+    assert rows == [16, 12, 12]
+    begun = ("--from", "2024-01-31T00:20:00", "-o", f"{folder}/b/{{start:%H}}.csv")
+    assert moved("export", QUERY, *begun, "--dry-run")[1] == (
+        f"{extended}svcctl: left out 2024-01-31T02:00:00Z to 2024-01-31T02:30:00Z: "
+        "not ended, or ended less than --lag ago\n"
+    )
+    berlin = ("--window", "1d", "--time-zone", "Europe/Berlin", "-o", f"{folder}/c/{{start:%F}}.csv")
+    moved.now += 2 * 86_400
+    assert (
+        "exporting 2024-01-31T00:00:00+01:00 to 2024-02-01T00:00:00+01:00\n"
+        in moved("export", QUERY, *between, *berlin)[1]
+    )
+
+
 @pytest.mark.slow
 def test_a_local_service_that_is_stopped_starts_for_what_asks_it_before_a_run(shell: Shell) -> None:
     shell = Shell(shell.home, {"SVCCTL_DEMO": "0"})

@@ -74,7 +74,8 @@ WORDS: dict[str, tuple[tuple[str, ...], str]] = {
     "periods in UTC": (
         (PERIODS, *BERLIN, "-o", "{start:%F}.csv", "--dry-run"),
         "svcctl: 'group every' counts in UTC: a period begins at 01:00 Europe/Berlin\n"
-        "svcctl: the names of files are in UTC, not in Europe/Berlin, as the periods of the query are\n",
+        "svcctl: the names of files are in UTC, not in Europe/Berlin, as the periods of the query are\n"
+        "svcctl: each file has a whole window: exporting 2024-01-30T00:00:00Z to 2024-02-02T00:00:00Z\n",
     ),
     "windows of periods": (
         (MEDIANS, *HOURS, "-o", "{start:%H}.csv", "--window", "3h", "--dry-run"),

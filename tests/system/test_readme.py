@@ -63,9 +63,9 @@ def run_in_terminal(command: str, shell: Shell) -> str:
     seen = b"".join(_read(main))
     process.wait(30)
     os.close(main)
-    # Progress writes over itself; what is left of such a line is what came last.
+    # A command that takes a second shows its progress, with the cursor hidden, and removes it again.
     text = seen.decode().replace("\r\n", "\n")
-    return re.sub(r"[^\n]*\r\x1b\[K", "", text)
+    return re.sub(r"\x1b\[\?25l.*?\x1b\[\?25h(\r?\x1b\[1A\x1b\[2K)?", "", text, flags=re.DOTALL)
 
 
 def _read(terminal: int) -> Iterator[bytes]:

@@ -19,6 +19,11 @@ LAG = 600.0
 ON_ERROR = ("continue", "stop")
 LOG_FORMATS = ("text", "json")
 
+_range, _windows, _output, _run = (
+    partial(typer.Option, rich_help_panel=panel)
+    for panel in (Heading.RANGE, Heading.WINDOWS, Heading.OUTPUT, Heading.RUN)
+)
+
 WindowOpt = Annotated[
     Any,
     length_option(
@@ -29,23 +34,14 @@ WindowOpt = Annotated[
     ),
 ]
 WorkersOpt = Annotated[
-    int | None,
-    typer.Option(
-        "--workers",
-        metavar="N",
-        min=1,
-        max=64,
-        rich_help_panel=Heading.WINDOWS,
-        help="Windows fetched at the same time.  [4]",
-    ),
+    int | None, _windows("--workers", metavar="N", min=1, max=64, help="Windows fetched at the same time.  [4]")
 ]
 TargetOpt = Annotated[
     str,
-    typer.Option(
+    _output(
         "--output",
         "-o",
         metavar="PATH",
-        rich_help_panel=Heading.OUTPUT,
         help="One file, or a pattern such as out/{start:%Y/%m/%d/%H}.csv.gz for one file per window; also s3:// and "
         "hdfs://. Names ending in .gz or .zst are compressed.",
     ),
@@ -53,23 +49,12 @@ TargetOpt = Annotated[
 ]
 ExportFormatOpt = Annotated[
     str | None,
-    typer.Option(
-        "--format",
-        "-f",
-        metavar="FORMAT",
-        rich_help_panel=Heading.OUTPUT,
-        help="csv, tsv, ndjson or parquet; by default, PATH's ending.",
-    ),
+    _output("--format", "-f", metavar="FORMAT", help="csv, tsv, ndjson or parquet; by default, PATH's ending."),
     Completes(words=words.export_formats),
 ]
 StateOpt = Annotated[
     str | None,
-    typer.Option(
-        "--state",
-        metavar="NAME",
-        rich_help_panel=Heading.RANGE,
-        help="Start where the last run of NAME ended; --from is for the first.",
-    ),
+    _range("--state", metavar="NAME", help="Start where the last run of NAME ended; --from is for the first."),
     Completes("states"),
 ]
 StartOpt = Annotated[Any, start_option(parse_second), Completes(words=words.start_dates)]
@@ -80,70 +65,33 @@ LagOpt = Annotated[
     float | None,
     length_option("--lag", f"Leave out windows younger than this.  [{length_text(LAG)} with --state]", Heading.RANGE),
 ]
-AgainOpt = Annotated[
-    bool,
-    typer.Option(
-        "--force", rich_help_panel=Heading.OUTPUT, help="Fetch all of the range again, and overwrite existing files."
-    ),
-]
+AgainOpt = Annotated[bool, _output("--force", help="Fetch all of the range again, and overwrite existing files.")]
 OnErrorOpt = Annotated[
     str,
-    typer.Option(
-        "--on-error",
-        metavar="WHAT",
-        rich_help_panel=Heading.RUN,
-        help="When a window fails: continue and list the gaps, or stop.",
-    ),
+    _run("--on-error", metavar="WHAT", help="When a window fails: continue and list the gaps, or stop."),
     Completes(words=ON_ERROR),
 ]
 PaceOpt = Annotated[
-    float | None,
-    typer.Option(
-        "--max-requests-per-second",
-        metavar="N",
-        min=0.001,
-        rich_help_panel=Heading.WINDOWS,
-        help="Shared by all workers.",
-    ),
+    float | None, _windows("--max-requests-per-second", metavar="N", min=0.001, help="Shared by all workers.")
 ]
 MostOpt = Annotated[
     int | None,
-    typer.Option(
-        "--limit-per-window",
-        metavar="N",
-        min=1,
-        rich_help_panel=Heading.WINDOWS,
-        help="The service cuts results at N rows: halve windows that have N.",
+    _windows(
+        "--limit-per-window", metavar="N", min=1, help="The service cuts results at N rows: halve windows that have N."
     ),
 ]
 MetricsOpt = Annotated[
     Path | None,
-    typer.Option(
-        "--metrics",
-        metavar="FILE",
-        rich_help_panel=Heading.RUN,
-        help="Write the run's figures for Prometheus' textfile collector.",
-    ),
+    _run("--metrics", metavar="FILE", help="Write the run's figures for Prometheus' textfile collector."),
     Completes(FILES),
 ]
 LogFormatOpt = Annotated[
     str,
-    typer.Option(
-        "--log-format",
-        metavar="NAME",
-        rich_help_panel=Heading.RUN,
-        help="text, or json: each event on stderr is an object.",
-    ),
+    _run("--log-format", metavar="NAME", help="text, or json: each event on stderr is an object."),
     Completes(words=LOG_FORMATS),
 ]
 SchedulerOpt = Annotated[
-    str | None,
-    typer.Option(
-        "--scheduler",
-        metavar="URL",
-        rich_help_panel=Heading.WINDOWS,
-        help="Let the workers of a Dask cluster fetch: tcp://HOST:8786.",
-    ),
+    str | None, _windows("--scheduler", metavar="URL", help="Let the workers of a Dask cluster fetch: tcp://HOST:8786.")
 ]
 MaxTimeOpt = Annotated[float | None, length_option("--max-time", "Stop after 30s, 5m, …; the next run resumes.")]
 DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Check query and files, print the windows, export nothing.")]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from svcctl.api.addresses import segment
+from svcctl.api.loads import Loaded, Wishes
 from svcctl.api.refusals import record, records
 from svcctl.errors import CredentialsError, NotFound, ServiceError, Unavailable
 
@@ -87,69 +88,6 @@ class Status:
     foreground: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that a load found `count` times, first at `place`: `what` is its kind, and `sentence` tells it."""
-
-    what: str
-    count: int
-    place: str
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """The result of a load. `skips` tell why lines were skipped, and `changes` what was changed in others.
-
-    `oldest` and `newest` are the dates of the events, in epoch milliseconds; `before` counts the events that the table
-    held before the load, and `empty` names the files without events.
-    """
-
-    table: str
-    rows: int
-    skipped: int
-    oldest: int | None
-    newest: int | None
-    before: int
-    empty: tuple[str, ...]
-    skips: tuple[Finding, ...]
-    changes: tuple[Finding, ...]
-    jobs: tuple[Reader, ...] = ()
-    """The jobs that read the table when it was replaced, as far as they are known."""
-
-    @classmethod
-    def from_json(cls, source: Mapping[str, Any]) -> Loaded:
-        return cls(
-            str(source["table"]),
-            int(source["rows"]),
-            int(source["skipped"]),
-            source["oldest"],
-            source["newest"],
-            int(source["before"]),
-            tuple(source["empty"]),
-            _findings(source, "skips"),
-            _findings(source, "changes"),
-            _jobs(source),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """How the user wants files to be read; what is not given is detected."""
-
-    time_field: str | None = None
-    time_format: str | None = None
-    format: str | None = None
-    types: Mapping[str, str] = field(default_factory=dict)
-    replace: bool = False
-    time_zone: str | None = None
-    """The zone of dates that name none; UTC if not given."""
-    strict: bool = False
-    """Whether a line that would be skipped makes the load fail."""
-    null: Sequence[str] = ()
-    """Texts that stand for nothing."""
-
-
 def status(client: Client) -> Status:
     """The version of the service, and its tables."""
     answer = record(client.call("GET", "/service/status"))
@@ -168,11 +106,6 @@ def status(client: Client) -> Status:
 def _jobs(source: Mapping[str, Any]) -> tuple[Reader, ...]:
     found = records(source, "jobs")
     return tuple(Reader(str(job["id"]), str(job["status"]), str(job["friendlyName"])) for job in found)
-
-
-def _findings(source: Mapping[str, Any], kind: str) -> tuple[Finding, ...]:
-    found = records(source, kind)
-    return tuple(Finding(str(one["what"]), int(one["count"]), str(one["place"]), str(one["sentence"])) for one in found)
 
 
 def tables(client: Client) -> list[Extent]:

@@ -15,6 +15,7 @@ from support.shells import Shell
 
 from svcctl.api import own_service
 from svcctl.api.client import Client
+from svcctl.api.loads import Wishes
 from svcctl.errors import IncompleteResult, Locked, Unavailable
 from svcctl.exports.plan import plan
 from svcctl.exports.state import State, States
@@ -55,7 +56,7 @@ class Hourly:
         if lines:
             file = self.folder / "arriving.ndjson"
             file.write_text("".join(lines))
-            wishes = own_service.Wishes(time_field="eventdate", format="ndjson")
+            wishes = Wishes(time_field="eventdate", format="ndjson")
             own_service.load(self.client, [(str(file), file.name)], self.table, wishes)
 
     def run(self, now: int) -> None:

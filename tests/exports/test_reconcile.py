@@ -21,6 +21,7 @@ from support.shells import Shell
 
 from svcctl.api import own_service
 from svcctl.api.client import Client
+from svcctl.api.loads import Wishes
 from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
 from svcctl.exports.export import Export
 from svcctl.exports.inventory import find
@@ -94,7 +95,7 @@ class Late:
             lines.append(json.dumps({"eventdate": at * 1000, "n": self.number}) + "\n")
         file = self.exports.folder.parent / f"{self.table}.ndjson"
         file.write_text("".join(lines))
-        wishes = own_service.Wishes(time_field="eventdate", format="ndjson")
+        wishes = Wishes(time_field="eventdate", format="ndjson")
         own_service.load(self.client, [(str(file), file.name)], self.table, wishes)
         self.exports.proxy.forget()
 

@@ -17,12 +17,12 @@ from typing import Any
 import zstandard
 from hypothesis import strategies as st
 
+from svcctl.api.loads import Finding, Loaded, Wishes
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Type
 from svcctl.service.loading import load as loading
 from svcctl.service.loading.decompression import Source
-from svcctl.service.loading.outcome import Change, Finding, LoadResult
-from svcctl.service.loading.recognition import Wishes
+from svcctl.service.loading.outcome import Change
 
 CSV = (
     "timestamp,n,x,ok,text,code\n"
@@ -53,7 +53,12 @@ def undisturbed() -> None:
     """Let a load go on."""
 
 
-def load(engine: DuckDBEngine, path: Path | list[Path], table: str, **wishes: Any) -> LoadResult:
+def columns(engine: DuckDBEngine, table: str = "t") -> list[str]:
+    """The names and types of the columns of a table but for eventdate, such as `n int8`."""
+    return [f"{column.name} {column.type}" for column in engine.table(table).columns[1:]]
+
+
+def load(engine: DuckDBEngine, path: Path | list[Path], table: str, **wishes: Any) -> Loaded:
     paths = path if isinstance(path, list) else [path]
     loaded = loading.load(engine, [Source(one, one.name) for one in paths], table, Wishes(**wishes), undisturbed)
     assert loaded is not None
@@ -64,12 +69,12 @@ def told(finding: Finding) -> str:
     return f"{finding.place}: {finding.sentence}"
 
 
-def first_skipped(result: LoadResult) -> str:
+def first_skipped(result: Loaded) -> str:
     """The place of the first line that was skipped, and why."""
     return told(min(result.skips, key=lambda skip: int(skip.place.rpartition(" ")[2])))
 
 
-def changes(result: LoadResult) -> dict[Change, int]:
+def changes(result: Loaded) -> dict[Change, int]:
     """What was changed and how often, but for zones, which most files lack."""
     return {Change(one.what): one.count for one in result.changes if one.what is not Change.ZONE}
 
@@ -121,28 +126,6 @@ ENTRIES: dict[str, st.SearchStrategy[str]] = {
 
 
 INTERNAL = re.compile(r"DuckDB|Error:|LINE \d|Exception|FROM |SELECT|CAST")
-
-
-OTHER_LOGS = {
-    "squid": "1769853600.123    100 10.0.0.1 TCP_MISS/200 1234 GET http://a/ - DIRECT/1.2.3.4 text/html\n",
-    "auditd": 'type=CWD msg=audit(1769853600.123:456): cwd="/root"\n',
-}
-
-
-AFTERWARDS = {
-    "squid": (100, "10.0.0.1", "TCP_MISS/200", 1234, "GET", "http://a/", "-", "DIRECT/1.2.3.4", "text/html"),
-    "auditd": ("CWD", 456, "/root"),
-}
-
-
-ANSWER = "the answer of a query as one document"
-
-
-UNREAD = {
-    "a.json": (b'{"success":true,"msg":"","status":0,"cid":"1","object":[\n{"eventdate":0,"n":1}\n]}\n', ANSWER),
-    "b.ndjson": (b'{"m":{"n":{"type":"int4","index":0}},"metadata":[{"name":"n"}],"d":[[1]]}\n', ANSWER),
-    "c.xml": (b'<?xml version="1.0" encoding="UTF-8"?>\n<events>\n</events>\n', "a document of XML"),
-}
 
 
 def packed_with_tar(text: bytes) -> bytes:

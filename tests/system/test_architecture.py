@@ -38,7 +38,7 @@ ALLOWED = {
     "exports": {"storage", "api", "dates", "io", "words", "errors"},
     "service": {
         *("storage", "dates", "io", "words", "errors", "profiles.settings"),
-        *("api.destinations", "api.foreign_functions", "api.models", "api.retry"),
+        *("api.destinations", "api.foreign_functions", "api.loads", "api.models", "api.retry"),
     },
     "cli": {
         "exports",

@@ -17,6 +17,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from svcctl.api.loads import Wishes
 from svcctl.dates.operators import shown
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, UsageError
 from svcctl.service.accounts.accounts import Account
@@ -32,7 +33,6 @@ from svcctl.service.language import QueryError, parse
 from svcctl.service.language.types import Table
 from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.load import load
-from svcctl.service.loading.recognition import Wishes
 from svcctl.service.queries import saved
 from svcctl.service.queries.continuous import from_ms
 from svcctl.service.service import Service

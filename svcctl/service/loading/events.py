@@ -1,34 +1,31 @@
 """The SQL that makes events of the rows of a file.
 
 Beside the columns of the events, a row has the number of its line, the reason if it is skipped, a mark for each change,
-and what the layout of its file has to be checked for.
+and whether the layout of its file does not fit it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 
 from svcctl.service.engines.duckdb.text import LINE, literal, quote
 from svcctl.service.language.types import Type
 from svcctl.service.loading.outcome import Change, Skip
 from svcctl.service.loading.recognition import Layout
-from svcctl.service.loading.times import TimeFormat, as_time, has_no_zone, slashed, unclear_zone, without_unclear_zone
+from svcctl.service.loading.times import as_time, has_no_zone
 from svcctl.service.loading.values import Field, converted
 
 FIRST = "epoch_ms(0)"
 """The earliest date of a stored event, because queries begin no earlier."""
-AHEAD = timedelta(minutes=1)
-"""An event later than this from now is in the future; clocks differ by less."""
-MARKS, MISFIT, UNCLEAR, SKIPPED = "(marks)", "(misfit)", "(unclear)", "(skipped)"
-"""The added columns: bits of changes, the misfits of `Columns`, dates and zones with several meanings, skipped rows."""
+MARKS, MISFIT, SKIPPED = "(marks)", "(misfit)", "(skipped)"
+"""The added columns: bits of changes, the misfits of `Columns`, and why a row is skipped."""
 BITS: Mapping[Change, int] = {change: 1 << at for at, change in enumerate(Change)}
 _WHEN, _TEXT = "(when)", "(text)"
 _LONGEST_SHOWN = 200
 
 
-def select(layout: Layout, types: Mapping[str, Type], now: datetime) -> str:
+def select(layout: Layout, types: Mapping[str, Type]) -> str:
     """The rows as events: `eventdate` is the time, and columns named in `types` have their type.
 
     eventdate is null in a row that is skipped, and SKIPPED has the reason, a column and its value.
@@ -36,19 +33,21 @@ def select(layout: Layout, types: Mapping[str, Type], now: datetime) -> str:
     columns = layout.columns
     inner = [f"{sql} AS {quote(name)}" for name, sql in columns.sql.items()]
     inner += [f"{columns.line} AS {quote(LINE)}", f"{columns.text} AS {quote(_TEXT)}"]
-    inner += [f"{columns.misfit} AS {quote(MISFIT)}", f"{columns.unclear} AS {quote(UNCLEAR)}"]
     marks = {change: " OR ".join(f"({one})" for one in layout.marks(change).values()) for change in columns.marks}
-    inner += [f"{_bits(marks)} AS {quote(MARKS)}"]
+    inner += [f"{columns.misfit} AS {quote(MISFIT)}", f"{_bits(marks)} AS {quote(MARKS)}"]
     rows = f"SELECT {', '.join(inner)} FROM {columns.table}"
+    times = replace(layout.times, format=layout.times.format if layout.times.spec is None else None)
     fields = {
-        name: converted(field, types.get(name, field.type), TimeFormat(layout.times.zone), layout.numbers)
+        name: converted(
+            field, types.get(name, field.type), times, has_decimal_commas=not layout.file.has_commas_between_cells
+        )
         for name, field in layout.fields.items()
         if name != layout.time
     }
     outer = [f"CASE WHEN {quote(SKIPPED)} IS NULL THEN {quote(_WHEN)} END AS eventdate"]
     outer += [f"{field.stored} AS {quote(name)}" for name, field in fields.items()]
-    outer += [f"{quote(SKIPPED)}", f"{quote(MARKS)} | {_bits(_marks(layout, fields, now))} AS {quote(MARKS)}"]
-    outer += [quote(MISFIT), f"{_unclear(layout)} AS {quote(UNCLEAR)}", quote(LINE)]
+    outer += [f"{quote(SKIPPED)}", f"{quote(MARKS)} | {_bits(_marks(layout, fields))} AS {quote(MARKS)}"]
+    outer += [quote(MISFIT), quote(LINE)]
     dated = f"SELECT *, {_when(layout)} AS {quote(_WHEN)} FROM ({rows})"
     judged = f"SELECT *, {_skip(layout, fields)} AS {quote(SKIPPED)} FROM ({dated})"
     return f"SELECT {', '.join(outer)} FROM ({judged})"
@@ -64,16 +63,12 @@ def _bits(conditions: Mapping[Change, str]) -> str:
 def _when(layout: Layout) -> str:
     """SQL for the time of a row, which may be earlier than FIRST."""
     given, times = layout.fields[layout.time], layout.times
-    if layout.clock is not None:
-        day = given.stored if given.type is Type.STR else f"{given.raw}::VARCHAR"
-        clock = f"coalesce(TRY_CAST({layout.fields[layout.clock].stored} AS TIME), TIME '00:00')"
-        text = f"({day} || ' ' || strftime(DATE '1970-01-01' + {clock}, '%H:%M:%S.%f'))"
-        spec = None if times.spec is None else f"{times.spec} %H:%M:%S.%f"
-        return as_time(text, Type.STR, replace(times, spec=spec))
-    value = given.stored
-    if given.type is Type.STR and times.zone is not None and times.spec is None:
-        value = without_unclear_zone(value)
-    return as_time(value, given.type, times)
+    if layout.clock is None:
+        return as_time(given.stored, given.type, times)
+    day = given.stored if given.type is Type.STR else f"{given.raw}::VARCHAR"
+    clock = f"TRY_CAST(coalesce(nullif({layout.fields[layout.clock].stored}, ''), '00:00') AS TIME)"
+    text = f"({day} || ' ' || strftime(DATE '1970-01-01' + {clock}, '%H:%M:%S.%f'))"
+    return as_time(text, Type.STR, replace(times, format=f"{times.spec} %H:%M:%S.%f") if times.spec else times)
 
 
 def _skip(layout: Layout, fields: Mapping[str, Field]) -> str:
@@ -102,36 +97,17 @@ def _reason(skip: Skip, name: str, value: str = "NULL::VARCHAR") -> str:
     return f"{{'what': {literal(skip)}, 'name': {literal(name)}, 'value': left({value}, {_LONGEST_SHOWN})}}"
 
 
-def _marks(layout: Layout, fields: Mapping[str, Field], now: datetime) -> dict[Change, str]:
+def _marks(layout: Layout, fields: Mapping[str, Field]) -> dict[Change, str]:
     """The conditions of changes that show in the time and in stored values."""
-    given, time, when = layout.fields[layout.time], quote(layout.time), quote(_WHEN)
-    times = [f"epoch_us({when})", *(f"epoch_us({one.stored})" for one in fields.values() if one.type is Type.TIMESTAMP)]
-    soon = f"TIMESTAMP '{(now + AHEAD).astimezone(UTC):%Y-%m-%d %H:%M:%S}'"
-    found = {
-        Change.FINER: " OR ".join(f"{one} % 1000 <> 0" for one in times),
-        Change.FUTURE: f"{when} > {soon}",
-    }
+    given, time = layout.fields[layout.time], quote(layout.time)
+    times = [quote(_WHEN), *(one.stored for one in fields.values() if one.type is Type.TIMESTAMP)]
+    found = {Change.FINER: " OR ".join(f"epoch_us({one}) % 1000 <> 0" for one in times)}
+    if layout.is_chosen:
+        found[Change.COLUMN] = "true"
     if layout.times.zone is None and Change.ZONE not in layout.columns.marks and not layout.columns.is_dated:
-        if layout.clock is not None or (given.type is Type.TIMESTAMP and "ZONE" not in _sql_type(layout)):
+        is_zoned = "ZONE" in layout.columns.types[layout.time]
+        if layout.clock is not None or (given.type is Type.TIMESTAMP and not is_zoned):
             found[Change.ZONE] = "true"
         elif given.type is Type.STR:
             found[Change.ZONE] = has_no_zone(time)
-    elif layout.times.zone is not None and given.type is Type.STR and layout.times.spec is None:
-        found[Change.NAMED_ZONE] = f"{unclear_zone(time)} IS NOT NULL"
-    texts = [name for name in layout.others if name in fields and fields[name].type is Type.STR]
-    if texts:
-        found[Change.TIMES] = " OR ".join(f"{quote(name)} IS NOT NULL" for name in texts)
     return found
-
-
-def _sql_type(layout: Layout) -> str:
-    return layout.columns.types[layout.time]
-
-
-def _unclear(layout: Layout) -> str:
-    """SQL for the column UNCLEAR, which is null where the time of a row is clear."""
-    if layout.times.spec is not None or layout.fields[layout.time].type is not Type.STR:
-        return quote(UNCLEAR)
-    time = quote(layout.time)
-    dates = slashed(time) if layout.times.order is None else "NULL::VARCHAR"
-    return f"coalesce({dates}, {unclear_zone(time)}, {quote(UNCLEAR)})"

@@ -10,8 +10,7 @@ from __future__ import annotations
 import glob
 import re
 import shutil
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -28,7 +27,7 @@ from svcctl.service.engines.duckdb.text import literal
 from svcctl.service.loading import csv, lines
 from svcctl.service.loading.decompression import Source, codec, opened, require_read, require_whole_pages, widest_rows
 from svcctl.service.loading.kinds import FileKind
-from svcctl.service.loading.outcome import Tally
+from svcctl.service.loading.outcome import CONVERT, Tally
 
 HEAD_ROWS = 10_000
 """The most rows of a head; it has no more than the first block that has rows."""
@@ -53,6 +52,22 @@ class KnownFile:
     @property
     def is_parquet(self) -> bool:
         return self.kind.name == "parquet"
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names in the heading of csv."""
+        return self.heading.names if self.heading else ()
+
+    @property
+    def has_commas_between_cells(self) -> bool:
+        return self.heading is not None and self.heading.shape.separator == ","
+
+    @property
+    def table(self) -> str:
+        """The rows of the file as a table of DuckDB; of parquet, they have their numbers."""
+        if self.is_parquet:
+            return f"read_parquet({self.literal}, hive_partitioning=false, file_row_number=true)"
+        return "lines"
 
     @property
     def unit(self) -> str:
@@ -112,11 +127,6 @@ class FileReader:
         if not file.is_parquet:
             batches = self._watched(self._batches(file, tally))
             self._register(pa.RecordBatchReader.from_batches(self._schema(file), batches))
-
-    def row(self, file: KnownFile, sql: str) -> tuple[Any, ...]:
-        """The single row of a query."""
-        (row,) = self.rows(file, sql)
-        return row
 
     def rows(self, file: KnownFile, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query. Raises UsageError when the file cannot be read."""
@@ -217,23 +227,13 @@ def readable(file: KnownFile) -> Iterator[None]:
 def first_lines(source: Source) -> list[str]:
     """The first lines of a file, at most five, unpacked and without blank lines.
 
-    Raises UsageError if the file is UTF-16, or if its packing is not supported.
+    Raises UsageError if the file is text in another encoding with NUL in it, or if its packing is not supported.
     """
     with opened(source) as file:
         head = file.read(_FIRST_BYTES)
     require_read(source, head)
-    if encoding := _wide(head):
-        raise UsageError(
-            f"{source.name} is text in {encoding.upper()}, not in UTF-8",
-            hint=f"convert it: iconv -f {encoding} -t utf-8 FILE | svcctl service load - -t …",
-        )
-    found = head.decode("utf-8-sig", errors="replace").splitlines()
-    return list(islice((line for line in found if line.strip()), 5))
-
-
-def _wide(head: bytes) -> str | None:
-    """The encoding of a text with two bytes per character, by its mark or its ASCII characters; None for others."""
-    if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        return "utf-16"
-    zeros = "".join("x" if byte else "0" for byte in head[:8])
-    return {"x0x0x0x0": "utf-16le", "0x0x0x0x": "utf-16be"}.get(zeros)
+    lines = head.decode("utf-8-sig", errors="replace").splitlines()
+    found = list(islice((line for line in lines if line.strip()), 5))
+    if found and "\0" in found[0] and not head.startswith(b"PAR1"):
+        raise UsageError(f"{source.name} is not text in UTF-8: its first line has the character NUL", hint=CONVERT)
+    return found

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import dataclass
 
 Looks = Callable[[str], object]
 
@@ -18,7 +17,7 @@ class FileKind:
     """A kind of file: its name and usual endings, and a test of the first line that is not blank.
 
     For files that are read line by line, `pattern` matches an entry, and `continuation` matches the beginning of a line
-    that continues the previous entry. If the times of a log are not `usual`, they are read as text in a format.
+    that continues the previous entry.
     """
 
     name: str
@@ -26,7 +25,6 @@ class FileKind:
     looks: Looks
     pattern: str = ""
     continuation: str = ""
-    time_is_usual: bool = True
 
 
 ACCESS = (
@@ -40,21 +38,20 @@ Server and port may come before, and in the combined format referrer and agent c
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) {_MONTH} [ \d]\d"
 _AREAS = "Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Brazil|Canada|Chile|Etc|Europe|Indian|Pacific|US"
-_ZONE = (
-    r" ?Z| ?[+-]\d{2}:?\d{2}| [+-](?:0\d|1[0-4])"
-    rf"| (?:UTC|GMT|CES?T|EES?T|WES?T|MET|E[SD]T|M[SD]T|P[SD]T|(?:{_AREAS})/[\w+/-]+)"
+_ABBREVIATIONS = (
+    "A[CEK]?[DS]T|[CEMP][DS]T|[CEW]ES?T|MET|ART|AWST|BRT|BST|CAT|EAT|HKT|HST|ICT|IST|JST|KST|MSK|NZ[DS]T|PHT|PKT|SAST"
+    "|SGT|WAT|WIB"
 )
-"""An offset or a zone after a time; only abbreviations that mean a single zone."""
+_ZONE = rf" ?Z| ?[+-]\d{{2}}:?\d{{2}}| [+-](?:0\d|1[0-4])| (?:UTC|GMT|{_ABBREVIATIONS}|(?:{_AREAS})/[\w+/-]+)"
+"""An offset or a zone after a time; other words in capitals belong to the message."""
 _NAMED_DAY = rf"\d\d[/ -]{_MONTH}[/ -]\d{{4}}[: ]"
 _TIME = (
     rf"\d{{4}}[-/]\d{{2}}[-/]\d{{2}}(?:T| +)\d{{2}}:\d{{2}}:\d{{2}}(?:[.,]\d+)?(?:{_ZONE})?"
     rf"|{_DAY} \d\d:\d\d:\d\d(?:\.\d+)? \d{{4}}"
     rf"|{_NAMED_DAY}\d\d:\d\d:\d\d(?:[.,]\d+)?(?: [+-]\d{{4}})?"
+    r"|\d{2}/\d{2}/\d{4} \d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?: [AP]M)?"
 )
-_BEGINS_TIME = rf"\d{{4}}[-/]\d\d[-/]\d\d(?:T| +)\d\d:|{_DAY} \d\d:|{_NAMED_DAY}\d\d:"
-
-_DAY_FIRST = r"\d{2}/\d{2}/\d{4} \d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?"
-"""A time in the interface's format; seconds may be missing."""
+_BEGINS_TIME = rf"\d{{4}}[-/]\d\d[-/]\d\d(?:T| +)\d\d:|{_DAY} \d\d:|{_NAMED_DAY}\d\d:|\d\d/\d\d/\d{{4}} \d\d:"
 _EPOCH = r"1\d{9}(?:\.\d{1,9})?|1\d{12}"
 """Epoch seconds or milliseconds at the beginning of a line, of the years 2001 to 2033."""
 _WORD = r"""(?:\[[^\]\n{"]*\][^\s{"]*|\[?[^\s\[{"][^\s{"]*)[ \t]+"""
@@ -74,59 +71,42 @@ def _behind(words: int, *, indented: bool) -> str:
     return rf"""{blanks}((?:{_WORD}){{0,{words}}}?{joined})((?:[@A-Za-z]\w*=)?[\[("]?)"""
 
 
-@dataclass(frozen=True, slots=True)
-class LogTime:
-    """Patterns for the times of a log, for the beginning of such a time, and for the text before it in a line."""
-
-    time: str = _TIME
-    begins: str = _BEGINS_TIME
-    before: str = _FIRST
-
-    @property
-    def is_usual(self) -> bool:
-        """Whether times have the year first or the name of the month, so that they are read without a format."""
-        return self.time == _TIME
-
-    @property
-    def pattern(self) -> str:
-        """The pattern of an entry, with groups: the text before, `[` or nothing, the time, `]` or nothing, the rest."""
-        return rf"""(?s)^{self.before}({self.time})([\])"]?):?(?:\s+(.*))?$"""
-
-    @property
-    def continuation(self) -> str:
-        """The pattern for the beginning of a line without a time."""
-        return rf"(?!{self.before}(?:{self.begins}))"
+def _entry(before: str, time: str) -> str:
+    """The pattern of an entry, with groups: the text before, `[` or nothing, the time, `]` or nothing, the rest."""
+    return rf"""(?s)^{before}({time})([\])"]?):?(?:\s+(.*))?$"""
 
 
-def log_time(lines: Sequence[str], written: str = "") -> LogTime | None:
-    """The LogTime of a log, found in its first lines; None if no line has a time. `written` is a pattern of the time.
+def _log(before: str, time: str, begins: str) -> FileKind:
+    return FileKind("log", (), looks_log, _entry(before, time), rf"(?!{before}(?:{begins}))")
+
+
+def log_kind(lines: Sequence[str], written: str = "") -> FileKind | None:
+    """The kind of a log with these first lines; None if no line has a time. `written` is a pattern of the time.
 
     If a line begins with a time, times are at the beginning of lines. Otherwise the first line that has a time decides
     after how many words a time may come, and whether lines that begin with blanks are entries.
     """
-    times = [LogTime(written, written)] if written else [LogTime(), LogTime(_DAY_FIRST, _DAY_FIRST)]
-    for given in times if written else [*times, LogTime(_EPOCH, _EPOCH)]:
-        if any(_entry(given, line) for line in lines):
-            return given
-    for line, given in product(lines, times):
-        if found := _entry(replace(given, before=_behind(_MOST_WORDS, indented=True)), line):
-            return replace(given, before=_behind(len(re.findall(_WORD, found[1])), indented=line[0] in " \t"))
+    times = [(written, written)] if written else [(_TIME, _BEGINS_TIME), (_EPOCH, _EPOCH)]
+    for time, begins in times:
+        if any(re.match(_entry(_FIRST, time), line) for line in lines):
+            return _log(_FIRST, time, begins)
+    for line in lines:
+        if found := re.match(_entry(_behind(_MOST_WORDS, indented=True), times[0][0]), line):
+            words = len(re.findall(_WORD, found[1]))
+            return _log(_behind(words, indented=line[0] in " \t"), *times[0])
     return None
 
 
-def _entry(time: LogTime, line: str) -> re.Match[str] | None:
-    """The match of an entry; None for a line without a time, with AM or PM after the time, or with a number only."""
-    found = re.match(time.pattern, line)
-    if found is None or (time.time == _EPOCH and not found[5]):
-        return None
-    return None if re.match(r"[AP]M\b", found[5] or "") else found
+def named_log(lines: Sequence[str], written: str) -> FileKind:
+    """The kind of a file that the user calls a log: if no line has a time, times are at the beginning of lines."""
+    return log_kind(lines, written) or _log(_FIRST, written or _TIME, written or _BEGINS_TIME)
 
 
 def looks_log(line: str, written: str = "") -> object:
     """Whether a line has the time of a log; false for an access log, a comment, and a time after a tab (csv)."""
-    time = log_time([line], written)
-    entry = time and _entry(time, line)
-    return entry and not line.startswith("#") and "\t" not in entry[1] and not re.match(ACCESS, line)
+    kind = None if line.startswith("#") or re.match(ACCESS, line) else log_kind([line], written)
+    entry = kind and re.match(kind.pattern, line)
+    return entry and "\t" not in entry[1]
 
 
 _TAG = r"([^\s:\[\]]+)(?:\[([^\]]*)\])?:(?: |$)"
@@ -147,10 +127,6 @@ _LOGFMT = rf"{_PAIR}(?:\s+{_PAIR})+\s*$"
 """A line that consists of at least two pairs key=value; a value with blanks is in quotes."""
 
 
-def _begins(text: str) -> Looks:
-    return lambda line: line.startswith(text)
-
-
 def _holds(characters: str) -> Looks:
     return lambda line: set(characters) & set(line)
 
@@ -164,11 +140,11 @@ FILE_KINDS: Mapping[str, FileKind] = {
     for kind in (
         FileKind("csv", (".csv",), _holds(",;|")),
         FileKind("tsv", (".tsv", ".tab"), _holds("\t")),
-        FileKind("ndjson", (".ndjson", ".jsonl", ".json"), _begins("{")),
+        FileKind("ndjson", (".ndjson", ".jsonl", ".json"), _matches(r"\{")),
         FileKind("json", (".json", ".ndjson", ".jsonl"), _matches(r'\s*(?:\[\s*(?:[\[\]{"]|$)|\{\s*$)')),
-        FileKind("parquet", (".parquet", ".pq"), _begins("PAR1")),
+        FileKind("parquet", (".parquet", ".pq"), _matches("PAR1")),
         FileKind("access", (), _matches(ACCESS), ACCESS),
-        FileKind("log", (), looks_log, LogTime().pattern, LogTime().continuation),
+        _log(_FIRST, _TIME, _BEGINS_TIME),
         FileKind("syslog", (), _matches(_LOOKS_SYSLOG), SYSLOG, "[ \\t]"),
         FileKind("logfmt", (), _matches(_LOGFMT)),
     )
@@ -181,27 +157,3 @@ def known_kind(ending: str, first_lines: Sequence[str]) -> FileKind | None:
     endings = [kind for kind in FILE_KINDS.values() if ending.lower() in kind.endings]
     alike = [kind for kind in endings or FILE_KINDS.values() if first_lines and kind.looks(first_lines[0])]
     return alike[-1] if alike else endings[0] if endings else None
-
-
-OTHERS: Mapping[str, tuple[str, str]] = {
-    "a log of squid": (
-        r"\d{9,10}\.\d{3} +\d+ \S+ [A-Z_]+/\d{3} \d+ [A-Z]",
-        """awk -v OFS='\\t' 'BEGIN {print "time","ms","client","code","bytes","method","uri","user","peer","type"} """
-        """{$1=$1; print}' FILE | svcctl service load - -f tsv -t …""",
-    ),
-    "a log of auditd": (
-        r"(?:node=\S+ )?type=\w+ msg=audit\(\d+\.\d+:\d+\):",
-        r"sed -E 's/msg=audit\(([0-9.]+):([0-9]+)\):/time=\1 id=\2/' FILE | svcctl service load - -t …",
-    ),
-    "the answer of a query as one document": (
-        r'\s*\{\s*"(success"\s*:\s*(true|false)\b.*"object"\s*:\s*(\[|\{\s*"m")|m"\s*:\s*\{.*"(metadata|d)"\s*:)',
-        "write the answer with -f ndjson, which can be loaded",
-    ),
-    "a document of XML": (r"\s*<\?xml\b", "write or convert it as csv or ndjson"),
-}
-"""Kinds of file that cannot be loaded as they are: a pattern for the beginning of a line, and the remedy."""
-
-
-def unread(line: str) -> tuple[str, str] | None:
-    """The kind of a file that cannot be loaded as it is, by its first line, and the remedy; None for other files."""
-    return next(((what, how) for what, (begin, how) in OTHERS.items() if re.match(begin, line)), None)

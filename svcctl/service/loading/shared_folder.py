@@ -11,12 +11,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from svcctl.api.loads import Loaded, Wishes
 from svcctl.errors import NotFound
 from svcctl.io import extras
 from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.load import load
-from svcctl.service.loading.outcome import LoadResult
-from svcctl.service.loading.recognition import Wishes
 from svcctl.service.settings import TABLES_LOCK
 from svcctl.service.state import same_folder
 from svcctl.service.state.store import Store
@@ -56,7 +55,7 @@ def load_into(
     *,
     create: bool = False,
     state: Store | None = None,
-) -> LoadResult | None:
+) -> Loaded | None:
     """Load files into a table of a shared folder like `load`; None when a load with this ID is in the table.
 
     Raises Unavailable when the folder does not exist, and the errors of `same_folder.check`. With `create` the folder

@@ -22,57 +22,23 @@ _STORED = {
     **dict.fromkeys(("DATE", "TIMESTAMP"), Type.TIMESTAMP),
     "BOOLEAN": Type.BOOL,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A way to write the values of a type: a test that all values of a column must pass, and the value as SQL.
-
-    If there is a `mark`, some value must pass it too: only then is it clear that commas are decimal, or are not.
-    """
-
-    type: Type
-    test: str
-    value: str
-    mark: str | None = None
-
-
-NUMBER = r"regexp_full_match({0}, '-?(0|[1-9]\d{{0,14}})(\.\d+)?([eE][+-]?\d{{1,2}})?')"
-PLAIN = (
+WAYS: tuple[tuple[Type, str], ...] = (
     # A cast that fails is slow, so text that cannot begin a number is not cast: 007 and 25 digits stay text.
-    Written(
+    (
         Type.INT8,
         "CASE WHEN {0} BETWEEN '-' AND '9~' AND strlen({0}) < 30 THEN TRY_CAST({0} AS BIGINT)::VARCHAR = {0} END",
-        "TRY_CAST({0} AS BIGINT)",
     ),
-    Written(Type.FLOAT8, NUMBER, "TRY_CAST({0} AS DOUBLE)"),
-    Written(Type.BOOL, "lower({0}) IN ('true', 'false')", "TRY_CAST({0} AS BOOLEAN)"),
+    (Type.FLOAT8, r"regexp_full_match({0}, '-?(0|[1-9]\d{{0,14}})(\.\d+)?([eE][+-]?\d{{1,2}})?')"),
+    (Type.BOOL, "lower({0}) IN ('true', 'false')"),
 )
-THOUSANDS = Written(
-    Type.FLOAT8,
-    r"strlen({0}) < 40 AND regexp_full_match({0}, '-?(\d{{1,15}}|[1-9]\d{{0,2}}(,\d{{3}}){{1,4}})(\.\d+)?')",
-    "TRY_CAST(replace({0}, ',', '') AS DOUBLE)",
-    "regexp_matches({0}, ',.*[,.]')",
-)
-"""Numbers with commas between thousands; it is clear if there is more than one comma, or a dot."""
-WHOLE_THOUSANDS = Written(
-    Type.INT8,
-    f"{THOUSANDS.test} AND NOT contains({{0}}, '.')",
-    "TRY_CAST(replace({0}, ',', '') AS BIGINT)",
-    THOUSANDS.mark,
-)
-DECIMALS = Written(
-    Type.FLOAT8,
-    r"strlen({0}) < 40 AND regexp_full_match({0}, '-?(0|[1-9]\d{{0,14}}|[1-9]\d{{0,2}}(\.\d{{3}}){{1,4}})(,\d+)?')",
-    "TRY_CAST(replace(replace({0}, '.', ''), ',', '.') AS DOUBLE)",
-    r"contains({0}, ',') AND NOT regexp_full_match({0}, '-?[1-9]\d{{0,2}},\d{{3}}')",
-)
-"""Numbers with decimal commas, and dots between thousands; 1,234 could also have a comma between thousands."""
-
-
-def ways(separator: str) -> tuple[Written, ...]:
-    """The ways to write values in cells that a separator divides: commas between cells are not decimal."""
-    return (*PLAIN, WHOLE_THOUSANDS, THOUSANDS) if separator == "," else (*PLAIN, DECIMALS)
+"""The types of text, each with a test that all values of the column must pass."""
+_NUMBER = r"\d+(\.\d+)?([eE][+-]?\d{{1,2}})?"
+ODD = f"({{0}} IS NOT NULL AND NOT regexp_full_match({{0}}, '-?{_NUMBER}'))"
+"""The condition that a text is not a number; 007 is one here, since text is right for it."""
+NUMBER_LIKE = rf"regexp_full_match({{0}}, '-?({_NUMBER}|\d[\d.]*,\d+|\d{{{{1,3}}}}(,\d{{{{3}}}})+(\.\d+)?)')"
+"""The condition that a text is a number if its type is named: with commas, too."""
+_THOUSANDS = r"-?(\d{1,15}|[1-9]\d{0,2}(,\d{3}){1,4})(\.\d+)?"
+_DECIMALS = r"-?(0|[1-9]\d{0,14}|[1-9]\d{0,2}(\.\d{3}){1,4})(,\d+)?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +71,8 @@ def field(value: str, sql_type: str, zone: str) -> Field:
     return Field(value, f"TRY_CAST({value} AS {SQL_TYPES[type_]})", type_)
 
 
-def converted(given: Field, type_: Type, times: TimeFormat, numbers: Written) -> Field:
-    """The column converted to a type that was named. Text may have numbers that are written as in `numbers`."""
+def converted(given: Field, type_: Type, times: TimeFormat, *, has_decimal_commas: bool) -> Field:
+    """The column converted to a type that was named. Commas in numbers are decimal, or between thousands."""
     if type_ is given.type:
         return given
     if type_ is Type.TIMESTAMP:
@@ -114,21 +80,28 @@ def converted(given: Field, type_: Type, times: TimeFormat, numbers: Written) ->
     is_text = given.type is Type.STR
     value = short(given.stored) if is_text else given.stored
     if given.type is Type.INT8 or (given.type is Type.FLOAT8 and type_ is Type.STR):
-        value = given.raw  # the number may not fit int8, and its text may have another decimal sign
+        value = given.raw  # the number may not fit int8, and its text may be longer than that of the number
     if is_text and type_ in (Type.INT4, Type.INT8, Type.FLOAT8):
-        plain, commas = f"TRY_CAST({value} AS DOUBLE)", numbers.value.format(value)
-        number = f"CASE WHEN contains({value}, ',') THEN CASE WHEN {numbers.test.format(value)} THEN {commas} END"
-        if type_ is Type.FLOAT8:
-            return Field(given.raw, f"{number} WHEN isfinite({plain}) THEN {plain} END", type_)
-        value = f"CASE WHEN contains({value}, ',') THEN {number} END::VARCHAR ELSE {value} END"
+        value = _without_commas(value, are_decimal=has_decimal_commas)
     cast = f"TRY_CAST({value} AS {SQL_TYPES[type_]})"
-    if type_ is Type.IP4 and is_text:
+    if type_ is Type.FLOAT8 and is_text:
+        cast = f"CASE WHEN isfinite({cast}) THEN {cast} END"
+    elif type_ is Type.IP4 and is_text:
         octets = " + ".join(f"split_part({value}, '.', {i + 1})::BIGINT * {256 ** (3 - i)}" for i in range(4))
         cast = rf"CASE WHEN regexp_full_match({value}, '{_OCTET}(\.{_OCTET}){{3}}') THEN ({octets})::UINTEGER END"
     elif type_ in (Type.INT4, Type.INT8):
         # A cast would round 1.5.
         cast = f"CASE WHEN {cast} = TRY_CAST({value} AS DOUBLE) THEN {cast} END"
     return Field(given.raw, cast, type_)
+
+
+def _without_commas(text: str, *, are_decimal: bool) -> str:
+    """A text whose number is written with a decimal dot; null for commas that are neither decimal nor at thousands."""
+    plain = f"replace({text}, ',', '')"
+    if are_decimal:
+        plain = f"replace(replace({text}, '.', ''), ',', '.')"
+    is_number = f"regexp_full_match({text}, {literal(_DECIMALS if are_decimal else _THOUSANDS)})"
+    return f"CASE WHEN contains({text}, ',') THEN CASE WHEN {is_number} THEN {plain} END ELSE {text} END"
 
 
 def merged(types: Sequence[Type]) -> Type:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -14,18 +13,14 @@ from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 from support.engines import new_lake
 from support.loads import (
-    AFTERWARDS,
-    ANSWER,
     CODECS,
     CSV,
     CSV_COLUMNS,
     ENTRIES,
     HARM,
     INTERNAL,
-    OTHER_LOGS,
     PACKED,
     TABLES,
-    UNREAD,
     first_skipped,
     load,
     rows,
@@ -34,6 +29,7 @@ from support.loads import (
     written,
 )
 
+from svcctl.api.loads import Wishes
 from svcctl.errors import ServiceError, UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Type
@@ -41,7 +37,6 @@ from svcctl.service.loading import load as loading
 from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.kinds import FILE_KINDS
 from svcctl.service.loading.readers import READERS
-from svcctl.service.loading.recognition import Wishes
 
 
 @pytest.mark.slow
@@ -106,30 +101,6 @@ def test_whatever_a_file_holds_every_line_is_loaded_or_counted(tmp_path: Path, k
     every_line()
 
 
-@pytest.mark.parametrize("name", OTHER_LOGS)
-def test_a_known_log_that_is_not_read_is_refused_with_what_makes_it_readable(
-    engine: DuckDBEngine, tmp_path: Path, name: str
-) -> None:
-    path = written(tmp_path, "a.log", OTHER_LOGS[name])
-    with pytest.raises(UsageError, match=f"^a\\.log is a log of {name}, which is not read as it is$") as caught:
-        load(engine, path, "t")
-    command, _, loading = (caught.value.hint or "").partition(" | svcctl service load - ")
-    text = subprocess.run(["sh", "-c", command.replace("FILE", str(path))], capture_output=True, check=True).stdout
-    format = "tsv" if loading.startswith("-f tsv") else None
-    load(engine, written(tmp_path, "b", text), "t", format=format)
-    assert rows(engine, "t") == [(datetime(2026, 1, 31, 10, 0, 0, 123_000), *AFTERWARDS[name])]
-
-
-@pytest.mark.parametrize("name", UNREAD)
-def test_an_answer_that_is_one_document_is_refused_whole(engine: DuckDBEngine, tmp_path: Path, name: str) -> None:
-    content, what = UNREAD[name]
-    (tmp_path / name).write_bytes(content)
-    for format in (None, "json") if what == ANSWER else (None,):
-        with pytest.raises(UsageError, match=what):
-            load(engine, tmp_path / name, "t", format=format)
-    assert "t" not in engine.tables()
-
-
 @pytest.mark.parametrize("name", PACKED)
 @pytest.mark.parametrize("format", [None, "log"])
 def test_a_file_that_is_packed_otherwise_is_refused_with_what_unpacks_it(
@@ -165,7 +136,7 @@ def test_a_table_that_another_load_makes_meanwhile_takes_what_fits(tmp_path: Pat
 
         loaded = loading.load(engine, [Source(second, "second")], "t", Wishes(), go_on)
         assert loaded is not None
-        assert (loaded.rows, loaded.before, loaded.columns[1]) == (1, 1, Column("n", Type.FLOAT8))
+        assert (loaded.rows, loaded.before, engine.table("t").columns[1]) == (1, 1, Column("n", Type.FLOAT8))
 
 
 def test_older_events_go_to_the_end_of_an_existing_table(engine: DuckDBEngine, tmp_path: Path) -> None:

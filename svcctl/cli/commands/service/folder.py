@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import astuple
 from datetime import timedelta
 from pathlib import Path
 from threading import Event
@@ -26,7 +25,7 @@ from svcctl.service.settings import TABLES, absolute
 from svcctl.words import counted
 
 if TYPE_CHECKING:
-    from svcctl.api import own_service
+    from svcctl.api.loads import Loaded, Wishes
 
 PLACES = ("folder", "file")
 
@@ -67,47 +66,40 @@ def load(
     uri: str,
     files: Sequence[tuple[str, str]],
     table: str,
-    wishes: own_service.Wishes,
+    wishes: Wishes,
     load_id: str | None,
-    given_up: Callable[[own_service.Loaded | None], None],
+    given_up: Callable[[Loaded | None], None],
     *,
     create: bool,
-) -> own_service.Loaded | None:
+) -> Loaded | None:
     """Load files, given by path and name, into a table of a shared folder; None when it has a load of this ID.
 
     `create` makes the folder if it is not there; `given_up` gets what an interrupted load has stored all the same.
     The load has a thread of its own, which Ctrl-C cannot stop in the middle of DuckDB's work.
     """
     extras.need("service", "the local service")
-    from svcctl.api import own_service
     from svcctl.service.loading import shared_folder
     from svcctl.service.loading.decompression import Source
-    from svcctl.service.loading.outcome import LoadResult
-    from svcctl.service.loading.recognition import Wishes
 
     given = [Source(Path(path), name) for path, name in files]
-    asked = Wishes(*astuple(wishes))
     gone, state = Event(), known_state(svc)
 
     def go_on() -> None:
         if gone.is_set():
             raise ServiceError("the load was given up")
 
-    def told(loaded: LoadResult | None) -> own_service.Loaded | None:
-        return None if loaded is None else own_service.Loaded.from_json(loaded.to_json())
-
     with ThreadPoolExecutor(1, initializer=without_signals) as thread:
-        options = (uri, os.environ, given, table, asked, load_id, go_on, svc.diagnostics.note)
+        options = (uri, os.environ, given, table, wishes, load_id, go_on, svc.diagnostics.note)
         loads = thread.submit(shared_folder.load_into, *options, create=create, state=state)
         try:
-            return told(loads.result())
+            return loads.result()
         except (KeyboardInterrupt, Terminated):
             gone.set()
-            given_up(None if loads.exception() else told(loads.result()))
+            given_up(None if loads.exception() else loads.result())
             raise
 
 
-def readers(svc: Context, uri: str, table: str) -> tuple[own_service.Reader, ...]:
+def readers(svc: Context, uri: str, table: str) -> tuple[str, ...]:
     """The jobs on a table of a shared folder, if the local service runs with that folder and answers."""
     from svcctl.api import own_service
     from svcctl.service import process
@@ -116,7 +108,7 @@ def readers(svc: Context, uri: str, table: str) -> tuple[own_service.Reader, ...
         client = svc.with_flags(profile=LOCAL).client
         runs = process.answers(svc.files) and own_service.status(client).uses
         if runs and runs.get("folder") == absolute(uri).rstrip("/"):
-            return own_service.table(client, table).jobs
+            return tuple(job.friendly_name for job in own_service.table(client, table).jobs)
     return ()
 
 

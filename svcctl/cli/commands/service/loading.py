@@ -7,7 +7,7 @@ import os
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,7 +34,8 @@ from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
-    from svcctl.api.own_service import Extent, Loaded, Reader, Wishes
+    from svcctl.api.loads import Loaded, Wishes
+    from svcctl.api.own_service import Extent
 
 FilesArg = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="Files to load; - reads standard input."), Completes(FILES)
@@ -52,8 +53,8 @@ TimeFormatOpt = Annotated[
     str | None,
     typer.Option(
         "--time-format",
-        metavar="PATTERN",
-        help="How that date is written: 'MM/dd/yyyy hh:mm a', or only dd/MM or MM/dd.",
+        metavar="FORMAT",
+        help="How that date is written: '%m/%d/%Y %I:%M %p', or only %d/%m or %m/%d.",
     ),
 ]
 LoadZoneOpt = Annotated[
@@ -100,9 +101,6 @@ BeforeOpt = Annotated[
 ]
 TablesArg = Annotated[list[str], typer.Argument(metavar="TABLE…", help="Tables to drop."), Completes("loaded")]
 
-OLD = int(datetime(1990, 1, 1, tzinfo=UTC).timestamp() * 1000)
-"""Epoch milliseconds; earlier dates are more often numbers read as dates than events."""
-
 
 def load(
     ctx: typer.Context,
@@ -132,7 +130,7 @@ def load(
     zcat old.csv.gz | svcctl service load - -t shop.old --time-field created
     svcctl service load orders.csv -t shop.orders --id 2026-01-31
     """
-    from svcctl.api import own_service
+    from svcctl.api.loads import Wishes
 
     svc: Context = ctx.obj
     if format not in (None, *FILE_KINDS):
@@ -141,9 +139,8 @@ def load(
         raise UsageError("--id is empty", hint="name the load, or leave out --id")
     if create and tables is None:
         raise UsageError("--create makes a shared folder", hint="name it with --tables")
-    wishes = own_service.Wishes(
-        time_field, time_format, format, _types(types), replace, time_zone, strict, _texts(null)
-    )
+    nothing = tuple(filter(None, (null or "").split(",")))
+    wishes = Wishes(time_field, time_format, format, _types(types), replace, time_zone, strict, nothing)
     with ExitStack() as spooled:
         given = [
             (str(spooled.enter_context(text.as_file(file, svc.files.make))), text.name(file))
@@ -158,8 +155,7 @@ def load(
             if replace and loaded is not None and loaded.before:
                 loaded = dataclasses.replace(loaded, jobs=folder.readers(svc, tables, table))
     if loaded is None:
-        nothing = "nothing was replaced; without --id it is" if replace else "nothing was loaded"
-        svc.diagnostics.note(f"{table} has the load {load_id} already: {nothing}")
+        svc.diagnostics.note(f"{table} has the load {load_id} already: nothing was loaded")
         return
     _tell(svc, loaded, replace=replace)
 
@@ -218,11 +214,6 @@ def _types(text: str | None) -> dict[str, str]:
     return found
 
 
-def _texts(listed: str | None) -> tuple[str, ...]:
-    """The texts of `n/a,-`."""
-    return tuple(filter(None, (listed or "").split(",")))
-
-
 def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
     note = svc.diagnostics.note
     for name in loaded.empty:
@@ -231,37 +222,18 @@ def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
         note(f"nothing was loaded into {loaded.table}")
         return
     if loaded.before and replace:
-        read = f", {_readers(loaded.jobs)}: jobs on it stop with an error" if loaded.jobs else ""
+        read = f", read by {_named('job', loaded.jobs)}: jobs on it stop with an error" if loaded.jobs else ""
         note(f"replaced the {counted(loaded.before, 'event')} of {loaded.table}{read}")
     note(f"loaded {counted(loaded.rows, 'event')} into {loaded.table}, {_range(loaded.oldest, loaded.newest)}")
-    if loaded.oldest < OLD:
-        note("there are events before 1990; if they are younger, name another --time-field, or give --time-format")
     if loaded.before and not replace:
         note(f"{loaded.table} already held {counted(loaded.before, 'event')}; --replace would have replaced them")
     for skip in loaded.skips:
         svc.diagnostics.warning(f"skipped {counted(skip.count, 'line')}; the first: {skip.place}: {skip.sentence}")
     for change in loaded.changes:
-        note(change.sentence)
+        note(f"{counted(change.count, 'row')}; the first: {change.place}: {change.sentence}")
     if svc.diagnostics.is_terminal:
-        note(f"query them with: {_query(svc, loaded.table, loaded.oldest, loaded.newest)}")
-
-
-def _query(svc: Context, table: str, first: int, last: int) -> str:
-    """A command that finds the events that were loaded: over whole days, except a day that is not over.
-
-    A range that ends in the future would wait; --follow prints stored events at once.
-    """
-    now = svc.now()
-    oldest = datetime.fromtimestamp(min(first // 1000, int(now.timestamp())), UTC)
-    after = datetime.fromtimestamp(min(last // 1000, int(now.timestamp())) + 1, UTC)
-    tomorrow = after.replace(hour=0, minute=0, second=0) + timedelta(days=1)
-    to = (
-        f" --to {tomorrow:%Y-%m-%d}" if tomorrow <= now else f" --to {after:%Y-%m-%dT%H:%M:%SZ}" if after <= now else ""
-    )
-    if last // 1000 > now.timestamp():
-        to = " --follow --max-time 3s"
-    profile = "" if svc.profile.name == LOCAL else f"-p {LOCAL} "
-    return f"svcctl {profile}query 'from {table}' --from {oldest:%Y-%m-%d}{to}"
+        since = datetime.fromtimestamp(loaded.oldest // 1000, UTC)
+        note(f"query them with: svcctl -p {LOCAL} query 'from {loaded.table}' --from {since:%Y-%m-%d}")
 
 
 def drop(ctx: typer.Context, tables: TablesArg, yes: YesOpt = False) -> None:
@@ -331,14 +303,10 @@ def _described(table: Extent) -> str:
     if table.oldest is not None:
         facts.append(_range(table.oldest, table.newest))
     if table.jobs:
-        facts.append(_readers(table.jobs))
+        facts.append(f"read by {_named('job', [job.friendly_name for job in table.jobs])}")
     if table.queries:
         facts.append(f"in {_named('saved query', table.queries)}")
     return f"{table.name}: {', '.join(facts)}"
-
-
-def _readers(jobs: Sequence[Reader]) -> str:
-    return f"read by {_named('job', [job.friendly_name for job in jobs])}"
 
 
 def _range(oldest: int | None, newest: int | None) -> str:

@@ -1,0 +1,85 @@
+"""What a load is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from svcctl.api.refusals import records
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How the user wants files to be read; what is not given is detected."""
+
+    time_field: str | None = None
+    time_format: str | None = None
+    format: str | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
+    replace: bool = False
+    time_zone: str | None = None
+    """The zone of dates that name none; UTC if not given."""
+    strict: bool = False
+    """Whether a line that would be skipped makes the load fail."""
+    null: Sequence[str] = ()
+    """Texts that stand for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that a load found `count` times, first at `place`: `what` is its kind, and `sentence` tells it.
+
+    `value` is the value at that place, and `fields` are the columns that it concerns.
+    """
+
+    what: str
+    count: int
+    place: str
+    sentence: str
+    value: str | None = None
+    fields: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The result of a load. `skips` tell why lines were skipped, and `changes` what was changed in others.
+
+    `oldest` and `newest` are the dates of the events, in epoch milliseconds; `before` counts the events that the table
+    held before the load, and `empty` names the files without events.
+    """
+
+    table: str
+    rows: int
+    skipped: int = 0
+    oldest: int | None = None
+    newest: int | None = None
+    before: int = 0
+    empty: tuple[str, ...] = ()
+    skips: tuple[Finding, ...] = ()
+    changes: tuple[Finding, ...] = ()
+    jobs: tuple[str, ...] = ()
+    """The names of the jobs that read the table when it was replaced, as far as they are known."""
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Loaded:
+        return cls(
+            str(source["table"]),
+            int(source["rows"]),
+            int(source["skipped"]),
+            source["oldest"],
+            source["newest"],
+            int(source["before"]),
+            tuple(source["empty"]),
+            _findings(source, "skips"),
+            _findings(source, "changes"),
+            tuple(str(job["friendlyName"]) for job in records(source, "jobs")),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _findings(source: Mapping[str, Any], kind: str) -> tuple[Finding, ...]:
+    found = records(source, kind)
+    return tuple(Finding(str(one["what"]), int(one["count"]), str(one["place"]), str(one["sentence"])) for one in found)

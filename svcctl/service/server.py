@@ -19,9 +19,10 @@ from functools import partial
 
 import uvicorn
 
-from svcctl.errors import UsageError
+from svcctl.errors import Terminated, UsageError
 from svcctl.io.parquet import start_arrow
 from svcctl.io.temporary import remove_left_over
+from svcctl.io.time_limit import without_signals
 from svcctl.service import process
 from svcctl.service.accounts.seed import open_store
 from svcctl.service.engines import Engine, Engines
@@ -151,8 +152,7 @@ def serve(
         process.keep_serve_command(files, None if tcp is None else command)
         store = open_store(files, os.environ, state=state)
         closing.callback(store.close)
-        own = closing.enter_context(DuckDBEngine(files.events))
-        demo.extend(own, datetime.now(UTC), ready.progress, history)
+        own = closing.enter_context(_tables(files, ready.progress, history))
         live = frozenset((ACCESS_TABLE, *(demo.TABLES if history else ())))
         on = engine or ENGINE.read(os.environ) or EMBEDDED
         shared = closing.enter_context(_shared(store, tables or TABLES.read(os.environ), on, ready.note, create=create))
@@ -188,6 +188,33 @@ def serve(
         sockets = [closing.enter_context(_unix(files)), *([] if tcp is None else [tcp])]
         _listen(log, sockets, limits, partial(ready.ready, address or str(files.socket)))
     _log.info("stopped")
+
+
+def _tables(files: process.Files, progress: Callable[[str, float], None], history: timedelta) -> DuckDBEngine:
+    """The tables of the service's own file, with the demo events up to now.
+
+    They are made in a thread, since a signal in a call of DuckDB raises an error of DuckDB, or nothing.
+    """
+    gone = threading.Event()
+
+    def go_on(what: str, fraction: float) -> None:
+        if gone.is_set():
+            raise Terminated
+        progress(what, fraction)
+
+    def made() -> DuckDBEngine:
+        with ExitStack() as closing:
+            own = closing.enter_context(DuckDBEngine(files.events))
+            demo.extend(own, datetime.now(UTC), go_on, history)
+            closing.pop_all()
+        return own
+
+    with ThreadPoolExecutor(1, initializer=without_signals) as thread:
+        try:
+            return thread.submit(made).result()
+        except (KeyboardInterrupt, Terminated):
+            gone.set()
+            raise
 
 
 def _listen(app: AccessLog, sockets: list[socket.socket], limits: Limits, ready: Callable[[], None]) -> None:

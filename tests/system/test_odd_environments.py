@@ -255,9 +255,36 @@ def test_no_file_takes_the_place_of_a_stream_that_is_closed(tmp_path: Path) -> N
     assert sorted(path.name for path in files) == [".config.yaml.lock", "config.yaml", "file"]
 
 
-@pytest.mark.parametrize(
+ENDINGS = pytest.mark.parametrize(
     ("sent", "code", "said"), [("SIGINT", 130, "svcctl: interrupted\n"), ("SIGTERM", 143, "svcctl: ended by SIGTERM\n")]
 )
+
+
+@ENDINGS
+def test_a_signal_while_the_demo_events_are_made_ends_the_service(
+    sent: str, code: int, said: str, tmp_path: Path
+) -> None:
+    script = (
+        "import duckdb, os, signal, sys, threading\n"
+        "from svcctl.service.loading import demo\n"
+        "def extend(engine, until, progress, history):\n"
+        f"    threading.Timer(0.2, os.kill, (os.getpid(), signal.{sent})).start()\n"
+        "    while True:\n"
+        "        duckdb.sql('SELECT sum(range) FROM range(20000000)').fetchall()\n"
+        "        progress('auth.all', 0.5)\n"
+        "demo.extend = extend\n"
+        "sys.argv[1:] = ['service', 'serve']\n"
+        "from svcctl.__main__ import main\n"
+        "main()"
+    )
+    environment = {"HOME": str(tmp_path), "SVCCTL_DATA": str(tmp_path / "data"), "PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr.splitlines(keepends=True)[-1]) == (code, "", said)
+
+
+@ENDINGS
 def test_a_signal_while_svcctl_is_loaded_ends_it_without_a_traceback(sent: str, code: int, said: str) -> None:
     script = (
         "import signal, sys\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -40,6 +41,15 @@ def on_tested_engine(folder: Path) -> dict[str, str]:
             return {"SVCCTL_TABLES": made(folder)}
         case name:
             return {"SVCCTL_TABLES": made(folder), "SVCCTL_ENGINE": shared(name)}
+
+
+def add_command(home: Path, before: str = "") -> Path:
+    """Make `bin/svcctl` in a home directory, for scripts that have it on PATH; it begins with the line `before`."""
+    path = home / "bin" / "svcctl"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f'#!/bin/sh\n{before}\nexec {shlex.join(SVCCTL)} "$@"\n')
+    path.chmod(0o755)
+    return path
 
 
 @dataclass(frozen=True)
@@ -103,6 +113,35 @@ class Shell:
         done = self(*arguments, "-f", "ndjson")
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in done.stdout.split("\n")[:-1]]
+
+
+@dataclass(frozen=True)
+class Scripts:
+    """Runs scripts of bash in a home directory with `bin` on PATH, where svcctl uses the service of another shell."""
+
+    home: Path
+    service: Shell
+
+    def __post_init__(self) -> None:
+        add_command(self.home)
+
+    def __call__(self, script: str) -> subprocess.CompletedProcess[str]:
+        """Run a script, which ends at the first command that fails."""
+        return subprocess.run(
+            ["bash", "-ec", script],
+            env={
+                "PATH": f"{self.home}/bin:{os.environ['PATH']}",
+                "HOME": str(self.home),
+                "LANG": "C.UTF-8",
+                "SVCCTL_DATA": self.service.environment["SVCCTL_DATA"],
+            },
+            cwd=self.home,
+            capture_output=True,
+            encoding="utf-8",
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+            check=False,
+        )
 
 
 SAMPLE = '''\

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support import ROOT
-from support.shells import Shell
+from support.shells import Shell, add_command
 from support.terminal import COMMANDS, PROMPT, Terminal, open_shell
 
 from svcctl.exports.state import State, States
@@ -89,13 +88,8 @@ def _prompt(name: str, directory: Path, variables: dict[str, str]) -> Iterator[P
 
 def with_command(shell: Shell) -> Shell:
     """The shell with a command svcctl that writes its arguments to the file `calls`."""
-    binaries = shell.home / "bin"
-    binaries.mkdir()
-    (binaries / "svcctl").write_text(
-        f'#!/bin/sh\necho "$@" >>{shell.home}/calls\nexec {sys.executable} -m svcctl "$@"\n'
-    )
-    (binaries / "svcctl").chmod(0o755)
-    return Shell(shell.home, {**shell.variables, "PATH": f"{binaries}:{os.environ['PATH']}"})
+    command = add_command(shell.home, f'echo "$@" >>{shell.home}/calls')
+    return Shell(shell.home, {**shell.variables, "PATH": f"{command.parent}:{os.environ['PATH']}"})
 
 
 def test_fixed_words_are_completed_without_python(prompt: Prompt) -> None:

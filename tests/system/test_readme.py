@@ -12,7 +12,6 @@ import pty
 import re
 import struct
 import subprocess
-import sys
 import termios
 from collections.abc import Iterator
 from itertools import pairwise
@@ -20,7 +19,7 @@ from pathlib import Path
 
 import pytest
 from support import ROOT, picture
-from support.shells import Shell
+from support.shells import Shell, add_command
 
 README = ROOT / "README.md"
 
@@ -104,14 +103,10 @@ def masked(text: str) -> str:
 def test_a_session_of_the_readme_prints_what_it_says(
     title: str, commands: list[tuple[str, str, bool]], service: Shell, tmp_path: Path
 ) -> None:
-    binaries = tmp_path / "bin"
-    binaries.mkdir()
-    (binaries / "svcctl").write_text(f'#!/bin/sh\nexec {sys.executable} -m svcctl "$@"\n')
-    (binaries / "svcctl").chmod(0o755)
     shell = Shell(
         tmp_path,
         {
-            "PATH": f"{binaries}:/usr/bin:/bin",
+            "PATH": f"{add_command(tmp_path).parent}:/usr/bin:/bin",
             "SVCCTL_DATA": str(service.home / "data"),
             "XDG_CONFIG_HOME": str(tmp_path / "config"),
         },

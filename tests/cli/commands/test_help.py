@@ -6,12 +6,11 @@ import gzip
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.shells import Shell
+from support.shells import Shell, add_command
 from support.terminal import need
 from support.tree import TREE
 
@@ -210,9 +209,7 @@ ROLE = ("-p", "local-reseller", "role")
 def prepared(service: Shell, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """A home with the files that examples name, the profile prod, the domain acme, and a running service."""
     home = tmp_path_factory.mktemp("examples")
-    (home / "bin").mkdir()
-    (home / "bin" / "svcctl").write_text(f'#!/bin/sh\nexec {sys.executable} -m svcctl "$@"\n')
-    (home / "bin" / "svcctl").chmod(0o755)
+    add_command(home)
     (home / "errors.q").write_text("from demo.ecommerce.data where statusCode >= 500 limit 3")
     (home / "auth.q").write_text("from auth.all")
     (home / "request.json").write_text('{"query":"from auth.all limit 1","from":"1h","to":"now"}')

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
-from support.shells import Shell
+from support.shells import Scripts, Shell
 
 from svcctl.cli.help import topics
-
-Run = Callable[[str], subprocess.CompletedProcess[str]]
 
 
 def blocks() -> list[str]:
@@ -27,38 +21,19 @@ CHECK, APPLY, NIGHTLY, RESTORE, EXPORT = (block for block in blocks() if not blo
 
 
 @pytest.fixture(scope="module")
-def run(service: Shell, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+def run(service: Shell, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scripts]:
     """Runs a block in the repository that the page describes; the service is left without what the page makes."""
-    directory = tmp_path_factory.mktemp("repository")
-    (directory / "bin").mkdir()
-    command = directory / "bin" / "svcctl"
-    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m svcctl "$@"\n')
-    command.chmod(0o755)
+    run = Scripts(tmp_path_factory.mktemp("repository"), service)
     for file in FILES:
         name, _, text = file.removeprefix("# ").partition("\n")
-        (directory / name).parent.mkdir(exist_ok=True)
-        (directory / name).write_text(text + "\n")
-    variables = {"PATH": f"{directory}/bin:{os.environ['PATH']}", "HOME": str(directory), "LANG": "C.UTF-8"}
-    variables["SVCCTL_DATA"] = service.environment["SVCCTL_DATA"]
-
-    def run(script: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["bash", "-ec", script],
-            env=variables,
-            cwd=directory,
-            capture_output=True,
-            encoding="utf-8",
-            stdin=subprocess.DEVNULL,
-            timeout=60,
-            check=False,
-        )
-
+        (run.home / name).parent.mkdir(exist_ok=True)
+        (run.home / name).write_text(text + "\n")
     yield run
     run("svcctl job list --ids | svcctl job rm --yes --if-needed -")
     run("svcctl -p local-reseller domain rm acme --yes")
 
 
-def test_the_pipeline_checks_applies_and_finds_what_is_changed_by_hand(run: Run) -> None:
+def test_the_pipeline_checks_applies_and_finds_what_is_changed_by_hand(run: Scripts) -> None:
     check = run(CHECK)
     assert (check.returncode, check.stdout.count("new ")) == (0, 3), check.stderr
     applied = run(APPLY)
@@ -68,7 +43,7 @@ def test_the_pipeline_checks_applies_and_finds_what_is_changed_by_hand(run: Run)
     assert (nightly.returncode, nightly.stdout) == (10, "job 'failed-logins'\n- state: stopped\n+ state: running\n")
 
 
-def test_all_jobs_are_restored_from_a_file_or_a_copy(run: Run) -> None:
+def test_all_jobs_are_restored_from_a_file_or_a_copy(run: Scripts) -> None:
     applied = run("svcctl job apply -F acme/jobs.yaml --var result=FAIL --yes")
     assert applied.returncode == 0, applied.stderr
     assert run("svcctl job list --ids | svcctl job rm --yes -").returncode == 0

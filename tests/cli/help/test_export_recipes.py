@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
-from support.shells import Shell
+from support.shells import Shell, add_command
 from support.terminal import need
 
 from svcctl.cli.help import topics
@@ -32,23 +31,17 @@ def test_the_page_begins_with_its_recipes_and_has_at_most_170_lines() -> None:
     assert [line for line in explained.split("\n") if re.search("cron|Service]|apiVersion", line)] == []
 
 
-@pytest.fixture
-def command(tmp_path: Path) -> Path:
-    """A command svcctl in a directory of its own."""
-    path = tmp_path / "bin" / "svcctl"
-    path.parent.mkdir()
-    path.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m svcctl "$@"\n')
-    path.chmod(0o755)
-    return path
-
-
 @pytest.mark.slow
-def test_the_lines_of_the_crontab_run_with_what_cron_gives_them(service: Shell, command: Path, tmp_path: Path) -> None:
+def test_the_lines_of_the_crontab_run_with_what_cron_gives_them(service: Shell, tmp_path: Path) -> None:
     (tmp_path / "auth.q").write_text("from auth.all\n")
     told = re.search(r"'(command -v svcctl)'", topics.read("export"))
     assert told is not None
     path = subprocess.run(
-        ["/bin/sh", "-c", told[1]], env={"PATH": str(command.parent)}, capture_output=True, text=True, check=True
+        ["/bin/sh", "-c", told[1]],
+        env={"PATH": str(add_command(tmp_path).parent)},
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.strip()
     variables = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     variables["SVCCTL_DATA"] = service.environment["SVCCTL_DATA"]
@@ -76,11 +69,11 @@ def test_the_lines_of_the_crontab_run_with_what_cron_gives_them(service: Shell, 
 
 
 @pytest.mark.parametrize(("start", "end"), [("systemd:", "Kubernetes:"), ("Each night:", "Prometheus:")])
-def test_systemd_takes_the_units(command: Path, tmp_path: Path, start: str, end: str) -> None:
+def test_systemd_takes_the_units(tmp_path: Path, start: str, end: str) -> None:
     need("systemd-analyze")
     service, _, timer = recipe(start, end).partition("[Timer]")
     units = tmp_path / "svcctl-export.service", tmp_path / "svcctl-export.timer"
-    units[0].write_text(service.replace("ExecStart=svcctl", f"ExecStart={command}"))
+    units[0].write_text(service.replace("ExecStart=svcctl", f"ExecStart={add_command(tmp_path)}"))
     units[1].write_text("[Timer]" + timer)
     done = subprocess.run(["systemd-analyze", "verify", *map(str, units)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

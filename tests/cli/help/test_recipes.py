@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
-from support.shells import Shell
+from support.shells import Scripts, Shell
 from support.terminal import need
 
 from svcctl.cli.help import topics
@@ -24,71 +19,50 @@ def recipes() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def home(service: Shell, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory where svcctl is a command, mail keeps what it gets, and a job has failed."""
-    directory = tmp_path_factory.mktemp("recipes")
-    (directory / "bin").mkdir()
-    (directory / "auth.q").write_text("from auth.all\n")
+def run(service: Shell, tmp_path_factory: pytest.TempPathFactory) -> Scripts:
+    """Runs a script where mail keeps what it gets, and a job has failed."""
+    run = Scripts(tmp_path_factory.mktemp("recipes"), service)
+    (run.home / "auth.q").write_text("from auth.all\n")
     for days in (0, 1):  # midnight may pass
         day = datetime.now(UTC) - timedelta(days=days)
-        (directory / f"{day:%F}.log").write_text(f"{day:%F} 00:00:00 started\n")
-    for name, line in (
-        ("svcctl", f'exec {shlex.quote(sys.executable)} -m svcctl "$@"'),
-        ("mail", f'{{ echo "$2"; cat; }} > {directory}/mailed'),
-    ):
-        (directory / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
-        (directory / "bin" / name).chmod(0o755)
-    return directory
-
-
-def run(script: str, home: Path, service: Shell) -> subprocess.CompletedProcess[str]:
-    variables = {"PATH": f"{home}/bin:{os.environ['PATH']}", "HOME": str(home), "LANG": "C.UTF-8"}
-    variables["SVCCTL_DATA"] = service.environment["SVCCTL_DATA"]
-    return subprocess.run(
-        ["bash", "-c", script],
-        env=variables,
-        cwd=home,
-        capture_output=True,
-        encoding="utf-8",
-        stdin=subprocess.DEVNULL,
-        timeout=60,
-        check=False,
-    )
+        (run.home / f"{day:%F}.log").write_text(f"{day:%F} 00:00:00 started\n")
+    mail = run.home / "bin" / "mail"
+    mail.write_text(f'#!/bin/sh\n{{ echo "$2"; cat; }} > {run.home}/mailed\n')
+    mail.chmod(0o755)
+    return run
 
 
 @pytest.mark.parametrize("script", recipes(), ids=lambda script: script.split("\n")[0][:60])
-def test_a_recipe_runs_as_it_is_printed(script: str, home: Path, service: Shell) -> None:
+def test_a_recipe_runs_as_it_is_printed(script: str, run: Scripts) -> None:
     need("jq", "sqlite3")
     if cron := re.match(r"\d+ \d+ \* \* \* ", script):
         assert "\n" not in script
         assert re.search(r"(?<!\\)%", script) is None  # cron would end the command there
         script = script[cron.end() :].replace("\\%", "%")
-    done = run(script, home, service)
+    done = run(script)
     alert = "--fail-on-empty" in script
-    assert done.returncode == (8 if alert and not (home / "mailed").exists() else 0), done.stderr
+    assert done.returncode == (8 if alert and not (run.home / "mailed").exists() else 0), done.stderr
     if alert:
-        (home / "mailed").unlink(missing_ok=True)
+        (run.home / "mailed").unlink(missing_ok=True)
     assert "svcctl: error" not in done.stderr
-    assert not (home / "mailed").exists()
+    assert not (run.home / "mailed").exists()
     if cron and " load " in script:
-        assert (done.stderr, run(script, home, service).stderr) == ("", "")
-        rows = run("svcctl query 'from a.b' --from 3d -f csv", home, service).stdout
+        assert (done.stderr, run(script).stderr) == ("", "")
+        rows = run("svcctl query 'from a.b' --from 3d -f csv").stdout
         assert len(rows.splitlines()) == 2  # the second run has loaded nothing
     elif cron:
-        (file,) = home.glob("????-??-??.csv")
+        (file,) = run.home.glob("????-??-??.csv")
         assert file.read_text().splitlines()[1][:10] == file.stem  # the day in it
 
 
-def test_the_alert_is_mailed_when_there_are_rows_and_the_reason_when_a_command_fails(
-    home: Path, service: Shell
-) -> None:
+def test_the_alert_is_mailed_when_there_are_rows_and_the_reason_when_a_command_fails(run: Scripts) -> None:
     alert = next(script for script in recipes() if "Failed logins" in script)
-    assert run(alert.replace("n > 20", "n > 0").replace("1h", "1d"), home, service).returncode == 0
-    mailed = (home / "mailed").read_text().split("\n")
+    assert run(alert.replace("n > 20", "n > 0").replace("1h", "1d")).returncode == 0
+    mailed = (run.home / "mailed").read_text().split("\n")
     assert (mailed[0], mailed[1].split()) == ("Failed logins", ["user", "n"])
     failure = next(script for script in recipes() if "exit code" in script)
-    assert run(failure.replace("from auth.all", "from"), home, service).returncode == 0
-    mailed = (home / "mailed").read_text().split("\n")
+    assert run(failure.replace("from auth.all", "from")).returncode == 0
+    mailed = (run.home / "mailed").read_text().split("\n")
     assert mailed[0] == "svcctl ended with exit code 1"
     assert mailed[1].startswith("svcctl: error: line 1")
-    (home / "mailed").unlink()
+    (run.home / "mailed").unlink()

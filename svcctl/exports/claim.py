@@ -39,11 +39,11 @@ class Claim:
 
 def claim(export: Export) -> Claim:
     """Claim a run's range. UsageError when the record, or a file of the target, is not this export's own."""
-    made = _anew(export) if export.overwrite else _continued(export)
+    made = _anew(export) if export.order.overwrite else _continued(export)
     record = made.record
     there = [*record.entries.values(), *record.merged]
     record = replace(record, ranges=_ranges(export, record.ranges, there))
-    if export.state is not None:
+    if export.order.state is not None:
         record = _without_the_oldest(export, record)
     return replace(made, record=record)
 
@@ -52,7 +52,7 @@ def _continued(export: Export) -> Claim:
     """The claim of a run that keeps what earlier runs have."""
     record = _found(export)
     if record is not None and record.about.key != export.about.key:
-        if not record.is_empty or (export.until is not None and not export.incremental):
+        if not record.is_empty or (export.order.until is not None and not export.order.incremental):
             raise _another(export, record)
         record = None  # that export never had anything
     new = record is None
@@ -67,16 +67,16 @@ def _anew(export: Export) -> Claim:
     try:
         record = _found(export)
     except Damaged:
-        if export.until is not None:
+        if export.order.until is not None:
             raise
         return Claim(export, Record(export.about), notes=(f"{address}, which was damaged",), new=True)
     if record is None:
         return Claim(export, Record(export.about), new=True)
     if record.about.key != export.about.key:
-        if export.until is not None and not record.is_empty:
+        if export.order.until is not None and not record.is_empty:
             raise _another(export, record)
         return Claim(export, Record(export.about), notes=(f"{address}, which described another export",), new=True)
-    names = _names(export)
+    names = {task.path for task in export.tasks().values()} if export.target.per_window else {export.path}
 
     def stays(entry: Entry) -> bool:
         apart = entry.end <= export.whole.start or export.whole.end <= entry.start
@@ -91,8 +91,8 @@ def _anew(export: Export) -> Claim:
 
 
 def _found(export: Export) -> Record | None:
-    if export.state is not None and export.until is not None:
-        return read_for(export.state, export.until, export.storage, export.folder).settled(export.storage)
+    if export.order.state is not None and export.order.until is not None:
+        return read_for(export.order.state, export.order.until, export.storage, export.folder).settled(export.storage)
     found = read(export.storage, export.folder)
     return None if found is None else found.settled(export.storage)
 
@@ -103,15 +103,10 @@ def _another(export: Export, found: Record) -> UsageError:
     other = "write to another path, or"
     if found.about.service != export.about.service:
         return UsageError(message, hint=f"{other} {PROFILE}")
-    if export.state is not None and export.until is not None:
-        end = f"first end the state '{export.state}', which writes to this one, with 'svcctl export rm {export.state}'"
+    if (state := export.order.state) is not None and export.order.until is not None:
+        end = f"first end the state '{state}', which writes to this one, with 'svcctl export rm {state}'"
         return UsageError(message, hint=f"{other} {end}, and then give --force")
     return UsageError(message, hint=f"{other} give --force to begin anew")
-
-
-def _names(export: Export) -> set[str]:
-    """The names of a run's files."""
-    return {task.path for task in export.tasks().values()} if export.target.per_window else {export.path}
 
 
 def _refuse_files_of_others(export: Export, record: Record) -> None:
@@ -144,7 +139,7 @@ def _ranges(export: Export, earlier: Iterable[tuple[int, int]], there: Iterable[
     """
     if export.target.is_one_file:
         earlier = ()
-    elif export.state is None:
+    elif export.order.state is None:
         earlier = ((entry.start, entry.end) for entry in there)
     return union([*earlier, (export.whole.start, export.whole.end)])
 

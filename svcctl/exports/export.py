@@ -1,4 +1,4 @@
-"""Export: what is exported, and where to; and Summary: the result of a run.
+"""What is exported, and where to: as a user orders it, as it is planned, and the summary of a run.
 
 The record and the parts of an export are in a folder beside its target, `.<target>.export`.
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from svcctl.api.query import outline
+from svcctl.api.query import QueryRequest, outline
 from svcctl.errors import SvcctlError
 from svcctl.exports.formats import Format
 from svcctl.exports.record import NAME, About
@@ -19,7 +19,6 @@ from svcctl.exports.windows import Target, Window
 from svcctl.exports.workers.fetch import Task
 
 if TYPE_CHECKING:
-    from svcctl.api.query import QueryRequest
     from svcctl.storage import Storage
 
 
@@ -38,17 +37,44 @@ def lock_of(target: Target) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Export:
-    """What is exported, and where to. `request` asks for the whole range, which `windows` cover.
+class Order:
+    """What a user wants exported. Dates are epoch seconds, lengths are in seconds.
 
-    `storage` holds the target, whose names are relative to it. `distant` says that reading an object back costs a
-    transfer: then a rerun compares sizes instead of hashes. `most` is that of Task. `clock` is the zone that was asked
-    for. `state` is the state whose runs write to the target, and `until` where it ends, None before its first run; then
-    the record describes at most `kept` windows of earlier runs. A run of that state is `incremental`. `notes`
-    are what the user should know about the windows.
+    With `settled`, the moment before which no more events arrive, a run ends with the last whole window before that.
+    `service` is the base URL, without credentials; `most` is that of Task. `incremental` says that each run starts
+    where the last one ended. `state` is the state whose runs write to the target, and `until` where it ends, None
+    before its first run. `time_zone` is that of the dates in the answer, `clock` that of windows and names.
     """
 
-    request: QueryRequest
+    query: str
+    target: str
+    start: int
+    end: int
+    window: int
+    service: str
+    format: str | None = None
+    date_format: str | None = None
+    time_zone: str | None = None
+    clock: str = ""
+    most: int | None = None
+    retries: int = 4
+    overwrite: bool = False
+    settled: int | None = None
+    incremental: bool = False
+    state: str | None = None
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What is exported, and where to: an order, over the range `whole`, which `windows` cover.
+
+    `storage` holds the target, whose names are relative to it. `distant` says that reading an object back costs a
+    transfer: then a rerun compares sizes instead of hashes. The record of a state describes at most `kept` windows of
+    earlier runs. `notes` are what the user should know about the windows.
+    """
+
+    order: Order
     about: About
     format: Format
     compression: str
@@ -57,15 +83,16 @@ class Export:
     windows: Sequence[Window]
     storage: Storage
     distant: bool = False
-    most: int | None = None
-    retries: int = 4
-    overwrite: bool = False
-    clock: str = ""
-    incremental: bool = False
-    state: str | None = None
-    until: int | None = None
     notes: tuple[str, ...] = ()
     kept: int = 10_000
+
+    @property
+    def request(self) -> QueryRequest:
+        """The request for the whole range."""
+        order, whole, mode = self.order, self.whole, self.format.mode
+        return QueryRequest(
+            whole.start, whole.end, order.query, mode=mode, date_format=order.date_format, time_zone=order.time_zone
+        )
 
     @property
     def folder(self) -> str:
@@ -102,7 +129,7 @@ class Export:
     @property
     def joins_windows(self) -> bool:
         """Whether one request may fetch several windows: in a zone, each window has its own offset."""
-        return not (self.target.per_window or self.most or self.request.time_zone)
+        return not (self.target.per_window or self.order.most or self.order.time_zone)
 
     @property
     def task(self) -> Task:
@@ -114,9 +141,9 @@ class Export:
             "",
             self.compression,
             whole=self.target.per_window,
-            most=self.most,
-            retries=self.retries,
-            plain=not outline(self.request.query or "").has("group"),
+            most=self.order.most,
+            retries=self.order.retries,
+            plain=not outline(self.order.query).has("group"),
         )
 
 

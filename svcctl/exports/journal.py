@@ -55,7 +55,7 @@ class Journal:
     def open(self) -> None:
         """Save the claim, and finish what a killed run has begun."""
         self.save()
-        if self.export.overwrite:
+        if self.export.order.overwrite:
             self._remove_leftovers()
 
     # What is there
@@ -179,7 +179,7 @@ class Journal:
         """Remove the parts, then note that the merged file is in place: from then on nothing is left to do."""
         path, merged = self.export.path, self.merged
         assert merged is not None
-        every = self.export.state is None  # without a state, nobody may ever ask for the other parts again
+        every = self.export.order.state is None  # without a state, nobody may ever ask for the other parts again
         inside = self.inside()
         done = [start for start, entry in self.entries.items() if every or entry.window in self.export.whole]
         self._storage.remove(*filter(None, [self.entries.pop(start).path for start in done]))
@@ -239,5 +239,5 @@ class Journal:
         with suppress(SvcctlError):
             self.note_columns()
             self.save()
-            if self._new and self.export.state is None and not self.entries and not self._record.merged:
+            if self._new and self.export.order.state is None and not self.entries and not self._record.merged:
                 self._storage.remove(self.export.record)

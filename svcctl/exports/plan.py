@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from math import lcm
 from pathlib import Path
 
-from svcctl.api.query import QueryRequest, one_line, outline
+from svcctl.api.query import one_line, outline
 from svcctl.dates.lengths import length_text
 from svcctl.dates.shorthand import named_zone
 from svcctl.errors import UsageError
-from svcctl.exports.export import Export
+from svcctl.exports.export import Export, Order
 from svcctl.exports.formats import format_of
 from svcctl.exports.record import About
 from svcctl.exports.windows import Target, Window, around, cut
@@ -88,109 +88,55 @@ def check_target(target: str, *, incremental: bool) -> None:
         raise UsageError(f"the directory {folder} does not exist", hint=f"make it with: mkdir -p {folder}")
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """An export as it was asked for. Dates are epoch seconds, lengths are in seconds.
-
-    With `settled`, the moment before which no more events arrive, a run ends with the last whole window before that.
-    `service` is the base URL, without credentials. `incremental` says that each run starts where the last one ended.
-    `state` and `until` are those of Export. `time_zone` is that of the dates in the answer, `clock` that of windows and
-    names.
-    """
-
-    query: str
-    target: str
-    start: int
-    end: int
-    window: int
-    service: str
-    format: str | None = None
-    date_format: str | None = None
-    time_zone: str | None = None
-    clock: str = ""
-    most: int | None = None
-    retries: int = 4
-    overwrite: bool = False
-    settled: int | None = None
-    incremental: bool = False
-    state: str | None = None
-    until: int | None = None
-
-
-def plan(asked: Asked, environment: Mapping[str, str]) -> Export:
+def plan(order: Order, environment: Mapping[str, str]) -> Export:
     """The export of a run, with what the user should know about it.
 
     UsageError when the export is impossible because of its query, target or format.
     """
     notes = []
-    length = check_window(asked.query, asked.window)
-    if length != asked.window:
+    length = check_window(order.query, order.window)
+    if length != order.window:
         notes.append(
-            f"windows are {length_text(length)} long: the query's periods do not divide {length_text(asked.window)}"
+            f"windows are {length_text(length)} long: the query's periods do not divide {length_text(order.window)}"
         )
-    format, compression = format_of(asked.target, asked.format)
-    if format.mode not in ("csv", "tsv") and asked.date_format:
+    format, compression = format_of(order.target, order.format)
+    if format.mode not in ("csv", "tsv") and order.date_format:
         raise UsageError(f"--date-format goes with csv and tsv, not with {format.name}")
-    storage, name = open_target(asked.target, environment)
+    storage, name = open_target(order.target, environment)
     target = Target(name)
-    options = {"date_format": asked.date_format, "time_zone": asked.time_zone, "most": asked.most}
+    options = {"date_format": order.date_format, "time_zone": order.time_zone, "most": order.most}
     known = {key: value for key, value in options.items() if value is not None}
-    about = About(one_line(asked.query), format.name + compression, length, asked.service, known)
-    if _offsets(asked) != {0} and not target.is_one_file:
-        if _clashes(asked):
-            notes.append(f"the names of files are in UTC, not in {asked.clock}, as the periods of the query are")
+    about = About(one_line(order.query), format.name + compression, length, order.service, known)
+    if _offsets(order) != {0} and not target.is_one_file:
+        if _clashes(order):
+            notes.append(f"the names of files are in UTC, not in {order.clock}, as the periods of the query are")
         else:
-            about = replace(about, options={**about.options, "clock": asked.clock})
+            about = replace(about, options={**about.options, "clock": order.clock})
             target = replace(target, zone=about.zone)
-    if asked.incremental:
+    if order.incremental:
         target.check_repeats(length)
-    whole = _whole(asked, target, length)
-    request = QueryRequest(
-        from_=whole.start,
-        to=whole.end,
-        query=asked.query,
-        mode=format.mode,
-        date_format=asked.date_format,
-        time_zone=asked.time_zone,
-    )
-    return Export(
-        request,
-        about,
-        format,
-        compression,
-        target,
-        whole,
-        cut(whole.start, whole.end, length, target.zone),
-        storage,
-        distant="://" in asked.target,
-        most=asked.most,
-        retries=asked.retries,
-        overwrite=asked.overwrite,
-        clock=asked.clock,
-        incremental=asked.incremental,
-        state=asked.state,
-        until=asked.until,
-        notes=tuple(notes),
-    )
+    whole, distant = _whole(order, target, length), "://" in order.target
+    windows = cut(whole.start, whole.end, length, target.zone)
+    return Export(order, about, format, compression, target, whole, windows, storage, distant, tuple(notes))
 
 
-def _whole(asked: Asked, target: Target, length: int) -> Window:
+def _whole(order: Order, target: Target, length: int) -> Window:
     """The range of a run: of whole windows where these are files, and up to the last window that is settled."""
-    start, end = asked.start, asked.end
+    start, end = order.start, order.end
     if target.per_window:
         start = around(start, length, target.zone).start
-        end = around(end - 1, length, target.zone).end if end > asked.start else start
-    if asked.settled is not None:
-        end = min(end, around(asked.settled, length, target.zone).start)
+        end = around(end - 1, length, target.zone).end if end > order.start else start
+    if order.settled is not None:
+        end = min(end, around(order.settled, length, target.zone).start)
     return Window(start, max(start, end))
 
 
-def _offsets(asked: Asked) -> set[int]:
-    """The offsets of the zone that is asked for, in seconds, in winter and in summer."""
-    zone = named_zone(asked.clock or "GMT")
+def _offsets(order: Order) -> set[int]:
+    """The offsets of the zone of windows, in seconds, in winter and in summer."""
+    zone = named_zone(order.clock or "GMT")
     return {(zone.utcoffset(datetime(2024, month, 1)) or timedelta()) // timedelta(seconds=1) for month in (1, 7)}
 
 
-def _clashes(asked: Asked) -> bool:
+def _clashes(order: Order) -> bool:
     """Whether windows of the zone would cut the periods of the query, which a service counts in UTC."""
-    return any(offset % period for offset in _offsets(asked) for period in _periods(asked.query))
+    return any(offset % period for offset in _offsets(order) for period in _periods(order.query))

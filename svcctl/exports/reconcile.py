@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 from svcctl.api.query import QueryRequest, outline
 from svcctl.errors import IncompleteResult, SvcctlError
 from svcctl.exports.claim import Claim
-from svcctl.exports.export import Export, folder_of
+from svcctl.exports.export import Export, Order, folder_of
 from svcctl.exports.inventory import Inventory
 from svcctl.exports.journal import SECONDS, Journal
 from svcctl.exports.merge import Damaged, Hashed, checked
-from svcctl.exports.plan import Asked, plan
+from svcctl.exports.plan import plan
 from svcctl.exports.record import Entry, Record, read, write
 from svcctl.exports.run import Run
 from svcctl.exports.windows import Window, cut
@@ -54,7 +54,7 @@ def export_of(found: Inventory, environment: Mapping[str, str], retries: int) ->
     """The export that a record describes, over nothing."""
     about = found.record.about
     options: dict[str, Any] = {name: value for name, value in about.options.items() if name != "clock"}
-    asked = Asked(
+    order = Order(
         about.query,
         found.target,
         0,
@@ -69,7 +69,7 @@ def export_of(found: Inventory, environment: Mapping[str, str], retries: int) ->
         **options,
     )
     return replace(
-        plan(asked, environment), storage=found.storage, target=replace(found.stored, zone=about.zone), about=about
+        plan(order, environment), storage=found.storage, target=replace(found.stored, zone=about.zone), about=about
     )
 
 
@@ -79,7 +79,7 @@ def counts(export: Export, entries: Sequence[Entry], client: Client) -> dict[Win
     if period < LEAST_PERIOD:
         return {entry.window: sum(_grouped(export, entry.window, "", client).values()) for entry in entries}
     whole = Window(min(entry.start for entry in entries), max(entry.end for entry in entries))
-    length = whole.end - whole.start if export.most is None else export.most * period
+    length = whole.end - whole.start if export.order.most is None else export.order.most * period
     found = dict[int, int]()
     for start in range(whole.start, whole.end, length):
         part = Window(start, min(start + length, whole.end))
@@ -91,7 +91,7 @@ def counts(export: Export, entries: Sequence[Entry], client: Client) -> dict[Win
 
 def _grouped(export: Export, window: Window, every: str, client: Client) -> dict[int, int]:
     """The number of rows of each period, by its start in epoch seconds; of the whole window by 0 without a period."""
-    query = f"{export.request.query} group {every}select count() as n"
+    query = f"{export.order.query} group {every}select count() as n"
     request = QueryRequest(window.start, window.end, query, mode="json/simple/compact")
     with client.query(request) as answer:
         return {int(row[0]) // 1000 if every else 0: int(row[-1]) for row in answer.rows()}
@@ -271,8 +271,7 @@ class Reconcile:
         )
         export = self._export
         windows = cut(file.start, file.end, export.about.window, export.target.zone)
-        request = replace(export.request, from_=file.start, to=file.end)
-        again = replace(export, request=request, whole=file.window, windows=windows, overwrite=True)
+        again = replace(export, order=replace(export.order, overwrite=True), whole=file.window, windows=windows)
         journal = Journal(Claim(again, self._record))
         journal.open()
         Run(journal, self._crew, lambda done, of, fetched: None, stops=True)()

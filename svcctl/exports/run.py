@@ -2,9 +2,8 @@
 
     claim the target ─> fetch what is missing ─> write the merged file, or a file for each window ─> move the state
 
-The record and the parts of an export are in a folder beside its target, `.<target>.export`. Whatever ends a run, a
-part appears under its name whole or not at all, the record names only parts that are there, and the merged file gets
-its name before its parts are removed. So a rerun resumes, whenever the run before it ended.
+Whatever ends a run, a part appears under its name whole or not at all, the record names only parts that are there, and
+the merged file gets its name before its parts are removed. So a rerun resumes, whenever the run before it ended.
 
 A window that fails is left out, and the others are fetched: the next run fetches only what is missing.
 """
@@ -83,7 +82,7 @@ class Run:
                     pass
                 self._journal.note_columns()
                 self._journal.save()
-            elif not self._export.overwrite and self._journal.is_merged():
+            elif not self._export.order.overwrite and self._journal.is_merged():
                 idle = True
             else:
                 self._merge()
@@ -121,7 +120,7 @@ class Run:
     def _merge(self) -> None:
         """Write the merged file while its windows arrive; parts that turn out to be damaged are fetched again."""
         earlier = self._journal.earlier
-        overwrite = self._export.overwrite or (earlier is not None and earlier.window in self._export.whole)
+        overwrite = self._export.order.overwrite or (earlier is not None and earlier.window in self._export.whole)
         while True:
             try:
                 with merging(self._export, self._journal, overwrite=overwrite) as file:

@@ -63,7 +63,7 @@ class Hourly:
         """What the command does with --state and --lag, at this moment."""
         with self.states.locked("hourly"):
             state = self.states.load("hourly")
-            asked = self.exports.asked(
+            order = self.exports.order(
                 f"out/{self.name}",
                 query=f"from {self.table}",
                 start=START if state is None else state.until,
@@ -74,10 +74,10 @@ class Hourly:
                 state="hourly",
                 until=None if state is None else state.until,
             )
-            export = plan(asked, {})
+            export = plan(order, {})
             if export.windows:
                 summary = self.exports.run(export, workers=2)
-                self.states.save("hourly", State(asked.target, summary.until))
+                self.states.save("hourly", State(order.target, summary.until))
 
 
 @pytest.mark.slow

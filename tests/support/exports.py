@@ -15,8 +15,8 @@ from support.faults import FaultyProxy
 from support.shells import Shell
 from svcctl.api.auth import Signature
 from svcctl.api.client import Client
-from svcctl.exports.export import Export, Summary
-from svcctl.exports.plan import Asked, plan
+from svcctl.exports.export import Export, Order, Summary
+from svcctl.exports.plan import plan
 from svcctl.exports.run import Run, opened
 from svcctl.exports.workers.crew import Crew
 from svcctl.exports.workers.fetch import Progress, fetch
@@ -66,17 +66,17 @@ class Exports:
     changes: list[tuple[str, str]] = field(default_factory=list)
     """The columns before and after each change of columns that the last run reported."""
 
-    def asked(self, name: str, **changes: Any) -> Asked:
+    def order(self, name: str, **changes: Any) -> Order:
         target = f"{self.root or self.folder}/{name}"
         end = START + WINDOW * WINDOWS
-        asked = Asked("from exported.events", target, START, end, WINDOW, "https://events.example.com", retries=0)
-        return replace(asked, **changes)
+        order = Order("from exported.events", target, START, end, WINDOW, "https://events.example.com", retries=0)
+        return replace(order, **changes)
 
     def export(self, name: str, **changes: Any) -> Export:
-        return plan(self.asked(name, **changes), self.environment)
+        return plan(self.order(name, **changes), self.environment)
 
     def __call__(self, name: str, *, workers: int = 3, stops: bool = True, **changes: Any) -> Summary:
-        """Run an export; `changes` replace fields of its Asked."""
+        """Run an export; `changes` replace fields of its Order."""
         return self.run(self.export(name, **changes), workers=workers, stops=stops)
 
     def run(

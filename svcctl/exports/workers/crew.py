@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from svcctl.exports.windows import Window
 from svcctl.exports.workers.cluster import Connect, cluster, fetch_there
 from svcctl.exports.workers.fetch import Fetch, Fetched, Progress, Stopped, Task, fetch
 from svcctl.exports.workers.pace import Pace
+from svcctl.exports.workers.queue import Queue
 from svcctl.exports.workers.spool import Unstored
 from svcctl.io.time_limit import without_signals
 from svcctl.words import counted, size_text
@@ -35,10 +35,6 @@ ENDING_SECONDS = 2.0
 IN_A_ROW = 5
 """So many windows that fail one after the other end a run: the next ones would most likely fail too."""
 
-SHARE = 32
-"""A request takes at most one of so many parts of the windows that are left, so that the workers end together."""
-QUICK_SECONDS = 1.0
-"""Seconds that a request for several windows may take, estimated from those before it."""
 
 Take = Callable[[Fetched, int], None]
 """Takes what was fetched, and of how many windows."""
@@ -121,47 +117,6 @@ def concerns_all(error: BaseException | None) -> bool:
     return isinstance(error, (Unstored, UsageError, ServiceError, Locked))
 
 
-class Waiting:
-    """The tasks that are still to be handed out, in order.
-
-    A request costs the same for ten events as for a million: while requests are quick, several windows beside each
-    other become one task, with the part that `part` names. Without it, and after a failure, each is a task of its own.
-    """
-
-    def __init__(self, tasks: Iterable[Task], workers: int, part: Callable[[Window], str] | None) -> None:
-        self._tasks = deque(tasks)
-        self._share = max(SHARE, 2 * workers)
-        self._part = part
-        self._most = 1
-
-    def next(self) -> list[Task]:
-        """The tasks of the next request; none when all have been handed out."""
-        some = [self._tasks.popleft()] if self._tasks else []
-        count = 0 if self._part is None else min(self._most, len(self._tasks) // self._share)
-        while len(some) < count and some[-1].window.end == self._tasks[0].window.start:
-            some.append(self._tasks.popleft())
-        return some
-
-    def joined(self, some: Sequence[Task]) -> Task:
-        """One task that fetches what these fetch."""
-        if len(some) == 1 or self._part is None:
-            return some[0]
-        window = Window(some[0].window.start, some[-1].window.end)
-        return replace(some[0], window=window, path=self._part(window))
-
-    def learn(self, windows: int, seconds: float) -> None:
-        """Note how long a request for so many windows took."""
-        quick = int(QUICK_SECONDS * windows / max(seconds, 0.001))
-        self._most = max(1, min(quick, max(self._most, 2 * windows)))
-
-    def take_back(self, some: Sequence[Task]) -> bool:
-        """Hand out the tasks of a failed request again, one by one; returns whether there were several."""
-        self._part = None
-        if len(some) > 1:
-            self._tasks.extendleft(reversed(some))
-        return len(some) > 1
-
-
 @dataclass(frozen=True, slots=True)
 class Crew:
     """Workers that are ready: those of `executor` call `fetch`; `stopping` tells those of this process to end."""
@@ -177,9 +132,9 @@ class Crew:
         """Fetch windows; yields what came of each request.
 
         Everything that was fetched is given to `take` first, also when the iterator is closed early; an error that it
-        raises is that of the window. `part` is that of Waiting.
+        raises is that of the window. `part` is that of Queue.
         """
-        waiting = Waiting(tasks, self.count, part)
+        waiting = Queue(tasks, self.count, part)
         ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]] = SimpleQueue()
         handing = threading.Lock()
         working, taken = 0, 0
@@ -206,6 +161,8 @@ class Crew:
                     if self.stopping.is_set() and not working:
                         raise Stopped
                 some, future = ended.get()
+                with handing:
+                    working -= 1
                 outcome: Fetched | SvcctlError
                 try:
                     outcome = future.result()
@@ -213,16 +170,12 @@ class Crew:
                 except SvcctlError as error:
                     outcome = error
                 with handing:
-                    working -= 1
-                    if isinstance(outcome, Fetched):
-                        waiting.learn(len(some), outcome.seconds)
-                    again = not isinstance(outcome, Fetched) and waiting.take_back(some)
-                if again:
-                    for _ in some:
-                        hand_out()
-                    continue
-                taken += len(some)
-                yield some, outcome
+                    again = waiting.learn(some, outcome)
+                for _ in some if again else ():
+                    hand_out()
+                if not again:
+                    taken += len(some)
+                    yield some, outcome
         finally:
             if taken < len(tasks):
                 self.stopping.set()

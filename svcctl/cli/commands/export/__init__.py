@@ -2,8 +2,8 @@
 
 run.py      the export itself
 report.py   what a run says
-reconcile.py  `reconcile`: compare with the service, and replace what differs
-range.py    the range of a run, and what to say about it
+reconcile.py `reconcile`: compare with the service, and replace what differs
+span.py     the span of a run, from when to when, and what to say about it
 verify.py   `status`, `verify` and `rm`: what earlier runs left
 options.py  the options of an export
 """

@@ -106,7 +106,7 @@ def _tell_summary(svc: Context, export: Export, summary: Summary, going: Going, 
         svc.diagnostics.note(f"nothing to do: {whole}")
     else:
         files = {} if export.target.is_one_file else _files(summary.files, quote=shlex.quote)
-        zone = named_zone(export.clock or "GMT")
+        zone = named_zone(export.order.clock or "GMT")
         exported = {
             "seconds": f"{counts['seconds']:.2f}",
             "from": moment(export.whole.start, zone),

@@ -54,8 +54,7 @@ from svcctl.io.time_limit import time_limit
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
-    from svcctl.exports.export import Export
-    from svcctl.exports.plan import Asked
+    from svcctl.exports.export import Export, Order
     from svcctl.exports.state import State, States
     from svcctl.exports.workers.crew import Workers
 
@@ -107,7 +106,7 @@ def export(
             figures["until_seconds"] = before.until
         _one_of("--log-format", log_format, LOG_FORMATS)
         stops = _one_of("--on-error", on_error, ON_ERROR) == "stop"
-        asked = _asked(
+        order = _order(
             svc,
             query_text.fill(query_text.read(text, file), var or []),
             target if scheduler is None else placed(target),  # a cluster's workers run in other directories
@@ -120,18 +119,18 @@ def export(
             overwrite=force,
             state=state,
         )
-        crew = workers_of(svc, asked.target, workers, max_requests_per_second, scheduler)
+        crew = workers_of(svc, order.target, workers, max_requests_per_second, scheduler)
         # A first run that is refused leaves nothing, not even the folder of its lock.
-        plan = planned(svc, states, asked, None, from_, to) if before is None else None
+        plan = planned(svc, states, order, None, from_, to) if before is None else None
         if dry_run:
-            _rehearse(svc, plan or planned(svc, states, asked, before, from_, to), asks=scheduler is None)
+            _rehearse(svc, plan or planned(svc, states, order, before, from_, to), asks=scheduler is None)
             return
         with nullcontext() if state is None else _recorded(svc, states, state):
             found = None if state is None else states.load(state)
             if plan is None or found is not None:
-                plan = planned(svc, states, asked, found, from_, to)
+                plan = planned(svc, states, order, found, from_, to)
             figures["until_seconds"] = plan.export.whole.start
-            run = _Run(svc, states, state, found, asked.target, plan.export, figures)
+            run = _Run(svc, states, state, found, order.target, plan.export, figures)
             if not plan.export.windows:
                 run.stay()
                 plan.tell(svc)
@@ -209,9 +208,10 @@ def _recorded(svc: Context, states: States, name: str) -> Iterator[None]:
             raise
 
 
-def _asked(svc: Context, query: str, target: str, window: int, lag: float | None, **options: Any) -> Asked:
+def _order(svc: Context, query: str, target: str, window: int, lag: float | None, **options: Any) -> Order:
     """The export before its range is known. The path of a state's target is the same everywhere."""
-    from svcctl.exports.plan import Asked, check_target
+    from svcctl.exports.export import Order
+    from svcctl.exports.plan import check_target
     from svcctl.exports.state import placed
 
     incremental, profile = options["state"] is not None, svc.profile
@@ -222,7 +222,7 @@ def _asked(svc: Context, query: str, target: str, window: int, lag: float | None
     if incremental:
         target = placed(target)
     service, retries = profile.base_url, profile.retries
-    return Asked(query, target, 0, 0, int(window), service, retries=retries, incremental=incremental, **options)
+    return Order(query, target, 0, 0, int(window), service, retries=retries, incremental=incremental, **options)
 
 
 def workers_of(
@@ -286,7 +286,7 @@ def _rehearse(svc: Context, plan: Planned, *, asks: bool) -> None:
     from svcctl.exports.claim import claim
     from svcctl.exports.workers.fetch import check
 
-    if plan.export.windows or plan.export.until is not None:
+    if plan.export.windows or plan.export.order.until is not None:
         claim(plan.export)
         if asks and plan.export.windows:
             check(plan.export.request, plan.export.format, svc.client)

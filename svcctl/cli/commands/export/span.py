@@ -16,8 +16,7 @@ from svcctl.errors import UsageError
 from svcctl.exports.windows import moment
 
 if TYPE_CHECKING:
-    from svcctl.exports.export import Export
-    from svcctl.exports.plan import Asked
+    from svcctl.exports.export import Export, Order
     from svcctl.exports.state import State, States
 
 
@@ -33,60 +32,60 @@ class Planned:
             svc.diagnostics.note(note)
 
 
-def planned(svc: Context, states: States, asked: Asked, state: State | None, from_: Any, to: Any) -> Planned:
+def planned(svc: Context, states: States, order: Order, state: State | None, from_: Any, to: Any) -> Planned:
     """The export over the requested range, from where the state ends if there is one."""
     from svcctl.exports.formats import format_of
     from svcctl.exports.plan import plan
     from svcctl.terminal.formats import FORMATS, check_file, refuse_packed
 
-    refuse_packed(Path(asked.target))
-    format = format_of(asked.target, asked.format)[0]
+    refuse_packed(Path(order.target))
+    format = format_of(order.target, order.format)[0]
     notes = list[str | None]()
-    check_file(asked.target, FORMATS[format.name], notes.append, given=True)
-    if state is not None and state.target != asked.target:
+    check_file(order.target, FORMATS[format.name], notes.append, given=True)
+    if state is not None and state.target != order.target:
         raise UsageError(
-            f"the state '{asked.state}' belongs to the export to {state.target}",
+            f"the state '{order.state}' belongs to the export to {state.target}",
             hint=f"give another name to --state, with --from {moment(state.until)}",
         )
-    chosen = _dates(svc, asked, None if state is None else state.until, from_, to, written=format.heading)
+    chosen = _dates(svc, order, None if state is None else state.until, from_, to, written=format.heading)
     assert chosen.range.end is not None
     start, end = int(chosen.range.start.timestamp()), int(chosen.range.end.timestamp())
-    every = outline(asked.query).every
+    every = outline(order.query).every
     notes += [
         chosen.summary if svc.diagnostics.is_terminal and not chosen.plain else None,
         chosen.slip if state is None else None,
         chosen.short,
         shifted(chosen, every, formula=False) if every else None,  # the formula's groups cannot be exported
-        *query_text.slips(asked.query),
+        *query_text.slips(order.query),
     ]
-    owner = (asked.state, state) if state is not None else states.writing(asked.target)
-    asked = replace(
-        asked,
+    owner = (order.state, state) if state is not None else states.writing(order.target)
+    order = replace(
+        order,
         start=start,
         end=end,
         date_format=chosen.date_format,
         time_zone=chosen.zone_name or None if format.heading else None,  # each window has its own offset
         clock=chosen.zone_name,
-        state=asked.state if owner is None else owner[0],
+        state=order.state if owner is None else owner[0],
         until=None if owner is None else owner[1].until,
     )
-    export = plan(asked, svc.environment)
+    export = plan(order, svc.environment)
     return Planned(export, tuple(filter(None, [*notes, *_about_windows(export, start, end)])))
 
 
-def _dates(svc: Context, asked: Asked, until: int | None, from_: Any, to: Any, *, written: bool) -> Dates:
+def _dates(svc: Context, order: Order, until: int | None, from_: Any, to: Any, *, written: bool) -> Dates:
     """The range in dates, `written` in a format by the service or not. UsageError when there is none."""
     if until is None and from_ is None:
-        first = ", on the first run at least" * asked.incremental
+        first = ", on the first run at least" * order.incremental
         raise UsageError("the range has no start", hint=f"give it with --from{first}")
     now = svc.now()
     if until is not None:
         now = max(now, datetime.fromtimestamp(until, UTC))  # if the clock went back, there is nothing to export
-    format = asked.date_format or (svc.profile.date_format if written else None)
-    zone = asked.time_zone or svc.profile.time_zone
+    format = order.date_format or (svc.profile.date_format if written else None)
+    zone = order.time_zone or svc.profile.time_zone
     chosen = choose(from_ if until is None else until, to, format, zone, now=now, written=written)
     end = chosen.range.end
-    if end is not None and end > now and asked.settled is None:
+    if end is not None and end > now and order.settled is None:
         raise UsageError(
             f"the range ends in the future, at {end:%Y-%m-%d %H:%M:%S} UTC",
             hint=(both_ago(from_, to) if until is None else None)
@@ -104,5 +103,5 @@ def _about_windows(export: Export, start: int, end: int) -> Iterator[str]:
         return
     if whole.start < start or whole.end > end:
         yield f"each file has a whole window: exporting {moment(whole.start, zone)} to {moment(whole.end, zone)}"
-    if not export.incremental and whole.end < end:
+    if not export.order.incremental and whole.end < end:
         yield f"left out {moment(whole.end)} to {moment(end)}: not ended, or ended less than --lag ago"

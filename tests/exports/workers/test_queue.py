@@ -15,15 +15,16 @@ from typing import Any
 import pytest
 
 from svcctl.errors import IncompleteResult, UsageError
-from svcctl.exports.export import Export, Summary
+from svcctl.exports.export import Export, Order, Summary
 from svcctl.exports.inventory import find
-from svcctl.exports.plan import Asked, plan
+from svcctl.exports.plan import plan
 from svcctl.exports.record import Entry
 from svcctl.exports.run import Run, opened
 from svcctl.exports.state import States
 from svcctl.exports.windows import Window
-from svcctl.exports.workers.crew import Crew, Waiting
+from svcctl.exports.workers.crew import Crew
 from svcctl.exports.workers.fetch import Fetched, Task
+from svcctl.exports.workers.queue import Queue
 
 SEED, RUNS = 1, 5
 LENGTH = 10
@@ -31,8 +32,8 @@ WINDOWS = 160
 
 
 def export(folder: Path, first: int = 0, last: int = WINDOWS, name: str = "all.ndjson", **changes: Any) -> Export:
-    asked = Asked("from x", f"{folder}/{name}", first * LENGTH, last * LENGTH, LENGTH, "https://events.example.com")
-    return plan(replace(asked, **changes), {})
+    order = Order("from x", f"{folder}/{name}", first * LENGTH, last * LENGTH, LENGTH, "https://events.example.com")
+    return plan(replace(order, **changes), {})
 
 
 def rows(window: Window) -> bytes:
@@ -122,16 +123,20 @@ def test_a_service_that_answers_short_ranges_only_is_asked_for_those(tmp_path: P
 
 def test_a_request_takes_more_windows_while_it_is_quick_and_few_of_those_that_are_left(tmp_path: Path) -> None:
     asked = export(tmp_path)
+
+    def fetched(seconds: float) -> Fetched:
+        return Fetched(Entry(0, LENGTH, "part", 1, 1, "", 1), "", seconds, 1)
+
     for seconds, expected in ((0.1, 2), (0.6, 1), (3.0, 1)):
-        waiting = Waiting(asked.tasks().values(), 2, asked.part)
-        waiting.learn(1, seconds)
-        assert len(waiting.next()) == expected, seconds
-    waiting = Waiting(asked.tasks().values(), 2, asked.part)
+        queue = Queue(asked.tasks().values(), 2, asked.part)
+        queue.learn(queue.next(), fetched(seconds))
+        assert len(queue.next()) == expected, seconds
+    queue = Queue(asked.tasks().values(), 2, asked.part)
     counts = []
-    while some := waiting.next():
-        waiting.learn(len(some), 0.0)
+    while some := queue.next():
+        queue.learn(some, fetched(0.0))
         counts.append(len(some))
-    assert (counts[:4], max(counts), sum(counts)) == ([1, 2, 4, 4], 4, WINDOWS)
+    assert (counts[:5], max(counts), sum(counts)) == ([1, 2, 4, 8, 9], 9, WINDOWS)
 
 
 def test_runs_that_end_anywhere_and_have_other_ranges_make_the_same_file(tmp_path: Path) -> None:

@@ -31,11 +31,6 @@ def folder_of(target: Target) -> str:
     return f"{target.folder}.{plain}.export/"
 
 
-def lock_of(target: Target) -> str:
-    """The object that a run writes until it ends; it keeps other runs out if the storage has locks."""
-    return f"{folder_of(target)}run"
-
-
 @dataclass(frozen=True, slots=True)
 class Order:
     """What a user wants exported. Dates are epoch seconds, lengths are in seconds.

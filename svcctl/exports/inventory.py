@@ -32,10 +32,6 @@ class Inventory:
     def pattern(self) -> Target:
         return Target(self.target, self.record.about.zone)
 
-    @property
-    def is_distant(self) -> bool:
-        return "://" in self.target
-
     def named_by(self, entry: Entry) -> Window:
         """The range that gives a file its name again: it starts with the file's run if the name contains that."""
         if not (self.pattern.per_window and self.pattern.per_run):
@@ -86,7 +82,7 @@ class Inventory:
         merged = [entry for entry in record.merged if not in_windows(entry)]
         entries = [*merged, *(entry for _, entry in sorted(record.entries.items()))]
         stored = {entry.path: entry for entry in entries if entry.is_file}
-        sizes = sizes_of(self.storage, stored, distant=self.is_distant)
+        sizes = sizes_of(self.storage, stored, distant="://" in self.target)
         lost = [
             ("no file" if path not in sizes else "damaged", entry)
             for path, entry in stored.items()

@@ -116,26 +116,22 @@ class Reconcile:
         record = read(export.storage, folder_of(export.target))
         if record is None:
             raise IncompleteResult(f"the record {export.storage.address(export.record)} has vanished")
-        self._record: Record = record.settled(export.storage)
+        self.record: Record = record.settled(export.storage)
+        """The record with what was replaced so far."""
         self._failures = Failures(stops=False)
         self._saved = 0.0
         self.differences: list[Difference] = []
 
-    @property
-    def record(self) -> Record:
-        """The record with what was replaced so far."""
-        return self._record
-
     def entries(self, start: int, end: int) -> list[Entry]:
         """The windows of finished files that have a part of a range, in order."""
-        record = self._record
+        record = self.record
         known = record.entries.values() if self._export.target.per_window else record.inside
         return sorted((one for one in known if one.start < end and start < one.end), key=lambda one: one.window)
 
     def __call__(self, start: int, end: int, client: Client, *, deep: bool) -> Mapping[Window, SvcctlError]:
         """Compare the windows of a range, and replace those that differ; returns those that could not be fetched."""
         entries = self.entries(start, end)
-        by_counts = not deep and not outline(self._record.about.query).has("group")
+        by_counts = not deep and not outline(self.record.about.query).has("group")
         if by_counts and entries:
             now = counts(self._export, entries, client)
             changed = [entry for entry in entries if now[entry.window] != entry.rows]
@@ -185,19 +181,19 @@ class Reconcile:
 
     def _replace_files(self, entries: Sequence[Entry]) -> None:
         """Replace the files of windows that differ."""
-        known = dict(self._record.entries)
+        known = dict(self.record.entries)
         try:
             with closing(self._fetched(entries, replaces=True)) as replaced:
                 for entry, fetched in replaced:
                     known[entry.window] = fetched.entry
                     if time.monotonic() - self._saved > SECONDS:
-                        self._save(replace(self._record, entries=dict(known)))
+                        self._save(replace(self.record, entries=dict(known)))
         finally:
-            if known != self._record.entries:
-                self._save(replace(self._record, entries=known))
+            if known != self.record.entries:
+                self._save(replace(self.record, entries=known))
 
     def _save(self, record: Record) -> None:
-        self._record = record
+        self.record = record
         write(self._storage, self._export.folder, record)
         self._saved = time.monotonic()
 
@@ -205,25 +201,25 @@ class Reconcile:
 
     def _replace_merged(self, path: str, entries: Sequence[Entry]) -> None:
         """Make a merged file anew if windows in it differ: with the bytes of the others where its format allows it."""
-        (file,) = (one for one in self._record.merged if one.path == path)
+        (file,) = (one for one in self.record.merged if one.path == path)
         apart = {
             window: entry
-            for window, entry in self._record.entries.items()
+            for window, entry in self.record.entries.items()
             if window.end <= file.start or file.end <= window.start
         }
-        if len(apart) < len(self._record.entries):
-            if self._export.target.is_one_file and self._record.ranges != ((file.start, file.end),):
+        if len(apart) < len(self.record.entries):
+            if self._export.target.is_one_file and self.record.ranges != ((file.start, file.end),):
                 address = self._storage.address(path)
                 raise IncompleteResult(
                     f"a run that replaces {address} has not ended", hint="run the export again first"
                 )
-            self._record = replace(self._record, entries=apart)  # parts of a reconcile that was killed
+            self.record = replace(self.record, entries=apart)  # parts of a reconcile that was killed
         joins, gaps = self._export.format.joins, len(self._failures.gaps)
         changed = list(self._fetched(entries, replaces=joins))
         if not changed or len(self._failures.gaps) > gaps:
             self._remove_parts(changed)
             return  # the windows that failed are named; the next reconcile compares again
-        if joins and all(fetched.head == self._record.head for _, fetched in changed):
+        if joins and all(fetched.head == self.record.head for _, fetched in changed):
             try:
                 self._splice(file, {entry.window: fetched.entry for entry, fetched in changed})
             except Damaged as error:
@@ -238,7 +234,7 @@ class Reconcile:
     def _splice(self, file: Entry, changed: Mapping[Window, Entry]) -> None:
         """Replace the bytes of windows in a merged file."""
         path = file.path
-        inside = sorted((one for one in self._record.inside if one.path == path), key=lambda one: one.window)
+        inside = sorted((one for one in self.record.inside if one.path == path), key=lambda one: one.window)
         if self._storage.sha256(path) != file.sha256:
             address = self._storage.address(path)
             raise IncompleteResult(f"{address} is not as it was exported", hint="export it again, then reconcile it")
@@ -260,9 +256,9 @@ class Reconcile:
             rows -= sum(entry.rows for entry in inside if entry.window in changed)
             now = replace(file, rows=rows, bytes=made.bytes, sha256=made.sha256, when=int(time.time()))
             windows = (replace(entry, path=path) for entry in changed.values())
-            self._save(replace(self._record, replacing=(now, *windows)))
+            self._save(replace(self.record, replacing=(now, *windows)))
             sink.complete()
-        self._save(self._record.replaced())
+        self._save(self.record.replaced())
 
     def _fetch_whole(self, file: Entry, changed: Sequence[Entry]) -> None:
         """Fetch all windows of a merged file again."""
@@ -272,7 +268,7 @@ class Reconcile:
         export = self._export
         windows = cut(file.start, file.end, export.about.window, export.target.zone)
         again = replace(export, order=replace(export.order, overwrite=True), whole=file.window, windows=windows)
-        journal = Journal(Claim(again, self._record))
+        journal = Journal(Claim(again, self.record))
         journal.open()
         Run(journal, self._crew, lambda done, of, fetched: None, stops=True)()
         record = read(self._storage, export.folder)

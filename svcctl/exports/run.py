@@ -16,7 +16,7 @@ from functools import partial
 
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
 from svcctl.exports.claim import claim
-from svcctl.exports.export import Export, Summary, folder_of, lock_of
+from svcctl.exports.export import Export, Summary, folder_of
 from svcctl.exports.formats import Part
 from svcctl.exports.journal import Journal
 from svcctl.exports.merge import Damaged, Merging, checked, heading_of, merging
@@ -28,10 +28,9 @@ from svcctl.storage import Storage
 
 @contextmanager
 def alone(storage: Storage, target: Target) -> Iterator[None]:
-    """Keep other runs of an export out, as far as the storage has locks: local files do."""
-    lock_name = lock_of(target)
+    """Keep other runs of an export out, as far as the storage has locks, by an object that is written until the end."""
     try:
-        lock = storage.create(lock_name, overwrite=True)
+        lock = storage.create(f"{folder_of(target)}run", overwrite=True)
     except Locked:
         raise Locked(f"another run of the export to {target.text} is going on") from None
     except UsageError as error:  # the user knows the target, not the folder beside it

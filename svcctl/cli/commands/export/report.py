@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 RESUMES = "the same command again fetches only what is missing"
 
 
+def tell_notes(svc: Context, export: Export) -> None:
+    for note in export.notes:
+        svc.diagnostics.note(note)
+
+
 def print_windows(svc: Context, export: Export) -> None:
     tasks = export.tasks() if export.target.per_window else {}
     rows = (

@@ -34,7 +34,7 @@ from svcctl.cli.commands.export.options import (
     WindowOpt,
     WorkersOpt,
 )
-from svcctl.cli.commands.export.span import Planned, planned
+from svcctl.cli.commands.export.span import planned
 from svcctl.cli.context import Context, Flags
 from svcctl.cli.inputs import query_text
 from svcctl.cli.options import DateFormatOpt, QueryFileOpt, QueryTextArg, TimeZoneOpt, VarOpt
@@ -129,13 +129,13 @@ def export(
             found = None if state is None else states.load(state)
             if plan is None or found is not None:
                 plan = planned(svc, states, order, found, from_, to)
-            figures["until_seconds"] = plan.export.whole.start
-            run = _Run(svc, states, state, found, order.target, plan.export, figures)
-            if not plan.export.windows:
+            figures["until_seconds"] = plan.whole.start
+            run = _Run(svc, states, state, found, order.target, plan, figures)
+            if not plan.windows:
                 run.stay()
-                plan.tell(svc)
+                report.tell_notes(svc, plan)
                 return
-            plan.tell(svc)
+            report.tell_notes(svc, plan)
             with time_limit(max_time, partial(late, svc)):
                 run(crew, asks=force and not scheduler, stops=stops)
 
@@ -278,7 +278,7 @@ def _one_of(option: str, value: str, known: tuple[str, ...]) -> str:
     return value
 
 
-def _rehearse(svc: Context, plan: Planned, *, asks: bool) -> None:
+def _rehearse(svc: Context, plan: Export, *, asks: bool) -> None:
     """Print the windows, or fail as the run would: on a mistake in the query, or on a file of another export.
 
     `asks` is False for a cluster, whose workers have credentials of their own: the query is not checked.
@@ -286,9 +286,9 @@ def _rehearse(svc: Context, plan: Planned, *, asks: bool) -> None:
     from svcctl.exports.claim import claim
     from svcctl.exports.workers.fetch import check
 
-    if plan.export.windows or plan.export.order.until is not None:
-        claim(plan.export)
-        if asks and plan.export.windows:
-            check(plan.export.request, plan.export.format, svc.client)
-    plan.tell(svc)
-    report.print_windows(svc, plan.export)
+    if plan.windows or plan.order.until is not None:
+        claim(plan)
+        if asks and plan.windows:
+            check(plan.request, plan.format, svc.client)
+    report.tell_notes(svc, plan)
+    report.print_windows(svc, plan)

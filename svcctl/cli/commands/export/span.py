@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,20 +20,8 @@ if TYPE_CHECKING:
     from svcctl.exports.state import State, States
 
 
-@dataclass(frozen=True)
-class Planned:
-    """The export of a run, and what to say about its range."""
-
-    export: Export
-    notes: tuple[str, ...]
-
-    def tell(self, svc: Context) -> None:
-        for note in self.notes:
-            svc.diagnostics.note(note)
-
-
-def planned(svc: Context, states: States, order: Order, state: State | None, from_: Any, to: Any) -> Planned:
-    """The export over the requested range, from where the state ends if there is one."""
+def planned(svc: Context, states: States, order: Order, state: State | None, from_: Any, to: Any) -> Export:
+    """The export over the requested range, from where the state ends if there is one, with what to say about it."""
     from svcctl.exports.formats import format_of
     from svcctl.exports.plan import plan
     from svcctl.terminal.formats import FORMATS, check_file, refuse_packed
@@ -70,7 +58,7 @@ def planned(svc: Context, states: States, order: Order, state: State | None, fro
         until=None if owner is None else owner[1].until,
     )
     export = plan(order, svc.environment)
-    return Planned(export, tuple(filter(None, [*notes, *_about_windows(export, start, end)])))
+    return replace(export, notes=tuple(filter(None, [*notes, *_about_windows(export, start, end)])))
 
 
 def _dates(svc: Context, order: Order, until: int | None, from_: Any, to: Any, *, written: bool) -> Dates:

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from support import ROOT
-from support.pseudo_terminal import on_terminal_of
+from support.pseudo_terminal import on_terminal_of, screen
 from support.shells import Shell
 
 PICTURE = ROOT / ".assets" / "terminal.svg"
@@ -54,12 +54,12 @@ SVG = """\
 
 
 def runs(shell: Shell) -> Iterator[tuple[str, str]]:
-    """Each command with all that it prints on a terminal, escape sequences included; a failure is an error."""
+    """Each command with what it leaves on a terminal, with its styles; a failure is an error."""
     for command in COMMANDS:
         seen = on_terminal_of(WIDTH, shell, *shlex.split(command)[1:])
         if seen.code != 0:
             raise RuntimeError(f"exit code {seen.code} of {command}\n{seen.text}")
-        yield command, seen.text
+        yield command, screen(seen.text, styles=True)
 
 
 def drawing(runs: Iterable[tuple[str, str]]) -> str:

@@ -1,15 +1,17 @@
-"""Runs a command on a pseudo-terminal and keeps every byte that it writes, without interpreting them."""
+"""Runs a command on a pseudo-terminal, and keeps every byte that it writes."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import pty
+import re
 import struct
 import subprocess
 import termios
 import threading
 import tty
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from support.shells import SVCCTL, Shell
@@ -26,6 +28,39 @@ class Seen:
     def text(self) -> str:
         return self.data.decode()
 
+    @property
+    def screen(self) -> str:
+        return screen(self.text)
+
+
+def screen(text: str, *, styles: bool = False) -> str:
+    """What is left on a terminal to which a text was written, with or without styles: progress erases itself.
+
+    Only the movements of progress are known; a line is never too long, and a character one cell wide.
+    """
+    lines: list[list[str]] = [[]]
+    row = column = 0
+    style = ""
+    for found in re.finditer(r"\x1b\[(?P<number>[?\d;]*)(?P<control>[@-~])|[^\x1b]", text):
+        if found["control"] == "A":
+            row = max(0, row - int(found["number"] or 1))
+        elif found["control"] == "K":
+            del lines[row][0 if found["number"] == "2" else column :]
+        elif found["control"] == "m" and styles:
+            style += found[0]
+        elif found[0] == "\r":
+            column = 0
+        elif found[0] == "\n":
+            row, column = row + 1, 0
+            lines += [[]] * (row == len(lines))
+        elif found["control"] is None:
+            lines[row] += " " * (column - len(lines[row]))
+            lines[row][column : column + 1] = [style + found[0]]
+            column, style = column + 1, ""
+    while len(lines) > row + 1 and not lines[-1]:
+        lines.pop()
+    return "\n".join(map("".join, lines)) + style
+
 
 def on_terminal(shell: Shell, *arguments: str | bytes, typed: bytes = b"", **variables: str) -> Seen:
     """Run a command with stdin, stdout and stderr on a terminal of 200 columns, where `typed` is typed."""
@@ -34,6 +69,13 @@ def on_terminal(shell: Shell, *arguments: str | bytes, typed: bytes = b"", **var
 
 def on_terminal_of(columns: int, shell: Shell, *arguments: str | bytes, typed: bytes = b"", **variables: str) -> Seen:
     """Run a command as `on_terminal` does, on a terminal of another width."""
+    return run_on_terminal(columns, shell, [*SVCCTL, *arguments], typed=typed, **variables)
+
+
+def run_on_terminal(
+    columns: int, shell: Shell, command: Sequence[str | bytes], *, typed: bytes = b"", **variables: str
+) -> Seen:
+    """Run a command of any program in the environment of a shell."""
     master, slave = pty.openpty()
     tty.setraw(slave)  # output is not changed, and input is not echoed
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
@@ -51,7 +93,7 @@ def on_terminal_of(columns: int, shell: Shell, *arguments: str | bytes, typed: b
     try:
         os.write(master, typed)
         code = subprocess.run(
-            [*SVCCTL, *arguments],
+            command,
             stdin=slave,
             stdout=slave,
             stderr=slave,

@@ -6,19 +6,13 @@ stands for any text, and a line that is only `…` for any number of lines. Abov
 bar or width of a column counts. The picture is drawn by `support/picture.py`.
 """
 
-import fcntl
-import os
-import pty
 import re
-import struct
-import subprocess
-import termios
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from support import ROOT, picture
+from support.pseudo_terminal import run_on_terminal
 from support.shells import Shell, add_command
 
 README = ROOT / "README.md"
@@ -43,39 +37,6 @@ def sessions() -> list[tuple[str, list[tuple[str, str, bool]]]]:
         if commands:
             found.append((section.partition("\n")[0], commands))
     return found
-
-
-def run_in_terminal(command: str, shell: Shell) -> str:
-    """What a person would see on the screen."""
-    main, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
-    process = subprocess.Popen(
-        ["bash", "-c", command],
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-        cwd=shell.home,
-        env=shell.environment | {"NO_COLOR": "1", "TERM": "xterm", "SVCCTL_PAGER": ""},
-        start_new_session=True,
-    )
-    os.close(terminal)
-    seen = b"".join(_read(main))
-    process.wait(30)
-    os.close(main)
-    # A command that takes a second shows its progress, with the cursor hidden, and removes it again.
-    text = seen.decode().replace("\r\n", "\n")
-    return re.sub(r"\x1b\[\?25l.*?\x1b\[\?25h(\r?\x1b\[1A\x1b\[2K)?", "", text, flags=re.DOTALL)
-
-
-def _read(terminal: int) -> Iterator[bytes]:
-    while True:
-        try:
-            block = os.read(terminal, 65536)
-        except OSError:  # how a terminal says that its last user has gone
-            return
-        if not block:
-            return
-        yield block
 
 
 def matches(expected: str, printed: str) -> bool:
@@ -112,7 +73,7 @@ def test_a_session_of_the_readme_prints_what_it_says(
         },
     )
     for command, expected, vary in commands:
-        printed = run_in_terminal(command, shell)
+        printed = run_on_terminal(100, shell, ["bash", "-c", command], NO_COLOR="1").screen
         if vary:
             assert matches(masked(expected), masked(printed)), f"{command}\n{printed}"
         else:

@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from support.pseudo_terminal import screen
 from support.shells import SVCCTL, Shell
 from support.terminal import Terminal, need, open_terminal
 
@@ -60,6 +61,7 @@ def test_work_that_takes_long_turns_and_tells_and_leaves_nothing_behind() -> Non
     assert re.fullmatch(r"svcctl: [|/\\-] \[b\]1\[/b\] rows \\x1b\[2J", first)
     assert second[10:].startswith("[b]2[/b] rows")
     assert written.endswith("\x1b[?25h\r\x1b[1A\x1b[2K")
+    assert screen(written) == ""
 
 
 def test_work_with_a_total_has_a_bar_and_the_time_that_is_left() -> None:
@@ -107,7 +109,7 @@ def test_a_note_has_a_line_of_its_own_and_progress_continues_after_it() -> None:
         stream.wait_for(" working")
         diagnostics.note("tried again")
         stream.wait_for("tried again\nsvcctl: ")
-    assert "\x1b[2Ksvcctl: tried again\n" in stream.getvalue()
+    assert screen(stream.getvalue()) == "svcctl: tried again\n"
 
 
 def test_the_first_data_and_a_question_end_it() -> None:
@@ -117,8 +119,23 @@ def test_the_first_data_and_a_question_end_it() -> None:
         stream.wait_for(" working")
         diagnostics.prompt("Sure? ")
         seen = stream.getvalue()
-    assert seen.endswith("\x1b[2KSure? ")
+    assert screen(seen) == "Sure? "
     assert stream.getvalue() == seen
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("a\nb", "a\nb"),
+        ("working\r\x1b[Kdone\n", "done\n"),
+        ("working\rdone", "doneing"),
+        ("\x1b[?25lone\ntwo\r\x1b[2K\x1b[1A\x1b[2Knote\n\x1b[1mtwo\x1b[0m\x1b[?25h\n\r\x1b[1A\x1b[2K", "note\n"),
+        ("one\n\n\x1b[2Aa", "ane"),
+        ("one\x1b[A\ntwo", "one\ntwo"),
+    ],
+)
+def test_a_screen_has_what_is_left_of_what_was_written(written: str, shown: str) -> None:
+    assert screen(written) == shown
 
 
 # Whole commands

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
 import subprocess
 import threading
@@ -14,7 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from support.shells import SVCCTL, Shell
+from support.pseudo_terminal import Seen, on_terminal_of, screen
+from support.shells import Shell
 
 NOWHERE = "00000000-0000-0000-0000-000000000000"
 SECRET = "5ecr3t"
@@ -98,31 +97,13 @@ def test_stopping_a_stopped_job_and_starting_a_running_one_exit_5(jobs: Shell) -
 @pytest.mark.parametrize(("answer", "code", "left"), [("n", 130, 1), ("", 130, 1), ("y", 0, 0)])
 def test_on_a_terminal_the_answer_decides(jobs: Shell, answer: str, code: int, left: int) -> None:
     job_id = launch(jobs)
-    assert on_terminal(jobs, ["job", "rm", job_id], f"{answer}\n")[0] == code
+    assert on_terminal(jobs, ["job", "rm", job_id], f"{answer}\n").code == code
     assert len(jobs.ndjson("job", "list")) == left
 
 
-def on_terminal(shell: Shell, arguments: list[str], typed: str = "", columns: int = 100) -> tuple[int, str]:
-    """The exit code of a command that runs on a terminal, and what that showed."""
-    main, terminal = pty.openpty()
-    os.write(main, typed.encode())
-    process = subprocess.Popen(
-        [*SVCCTL, *arguments],
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-        env={**shell.environment, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": str(columns), "LINES": "20"},
-        cwd=shell.home,
-    )
-    os.close(terminal)
-    shown = b""
-    try:
-        while data := os.read(main, 1 << 16):
-            shown += data
-    except OSError:
-        pass  # the terminal is gone with the last process that had it
-    os.close(main)
-    return process.wait(30), shown.decode()
+def on_terminal(shell: Shell, arguments: list[str], typed: str = "", columns: int = 100) -> Seen:
+    size = {"COLUMNS": str(columns), "LINES": "20"}
+    return on_terminal_of(columns, shell, *arguments, typed=typed.encode(), NO_COLOR="1", **size)
 
 
 def test_waiting_ends_when_the_time_is_up(jobs: Shell) -> None:
@@ -160,11 +141,11 @@ def test_watching_in_a_pipe_is_a_row_for_each_job_and_look(jobs: Shell) -> None:
 
 def test_watching_on_a_terminal_leaves_the_last_frame(jobs: Shell) -> None:
     job_id = launch(jobs)
-    code, shown = on_terminal(jobs, ["job", "watch", "--interval", "0.1", "--max-time", "1"])
-    before, other, after = re.split("\x1b\\[\\?1049[hl]", shown)
-    assert (code, before) == (0, "")
+    seen = on_terminal(jobs, ["job", "watch", "--interval", "0.1", "--max-time", "1"])
+    before, other, after = re.split("\x1b\\[\\?1049[hl]", seen.text)
+    assert (seen.code, screen(before)) == (0, "")
     assert other.count("\x1b[H") >= 3
-    lines = after.split("\r\n")
+    lines = after.split("\n")
     assert lines[0].startswith("id")
     assert lines[2].startswith(job_id.partition("-")[0] + "  RUNNING  donothing_")
     assert re.fullmatch(r"1 job, 20[-0-9]{8} [:0-9]{8} \(UTC\)", lines[3])
@@ -174,7 +155,7 @@ def test_watching_on_a_terminal_leaves_the_last_frame(jobs: Shell) -> None:
 def test_q_leaves_what_is_watched_and_what_is_repeated(jobs: Shell) -> None:
     repeated = ["query", "from sample", "--from", "1d", "--every", "1h"]
     for command in (["job", "watch"], repeated):
-        assert on_terminal(jobs, command, "q")[0] == 0, command
+        assert on_terminal(jobs, command, "q").code == 0, command
 
 
 @pytest.mark.slow
@@ -247,11 +228,9 @@ def test_a_job_whose_range_ends_in_the_future_says_so(jobs: Shell) -> None:
 def test_a_second_job_of_a_name_is_noted(jobs: Shell) -> None:
     named = ["--follow", "--dest-param", "friendlyName=twin"]
     first = launch(jobs, *named)
-    code, shown = on_terminal(
-        jobs, ["query", "from sample", "--from", "31/01/2024 00:00:00", "--dest", "donothing", *named]
-    )
+    seen = on_terminal(jobs, ["query", "from sample", "--from", "31/01/2024 00:00:00", "--dest", "donothing", *named])
     told = f"svcctl: 1 other job is named 'twin': {first[:8]} RUNNING; commands need the ID"
-    assert (code, shown.splitlines()[-1]) == (0, told)
+    assert (seen.code, seen.screen.splitlines()[-1]) == (0, told)
     done = jobs("query", "from sample", "--from", "2024-01-31", "--dest", "donothing", *named)
     assert (done.returncode, re.sub(r"[0-9a-f]{8} ", "ID ", done.stderr)) == (
         0,
@@ -446,13 +425,13 @@ def test_at_80_columns_an_error_is_whole_and_columns_that_are_left_out_are_named
     running = {"id": NOWHERE, "status": "RUNNING", **names, **counts}
     script.body = json.dumps({"status": 0, "object": [running | {"id": "X"}, running | {"error": [error]}]})
     narrow = Shell(shell.home, shell.variables | script.environment)
-    code, shown = on_terminal(narrow, ["job", "list"], columns=80)
-    lines = shown.split("\r\n")
-    assert (code, lines[2].split()[1], lines[3]) == (0, "FAILING", f"  error: {error}")
-    assert lines[-3].startswith("svcctl: left out columns that do not fit: lastDatetime, query ")
-    code, shown = on_terminal(narrow, ["job", "watch", "--interval", "0.1", "--max-time", "0.2"], columns=80)
-    lines = shown.rpartition("\x1b[?1049l")[2].split("\r\n")
-    assert (code, lines[2].split()[1]) == (0, "FAILING")
+    seen = on_terminal(narrow, ["job", "list"], columns=80)
+    lines = seen.screen.split("\n")
+    assert (seen.code, lines[4].split()[1], lines[5]) == (0, "FAILING", f"  error: {error}")
+    assert lines[0].startswith("svcctl: left out columns that do not fit: lastDatetime, query ")
+    seen = on_terminal(narrow, ["job", "watch", "--interval", "0.1", "--max-time", "0.2"], columns=80)
+    lines = seen.text.rpartition("\x1b[?1049l")[2].split("\n")
+    assert (seen.code, lines[2].split()[1]) == (0, "FAILING")
     assert lines[0].split()[:6] == ["id", "status", "friendlyName", "lag", "eventsSent", "rate"]
     assert lines[3] + lines[4] == f"  error: {error}"
     assert lines[-2].endswith(" (UTC), no room for eventGenerated")

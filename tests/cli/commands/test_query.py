@@ -107,7 +107,7 @@ def test_limit_and_skip_and_the_note_that_there_may_be_more(service: Shell) -> N
     done = service("-q", "query", "from sample select n", *DAY, "--limit", "1")
     assert done.stderr == ""
     seen = on_terminal(service, "query", "from sample select n", *DAY, "--limit", "1", "-f", "csv")
-    assert seen.text == "svcctl: 2024-01-31 00:00 … 2024-02-01 00:00 UTC (1d)\nn\n1\n"
+    assert seen.screen == "svcctl: 2024-01-31 00:00 … 2024-02-01 00:00 UTC (1d)\nn\n1\n"
 
 
 def test_dates_are_printed_in_the_format_and_zone_asked_for(service: Shell) -> None:
@@ -231,13 +231,13 @@ def test_periods_that_do_not_begin_with_the_days_of_the_zone_are_noted_in_pipes_
 
 def test_a_person_whose_range_has_no_rows_is_told_when_the_events_of_the_table_are(service: Shell) -> None:
     seen = on_terminal(service, "query", "from sample select n", "--from", "2024-01-01", "--to", "1d", NO_COLOR="1")
-    assert (seen.code, seen.text.splitlines()[-1]) == (
+    assert (seen.code, seen.screen.splitlines()[-1]) == (
         0,
         "svcctl: no rows from 2024-01-01 00:00:00 to 2024-01-02 00:00:00 (UTC); "
         "the events of sample are from 2024-01-31 10:00:00 to 2024-01-31 10:00:03",
     )
     seen = on_terminal(service, "query", "from sample where false", *DAY, NO_COLOR="1")
-    assert seen.text.splitlines()[-1].endswith(" to 2024-02-01 00:00:00 (UTC)")
+    assert seen.screen.splitlines()[-1].endswith(" to 2024-02-01 00:00:00 (UTC)")
 
 
 @pytest.mark.parametrize(

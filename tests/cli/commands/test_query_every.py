@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from support.pseudo_terminal import on_terminal
+from support.pseudo_terminal import on_terminal, screen
 from support.scripted import Script, Serve, http, ok
 from support.shells import Shell
 
@@ -61,9 +61,9 @@ def test_a_chart_without_rows_says_so_in_a_pipe(serve: Serve, shell: Shell) -> N
 def test_a_terminal_shows_each_answer_in_one_place_and_is_restored(serve: Serve, shell: Shell) -> None:
     script = serve(rows(1), BUSY, rows(2), REFUSAL)
     seen = on_terminal(shell, *QUERY, "--no-header", typed=b"", **access(script))
-    screen, rest = seen.text.split("\x1b[?25h\x1b[?1049l")
-    begin, *frames = re.sub(r" +\n", "\n", screen).split("\x1b[?25l\x1b[H")
-    assert (seen.code, begin, len(frames)) == (1, "\x1b[?1049h\x1b[H\x1b[?25l", 3)
+    other, rest = seen.text.split("\x1b[?25h\x1b[?1049l")
+    begin, *frames = re.sub(r" +\n", "\n", other).split("\x1b[?25l\x1b[H")
+    assert (seen.code, begin[:11], screen(begin), len(frames)) == (1, "\x1b[?1049h\x1b[H", "", 3)
     assert frames[0].startswith("1\nevery 0.1s: 1 row, 20")
     assert frames[1].startswith("1\ncannot refresh: the service answered HTTP 503: busy; every 0.1s: ")
     assert frames[2].startswith("2\nevery 0.1s: 1 row, 20")

@@ -104,7 +104,7 @@ def test_an_interrupted_query_leaves_a_whole_file_or_none(
 
 def test_a_person_is_told_what_a_followed_query_wrote(service: Shell) -> None:
     query = ("query", "from sample select n", "--from", "2024-01-31", "--follow", "--limit", "2", "-o", "followed.csv")
-    assert on_terminal(service, *query).text.splitlines()[-2:] == [
+    assert on_terminal(service, *query).screen.splitlines()[-2:] == [
         "svcctl: wrote followed.csv: 2 rows, 21 bytes",
         "svcctl: stopped at the limit of 2 rows: there may be more",
     ]

@@ -6,6 +6,8 @@ quoted text is. A line ends with \\n, \\r\\n or \\r. Text after a closing quote 
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ from svcctl.service.loading.decompression import Source, opened
 from svcctl.service.loading.lines import BLOCK, BOM
 from svcctl.service.loading.outcome import LONGEST_LINE, Skip, Tally
 
-HEAD = 1 << 20
+HEAD = 1 << 17
 """The heading must end within this many bytes."""
 _END = rb"(?:\r\n?|\n)"
 _LINE = re.compile(rb"[^\r\n]*+%s?" % _END)
@@ -92,13 +94,11 @@ def heading(source: Source, separator: str | None) -> Heading:
         raise UsageError(
             f"{source.name} has no names of columns: the first line is too long, or a quote in it is not closed"
         )
-    line = _text(head[start:end]).encode()
-    blanks = [found[3] for found in shape.padded.finditer(line) if found[2]]
-    if padded := bool(blanks) and all(blanks):
-        line = shape.padded.sub(rb"\1", line)
-    count = _parsed(line, shape, None)[0].num_columns
-    cells, _ = _parsed(line, shape, [str(at) for at in range(count)])  # as text: 200 and 2026-01-01 may be names, too
-    names = distinct((cell[0].as_py() or "").strip() for cell in cells.columns)
+    blanks = [found[3] for found in shape.padded.finditer(head[start:end]) if found[2]]
+    padded = bool(blanks) and all(blanks)
+    text = io.StringIO(_text(head[start:end]), newline="")
+    [cells] = csv.reader(text, delimiter=shape.separator, skipinitialspace=padded)
+    names = distinct(cell.strip() for cell in cells)
     return Heading(tuple(names), shape, padded, end, 1 + _line_ends(head[:end]))
 
 
@@ -243,9 +243,7 @@ def _numbered(
     return pa.RecordBatch.from_arrays([*cells.columns, pa.array(numbers, pa.int64()), shorts], schema=head.schema)
 
 
-def _parsed(
-    data: bytes, shape: Shape, names: Sequence[str] | None
-) -> tuple[pa.RecordBatch, Mapping[int, pa_csv.InvalidRow]]:
+def _parsed(data: bytes, shape: Shape, names: Sequence[str]) -> tuple[pa.RecordBatch, Mapping[int, pa_csv.InvalidRow]]:
     """The cells of records; empty cells without quotes are null. Records with too few or too many cells are left out.
 
     They are returned by their index.
@@ -256,17 +254,15 @@ def _parsed(
         bad[row.number - 1] = row
         return "skip"
 
-    empty = pa.RecordBatch.from_pylist([], pa.schema([(name, pa.string()) for name in names or ()]))
+    empty = pa.RecordBatch.from_pylist([], pa.schema([(name, pa.string()) for name in names]))
     if not data:
         return empty, bad
     table = pa_csv.read_csv(
         pa.BufferReader(BOM + data if data.startswith(BOM) else data),  # Arrow removes one mark
-        pa_csv.ReadOptions(
-            use_threads=False, block_size=len(data) + 4, column_names=names, autogenerate_column_names=names is None
-        ),
+        pa_csv.ReadOptions(use_threads=False, block_size=len(data) + 4, column_names=names),
         pa_csv.ParseOptions(delimiter=shape.separator, newlines_in_values=True, invalid_row_handler=left_out),
         pa_csv.ConvertOptions(
-            column_types=dict.fromkeys(names or (), pa.string()),
+            column_types=dict.fromkeys(names, pa.string()),
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,

@@ -16,13 +16,12 @@ Addresses are private or from the ranges reserved for documentation.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from svcctl.dates.lengths import UNITS
 from svcctl.service.engines import Tables
@@ -81,35 +80,14 @@ def _extend(
     return added
 
 
-@dataclass
-class _Ahead:
-    """Events of a table before the second `end`, in order; the first `stored` of them are in the table."""
-
-    events: pa.Table
-    seconds: list[int]
-    end: int
-    stored: int = 0
-
-    @classmethod
-    def made(cls, table: str, start: int) -> _Ahead:
-        events = made(table, start, start + AHEAD).sort_by("eventdate")
-        return cls(
-            events, [int(at.replace(tzinfo=UTC).timestamp()) for at in events["eventdate"].to_pylist()], start + AHEAD
-        )
-
-    def due(self, end: int) -> pa.Table:
-        """The events before the second `end` that are not stored yet."""
-        first, self.stored = self.stored, max(self.stored, bisect_left(self.seconds, end))
-        return self.events.slice(first, self.stored - first)
-
-
 class Growing:
     """The demo tables of a running service: events are made ahead, so that a call of `extend` only stores them."""
 
     def __init__(self, engine: Tables, history: timedelta) -> None:
         self._engine = engine
         self._history = history
-        self._ahead: dict[str, _Ahead] = {}
+        self._ahead: dict[str, tuple[pa.Table, int]] = {}
+        """Events of each table that are not stored yet, and the second before which they are."""
 
     def extend(self, until: datetime) -> int:
         """Like the function `extend`, for frequent calls."""
@@ -117,14 +95,16 @@ class Growing:
         return sum(self._extend(table, end) for table in TABLES) if self._history else 0
 
     def _extend(self, table: str, end: int) -> int:
-        ahead = self._ahead.pop(table, None)
-        if ahead is None or end > ahead.end:
+        ahead, last = self._ahead.pop(table, (None, 0))
+        if ahead is None or end > last:
             added = _extend(self._engine, table, end, self._history)
-            ahead = _Ahead.made(table, end)
+            ahead, last = made(table, end, end + AHEAD).sort_by("eventdate"), end + AHEAD
         else:
-            due = ahead.due(end)
+            moment = pa.scalar(datetime.fromtimestamp(end, UTC).replace(tzinfo=None), pa.timestamp("us"))
+            is_due = pc.less(ahead["eventdate"], moment)
+            due, ahead = ahead.filter(is_due), ahead.filter(pc.invert(is_due))
             added = self._engine.append(table, due.to_reader()) if due.num_rows else 0
-        self._ahead[table] = ahead  # only after success: after a failure, the end of the table is read again
+        self._ahead[table] = ahead, last  # only after success: after a failure, the end of the table is read again
         return added
 
 

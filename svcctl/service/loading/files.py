@@ -88,7 +88,6 @@ class FileReader:
         self._spill = spill
         self._go_on = go_on
         self._opened = 0
-        self._widest = 1
         self._failure: Exception | None = None
         self._registered: object = None
 
@@ -123,7 +122,6 @@ class FileReader:
 
     def stream(self, file: KnownFile, tally: Tally) -> None:
         """Make `lines` a whole file, for one query. Lines that are no entries are counted in `tally`."""
-        self._widest = file.width
         if not file.is_parquet:
             batches = self._watched(self._batches(file, tally))
             self._register(pa.RecordBatchReader.from_batches(self._schema(file), batches))
@@ -141,7 +139,7 @@ class FileReader:
         with readable(file):
             relation = self.connection.sql(sql)
             assert relation is not None
-            with relation.to_arrow_reader(max(1, min(most, BATCH_BYTES // self._widest))) as reader:
+            with relation.to_arrow_reader(max(1, min(most, BATCH_BYTES // file.width))) as reader:
                 for batch in reader:
                     self.check()
                     yield batch
@@ -185,7 +183,6 @@ class FileReader:
         try:
             for batch in batches:
                 self._go_on()
-                self._widest = max(self._widest, batch.nbytes // (batch.num_rows or 1))
                 yield batch
         except (SvcctlError, duckdb.Error, OSError) as error:
             self._failure = error

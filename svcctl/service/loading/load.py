@@ -27,6 +27,7 @@ from svcctl.service.loading.recognition import LOOKED_AT, Layout, Recogniser
 from svcctl.service.loading.values import merged
 
 _ANEW = "load into another table, or make it anew with --replace ('svcctl help loading')"
+_AS_TEXT = "read the lines as text with --format log, or "
 
 
 class Misfit(Exception):
@@ -132,8 +133,9 @@ def _held_types(
         if name in held and held[name] != word:
             raise UsageError(f"column '{name}' of table '{table}' is {held[name]} already, not {word}", hint=_ANEW)
     if unknown := [name for name in types if name not in held]:
+        hint = _ANEW if set(held) != {"eventdate", "message"} else _AS_TEXT + _ANEW
         raise UsageError(
-            f"table '{table}' has no column {', '.join(map(repr, unknown))}", hint=f"it has {', '.join(held)}; {_ANEW}"
+            f"table '{table}' has no column {', '.join(map(repr, unknown))}", hint=f"it has {', '.join(held)}; {hint}"
         )
     return {name: held[name] for name in types}
 

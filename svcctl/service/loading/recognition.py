@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,8 +34,10 @@ from svcctl.service.loading.times import (
 from svcctl.service.loading.values import Field
 from svcctl.service.loading.values import field as value_field
 
-TIME_NAMES = ("timestamp", "@timestamp", "time", "date", "datetime", "ts", "epoch", "__realtime_timestamp")
-"""Names of columns with the event's time, the likeliest first; `eventdate` comes before all of them."""
+TIME_NAMES = (
+    *("eventdate", "timestamp", "@timestamp", "time", "date", "datetime", "ts", "epoch", "__realtime_timestamp"),
+)
+"""Names of columns with the event's time, the likeliest first."""
 LOOKED_AT = 1000
 """How many rows decide whether a column has times: the first rows."""
 _CLOCK = r"([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?"
@@ -78,28 +80,17 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class _Profile:
-    """What the first values of a column look like: how many there are, and how many are times, and times of day.
+    """What the first values of a column look like: all times of which some are after 1970, all times of day, all days.
 
-    `is_late` tells that some are times after 1970, and `are_days` that all are midnight. `slashed` and `abbreviated`
-    are the first value that is a date with slashes, and that ends with the abbreviation of a zone.
+    `slashed` and `abbreviated` are the first value that is a date with slashes, and that ends with an abbreviation of a
+    zone. It is None what a column without values looks like.
     """
 
-    values: int
-    times: int
-    clocks: int
-    is_late: bool | None
+    is_time: bool | None
+    is_clock: bool | None
     are_days: bool | None
     slashed: str | None
     abbreviated: str | None
-
-    @property
-    def is_time(self) -> bool:
-        # Versions such as 5.10.1 look like dates of the first years.
-        return self.times == self.values > 0 and bool(self.is_late)
-
-    @property
-    def is_clock(self) -> bool:
-        return self.clocks == self.values > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +126,15 @@ class Recogniser:
         fields = {name: value_field(quote(name), type_, zone) for name, type_ in columns.types.items()}
         if self.whole:
             self.reader.head(file)
-        chosen = _Choice(file, columns, fields, times, _profiles(self.reader, file, columns, fields, times))
-        wished = self.wishes.time_field
-        time, clock = (chosen.found(), None) if wished is None else chosen.named(wished, is_alone=self.is_alone)
-        chosen.check(time, clock, is_named=wished is not None)
-        is_usual = time.casefold() in ("eventdate", *TIME_NAMES)
-        return Layout(file, columns, fields, time, clock, times, wished is None and not is_usual)
+        profiles, wished = _profiles(self.reader, file, columns, fields, times), self.wishes.time_field
+        if wished is not None:
+            time, clock = _named(file, fields, wished, is_alone=self.is_alone)
+        else:
+            time, clock = _found(file, fields, profiles), None
+            _check_clocks(file, time, profiles)
+        if time in profiles:
+            _check_times(file, profiles[time], times)
+        return Layout(file, columns, fields, time, clock, times, wished is None and time.casefold() not in TIME_NAMES)
 
     def _columns(self, file: KnownFile) -> Columns:
         def rows(sql: str) -> list[tuple[Any, ...]]:
@@ -166,7 +160,7 @@ class Recogniser:
         path = source.path
         ending = path.with_suffix("").suffix if path.suffix in ENDINGS else path.suffix
         kind = FILE_KINDS.get(name or "") or known_kind(ending, found)
-        if name is None and ((written and looks_log(found[0], written)) or self._is_text(kind)):
+        if name is None and written and looks_log(found[0], written):
             kind = FILE_KINDS["log"]
         if kind is None:
             raise UsageError(
@@ -175,10 +169,6 @@ class Recogniser:
                 "--time-format, such as '%y/%m/%d %H:%M:%S'",
             )
         return named_log(found, written) if kind.name == "log" else kind
-
-    def _is_text(self, kind: FileKind | None) -> bool:
-        """Whether lines of key=value are text, because a table of log lines has no columns for the keys."""
-        return kind is FILE_KINDS["logfmt"] and set(self.held) == {"eventdate", "message"}
 
 
 def _profiles(
@@ -200,10 +190,9 @@ def _profiles(
             time = f"coalesce({', '.join(text_as_time(value, order) for order in orders)})"
         values += [f"{value} AS v{at}", f"{time} AS t{at}"]
         asked += [
-            f"count(v{at})",
-            f"count(t{at})",
-            f"count(*) FILTER (regexp_full_match(v{at}, '{_CLOCK}'))",
-            f"max(t{at}) >= '1970-01-01'",
+            # Versions such as 5.10.1 look like dates of the first years.
+            f"count(t{at}) = count(v{at}) AND max(t{at}) >= '1970-01-01'",
+            f"bool_and(regexp_full_match(v{at}, '{_CLOCK}'))",
             f"bool_and(t{at} = date_trunc('day', t{at}))",
             f"first(v{at}) FILTER (regexp_matches(v{at}, '{SLASHED}'))",
             f"first(v{at}) FILTER ({is_abbreviated(f'v{at}')})",
@@ -213,77 +202,67 @@ def _profiles(
     named = ", ".join(f"{sql} AS {quote(name)}" for name, sql in columns.sql.items())
     head = f"SELECT {', '.join(values)} FROM (SELECT {named} FROM {columns.table} LIMIT {LOOKED_AT})"
     found = iter(reader.rows(file, f"SELECT {', '.join(asked)} FROM ({head})")[0])
-    return {name: _Profile(*(next(found) for _ in range(7))) for name in chosen}
+    return {name: _Profile(*(next(found) for _ in range(5))) for name in chosen}
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """Chooses the column of the time of a file."""
+def _named(file: KnownFile, fields: Collection[str], wished: str, *, is_alone: bool) -> tuple[str, str | None]:
+    """The column that the user names, or two as DATE,TIME; one of several files may have eventdate instead."""
+    name = file.source.name
+    if wished in fields:
+        if wished != "eventdate" and "eventdate" in fields:
+            raise UsageError(f"{name} has a column eventdate, so '{wished}' cannot take its place")
+        return wished, None
+    for comma in re.finditer(",", wished):
+        day, clock = wished[: comma.start()], wished[comma.end() :]
+        if day in fields and clock in fields:
+            return day, clock
+    if "eventdate" in fields and not is_alone:
+        return "eventdate", None
+    raise UsageError(f"{name} has no column '{wished}'", hint=f"its columns are {', '.join(fields)}")
 
-    file: KnownFile
-    columns: Columns
-    fields: Mapping[str, Field]
-    times: TimeFormat
-    profiles: Mapping[str, _Profile]
 
-    def named(self, wished: str, *, is_alone: bool) -> tuple[str, str | None]:
-        """The column that the user names, or two as DATE,TIME; one of several files may have eventdate instead."""
-        name = self.file.source.name
-        if wished in self.fields:
-            if wished != "eventdate" and "eventdate" in self.fields:
-                raise UsageError(f"{name} has a column eventdate, so '{wished}' cannot take its place")
-            return wished, None
-        for comma in re.finditer(",", wished):
-            day, clock = wished[: comma.start()], wished[comma.end() :]
-            if day in self.fields and clock in self.fields:
-                return day, clock
-        if "eventdate" in self.fields and not is_alone:
-            return "eventdate", None
-        raise UsageError(f"{name} has no column '{wished}'", hint=f"its columns are {', '.join(self.fields)}")
+def _found(file: KnownFile, fields: Collection[str], profiles: Mapping[str, _Profile]) -> str:
+    """The column eventdate, the only column of times, or one with a usual name."""
+    times = [name for name, one in profiles.items() if one.is_time]
+    usual = {name.casefold(): name for name in fields if name not in profiles or not profiles[name].is_clock}
+    known = [usual[word] for word in TIME_NAMES if word in usual]
+    if known and (known[0].casefold() == "eventdate" or len(times) != 1):
+        return known[0]
+    if len(times) == 1:
+        _check_names(file, times)
+        return times[0]
+    hint = f"name it with --time-field: {', '.join(fields)}; if none has it, add a column of times"
+    if times:
+        hint = f"name one of those with times with --time-field: {', '.join(times)}"
+    raise UsageError(
+        f"each event needs a time, and it is not clear which column of {file.source.name} has it", hint=hint
+    )
 
-    def found(self) -> str:
-        """The column eventdate, the only column of times, or one with a usual name."""
-        times = [name for name, one in self.profiles.items() if one.is_time]
-        usual = {name.casefold(): name for name in self.fields if not self._is_clock(name)}
-        known = [usual[word] for word in ("eventdate", *TIME_NAMES) if word in usual]
-        if known and (known[0].casefold() == "eventdate" or len(times) != 1):
-            return known[0]
-        if len(times) == 1:
-            _check_names(self.file, times)
-            return times[0]
-        hint = f"name it with --time-field: {', '.join(self.fields)}; if none has it, add a column of times"
-        if times:
-            hint = f"name one of those with times with --time-field: {', '.join(times)}"
+
+def _check_clocks(file: KnownFile, time: str, profiles: Mapping[str, _Profile]) -> None:
+    """Raise UsageError if the times are days, and another column has times of day."""
+    clocks = [name for name, one in profiles.items() if one.is_clock]
+    if clocks and time in profiles and profiles[time].are_days:
+        each = " or ".join(f"--time-field {shlex.quote(f'{time},{one}')}" for one in clocks[:3])
         raise UsageError(
-            f"each event needs a time, and it is not clear which column of {self.file.source.name} has it", hint=hint
+            f"the column {time} of {file.source.name} has days, and times of day are in {', '.join(clocks)}",
+            hint=f"read both with {each}; or the days alone with --time-field {shlex.quote(time)}",
         )
 
-    def check(self, time: str, clock: str | None, *, is_named: bool) -> None:
-        """Raise UsageError if the times of the column can be read in several ways."""
-        profile, name = self.profiles.get(time), self.file.source.name
-        if profile is None:
-            return
-        clocks = [one for one in self.profiles if self._is_clock(one)]
-        if clocks and profile.are_days and not is_named:
-            each = " or ".join(f"--time-field {shlex.quote(f'{time},{one}')}" for one in clocks[:3])
-            raise UsageError(
-                f"the column {time} of {name} has days, and times of day are in {', '.join(clocks)}",
-                hint=f"read both with {each}; or the days alone with --time-field {shlex.quote(time)}",
-            )
-        if profile.slashed is not None and self.times.format is None:
-            raise UsageError(
-                f"dates of {name} such as {shown(profile.slashed)} may have the day or the month first",
-                hint="say which with --time-format %d/%m or --time-format %m/%d",
-            )
-        if profile.abbreviated is not None and self.times.zone is None and self.times.spec is None:
-            raise UsageError(
-                f"times of {name} such as {shown(profile.abbreviated)} have a zone that is an abbreviation, and such "
-                "may mean several",
-                hint="name the zone of the file with --time-zone, such as America/Chicago",
-            )
 
-    def _is_clock(self, name: str) -> bool:
-        return name in self.profiles and self.profiles[name].is_clock
+def _check_times(file: KnownFile, profile: _Profile, times: TimeFormat) -> None:
+    """Raise UsageError if the times can be read in several ways."""
+    if profile.slashed is not None and times.format is None:
+        raise UsageError(
+            f"dates of {file.source.name} such as {shown(profile.slashed)} may have the day or the month first",
+            hint="say which with --time-format %d/%m or --time-format %m/%d",
+        )
+    if profile.abbreviated is not None and times.zone is None and times.spec is None:
+        raise UsageError(
+            f"times of {file.source.name} such as {shown(profile.abbreviated)} end with an abbreviation of a zone, "
+            "and such may mean several",
+            hint="name the zone of the file with --time-zone, such as America/Chicago",
+        )
 
 
 def _check_names(file: KnownFile, names: Sequence[str]) -> None:

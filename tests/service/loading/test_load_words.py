@@ -128,7 +128,7 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
     (
         "time\n2026-11-20 06:00 BST\n",
         {},
-        "times of a.csv such as '2026-11-20 06:00 BST' have a zone that is an abbreviation, and such may mean several",
+        "times of a.csv such as '2026-11-20 06:00 BST' end with an abbreviation of a zone, and such may mean several",
         "name the zone of the file with --time-zone, such as America/Chicago",
     ),
     (

@@ -133,8 +133,6 @@ def load(
     from svcctl.api.loads import Wishes
 
     svc: Context = ctx.obj
-    if format not in (None, *FILE_KINDS):
-        raise UsageError(f"unknown format '{format}'", hint=f"formats are: {', '.join(FILE_KINDS)}")
     if load_id is not None and not load_id.strip():
         raise UsageError("--id is empty", hint="name the load, or leave out --id")
     if create and tables is None:

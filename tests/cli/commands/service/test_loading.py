@@ -92,7 +92,8 @@ def test_a_load_whose_id_is_there_does_nothing(own: Own) -> None:
 def test_lines_of_pairs_are_loaded_as_text_into_a_table_of_log_lines(own: Own) -> None:
     assert loaded(own, own.file("a.log", "2024-01-31T10:00:00Z started\n")).code == 0
     pairs = 'ts=2024-01-31T10:00:01Z level=info msg="a b"\n'
-    assert loaded(own, own.file("b.log", pairs)).code == 0
+    assert "--format log" in loaded(own, own.file("b.log", pairs)).stderr
+    assert loaded(own, "b.log", "--format", "log").code == 0
     assert rows(own, "from t") == [
         "2024-01-31 10:00:00.000\tstarted",
         '2024-01-31 10:00:01.000\t"level=info msg=""a b"""',

@@ -74,12 +74,11 @@ def _when(layout: Layout) -> str:
 def _skip(layout: Layout, fields: Mapping[str, Field]) -> str:
     """SQL for the reason why a row is skipped, with a column and its value; null for other rows."""
     time, text, when = layout.fields[layout.time], quote(_TEXT), quote(_WHEN)
-    value = text if layout.columns.is_dated else f"({time.raw})::VARCHAR"
+    value = f"({time.raw})::VARCHAR"
     cells = ", ".join(f"nullif({quote(name)}::VARCHAR, '')" for name in layout.fields)
     missing = _reason(Skip.NO_TIME, layout.time)
     if layout.columns.text != "NULL::VARCHAR":
-        other = _reason(Skip.TIME, "the time of", text) if layout.columns.is_dated else missing
-        missing = f"CASE WHEN coalesce({cells}) IS NULL THEN {_reason(Skip.ENTRY, '', text)} ELSE {other} END"
+        missing = f"CASE WHEN coalesce({cells}) IS NULL THEN {_reason(Skip.ENTRY, '', text)} ELSE {missing} END"
     cases = [
         f"WHEN {time.raw} IS NULL THEN {missing}",
         f"WHEN {when} IS NULL THEN {_reason(Skip.TIME, layout.time, value)}",

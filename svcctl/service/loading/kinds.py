@@ -127,10 +127,6 @@ _LOGFMT = rf"{_PAIR}(?:\s+{_PAIR})+\s*$"
 """A line that consists of at least two pairs key=value; a value with blanks is in quotes."""
 
 
-def _holds(characters: str) -> Looks:
-    return lambda line: set(characters) & set(line)
-
-
 def _matches(pattern: str) -> Looks:
     return lambda line: re.match(pattern, line)
 
@@ -138,8 +134,8 @@ def _matches(pattern: str) -> Looks:
 FILE_KINDS: Mapping[str, FileKind] = {
     kind.name: kind
     for kind in (
-        FileKind("csv", (".csv",), _holds(",;|")),
-        FileKind("tsv", (".tsv", ".tab"), _holds("\t")),
+        FileKind("csv", (".csv",), _matches(".*[,;|]")),
+        FileKind("tsv", (".tsv", ".tab"), _matches(".*\t")),
         FileKind("ndjson", (".ndjson", ".jsonl", ".json"), _matches(r"\{")),
         FileKind("json", (".json", ".ndjson", ".jsonl"), _matches(r'\s*(?:\[\s*(?:[\[\]{"]|$)|\{\s*$)')),
         FileKind("parquet", (".parquet", ".pq"), _matches("PAR1")),

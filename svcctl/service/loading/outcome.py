@@ -57,7 +57,7 @@ _SENTENCES: Mapping[Skip | Change, str] = {
     Skip.QUOTE: "a quote in it is not closed: {value}",
     Skip.CELLS: "it has too many cells: {value}",
     Skip.ENTRY: "{value} is not an entry of the format {kind}",
-    Skip.NO_TIME: "it has no {fields}",
+    Skip.NO_TIME: "it has no {fields} that can be read",
     Skip.TIME: "{fields} {value} is not a time",
     Skip.EARLY: "{fields} {value} is before 1970, where no query begins",
     Skip.TYPE: "{fields} {value} is not {kind}",

@@ -9,7 +9,6 @@ read only in a given zone.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from svcctl.dates.operators import MAX_EPOCH_SECONDS
@@ -139,23 +138,6 @@ def short(text: str) -> str:
 
 def written_as(spec: str) -> str:
     """A regular expression for times in a format of strptime."""
-    found = re.finditer(r"(?P<directive>%-?[a-zA-Z%])|(?P<blanks>\s+)|(?P<other>.)", spec)
-    return "".join(
-        _WRITTEN.get(hit["directive"].replace("-", ""), r"\S+")
-        if hit["directive"]
-        else r"\s+"
-        if hit["blanks"]
-        else re.escape(hit["other"])
-        for hit in found
-    )
-
-
-_WRITTEN: Mapping[str, str] = {
-    "%Y": r"\d{4}",
-    **dict.fromkeys(("%y", "%m", "%d", "%H", "%I", "%M", "%S"), r"\d{1,2}"),
-    **dict.fromkeys(("%A", "%a", "%B", "%b", "%p"), r"[A-Za-z]+"),
-    "%f": r"\d{1,6}",
-    "%g": r"\d{1,3}",
-    "%z": r"(?:Z|[+-]\d\d(?::?\d\d)?)",
-    "%%": "%",
-}
+    written = {"z": r"(?:Z|[+-]\d\d(?::?\d\d)?)", "%": "%", **dict.fromkeys("AaBbp", "[A-Za-z]+")}
+    blanks = re.sub(r"(?:\\?\s)+", r"\\s+", re.escape(spec))
+    return re.sub(r"%(?:\\-)?([a-zA-Z%])", lambda hit: written.get(hit[1], r"\d+"), blanks)

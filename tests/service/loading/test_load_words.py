@@ -186,7 +186,7 @@ SAID: dict[str, tuple[str, str | bytes, Wished, list[str]]] = {
             "line 4: it is not UTF-8: '2026-01-01,caf\N{REPLACEMENT CHARACTER}'",
             "line 9: a quote in it is not closed: '\"open'",
             "line 3: it has too many cells: '2026-01-01,1,2'",
-            "line 5: it has no time",
+            "line 5: it has no time that can be read",
             "line 6: time 'soon' is not a time",
             "line 7: time '1969-12-31' is before 1970, where no query begins",
             "line 8: n 'x' is not int8",
@@ -204,7 +204,7 @@ SAID: dict[str, tuple[str, str | bytes, Wished, list[str]]] = {
         {},
         [
             "line 3: 'noise' is not an entry of the format syslog",
-            "line 2: the time of '<34>1 - - - - - - x' is not a time",
+            "line 2: it has no eventdate that can be read",
         ],
     ),
     "every change of csv": (

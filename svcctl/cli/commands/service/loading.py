@@ -27,6 +27,7 @@ from svcctl.errors import SvcctlError, Terminated, UsageError
 from svcctl.io.positions import read_so_far
 from svcctl.profiles import LOCAL
 from svcctl.service.loading.kinds import FILE_KINDS
+from svcctl.service.loading.outcome import some
 from svcctl.terminal.diagnostics import Reported
 from svcctl.terminal.records import second
 from svcctl.terminal.work import Work
@@ -313,5 +314,4 @@ def _range(oldest: int | None, newest: int | None) -> str:
 
 
 def _named(noun: str, names: Sequence[str]) -> str:
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    return f"{counted(len(names), noun)} ({shown})"
+    return f"{counted(len(names), noun)} ({some(names)})"

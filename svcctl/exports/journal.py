@@ -65,17 +65,17 @@ class Journal:
         entry = self.entries.get(window.start)
         return entry if entry is not None and entry.end in self._ends else None
 
-    def pieces(self) -> Iterator[tuple[Window, Entry | None]]:
-        """The windows of this run in order, with their entries; of several that were fetched as one, the first."""
+    def windows(self) -> Iterator[Window]:
+        """The windows of this run in order; of several that were fetched as one, the first."""
         reached = self.export.whole.start
         for window in self.export.windows:
             if window.start >= reached:
-                yield window, self.at(window)
+                yield window
                 reached = (self.at(window) or window).end
 
     def inside(self) -> list[Entry]:
         """The entries of this run, in order."""
-        return [entry for _, entry in self.pieces() if entry is not None]
+        return [entry for window in self.windows() if (entry := self.at(window)) is not None]
 
     @property
     def earlier(self) -> Entry | None:
@@ -112,7 +112,7 @@ class Journal:
                 if self.export.target.per_window and entry.path == path and path in sizes:
                     self._note_changed(path)
                 self.forget(entry.window)
-        return [tasks[window] for window, entry in self.pieces() if entry is None]
+        return [tasks[window] for window in self.windows() if self.at(window) is None]
 
     def _is_there(self, entry: Entry, path: str, sizes: Mapping[str, int]) -> bool:
         if not entry.is_file:

@@ -159,8 +159,8 @@ def _read_again(
 
 def _ordered(journal: Journal) -> Iterator[Entry]:
     """The windows that this run's file begins with, up to the first that is missing."""
-    for _, entry in journal.pieces():
-        if entry is None:
+    for window in journal.windows():
+        if (entry := journal.at(window)) is None:
             return
         if entry.path:
             yield entry

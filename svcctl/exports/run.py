@@ -158,11 +158,9 @@ class Run:
     def _parts(self, file: Merging, arriving: Iterator[None]) -> Iterator[Part]:
         """The parts of all windows in order, as they arrive; none behind a window that failed."""
         export, journal, gaps = self._export, self._journal, self._failures.gaps
-        for window, there in journal.pieces():
-            entry = there
-            while entry is None and window not in gaps:
+        for window in journal.windows():
+            while (entry := journal.at(window)) is None and window not in gaps:
                 next(arriving)
-                entry = journal.at(window)
             offset = file.bytes
             if entry is not None and entry.is_file and not gaps:
                 yield partial(checked, export.storage, entry)

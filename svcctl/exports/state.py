@@ -2,7 +2,7 @@
 
 A state is a small file in a folder of states, and beside it a lock that a run holds: a second run of the same state
 ends at once (exit 9). The state moves only when the files of a run are in place, so the next run makes up for one that
-failed. What is in these files says the record beside them; where the two disagree, a run is refused.
+failed. The record beside these files says what they hold; where the two disagree, a run is refused.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ Outcome = tuple[Sequence[Task], Fetched | SvcctlError]
 
 
 @dataclass
-class Going:
+class RunProgress:
     """The progress of a run. `clock` is monotonic, in seconds."""
 
     progress: Progress = field(default_factory=Progress)

@@ -81,6 +81,12 @@ def cluster(proxy: FaultyProxy, signature: Signature, tmp_path: Path) -> Iterato
             process.communicate()
 
 
+def covers(body: bytes, second: int) -> bool:
+    """Whether a request is for a range with this second."""
+    asked = json.loads(body)
+    return bool(asked["from"] <= second < asked["to"])
+
+
 def export(cluster: Cluster, *more: str) -> subprocess.CompletedProcess[str]:
     return cluster.shell(
         *("export", "from exported.events", "--from", str(START), "--to", "1h", "--window", "1m", "-o", "all.csv"),
@@ -103,7 +109,7 @@ def test_the_workers_share_the_windows_and_one_of_them_may_die(
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     expected = events("query", "from exported.events", "--from", str(START), "--to", "1h", "-f", "csv")
     assert (cluster.shell.home / "all.csv").read_bytes().decode() == expected.stdout
-    assert next(requests) > 60
+    assert proxy.asked.total() > len(proxy.asked)  # what the dead worker had was requested again
     assert cluster.workers[0].wait(10) == -signal.SIGKILL
 
 
@@ -120,11 +126,11 @@ def test_a_worker_that_would_ask_another_service_is_refused(cluster: Cluster) ->
 def test_ctrl_c_ends_the_export_at_once_and_the_next_run_completes_it(
     cluster: Cluster, proxy: FaultyProxy, events: Shell
 ) -> None:
-    proxy.choose = lambda body: "stall" if json.loads(body)["from"] == START + 1800 else None
+    proxy.choose = lambda body: "stall" if covers(body, START + 1800) else None
     command = ("export", "from exported.events", "--from", str(START), "--to", "1h", "--window", "1m", "-o", "all.csv")
     process = cluster.shell.start(*command, "--scheduler", cluster.address, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
-    while proxy.asked.total() < 40:
+    while proxy.asked.total() < 20:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
@@ -140,7 +146,7 @@ def test_ctrl_c_ends_the_export_at_once_and_the_next_run_completes_it(
 
 
 def test_refusals_reach_the_terminal_as_they_are(cluster: Cluster, proxy: FaultyProxy) -> None:
-    proxy.choose = lambda body: "503" if json.loads(body)["from"] == START + 600 else None
+    proxy.choose = lambda body: "503" if covers(body, START + 600) else None
     done = export(cluster, "--retries", "0")
     assert (done.returncode, done.stderr.split("\n")[1:]) == (
         6,

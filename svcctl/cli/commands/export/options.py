@@ -65,7 +65,7 @@ LagOpt = Annotated[
     float | None,
     length_option("--lag", f"Leave out windows younger than this.  [{length_text(LAG)} with --state]", Heading.RANGE),
 ]
-AgainOpt = Annotated[bool, _output("--force", help="Fetch all of the range again, and overwrite existing files.")]
+ForceOpt = Annotated[bool, _output("--force", help="Fetch all of the range again, and overwrite existing files.")]
 OnErrorOpt = Annotated[
     str,
     _run("--on-error", metavar="WHAT", help="When a window fails: continue and list the gaps, or stop."),

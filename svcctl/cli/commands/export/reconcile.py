@@ -79,7 +79,7 @@ def reconcile(
     from svcctl.exports.record import PROFILE
     from svcctl.exports.run import alone
     from svcctl.exports.state import default_states
-    from svcctl.exports.workers.crew import Going
+    from svcctl.exports.workers.crew import RunProgress
 
     svc: Context = ctx.obj
     states = default_states(svc.environment)
@@ -88,7 +88,7 @@ def reconcile(
         raise UsageError(f"the export to {found.target} is of another service ({service})", hint=PROFILE)
     start, end = _range(svc, found, from_, to)
     export = export_of(found, svc.environment, svc.profile.retries)
-    crew, going = workers_of(svc, found.target, workers, max_requests_per_second), Going()
+    crew, going = workers_of(svc, found.target, workers, max_requests_per_second), RunProgress()
     crew.connect()  # a local service starts before the line of progress does
     with (
         nullcontext() if found.name is None else states.locked(found.name),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from svcctl.exports.export import Export, Summary
     from svcctl.exports.journal import Journal
     from svcctl.exports.windows import Window
-    from svcctl.exports.workers.crew import Going, Workers
+    from svcctl.exports.workers.crew import RunProgress, Workers
     from svcctl.exports.workers.fetch import Fetched
 
 RESUMES = "the same command again fetches only what is missing"
@@ -45,11 +45,11 @@ def print_windows(svc: Context, export: Export) -> None:
 def report(svc: Context, journal: Journal, workers: Workers, figures: dict[str, float], *, stops: bool) -> Summary:
     """Run an export and report it; fills in `figures`, for collectors."""
     from svcctl.exports.run import Run
-    from svcctl.exports.workers.crew import Going
+    from svcctl.exports.workers.crew import RunProgress
 
     if workers.scheduler is None:
         workers.connect()  # a local service starts before the line of progress does
-    export, going = journal.export, Going()
+    export, going = journal.export, RunProgress()
 
     def done(windows: int, of: int, fetched: Fetched | None) -> None:
         if fetched is not None:
@@ -83,7 +83,9 @@ def report(svc: Context, journal: Journal, workers: Workers, figures: dict[str, 
     return summary
 
 
-def _tell_summary(svc: Context, export: Export, summary: Summary, going: Going, figures: dict[str, float]) -> None:
+def _tell_summary(
+    svc: Context, export: Export, summary: Summary, going: RunProgress, figures: dict[str, float]
+) -> None:
     figures |= {
         "success": float(not summary.gaps),
         "until_seconds": summary.until,

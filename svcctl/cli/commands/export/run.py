@@ -16,10 +16,10 @@ from svcctl.cli.commands.export.options import (
     LAG,
     LOG_FORMATS,
     ON_ERROR,
-    AgainOpt,
     DryRunOpt,
     EndOpt,
     ExportFormatOpt,
+    ForceOpt,
     LagOpt,
     LogFormatOpt,
     MaxTimeOpt,
@@ -69,7 +69,7 @@ def export(
     state: StateOpt = None,
     lag: LagOpt = None,
     format: ExportFormatOpt = None,
-    force: AgainOpt = False,
+    force: ForceOpt = False,
     date_format: DateFormatOpt = None,
     file: QueryFileOpt = None,
     var: VarOpt = None,
@@ -232,7 +232,7 @@ def workers_of(
     from svcctl.exports.workers.crew import Workers
 
     here = svc.with_flags(retries=0)
-    there = Elsewhere(replace(svc.flags, profile=svc.profile.name, retries=0), svc.profile.base_url)
+    there = WorkerClient(replace(svc.flags, profile=svc.profile.name, retries=0), svc.profile.base_url)
     return Workers(lambda: here.client, there, target, count, per_second, scheduler)
 
 
@@ -256,7 +256,7 @@ def late(svc: Context, seconds: float) -> SvcctlError:
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class WorkerClient:
     """Makes the client of a cluster's worker, from the worker's own profile of the same name."""
 
     flags: Flags

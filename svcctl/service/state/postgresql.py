@@ -48,20 +48,23 @@ SESSION = (
 ADVICE = {
     "password": f"set {STATE_PASSWORD_FILE.environment} to a file with its password, or PGPASSWORD",
     "does not exist": "create it on the server, or check its name",
-    "permission denied": "let the user create tables there: grant create on schema public to …",
 }
-"""What to do about a refusal, by a part of the server's message."""
-FAILURES: Mapping[type[psycopg.Error], Failure] = {
-    errors.DiskFull: FULL,
-    errors.ReadOnlySqlTransaction: READ_ONLY,
-    errors.InsufficientPrivilege: READ_ONLY,
-    errors.QueryCanceled: LOCKED,
-    errors.LockNotAvailable: LOCKED,
-    errors.DataCorrupted: DAMAGED,
-    errors.IndexCorrupted: DAMAGED,
-    psycopg.OperationalError: AWAY,
+"""What to do about a refused connection, by a part of the server's message: the driver keeps no code of it."""
+FAILURES: Mapping[type[psycopg.Error], tuple[Failure, str | None]] = {
+    errors.DiskFull: (FULL, None),
+    errors.ReadOnlySqlTransaction: (READ_ONLY, None),
+    errors.InsufficientPrivilege: (
+        READ_ONLY,
+        "let the user create tables there: grant create on schema public to …",
+    ),
+    errors.QueryCanceled: (LOCKED, None),
+    errors.LockNotAvailable: (LOCKED, None),
+    errors.DataCorrupted: (DAMAGED, None),
+    errors.IndexCorrupted: (DAMAGED, None),
+    psycopg.OperationalError: (AWAY, None),
 }
-"""The failure of each class of errors; the first that fits counts. Others are defects, unless the connection ended."""
+"""The failure of each class of errors, and what to do; the first that fits counts. Others are defects, unless the
+connection ended."""
 OPEN = "svcctl state "
 """A session's name in pg_stat_activity begins like this, and ends with the version of the tables that it uses."""
 
@@ -119,22 +122,23 @@ class PostgreSQL(Database):
         except DataError as error:
             raise ServiceError(f"the state cannot hold this value: {_line(error.orig)}") from None
         except DBAPIError as error:
-            failure = _failure(error.orig) or (AWAY if error.connection_invalidated else None)
-            if failure is None:
+            found = _failure(error.orig) or ((AWAY, None) if error.connection_invalidated else None)
+            if found is None:
                 raise
-            raise self._unavailable(failure, error.orig) from None
+            raise self._unavailable(*found, error.orig) from None
 
     @contextmanager
     def _explained_driver(self) -> Iterator[None]:
         try:
             yield
         except psycopg.OperationalError as error:
-            raise self._unavailable(_failure(error) or AWAY, error) from None
+            raise self._unavailable(*(_failure(error) or (AWAY, None)), error) from None
 
-    def _unavailable(self, failure: Failure, error: BaseException | None) -> StateUnavailable:
+    def _unavailable(self, failure: Failure, advice: str | None, error: BaseException | None) -> StateUnavailable:
         said = _line(error, str(self._parameters.get("password", "")))
-        advice = [advice for part, advice in ADVICE.items() if part in said]
-        return StateUnavailable(failure, self.name, said, *advice[:1])
+        if failure is AWAY:
+            advice = next((advice for part, advice in ADVICE.items() if part in said), advice)
+        return StateUnavailable(failure, self.name, said, advice)
 
     @contextmanager
     def upgrading(self, driver: Any) -> Iterator[None]:
@@ -175,8 +179,8 @@ def chosen(url: str, password_file: str | None, *, may_hold_password: bool) -> P
     return PostgreSQL(url, password_file=password_file)
 
 
-def _failure(error: BaseException | None) -> Failure | None:
-    return next((failure for kind, failure in FAILURES.items() if isinstance(error, kind)), None)
+def _failure(error: BaseException | None) -> tuple[Failure, str | None] | None:
+    return next((found for kind, found in FAILURES.items() if isinstance(error, kind)), None)
 
 
 def _password(file: str) -> str:

@@ -22,7 +22,7 @@ from svcctl import __version__
 from svcctl.errors import Locked, UsageError
 from svcctl.io.files import sync_directory
 from svcctl.service.engines.duckdb import positions
-from svcctl.service.engines.duckdb.statement import first_line
+from svcctl.service.engines.duckdb.statement import Cause, StatementFailed
 from svcctl.service.engines.duckdb.text import DEFINED, literal
 
 SCHEMA = "events"
@@ -107,12 +107,13 @@ def readable(path: Path | None) -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        if "Could not set lock" in str(error):
+        failed = StatementFailed(error)
+        if failed.cause is Cause.LOCKED:
             raise Locked(
                 f"{path} is in use by another process", hint="stop it with 'svcctl service stop', or wait for it"
             ) from None
         hint = "it may be damaged, or written by a newer DuckDB; move it away to start with an empty one"
-        raise UsageError(f"cannot open {path}: {first_line(error)}", hint=hint) from None
+        raise UsageError(f"cannot open {path}: {failed.message}", hint=hint) from None
 
 
 def _make(connection: duckdb.DuckDBPyConnection, path: Path) -> None:

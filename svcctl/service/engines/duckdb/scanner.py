@@ -5,7 +5,6 @@ DuckDB opens local files itself; for other folders Arrow reads the files.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
@@ -20,7 +19,7 @@ import pyarrow.dataset as pads
 from svcctl.errors import ServiceError, Unavailable
 from svcctl.service.engines.duckdb.opening import open_reader
 from svcctl.service.engines.duckdb.sorting import arranged
-from svcctl.service.engines.duckdb.statement import translated
+from svcctl.service.engines.duckdb.statement import Cause, StatementFailed, translated
 from svcctl.service.engines.duckdb.text import literal, quote
 from svcctl.service.engines.lake import Lake, layout
 from svcctl.service.engines.lake.snapshot import File, Loads, Part, Snapshot, whole
@@ -30,10 +29,6 @@ ROWS_PER_BATCH = 1 << 16
 Window = tuple[datetime | None, datetime | None]
 """The range of events that are read, in UTC and without a zone."""
 _REGISTERED = "files"
-_FILES_FAILED = re.compile(rf"reading the stream registered as '{_REGISTERED}\d+' failed: ")
-_DAMAGED = re.compile(r"^(?:No magic bytes found at end of file|File) '(.*)'(?:$| too small to be a Parquet file)")
-_MISSING = re.compile(r'^No files found that match the pattern "(.*)"')
-"""DuckDB's message about a local file that is missing."""
 
 
 class Scanner:
@@ -147,14 +142,14 @@ def _reachable(name: str, uri: str) -> Iterator[None]:
     """Raise Unavailable when files cannot be read, so that a job tries again, ServiceError when a file is damaged."""
     try:
         yield
-    except ServiceError as error:
-        reason = _FILES_FAILED.sub("", error.message)
-        if damaged := _DAMAGED.search(reason):
-            raise ServiceError(f"cannot read table '{name}': {damaged[1]} is damaged", code=500) from None
-        if missing := _MISSING.search(reason):
-            raise Unavailable(f"cannot read table '{name}': {missing[1]} is not there") from None
-        if error.code == 500 or _FILES_FAILED.search(error.message):
-            raise Unavailable(f"cannot read table '{name}' in {uri}: {reason}") from None
+    except StatementFailed as error:
+        match error.cause:
+            case Cause.DAMAGED:
+                raise ServiceError(f"cannot read table '{name}': {error.file} is damaged", code=500) from None
+            case Cause.MISSING:
+                raise Unavailable(f"cannot read table '{name}': {error.file} is not there") from None
+            case Cause.FAILED | Cause.UNREAD:
+                raise Unavailable(f"cannot read table '{name}' in {uri}: {error.message}") from None
         raise
 
 

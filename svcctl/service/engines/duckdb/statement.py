@@ -1,10 +1,15 @@
-"""A running DuckDB statement, read as Arrow batches, and DuckDB's errors as errors of svcctl."""
+"""A running DuckDB statement, read as Arrow batches, and DuckDB's errors as errors of svcctl.
+
+This is the one place that tells DuckDB's errors apart. Most have a class; Arrow passes them on without it, and some
+causes share one, so that only the text tells them.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from enum import Enum
 
 import duckdb
 import pyarrow as pa
@@ -12,16 +17,82 @@ import pyarrow as pa
 from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service.engines import BYTES_PER_BATCH, by_bytes
 
+_CLASSES: Mapping[str, type[duckdb.Error]] = {
+    "Connection": duckdb.ConnectionException,
+    "FATAL": duckdb.FatalException,
+    "HTTP": duckdb.HTTPException,
+    "INTERNAL": duckdb.InternalException,
+    "IO": duckdb.IOException,
+    "Internal": duckdb.InternalException,
+    "Out of Memory": duckdb.OutOfMemoryException,
+    "TransactionContext": duckdb.TransactionException,
+}
+"""Classes of errors by the beginning of their text, all that Arrow passes on of one; others refuse the statement."""
+_OWN_FAILURES = (
+    *(duckdb.InternalException, duckdb.FatalException, duckdb.IOException),
+    *(duckdb.ConnectionException, duckdb.TransactionException),
+)
+"""Classes of errors by which DuckDB or the machine failed."""
 _ERROR = re.compile(r"^(?:([A-Z][A-Za-z ]+) Error: )+")
-_OWN_FAILURES = frozenset(("Internal", "INTERNAL", "FATAL", "IO", "HTTP", "Connection", "TransactionContext"))
-"""Kinds of error by which DuckDB or the machine failed. With any other kind, DuckDB refuses the statement."""
+
+
+class Cause(Enum):
+    """What DuckDB says by the class of an error, or by its text where several causes have one class."""
+
+    REFUSED = "the statement, or a value in it"
+    FAILED = "DuckDB or the machine failed"
+    MEMORY = "too little memory"
+    LOCKED = "another process has the file open"
+    DAMAGED = "a file is not whole"
+    MISSING = "a file is not there"
+    UNREAD = "a registered stream failed"
+
+
+_TEXTS = (
+    (Cause.MEMORY, re.compile(r"^Failed to commit: (?:could not allocate|failed to allocate|failed to pin) ")),
+    (Cause.LOCKED, re.compile(r"^Could not set lock on file ")),
+    (Cause.DAMAGED, re.compile(r"^No magic bytes found at end of file '(?P<file>.*)'$")),
+    (Cause.DAMAGED, re.compile(r"^File '(?P<file>.*)' too small to be a Parquet file")),
+    (Cause.MISSING, re.compile(r'^No files found that match the pattern "(?P<file>.*)"')),
+)
+_STREAM = re.compile(r"^reading the stream registered as '\w+' failed: ")
+
+
+class StatementFailed(ServiceError):
+    """A failure of DuckDB: its cause, and the file that it is about, if one is named."""
+
+    def __init__(self, error: BaseException, work: str = "query") -> None:
+        kind, said = _kind(error), first_line(error)
+        text = _STREAM.sub("", said)
+        failed = kind is None or issubclass(kind, _OWN_FAILURES)
+        self.file: str | None = None
+        self.cause = Cause.FAILED if failed else Cause.REFUSED if text == said else Cause.UNREAD
+        if kind is duckdb.OutOfMemoryException:
+            self.cause = Cause.MEMORY
+        for cause, pattern in _TEXTS:
+            if found := pattern.search(text):
+                self.cause, self.file = cause, found.groupdict().get("file")
+        if self.cause is Cause.MEMORY:
+            super().__init__(f"the {work} needs more memory than the service may use", hint=_LARGE[work])
+        else:
+            super().__init__(text, code=500 if failed else None)
+
+
+def _kind(error: BaseException) -> type[duckdb.Error] | None:
+    """The class of an error, also of one that Arrow passes on; None if it is not of DuckDB."""
+    if isinstance(error, duckdb.Error):
+        return type(error)
+    found = _ERROR.match(str(error))
+    return _CLASSES.get(found[1], duckdb.ProgrammingError) if found else None
+
+
 _LARGE = {"query": "narrow the range or group by less", "load": "nothing was changed; load fewer events at a time"}
 """For each kind of work, what to do if it needs too much memory."""
 
 
 @contextmanager
 def translated(work: str = "query") -> Iterator[None]:
-    """Raise errors of DuckDB, and of Arrow where it passes them on, as a ServiceError of one line.
+    """Raise errors of DuckDB, and of Arrow where it passes them on, as StatementFailed, of one line.
 
     `work` is a key of _LARGE. The error has code 500 when the service failed, and no code when the statement or a value
     in it is refused.
@@ -29,12 +100,7 @@ def translated(work: str = "query") -> Iterator[None]:
     try:
         yield
     except (duckdb.Error, pa.ArrowException, OSError) as error:
-        found = _ERROR.match(str(error))
-        kind = found[1] if found else None
-        if kind == "Out of Memory" or "failed to pin block" in str(error):  # a commit fails with the latter only
-            raise ServiceError(f"the {work} needs more memory than the service may use", hint=_LARGE[work]) from None
-        failed = kind is None or kind in _OWN_FAILURES
-        raise ServiceError(first_line(error), code=500 if failed else None) from None
+        raise StatementFailed(error, work) from None
 
 
 def first_line(error: BaseException) -> str:

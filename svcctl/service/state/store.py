@@ -69,7 +69,8 @@ class Store:
             raise UsageError(error.detail, hint=error.advice) from None
 
     def close(self) -> None:
-        self._connection.close()
+        with self._lock:
+            self._connection.close()
 
     @property
     def shared(self) -> bool:

@@ -146,6 +146,16 @@ def add(store: Store, id: str) -> None:
         save(connection, id)
 
 
+def test_a_store_is_closed_behind_the_transaction_of_another_thread(store: Store, opened: Opened) -> None:
+    with store.transaction() as connection:
+        closer = threading.Thread(target=store.close)
+        closer.start()
+        closer.join(0.1)
+        save(connection, "one")
+    closer.join(10)
+    assert saved(opened()) == ["one"]
+
+
 def test_a_closed_store_answers_nothing(store: Store) -> None:
     store.close()
     with pytest.raises(ResourceClosedError), store.reading():

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from hdfs_native import Client
+from peers.hdfs import HdfsPeer
 from peers.processes import free_port
 
 from svcctl.errors import Unavailable, UsageError
@@ -59,3 +60,10 @@ for _ in range(4000):
 """
     done = subprocess.run([sys.executable, "-c", many], timeout=60, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.slow
+def test_a_name_that_a_namenode_refuses_is_a_usage_error(hdfs_peer: HdfsPeer) -> None:
+    storage = Hdfs(hdfs_peer.default_fs)
+    with pytest.raises(UsageError, match=r"^hdfs://\S+/a/\.\./b: Invalid "):
+        storage.create("a/../b", overwrite=True)

@@ -26,6 +26,7 @@ class Command:
     shell: Shell
     proxy: FaultyProxy
     name: str
+    window: int = 600
 
     def __post_init__(self) -> None:
         self.asking = threading.Event()
@@ -42,7 +43,7 @@ class Command:
 
     @property
     def arguments(self) -> list[str]:
-        ends = ["--from", str(START), "--to", "1h", "--window", "10m", "--workers", "2"]
+        ends = ["--from", str(START), "--to", "1h", "--window", f"{self.window}s", "--workers", "2"]
         return ["export", "from exported.events", *ends, "-o", f"out/{self.name}"]
 
     def kill(self, seconds: float) -> None:
@@ -59,14 +60,19 @@ class Command:
 
     def missing(self) -> set[int]:
         """The starts of the windows that the record lacks."""
-        starts = {START + 600 * number for number in range(6)}
+        starts = set(range(START, START + 3600, self.window))
         found = list(self.folder.rglob(".*.export/record.json"))
         if not found:
             return starts
         record = Record.from_text(found[0].read_text(), "")
         if record.merged and (self.folder / self.name).exists():
             return set()
-        return starts - {window.start for window in record.entries}
+        return starts - {start for there in record.entries for start in range(there.start, there.end, self.window)}
+
+    def requested(self) -> set[int]:
+        """The starts of the windows that were requested, several of them at once or each by itself."""
+        bodies = map(json.loads, self.proxy.asked)
+        return {start for body in bodies for start in range(body["from"], body["to"], self.window)}
 
 
 @pytest.fixture(scope="session")
@@ -85,17 +91,21 @@ def killed(command: Command, known: dict[str, bytes], seconds: float, random: Ra
     done = command.shell(*command.arguments)
     assert done.returncode == 0, done.stderr
     assert contents(command.folder) == known
-    assert {json.loads(body)["from"] for body in command.proxy.asked} == missing
+    assert command.requested() == missing
 
 
 def kill_and_run_again(
-    home: Shell, proxy: FaultyProxy, undisturbed: dict[str, tuple[dict[str, bytes], float]], seed: int
+    home: Shell,
+    proxy: FaultyProxy,
+    undisturbed: dict[str, tuple[dict[str, bytes], float]],
+    seed: int,
+    name: str,
+    window: int = 600,
 ) -> None:
     random = Random(seed)
-    name = NAMES[seed % len(NAMES)]
-    command = Command(home, proxy, name)
+    command = Command(home, proxy, name, window)
     if name not in undisturbed:
-        whole = Command(Shell(home.home / "whole", home.variables), proxy, name)
+        whole = Command(Shell(home.home / "whole", home.variables), proxy, name, window)
         process = whole.shell.start(*whole.arguments)
         assert whole.asking.wait(60)
         started = time.monotonic()
@@ -120,7 +130,7 @@ def home(events: Shell, proxy: FaultyProxy, tmp_path: Path) -> Shell:
 def test_a_killed_run_is_completed_by_the_next(
     home: Shell, proxy: FaultyProxy, undisturbed: dict[str, tuple[dict[str, bytes], float]], seed: int
 ) -> None:
-    kill_and_run_again(home, proxy, undisturbed, seed)
+    kill_and_run_again(home, proxy, undisturbed, seed, NAMES[seed % len(NAMES)])
 
 
 @pytest.mark.slow
@@ -128,4 +138,12 @@ def test_a_killed_run_is_completed_by_the_next(
 def test_a_killed_run_is_completed_by_the_next_however_often(
     home: Shell, proxy: FaultyProxy, undisturbed: dict[str, tuple[dict[str, bytes], float]], seed: int
 ) -> None:
-    kill_and_run_again(home, proxy, undisturbed, seed)
+    kill_and_run_again(home, proxy, undisturbed, seed, NAMES[seed % len(NAMES)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(200, 210))
+def test_a_killed_run_whose_requests_fetch_several_windows_is_completed_by_the_next(
+    home: Shell, proxy: FaultyProxy, seed: int
+) -> None:
+    kill_and_run_again(home, proxy, {}, seed, "all.csv", window=20)

@@ -25,7 +25,7 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,8 @@ class MissingExtra(UsageError):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where in a query text: line and column, both from 1."""
+class Place(NamedTuple):
+    """A position in a query's text: line and column, counted from 1, in characters."""
 
     line: int
     column: int

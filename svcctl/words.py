@@ -100,16 +100,6 @@ def suggesting(
         raise
 
 
-def by_likeness(name: str, known: Iterable[str]) -> list[str]:
-    """All the known names, those most like `name` first."""
-    from difflib import SequenceMatcher
-
-    def unlike(one: str) -> float:
-        return -SequenceMatcher(None, one.casefold(), name.casefold()).ratio()
-
-    return sorted(known, key=unlike)
-
-
 def plural(number: int, one: str, many: str | None = None) -> str:
     """A word for a number of things: query or queries; `many` is given where words follow the noun, or for a verb."""
     return one if number == 1 else many or (f"{one[:-1]}ies" if one.endswith(("ty", "ry", "cy")) else f"{one}s")

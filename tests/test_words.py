@@ -2,7 +2,7 @@
 
 import pytest
 
-from svcctl.words import among, by_likeness, counted, did_you_mean, having_word, nearest, size_text
+from svcctl.words import among, counted, did_you_mean, having_word, nearest, size_text
 
 COLUMNS = ["eventdate", "method", "statusCode", "uri"]
 
@@ -46,10 +46,6 @@ def test_the_only_name_with_the_word_is_suggested(name: str, meant: str | None) 
     assert having_word(name, known) == meant
     assert did_you_mean(name, known) == (meant and f"did you mean '{meant}'?")
     assert did_you_mean(name, known, words=False) is None
-
-
-def test_known_names_are_listed_by_likeness() -> None:
-    assert by_likeness("Status", COLUMNS) == ["statusCode", "eventdate", "uri", "method"]
 
 
 def test_of_many_names_the_nearest_and_the_first_are_told() -> None:

@@ -23,7 +23,7 @@ class Wishes:
     strict: bool = False
     """Whether a line that would be skipped makes the load fail."""
     null: Sequence[str] = ()
-    """Texts that stand for nothing."""
+    """Texts that are read as null."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,11 +140,6 @@ class Outline:
         """The first period of a group, in seconds."""
         return next((clause.every for clause in self.clauses if clause.every), None)
 
-    @property
-    def selects_first(self) -> bool:
-        """Whether a select is written before `from`: it belongs after the last group."""
-        return self.clauses[:1] == (Clause("select"),)
-
 
 def outline(text: str) -> Outline:
     """The outline of any text."""

@@ -188,6 +188,21 @@ def error_of(
     return Refusal(line or f"HTTP {http_status} with no message", cid=cid).as_error(http_status, hint=hint)
 
 
+def already_so(error: ServiceError) -> bool:
+    """Whether the error says that the domain is already enabled, or already disabled."""
+    return error.code == Code.ALREADY_SO
+
+
+def no_domain(error: ServiceError) -> bool:
+    """Whether the error says that the domain does not exist."""
+    return error.code == Code.NO_DOMAIN
+
+
+def no_role(error: ServiceError) -> bool:
+    """Whether the error says that the role does not exist, although its domain does."""
+    return isinstance(error, NotFound) and error.code != Code.NO_DOMAIN
+
+
 def is_page(content_type: str, body: bytes) -> bool:
     """Whether an answer is a web page."""
     return "html" in content_type.lower() or _PAGE.match(body) is not None

@@ -18,9 +18,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from svcctl.api.idempotence import no_domain, no_role
 from svcctl.api.models import ALL, Role
-from svcctl.api.refusals import Code
+from svcctl.api.refusals import Code, no_domain, no_role
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError
 from svcctl.words import nearest, suggesting
 

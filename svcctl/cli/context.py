@@ -18,12 +18,11 @@ from svcctl import profiles
 from svcctl.dates.lengths import length_text
 from svcctl.errors import CredentialsError, Declined, NotFound, ProfileError, SvcctlError, Unavailable
 from svcctl.terminal import pager
-from svcctl.terminal.diagnostics import Diagnostics, wants_color
+from svcctl.terminal.diagnostics import Diagnostics, Work, wants_color
 from svcctl.terminal.formats import AUTO, Format, find_format
 from svcctl.terminal.output import Output
 from svcctl.terminal.prompt import Prompt, TerminalPrompt
 from svcctl.terminal.streams import has_glyphs, moves
-from svcctl.terminal.work import Work
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client

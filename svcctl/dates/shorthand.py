@@ -361,7 +361,7 @@ CORRECTIONS = (
         "name the time: {}, for example",
     ),
 )
-"""What people type, the date to write instead (nothing is said if it is none), and how that is said."""
+"""What people type, the date to write instead, and the hint that says so; a row that makes no date is passed over."""
 
 
 def _corrected(text: str, rows: tuple[_Correction, ...]) -> str | None:

@@ -81,7 +81,7 @@ def _date_format(text: str) -> None:
 
 
 def parse_timeout(text: str) -> float:
-    """The seconds of a timeout. ValueError with the reason for a text that is none."""
+    """The seconds of a timeout. ValueError with the reason for any other text."""
     return parse_length(text, least=0.001, most=UNITS["d"])
 
 

@@ -2,7 +2,7 @@
 
     local.py    files under a directory
     s3.py       objects in a bucket of S3, or of a service with the same interface
-    hdfs.py     files in a Hadoop file system
+    hdfs.py     files in a Hadoop file system; hdfs_probe.py finds out whether it answers
     targets.py  opens the place that `out/a.csv`, `s3://bucket/a.csv` or `hdfs://host/a.csv` names
 
 An object appears under its name when it is complete, and never before:

@@ -11,12 +11,11 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import length_hint
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeVar
 
 from svcctl import errors
 from svcctl.terminal.escapes import joined, styled, visible
 from svcctl.terminal.layout import cell_width
-from svcctl.terminal.work import Work
 
 if TYPE_CHECKING:
     from svcctl.terminal.live import Display
@@ -37,6 +36,14 @@ _ENDINGS: Mapping[type[BaseException], str] = {
     errors.Declined: "nothing was done",
 }
 """Endings that somebody wanted: they are reported in these words, not as errors."""
+
+
+class Work(NamedTuple):
+    """How far work is. With a `total`, of which `done` is done, a terminal shows a bar and the time left."""
+
+    text: str
+    done: float = 0
+    total: float | None = None
 
 
 class Reported(Exception):

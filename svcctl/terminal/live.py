@@ -26,7 +26,6 @@ from svcctl.terminal import layout
 from svcctl.terminal.escapes import Styled, joined, visible
 from svcctl.terminal.keyboard import left_by_q
 from svcctl.terminal.layout import Style, TableColumn
-from svcctl.terminal.work import Work
 
 Write = Callable[[str], object]
 
@@ -59,12 +58,14 @@ def _console(write: Write, stream: TextIO, *, color: bool) -> Console:
 
 
 class Display(Progress):
-    """The progress that `tell` returns, on a line that disappears when it stops: a bar, or a spinner without a total.
+    """The progress of work on a line that disappears when it stops: a bar, or a spinner without a total.
 
-    `write` writes to `stream`, which is a terminal.
+    `tell` returns a text, how much is done, and the total. `write` writes to `stream`, which is a terminal.
     """
 
-    def __init__(self, write: Write, stream: TextIO, tell: Callable[[], Work], *, color: bool) -> None:
+    def __init__(
+        self, write: Write, stream: TextIO, tell: Callable[[], tuple[str, float, float | None]], *, color: bool
+    ) -> None:
         self._tell = tell
         self._spinner = Spinner("line")
         super().__init__(
@@ -79,13 +80,13 @@ class Display(Progress):
 
     def get_renderables(self) -> Iterable[RenderableType]:
         for task in self.tasks:
-            work, width = self._tell(), self.console.width // 4
-            self.update(task.id, completed=work.done, total=work.total)
+            (said, done, total), width = self._tell(), self.console.width // 4
+            self.update(task.id, completed=done, total=total)
             left = f"{rough_text(task.time_remaining)} left, " if task.time_remaining else ""
             bar = ProgressBar(task.total, task.completed, width, complete_style="green", finished_style="green")
             line = Table.grid(Column(no_wrap=True), Column(no_wrap=True), Column(), padding=(0, 1, 0, 0))
-            text = Text(visible(f"{left}{work.text}"), no_wrap=True, overflow="crop")
-            line.add_row("svcctl:", self._spinner if work.total is None else bar, text)
+            text = Text(visible(f"{left}{said}"), no_wrap=True, overflow="crop")
+            line.add_row("svcctl:", self._spinner if total is None else bar, text)
             yield line
 
     def above(self, text: Styled) -> None:

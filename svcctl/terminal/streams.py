@@ -1,7 +1,7 @@
 """The standard streams of the process, through which everything that people and programs read goes.
 
 `adopt` puts them in place of Python's when the process begins, so whatever writes to sys.stdout or sys.stderr writes
-here: commands, help pages, loggers, tracebacks. A terminal gets all text through `visible.shown`, in its own encoding.
+here: commands, help pages, loggers, tracebacks. A terminal gets all text through `escapes.shown`, in its own encoding.
 A pipe or a file gets bytes as they are.
 """
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from support.language_page import EXAMPLES, page
 from support.shells import Shell
 
 from svcctl.service.language import FUNCTIONS, RESERVED, parse
-from svcctl.service.language.page import EXAMPLES, page
 
 QUERIES = [
     re.sub(r"\s+", " ", found[0].strip()) for found in re.finditer(r"(?m)^    from .*\n(?:        .*\n)*", page())

@@ -16,8 +16,7 @@ from support.pseudo_terminal import screen
 from support.shells import SVCCTL, Shell
 from support.terminal import Terminal, need, open_terminal
 
-from svcctl.terminal.diagnostics import Diagnostics
-from svcctl.terminal.work import Work
+from svcctl.terminal.diagnostics import Diagnostics, Work
 
 COMMAND = " ".join(SVCCTL)
 ONLY_TEXT = re.compile(r"\x1b\[[?\d;]*[A-Za-z]")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from svcctl.api import own_service, roles
-from svcctl.api.idempotence import no_role
 from svcctl.api.models import ALL, Role
+from svcctl.api.refusals import no_role
 from svcctl.cli.apply.plan import Action, Difference, Step, plan
 from svcctl.cli.inputs.role_files import WrittenRole, require_available, require_sound
 from svcctl.errors import NotFound, ServiceError

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from svcctl.api.idempotence import already_so, create_domain, done_if, no_domain
 from svcctl.api.models import Domain
+from svcctl.api.refusals import already_so, no_domain
 from svcctl.api.roles import known_domain
 from svcctl.cli.apply.domain_steps import Domains, exported
 from svcctl.cli.apply.plan import Action
@@ -16,6 +16,7 @@ from svcctl.cli.apply.steps import ApplyOptions, carry_out
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
+from svcctl.cli.idempotence import create_domain, done_if
 from svcctl.cli.inputs import documents
 from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import FormatOpt, YesOpt, spread

@@ -12,7 +12,6 @@ import typer
 
 from svcctl.api import models
 from svcctl.api.destinations import NAMES, TYPES
-from svcctl.api.idempotence import change_job, done_if
 from svcctl.api.jobs import (
     ENOUGH,
     Chosen,
@@ -33,17 +32,17 @@ from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
+from svcctl.cli.idempotence import change_job, done_if
 from svcctl.cli.inputs import documents, job_files, job_ids, job_states, text
 from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import ColumnsOpt, FormatOpt, YesOpt, length_option, spread
 from svcctl.dates.lengths import length_text, parse_length
 from svcctl.errors import NotFound, ServiceError, Unavailable, UsageError
 from svcctl.io.time_limit import time_limit
-from svcctl.terminal.diagnostics import Reported
+from svcctl.terminal.diagnostics import Reported, Work
 from svcctl.terminal.escapes import visible
 from svcctl.terminal.records import JOB, JOBS, WATCHED, Listing
 from svcctl.terminal.selection import ALL, Selection, selected
-from svcctl.terminal.work import Work
 from svcctl.words import counted
 
 _HELP = "Job IDs, the beginning of one is enough, or friendly names"

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from svcctl.api.idempotence import done_if, no_role
 from svcctl.api.models import Role
+from svcctl.api.refusals import no_role
 from svcctl.api.roles import known_domain, known_role, reads_roles, require
 from svcctl.cli.apply.plan import Action
 from svcctl.cli.apply.role_steps import Roles, grants
@@ -17,6 +17,7 @@ from svcctl.cli.apply.steps import ApplyOptions, carry_out
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
+from svcctl.cli.idempotence import done_if
 from svcctl.cli.inputs import documents, role_files
 from svcctl.cli.inputs.role_files import RoleOptions, WrittenRole
 from svcctl.cli.listing import ListOptions, print_list

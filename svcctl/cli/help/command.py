@@ -18,7 +18,7 @@ _LITERAL = "\b"
 """How a docstring marks a paragraph whose lines stay as they are."""
 
 FEW = 12
-"""As many options are found in one list; more stand under the headings of `rich_help_panel`."""
+"""The most options that stand in one list; more stand under the headings of `rich_help_panel`."""
 
 Row = tuple[str, str]
 Section = tuple[str, tuple[Row, ...]]

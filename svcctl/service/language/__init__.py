@@ -4,9 +4,11 @@
     tree.py, printer.py       what a query says, and the text of an expression
     functions.py              a row for each function, from which its help is written too
     expressions.py, sql.py    types and SQL of an expression
+    deviation.py              mean and standard deviation, the same in every engine
     dialect.py                the protocol for what differs between engines
     translation.py, habits.py what to write instead of SQL, and of other habits
     compiler.py               clauses -> a Plan, see types.py
+    query_error.py            the error of a query, with its place in the text
 
 Nothing here runs a query or knows where tables come from: a catalog and a dialect go in, a plan comes out.
 """
@@ -14,7 +16,7 @@ Nothing here runs a query or knows where tables come from: a catalog and a diale
 from svcctl.service.language.compiler import compile
 from svcctl.service.language.functions import FUNCTIONS, SAMPLE, SECTIONS, Function
 from svcctl.service.language.parser import MAX_BYTES, parse
-from svcctl.service.language.query_error import Place, QueryError
+from svcctl.service.language.query_error import QueryError
 from svcctl.service.language.tree import RESERVED
 from svcctl.service.language.types import Catalog, Column, Plan, Table, Type
 
@@ -27,7 +29,6 @@ __all__ = [
     "Catalog",
     "Column",
     "Function",
-    "Place",
     "Plan",
     "QueryError",
     "Table",

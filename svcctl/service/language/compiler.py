@@ -20,11 +20,12 @@ from datetime import UTC, datetime, tzinfo
 
 from sqlglot import exp
 
+from svcctl.errors import Place
 from svcctl.service.language import tree
 from svcctl.service.language.dialect import Dialect, write
 from svcctl.service.language.expressions import Scope, aggregates_in
 from svcctl.service.language.printer import expression_text, item_text
-from svcctl.service.language.query_error import NOWHERE, Place, QueryError, Refused
+from svcctl.service.language.query_error import NOWHERE, QueryError, Refused
 from svcctl.service.language.sql import Context, Special, Sql, Value, bucket, connected, moment, number, without_zone
 from svcctl.service.language.types import Catalog, Column, Plan, Table, Type
 from svcctl.words import among

@@ -17,9 +17,10 @@ from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from svcctl.dates.lengths import UNITS
+from svcctl.errors import Place
 from svcctl.service.language import habits, tree
 from svcctl.service.language.functions import FUNCTIONS
-from svcctl.service.language.query_error import Place, QueryError
+from svcctl.service.language.query_error import QueryError
 from svcctl.service.language.tree import KEYWORDS, RESERVED
 from svcctl.service.language.types import Type
 from svcctl.words import did_you_mean, size_text

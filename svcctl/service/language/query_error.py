@@ -5,19 +5,12 @@ The error's text always names line and column, because the service sends it to c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from svcctl.errors import SvcctlError
+from svcctl.errors import Place, SvcctlError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-
-class Place(NamedTuple):
-    """A position in a query's text: line and column, counted from 1, in characters."""
-
-    line: int
-    column: int
 
 
 NOWHERE = Place(1, 1)

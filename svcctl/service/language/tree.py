@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from svcctl.service.language.query_error import NOWHERE, Place
+from svcctl.errors import Place
+from svcctl.service.language.query_error import NOWHERE
 from svcctl.service.language.types import Type
 
 KEYWORDS = ("select", "from", "where", "group", "every", "by", "limit", "offset", "pragma", "as")

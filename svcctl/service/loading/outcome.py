@@ -64,7 +64,7 @@ _SENTENCES: Mapping[Skip | Change, str] = {
     Change.COLUMN: "dates were read from the column {fields}; --time-field names another",
     Change.SHORT: "the last cells are missing, and null",
     Change.TEXT: "text, not numbers, because of other values in the column: {fields}; --types {wish} skips such lines, "
-    "and --null names texts that stand for nothing",
+    "and --null names texts that mean null",
     Change.FINER: "times are kept to the millisecond",
     Change.ZONE: "times without a zone were read as UTC; --time-zone names their zone",
     Change.INFINITE: "NaN and infinite numbers are null: {fields}",

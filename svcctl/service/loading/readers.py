@@ -32,7 +32,7 @@ _REQUEST = r"^(\S+) (.*?)(?: (HTTP/\S+))?$"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is known of columns before a file is read: named types, texts that stand for nothing, the zone of times.
+    """What is known of columns before a file is read: named types, texts that mean null, the zone of times.
 
     `rows` gives the rows of a query over the table `lines`, which is the head or the whole file.
     """

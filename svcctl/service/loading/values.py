@@ -115,5 +115,5 @@ def merged(types: Sequence[Type]) -> Type:
 
 
 def nothing(value: str, texts: Sequence[str]) -> str:
-    """A text, or null where it is one of those that stand for nothing."""
+    """A text, or null where it is one of those that mean null."""
     return f"CASE WHEN {value} NOT IN ({', '.join(map(literal, texts))}) THEN {value} END" if texts else value

@@ -2,6 +2,7 @@
 
     cells.py       a value as text, in DuckDB's SQL
     rows.py        the text of a row, which destinations write too
+    base.py        the base of every format: what a response knows of its query
     renderer.py    runs a plan on any engine and evaluates such expressions over its columns
     responses.py   the formats that stream
     spooled.py     the two formats that cannot stream, and collect rows on disk

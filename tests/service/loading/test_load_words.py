@@ -217,7 +217,7 @@ SAID: dict[str, tuple[str, str | bytes, Wished, list[str]]] = {
             "line 2: dates were read from the column made; --time-field names another",
             "line 5: the last cells are missing, and null",
             "line 4: text, not numbers, because of other values in the column: n, x y; --types 'n=float8,x y=float8' "
-            "skips such lines, and --null names texts that stand for nothing",
+            "skips such lines, and --null names texts that mean null",
             "line 2: times are kept to the millisecond",
             "line 2: times without a zone were read as UTC; --time-zone names their zone",
         ],

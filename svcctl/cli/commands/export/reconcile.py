@@ -23,9 +23,9 @@ from svcctl.dates.shorthand import parse_moment
 from svcctl.errors import Differs, IncompleteResult, Unavailable, UsageError
 from svcctl.exports.windows import moment
 from svcctl.io.time_limit import time_limit
+from svcctl.terminal.diagnostics import Work
 from svcctl.terminal.escapes import visible
 from svcctl.terminal.records import RECONCILED
-from svcctl.terminal.work import Work
 from svcctl.words import counted
 
 if TYPE_CHECKING:

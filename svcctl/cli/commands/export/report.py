@@ -14,8 +14,8 @@ from svcctl.dates.shorthand import named_zone
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, Unavailable, UsageError
 from svcctl.exports.windows import moment
 from svcctl.io import home
+from svcctl.terminal.diagnostics import Work
 from svcctl.terminal.records import WINDOWS
-from svcctl.terminal.work import Work
 from svcctl.words import counted
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from svcctl.dates.lengths import length_text, rough_text
 from svcctl.errors import EmptyResult, IncompleteResult, SvcctlError, Terminated, Unavailable
 from svcctl.io.time_limit import time_limit
 from svcctl.profiles import BUILT_IN
+from svcctl.terminal.diagnostics import Work
 from svcctl.terminal.records import LAUNCHED
-from svcctl.terminal.work import Work
 from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:

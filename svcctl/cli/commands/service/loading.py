@@ -28,9 +28,8 @@ from svcctl.io.positions import read_so_far
 from svcctl.profiles import LOCAL
 from svcctl.service.loading.kinds import FILE_KINDS
 from svcctl.service.loading.outcome import some
-from svcctl.terminal.diagnostics import Reported
+from svcctl.terminal.diagnostics import Reported, Work
 from svcctl.terminal.records import second
-from svcctl.terminal.work import Work
 from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
@@ -79,9 +78,7 @@ TypesOpt = Annotated[
         "--types", metavar="F=TYPE,...", help="Types of fields: str, int4, int8, float8, bool, ip4, timestamp."
     ),
 ]
-NullOpt = Annotated[
-    str | None, typer.Option("--null", metavar="TEXT,...", help="Texts that stand for nothing, such as n/a,-.")
-]
+NullOpt = Annotated[str | None, typer.Option("--null", metavar="TEXT,...", help="Texts that mean null, such as n/a,-.")]
 ReplaceOpt = Annotated[bool, typer.Option("--replace", help="Drop the events and columns that the table has.")]
 StrictOpt = Annotated[bool, typer.Option("--strict", help="Load nothing if a line cannot be read.")]
 IntoOpt = Annotated[

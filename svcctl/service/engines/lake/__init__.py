@@ -1,14 +1,14 @@
 """Tables of events in a shared folder: Delta Lake tables, which several processes and engines read and write.
 
-    layout.py      the columns of a table in Delta, with the hidden columns that order its rows
-    folder.py      the folder behind a URI: its objects, and the settings by which libraries reach it
-    log.py         the log of one table: it adds a commit after the last one
-    snapshot.py    a version of a table: its columns, its files and what they contain
-    writer.py      writes rows to files
-    lake.py        makes, extends, replaces and drops tables, by their logs
-    tables.py      what reads or sorts their rows: loads, trims, compaction
-    marks.py       the loads up to a mark
-    upkeep.py      merges small files, and removes files that are no longer needed
+    layout.py          the columns of a table in Delta, with the hidden columns that order its rows
+    folder.py          the folder behind a URI: its objects, and the settings by which libraries reach it
+    log.py             the log of one table: it adds a commit after the last one
+    snapshot.py        a version of a table: its columns, its files and what they contain
+    writer.py          writes rows to files
+    lake.py            makes, extends, replaces and drops tables, by their logs
+    shared_tables.py   what reads or sorts their rows: loads, trims, compaction
+    marks.py           the loads up to a mark
+    upkeep.py          merges small files, and removes files that are no longer needed
 
 A table `web.access` is the Delta table `<URI>/web.access`, in partitions by day. Any tool that reads Delta tables reads
 it. Commits are made here and not by the library: replacing or dropping a table must be one commit, and all commits must

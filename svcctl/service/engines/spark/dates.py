@@ -13,7 +13,7 @@ from itertools import groupby
 
 from sqlglot import exp
 
-from svcctl.service.engines.spark.bound import bound
+from svcctl.service.engines.spark.sql import bound, escaped
 from svcctl.service.language.dialect import DatePart, DatePattern
 
 _DEFAULTS = {DatePart.YEAR: "1900", DatePart.MONTH: "1", DatePart.DAY: "1"}
@@ -76,11 +76,6 @@ def _written(text: str) -> str:
     """A regular expression for a text between parts; a blank matches any blanks."""
     pieces = re.split(r"([ \t\n\x0b\f\r]+)", text)
     return "".join(_BLANK if index % 2 else escaped(piece) for index, piece in enumerate(pieces))
-
-
-def escaped(text: str) -> str:
-    """A regular expression for a text, in Java and Rust."""
-    return "".join(each if each.isalnum() or not each.isascii() else f"\\x{ord(each):02X}" for each in text)
 
 
 def _literal(text: str) -> str:

@@ -8,8 +8,7 @@ from sqlglot import exp
 
 from svcctl.service.engines.duckdb.dialect import DuckDBDialect
 from svcctl.service.engines.spark import dates
-from svcctl.service.engines.spark.bound import bound
-from svcctl.service.engines.spark.sql import SparkSql, WideSum
+from svcctl.service.engines.spark.sql import SparkSql, WideSum, bound
 from svcctl.service.language.dialect import DatePattern
 
 POSITION = "(position)"

@@ -1,8 +1,7 @@
 """Runs plans on Spark, over tables in a shared folder that Spark and this service both reach.
 
-A plan becomes a statement that
-names each file it needs, with the file's columns: Spark need not know the format of the tables, and reads exactly the
-files of the snapshot.
+A plan becomes a statement that names each file it needs, with the file's columns: Spark need not know the format of the
+tables, and reads exactly the files of the snapshot.
 """
 
 from __future__ import annotations

@@ -13,19 +13,28 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.generator import Generator
 from sqlglot.generators.spark import SparkGenerator
 
-from svcctl.service.engines.spark.bound import Bound, written
-from svcctl.service.engines.spark.dates import escaped
-
 MAX_ROWS = 2**31 - 1
 """The largest limit and offset that Spark accepts."""
 _ALL_WHOLE = "9007199254740992D"
 """2^53: from here on every float8 is whole, and a cast to Spark's int8 may soon overflow."""
 _SPLIT = "134217729D"
 """2^27 + 1, which splits a float8 into halves whose products are exact."""
+REPEATED = 80
+"""Values up to so many characters are repeated; Spark does not compile the lambdas that bind longer ones."""
 MAX_DEPTH = 12
 """How deep bound values may be nested: with more, servers take too long."""
 Body = Callable[[str], str]
 Write = Callable[[Generator, exp.Expr], str]
+
+
+class Bound(exp.Expression):
+    """SQL that `body` writes from the SQL of the value `this`, which it may need several times."""
+
+    arg_types = {"this": True, "body": True}  # noqa: RUF012
+
+
+def bound(value: exp.Expr, body: Body) -> exp.Expr:
+    return Bound(this=value, body=body)
 
 
 class WideSum(exp.Expression, exp.AggFunc):
@@ -125,6 +134,11 @@ def _split(generator: Generator, node: exp.Expr) -> str:
     return f"get(split({text}, {generator.sql(exp.Literal.string(escaped(by)))}), {generator.sql(index)})"
 
 
+def escaped(text: str) -> str:
+    """A regular expression for a text, in Java and Rust."""
+    return "".join(each if each.isalnum() or not each.isascii() else f"\\x{ord(each):02X}" for each in text)
+
+
 def _balanced(word: str) -> Write:
     """A long chain of conditions as a balanced tree: servers parse a chain by recursion, which can crash them."""
 
@@ -152,8 +166,10 @@ def _bound(generator: Generator, node: exp.Expr) -> str:
     if depth > MAX_DEPTH:
         generator.unsupported(f"more than {MAX_DEPTH} of its functions are inside each other")
         return "NULL"
-    value = generator.sql(node, "this")
-    return written(value, BODIES[type(node)](node))
+    value, body = generator.sql(node, "this"), BODIES[type(node)](node)
+    if len(value) <= REPEATED:
+        return f"({body(value)})"
+    return f"get(transform(array({value}), x -> {body('x')}), 0)"
 
 
 def _rows(word: str) -> Write:

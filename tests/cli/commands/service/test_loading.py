@@ -148,7 +148,7 @@ READ: dict[str, tuple[str, str | bytes, list[str]]] = {
             "skipped 2 lines; the first: line 5: it is not UTF-8: '2024-01-31,caf\ufffd'",
             "skipped 1 line; the first: line 4: it has no time that can be read",
             "1 row; the first: line 3: text, not numbers, because of other values in the column: n; --types n=float8 "
-            "skips such lines, and --null names texts that stand for nothing",
+            "skips such lines, and --null names texts that mean null",
             UTC_TIMES,
         ],
     ),

@@ -5,7 +5,7 @@ from itertools import count
 from pathlib import Path
 
 from svcctl.cli.commands.service.loading import reading
-from svcctl.terminal.work import Work
+from svcctl.terminal.diagnostics import Work
 
 
 def test_the_bar_of_a_load_counts_what_a_process_has_read_of_all_files(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from svcctl.api.models import Domain, Job
-from svcctl.api.refusals import Code
 from svcctl.errors import Conflict, NotFound, ServiceError, SvcctlError
 
 if TYPE_CHECKING:
@@ -15,21 +14,6 @@ if TYPE_CHECKING:
 
 Note = Callable[[str], None]
 ALLOWED = "--if-needed allows that"
-
-
-def already_so(error: ServiceError) -> bool:
-    """Whether the error says that the domain is already enabled, or already disabled."""
-    return error.code == Code.ALREADY_SO
-
-
-def no_domain(error: ServiceError) -> bool:
-    """Whether the error says that the domain does not exist."""
-    return error.code == Code.NO_DOMAIN
-
-
-def no_role(error: ServiceError) -> bool:
-    """Whether the error says that the role does not exist, although its domain does."""
-    return isinstance(error, NotFound) and error.code != Code.NO_DOMAIN
 
 
 @contextmanager

@@ -7,11 +7,11 @@ import time
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from support.language_page import EXAMPLES as PAGE_EXAMPLES
 from system.test_example_queries import EXAMPLES
 
 from svcctl.api.query import Clause, Outline, answer, keys, one_line, outline, shares, visible
 from svcctl.service.language import QueryError, parse, tree
-from svcctl.service.language.page import EXAMPLES as PAGE_EXAMPLES
 
 
 @pytest.mark.parametrize(
@@ -53,10 +53,6 @@ from svcctl.service.language.page import EXAMPLES as PAGE_EXAMPLES
 )
 def test_the_clauses_of_a_text(text: str, found: Outline) -> None:
     assert outline(text) == found
-
-
-def test_a_select_before_the_table_is_told_apart() -> None:
-    assert [outline(text).selects_first for text in ("select a from t", "from t select a", "")] == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +106,7 @@ def test_the_columns_of_a_long_text_cost_no_more_than_it_is_long(part: str) -> N
 def in_normal_form(found: Outline) -> list[Clause]:
     """The clauses in the order of the parser's tree: a leading select is behind the last group, or at the end."""
     clauses = [clause for clause in found.clauses if clause.keyword not in ("from", "pragma")]
-    if found.selects_first:
+    if found.clauses[:1] == (Clause("select"),):
         leading = clauses.pop(0)
         groups = [index for index, clause in enumerate(clauses) if clause.keyword == "group"]
         clauses.insert(groups[-1] + 1 if groups else len(clauses), leading)

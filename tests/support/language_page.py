@@ -1,7 +1,7 @@
-"""The page of `svcctl help query-language`, written from the tables of the language.
+"""Writes the page of `svcctl help query-language` from the tables of the language.
 
-`.ci/generate` keeps a copy of the page in svcctl/cli/help, because the client prints it where the language is not
-installed. A test compares the two and runs every example.
+`.ci/generate` keeps the page in svcctl/cli/help, since the client prints it where the language is not installed. A test
+compares the two and runs every example.
 """
 
 from __future__ import annotations

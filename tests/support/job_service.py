@@ -139,17 +139,20 @@ class World:
             "t", selected(f"SELECT {start} + to_seconds(s) AS eventdate, n FROM (VALUES {values}) v(s, n)")
         )
 
-    def delivered(self) -> list[int]:
-        """The numbers of the events that all jobs have delivered, in order."""
-        return sorted(int(row.split(b",")[0]) for rows in self.held.values() for row in rows)
+    def count(self) -> int:
+        """How many events all jobs have delivered."""
+        return sum(map(len, list(self.held.values())))
 
-    def await_all(self) -> list[int]:
-        """What is delivered when that is at least as many events as were stored."""
-        deadline = time.monotonic() + 20
-        while len(self.delivered()) < self.events:
-            assert time.monotonic() < deadline, (self.delivered(), self.events, self.jobs.every())
+    def delivered(self) -> list[int]:
+        """The numbers of the events that are delivered in the end, in order; waits while more of them arrive."""
+        seen, deadline = -1, 0.0
+        while (count := self.count()) < self.events:
+            if count > seen:
+                seen, deadline = count, time.monotonic() + 20
+            assert time.monotonic() < deadline, (count, self.events, self.jobs.every())
             threading.Event().wait(0.01)
-        return self.delivered()
+        self.jobs.close()  # nothing is delivered behind that
+        return sorted(int(row.split(b",")[0]) for rows in self.held.values() for row in rows)
 
 
 @contextmanager

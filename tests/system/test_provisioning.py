@@ -59,7 +59,7 @@ SESSION: list[tuple[str, int, str, str]] = [
         "role apply acme --file night-shift.yaml --yes",
         0,
         "",
-        "svcctl: nothing to do: the roles of acme are already as in night-shift.yaml\n",
+        "svcctl: nothing to do: the roles in acme are already as in night-shift.yaml\n",
     ),
     ("domain disable acme", 0, "", "svcctl: domain acme@demo is disabled\n"),
     (

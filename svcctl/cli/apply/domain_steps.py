@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from svcctl.api.models import Domain, DomainStatus
 from svcctl.cli.apply.plan import Action, Difference, Step, plan
+from svcctl.cli.apply.steps import Noun
 from svcctl.cli.inputs.documents import Document
 from svcctl.errors import UsageError
 from svcctl.words import counted
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 ENABLED, DISABLED = "enabled", "disabled"
 KEYS = ("name", "plan", "time", "volume", "state")
+NOT_CHECKED = "whether the plans exist, which services do not tell"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +68,16 @@ def exported(domain: Domain) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-@dataclass(frozen=True)
-class Domains:
-    """The domains of a reseller; see `apply.Noun`."""
+class Domains(Noun):
+    """The domains of a reseller."""
 
-    client: Client
-    kind: str = "domain"
-    where: str = ""
-    of: str = ""
+    kind = "domain"
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
 
     def steps(self, documents: Iterable[Document], *, prune: int | None) -> list[DomainStep]:
-        """The steps to the written domains, and with `prune` to these alone; it is the number of domains to remove."""
+        """The steps to the written domains, and with `prune` to these alone; it is the most domains to remove."""
         desired: dict[str, WrittenDomain] = {}
         for one in map(written, documents):
             first = desired.setdefault(_short(one.name), one)
@@ -89,17 +90,12 @@ class Domains:
         _check_number(steps, prune)
         return steps
 
-    def about(self, step: DomainStep) -> str:
-        return ""
+    def unchecked(self, steps: Sequence[DomainStep]) -> str | None:
+        return NOT_CHECKED if any(step.action is Action.CREATE for step in steps) else None
 
     def warnings(self, steps: Sequence[DomainStep]) -> Iterable[str]:
-        lost = [step.found.name for step in steps if step.found and step.action is Action.REMOVE]
-        return (
-            [f"The users of {', '.join(lost)} are removed, completely when they have no other domain."] if lost else []
-        )
-
-    def prepare(self, steps: Sequence[DomainStep]) -> None:
-        """Nothing has to be read."""
+        if lost := removed(steps):
+            yield f"The users of {', '.join(lost)} are removed, completely when they have no other domain."
 
     def make(self, step: DomainStep) -> str:
         wanted, found = step.wanted, step.found
@@ -122,29 +118,30 @@ class Domains:
 def differ(wanted: WrittenDomain, found: Domain | None) -> list[Difference]:
     """What differs from the domain that is there. UsageError when that cannot be changed."""
     before = {} if found is None else exported(found)
-    given = {key: getattr(wanted, key) for key in KEYS[1:]}
-    changes = {key: value for key, value in given.items() if value is not None and value != before.get(key)}
-    fixed = next((key for key in changes if key != "state"), None)
-    if found is not None and fixed is not None:
+    after = {key: value for key in KEYS[1:] if (value := getattr(wanted, key)) is not None}
+    changed = [key for key, value in after.items() if value != before.get(key)]
+    if found is not None and changed and changed[0] != "state":
+        key = changed[0]
         raise wanted.document.error(
-            f"domain {found.name} has {fixed} {before.get(fixed)}, which cannot be changed to {changes[fixed]}",
-            fixed,
-            hint=f"write {fixed}: {before.get(fixed)}" if fixed in before else f"leave out {fixed}",
+            f"domain {found.name} has {key} {before.get(key)}, which cannot be changed to {after[key]}",
+            key,
+            hint=f"write {key}: {before.get(key)}" if key in before else f"leave out {key}",
         )
-    return [Difference(key, _word(before, key), str(value)) for key, value in changes.items()]
+    return [Difference(key, str(before[key]) if key in before else None, str(after[key])) for key in changed]
 
 
-def _word(values: Mapping[str, Any], key: str) -> str | None:
-    return None if key not in values else str(values[key])
+def removed(steps: Sequence[DomainStep]) -> list[str]:
+    """The names of the domains that are removed."""
+    return [step.found.name for step in steps if step.found and step.action is Action.REMOVE]
 
 
-def _check_number(steps: Sequence[DomainStep], prune: int | None) -> None:
-    """UsageError unless as many domains are removed as the user says: their users go with them."""
-    names = [step.found.name for step in steps if step.found and step.action is Action.REMOVE]
-    if prune is not None and len(names) != prune:
+def _check_number(steps: Sequence[DomainStep], most: int | None) -> None:
+    """UsageError when more domains are removed than the user says: their users go with them."""
+    names = removed(steps)
+    if most is not None and len(names) > most:
         raise UsageError(
-            f"no file has {counted(len(names), 'domain')}, not {prune}" + (f": {', '.join(names)}" if names else ""),
-            hint=f"if they are to be removed with their users: --prune-domains {len(names)}",
+            f"{counted(len(names), 'domain is', 'domains are')} in no file, more than {most}: {', '.join(names)}",
+            hint=f"to remove them with their users: --prune-domains {len(names)}",
         )
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,9 +22,10 @@ from svcctl.api import destinations, own_service
 from svcctl.api.jobs import split_name
 from svcctl.api.models import Job, JobStatus, shown
 from svcctl.cli.apply.plan import Action, Difference, Step, plan
+from svcctl.cli.apply.steps import Noun
 from svcctl.cli.inputs.job_files import RUNNING, STOPPED, WrittenJob
 from svcctl.errors import CredentialsError, NotFound, ServiceError, UsageError
-from svcctl.words import counted, did_you_mean
+from svcctl.words import did_you_mean
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
@@ -33,29 +33,32 @@ if TYPE_CHECKING:
 SETTLED_SECONDS = 7.0
 """The longest wait for a new job to deliver or to fail; a Kafka that does not answer is reported after 5 s."""
 POLL_SECONDS = 0.1
-NOT_CHECKED = "the queries are not checked: only svcctl's own service does that without running them"
-LEFT = (
-    "{number} job applied from files is in none of them: {names} (--prune removes it)",
-    "{number} jobs applied from files are in none of them: {names} (--prune removes them)",
-)
+NOT_CHECKED = "the queries, which only svcctl's own service checks without running them"
 MISSED = "events that came late while job '{name}' changed may be missed: this service has no 'continues'"
 
-Jobs_ = Sequence[Job]
-JobStep = Step[WrittenJob, Jobs_]
+JobStep = Step[WrittenJob, Sequence[Job]]
 
 
-@dataclass(frozen=True)
-class Jobs:
-    """The jobs of a domain; see `apply.Noun`. Their actual state is all jobs of a name, mostly one."""
+class Jobs(Noun):
+    """The jobs of a domain. Their actual state is all jobs of a name, mostly one.
 
-    client: Client
-    note: Callable[[str], None]
-    sleep: Callable[[float], None] = time.sleep
-    relaunch: Collection[str] = ()
-    """The names of jobs that are launched again although their definition is the same."""
-    kind: str = "job"
-    where: str = ""
-    of: str = ""
+    `relaunch` names the jobs that are launched again although their definition is the same.
+    """
+
+    kind = "job"
+
+    def __init__(
+        self,
+        client: Client,
+        note: Callable[[str], None],
+        *,
+        relaunch: Collection[str] = (),
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.client = client
+        self.note = note
+        self.relaunch = relaunch
+        self.sleep = sleep
 
     @cached_property
     def is_own(self) -> bool:
@@ -68,38 +71,47 @@ class Jobs:
         if unknown := [name for name in self.relaunch if name not in desired]:
             hint = did_you_mean(unknown[0], desired)
             raise UsageError(f"no file has the job '{unknown[0]}', which --relaunch names", hint=hint)
-        actual: dict[str, Jobs_] = {}
+        actual: dict[str, Sequence[Job]] = {}
         for job in self.client.jobs():
             name = split_name(job.friendly_name or "")[0]
             actual[name] = [*actual.get(name, ()), job]
-
-        def differ(wanted: WrittenJob, found: Jobs_ | None) -> list[Difference]:
-            return differences(wanted, found or (), again=wanted.name in self.relaunch)
-
-        steps = plan(desired, actual, differ, lambda found: any(map(_is_applied, found)))
-        if not prune:
-            left = [step.name for step in steps if step.action is Action.REMOVE]
-            if left:
-                self.note(LEFT[len(left) > 1].format(number=len(left), names=", ".join(left)))
-            steps = [step for step in steps if step.action is not Action.REMOVE]
+        steps = plan(desired, actual, self._differ, lambda found: prune and any(map(_is_applied, found)))
         for step in steps:
-            self._check(step)
+            if step.wanted is not None and self._kept(step.wanted, step.found) is None:
+                self._check(step.wanted, step.found)
         return steps
 
-    def _check(self, step: JobStep) -> None:
+    def _kept(self, wanted: WrittenJob, found: Sequence[Job] | None) -> Job | None:
+        """The job that has the definition of the file, if it is there and not to be launched again."""
+        same = [job for job in found or () if job.friendly_name == wanted.full_name]
+        return None if wanted.name in self.relaunch else _latest(same)
+
+    def _differ(self, wanted: WrittenJob, found: Sequence[Job] | None) -> list[Difference]:
+        """How the jobs of a name differ from the one that a file describes; values of secrets are not in it."""
+        kept = self._kept(wanted, found)
+        old = kept or _latest(found or ())
+        if old is None:
+            begins = str(wanted.document.fields["from"])
+            given = (("query", wanted.query), ("from", begins), ("destination", wanted.place), ("state", wanted.state))
+            return [Difference(key, None, value) for key, value in given]
+        differ = [] if kept else definitions(wanted, old)
+        if not _is_in(old, wanted.state):
+            differ.append(Difference("state", STOPPED if wanted.state == RUNNING else RUNNING, wanted.state))
+        others = [job for job in found or () if job.id != old.id]
+        return differ + [Difference("another job of this name", f"{job.id} {shown(job)}", "removed") for job in others]
+
+    def _check(self, wanted: WrittenJob, found: Sequence[Job] | None) -> None:
         """UsageError for a query that the service refuses, and for files that would get other events under one name."""
-        wanted = step.wanted
-        if wanted is None:
-            return
-        if self._kept(step) is not None:
-            return
         if self.is_own:
-            self._check_query(wanted)
-            return
-        old = _latest(step.found or ())
-        if old is None or wanted.files is None:
-            return
-        if (old.type or "").lower() != destinations.canonical_type(wanted.type):
+            try:
+                with self.client.query(wanted.question):
+                    return
+            except CredentialsError:
+                raise
+            except ServiceError as error:
+                raise wanted.document.error(f"query: {error.message}", "query", hint=error.hint) from None
+        old = _latest(found or ())
+        if old is None or wanted.files is None or not _is_of_type(old, wanted):
             return
         before = split_name(old.friendly_name or "")[1]
         if before is None or before[-2:] == wanted.hash[-2:]:
@@ -109,41 +121,15 @@ class Jobs:
                 hint="give the files of the changed job another name",
             )
 
-    def _check_query(self, wanted: WrittenJob) -> None:
-        """UsageError for a query that the service refuses."""
-        try:
-            with self.client.query(wanted.question):
-                pass
-        except CredentialsError:
-            raise
-        except ServiceError as error:
-            raise wanted.document.error(f"query: {error.message}", "query", hint=error.hint) from None
-
-    @property
-    def unchecked(self) -> str | None:
-        return None if self.is_own else NOT_CHECKED
-
-    def about(self, step: JobStep) -> str:
-        return ""
-
-    def warnings(self, steps: Sequence[JobStep]) -> Iterable[str]:
-        lost = [step.name for step in steps if step.action is Action.REMOVE]
-        return [f"{counted(len(lost), 'job')} will be removed: {', '.join(lost)}."] if lost else []
-
-    def _kept(self, step: JobStep) -> Job | None:
-        """The job that is as the file says, if there is one."""
-        assert step.wanted is not None
-        again = step.wanted.name in self.relaunch
-        return (
-            None if again else _latest([job for job in step.found or () if job.friendly_name == step.wanted.full_name])
-        )
+    def unchecked(self, steps: Sequence[JobStep]) -> str | None:
+        return NOT_CHECKED if any(step.wanted for step in steps) and not self.is_own else None
 
     # Steps
 
     def prepare(self, steps: Sequence[JobStep]) -> None:
         """Read the secrets of the jobs that will be launched."""
         for step in steps:
-            if step.wanted is not None and self._kept(step) is None:
+            if step.wanted is not None and self._kept(step.wanted, step.found) is None:
                 step.wanted.request()
 
     def make(self, step: JobStep) -> str:
@@ -151,16 +137,16 @@ class Jobs:
         if wanted is None:
             self._remove(found)
             return "removed"
-        kept, done = self._kept(step), "updated"
-        if kept is None and not found:
-            kept, done = self._launched(wanted, self.client.launch(wanted.request())), "created"
-        elif kept is None:
-            old = _latest(found)
-            assert old is not None
-            kept = self._replaced(wanted, old)
-        self._remove(job for job in found if job.id != kept.id)
-        moved = self._put(kept, wanted.state)
-        return moved if moved and done == "updated" and kept in found else done
+        kept, old = self._kept(wanted, found), _latest(found)
+        if old is None:
+            job = self._launched(wanted, self.client.launch(wanted.request()))
+        else:
+            job = kept or self._replaced(wanted, old)
+        self._remove(one for one in found if one.id != job.id)
+        moved = self._put(job, wanted.state)
+        if step.action is Action.CREATE:
+            return "created"
+        return moved if moved and kept else "updated"
 
     def _put(self, job: Job, state: str) -> str | None:
         """Start or stop a job that is not in a state; returns what was done."""
@@ -177,10 +163,10 @@ class Jobs:
             with suppress(NotFound):
                 self.client.remove_job(job.id)
 
-    def _launched(self, wanted: WrittenJob, job_id: str, continues: str | None = None) -> Job:
-        """A job that was just launched. It is removed, with a ServiceError, if the service did not do as was asked."""
+    def _launched(self, wanted: WrittenJob, job_id: str) -> Job:
+        """A job that was just launched. It is removed, with a ServiceError, if it has another name than was asked."""
         job = self.client.job(job_id)
-        if job.friendly_name == wanted.full_name and (continues is None or job.extra.get("continues") == continues):
+        if job.friendly_name == wanted.full_name:
             return job
         self.client.remove_job(job_id)
         raise ServiceError(
@@ -192,6 +178,7 @@ class Jobs:
         """The job that continues the old one, once it runs. If it is refused, or fails before it has read anything, it
         is removed, and the old one runs again.
         """
+        ran = old.status not in (JobStatus.STOPPED, JobStatus.COMPLETED)
         try:
             job = self._continuing(wanted, old)
             failure, job = self._settled(job, old)
@@ -199,21 +186,19 @@ class Jobs:
                 self.client.remove_job(job.id)
                 raise ServiceError(failure, hint="correct the file, and apply it again")
         except ServiceError:
-            if _is_in(old, RUNNING) and self.client.job(old.id).status == JobStatus.STOPPED:
+            if ran and self.client.job(old.id).status == JobStatus.STOPPED:
                 self.client.start_job(old.id)
-            self.note(f"the job '{wanted.name}' that was there {'runs again' if _is_in(old, RUNNING) else 'is kept'}")
+            self.note(f"the job '{wanted.name}' that was there {'runs again' if ran else 'is kept'}")
             raise
         if failure is not None:
-            hint = (
-                "it has read events, so the one that it continues stays stopped: correct the file, and apply it again"
-            )
-            raise ServiceError(failure, hint=hint)
+            kept = "it has read events, so the one that it continues stays stopped"
+            raise ServiceError(failure, hint=f"{kept}: correct the file, and apply it again")
         return job
 
     def _continuing(self, wanted: WrittenJob, old: Job) -> Job:
         """Launch the job that continues another one, which is stopped then."""
         if self.is_own:
-            return self._launched(wanted, self.client.launch(wanted.request(continues=old.id)), old.id)
+            return self._launched(wanted, self.client.launch(wanted.request(continues=old.id)))
         if not _is_in(old, STOPPED):
             self.client.stop_job(old.id)
         reached = self.client.job(old.id).last_datetime
@@ -234,35 +219,17 @@ class Jobs:
             job = self.client.job(job.id)
 
 
-def differences(wanted: WrittenJob, found: Jobs_, *, again: bool = False) -> list[Difference]:
-    """How the jobs of a name differ from the one that a file describes; values of secrets are not in it."""
-    if not found:
-        begins = str(wanted.document.fields["from"])
-        given = (("query", wanted.query), ("from", begins), ("destination", wanted.place), ("state", wanted.state))
-        return [Difference(key, None, value) for key, value in given]
-    kept = _latest([job for job in found if job.friendly_name == wanted.full_name])
-    old = kept or _latest(found)
-    assert old is not None
+def definitions(wanted: WrittenJob, old: Job) -> list[Difference]:
+    """How the definition of a job differs from the one of a file, as far as a service shows it."""
     differ = []
-    if kept is None:
-        if old.query and old.query.strip() != wanted.query.strip():
-            differ.append(Difference("query", old.query, wanted.query))
-        if old.type and old.type.lower() != destinations.canonical_type(wanted.type):
-            differ.append(Difference("destination", old.type, wanted.place))
-        if not differ:  # a service does not show the rest
-            before = split_name(old.friendly_name or "")[1]
-            differ = [Difference("definition", before or "unknown", f"{wanted.hash} (end or parameters differ)")]
-    elif again:
-        differ = [Difference("launched", kept.id, "again, with the secrets of now")]
-    if not _is_in(old, wanted.state):
-        differ.append(Difference("state", STOPPED if wanted.state == RUNNING else RUNNING, wanted.state))
-    if not again and kept is not None:
-        differ += [
-            Difference("another job of this name", f"{job.id} {shown(job)}", "removed")
-            for job in found
-            if job is not kept
-        ]
-    return differ
+    if old.query and old.query.strip() != wanted.query.strip():
+        differ.append(Difference("query", old.query, wanted.query))
+    if old.type and not _is_of_type(old, wanted):
+        differ.append(Difference("destination", old.type, wanted.place))
+    before = split_name(old.friendly_name or "")[1]
+    if before == wanted.hash:
+        return [Difference("launched", old.id, "again, with the secrets of now")]
+    return differ or [Difference("definition", before or "unknown", f"{wanted.hash} (end or parameters differ)")]
 
 
 def exported(job: Job) -> dict[str, Any]:
@@ -289,7 +256,12 @@ def _is_in(job: Job, state: str) -> bool:
     return job.status == JobStatus.COMPLETED or (job.status == JobStatus.STOPPED) == (state == STOPPED)
 
 
-def _latest(jobs: Jobs_) -> Job | None:
+def _is_of_type(job: Job, wanted: WrittenJob) -> bool:
+    """Whether a job has the type of destination that a file describes."""
+    return (job.type or "").lower() == destinations.canonical_type(wanted.type)
+
+
+def _latest(jobs: Sequence[Job]) -> Job | None:
     """The job that runs, else the one that has read the most; of equal ones the last in the list."""
     return max(reversed(jobs), key=lambda job: (job.status == JobStatus.RUNNING, job.last_datetime or 0), default=None)
 

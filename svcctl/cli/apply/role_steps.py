@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from svcctl.api import own_service, roles
 from svcctl.api.models import ALL, Role
 from svcctl.api.refusals import no_role
 from svcctl.cli.apply.plan import Action, Difference, Step, plan
+from svcctl.cli.apply.steps import Noun
 from svcctl.cli.inputs.role_files import WrittenRole, require_available, require_sound
 from svcctl.errors import NotFound, ServiceError
 
@@ -20,28 +21,20 @@ BUILT_IN = ("ADMIN", "OWNER", "USER")
 """Roles that are never removed, in any letter case."""
 UNREADABLE = Role()
 """Stands for a role of a service that cannot show roles: whether it is there, and how, is unknown."""
-NOT_CHECKED = (
-    "this service does not tell which policies and applications there are: their names are not checked (rule 7)"
-)
+NOT_CHECKED = "the names of policies and applications (rule 7), which this service does not tell"
 
 RoleStep = Step[WrittenRole, Role]
 
 
-@dataclass(frozen=True)
-class Roles:
-    """The roles of a domain; see `apply.Noun`."""
+class Roles(Noun):
+    """The roles of a domain."""
 
-    client: Client
-    domain: str
-    kind: str = "role"
+    kind = "role"
 
-    @property
-    def where(self) -> str:
-        return f" in {self.domain}"
-
-    @property
-    def of(self) -> str:
-        return f" of {self.domain}"
+    def __init__(self, client: Client, domain: str) -> None:
+        self.client = client
+        self.domain = domain
+        self.where = f" in {domain}"
 
     def steps(self, written: Sequence[WrittenRole], *, prune: bool) -> list[RoleStep]:
         """The steps to the written roles; with `prune`, to these alone. UsageError for what a service would refuse."""
@@ -66,8 +59,7 @@ class Roles:
             readable = roles.reads_roles(self.client, self.domain)
         return None if readable else UNREADABLE
 
-    def unchecked(self, steps: Iterable[RoleStep]) -> str | None:
-        """Why the names of policies and applications are not checked, if so. UsageError for one that is not there."""
+    def unchecked(self, steps: Sequence[RoleStep]) -> str | None:
         written = [step.wanted for step in steps if step.wanted and step.wanted.granted_names]
         if not written:
             return None
@@ -77,16 +69,8 @@ class Roles:
         require_available(written, self.domain, available)
         return None
 
-    def about(self, step: RoleStep) -> str:
-        if step.found is UNREADABLE:
-            return " (this service cannot show roles: the current values are unknown)"
-        return ""
-
     def warnings(self, steps: Sequence[RoleStep]) -> Iterable[str]:
         return [text for step in steps if step.wanted for text in grants(step.wanted, self.domain, step.action)]
-
-    def prepare(self, steps: Sequence[RoleStep]) -> None:
-        """Nothing has to be read."""
 
     def make(self, step: RoleStep) -> str:
         """Make a step. A role that cannot be read is updated, and created if the update finds none."""
@@ -113,8 +97,9 @@ def differ(written: WrittenRole, found: Role | None) -> list[Difference]:
         everything = (ALL,)
         wanted = replace(wanted, policies=everything, applications=everything, resource_ids={ALL: ()})
     changed = differences(found or Role(), wanted)
-    if found is UNREADABLE and not changed:  # it may have to be created
-        return [Difference("name", None, written.role.name)]
+    if found is UNREADABLE:  # it may have to be created
+        changed = changed or [Difference("name", None, written.role.name)]
+        return [replace(one, before="unknown") for one in changed]
     return changed
 
 

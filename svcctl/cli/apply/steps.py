@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import typer
 
@@ -46,52 +47,46 @@ class ApplyOptions:
         Completes(words=words.list_formats),
     ] = None
 
-    @property
-    def is_trial(self) -> bool:
-        return self.check or self.dry_run
 
-    @property
-    def sources(self) -> str:
-        return ", ".join(map(text.name, self.file))
+class Noun(ABC):
+    """The things that files describe: how these are named, warned about and changed."""
 
+    kind: str
+    """`role`."""
+    where: str = ""
+    """Where they are, behind a name or their plural: ` in acme`, or nothing."""
 
-class Noun(Protocol):
-    """How the things of a noun are named, warned about and changed."""
-
-    @property
-    def kind(self) -> str:
-        """`role`."""
-
-    @property
-    def where(self) -> str:
-        """Where they are, behind the name of one: ` in acme`, or nothing."""
-
-    @property
-    def of(self) -> str:
-        """Whose they are, behind their plural: ` of acme`, or nothing."""
-
-    def about(self, step: Any) -> str:
-        """What to say behind the name of a thing that will be changed; mostly nothing."""
+    def unchecked(self, steps: Sequence[Any]) -> str | None:
+        """What no service was asked about; None if all is checked. UsageError for a name that does not exist."""
+        return None
 
     def warnings(self, steps: Sequence[Any]) -> Iterable[str]:
         """Sentences about what a person should know before saying yes."""
+        return ()
 
     def prepare(self, steps: Sequence[Any]) -> None:
         """Read what the steps need before the first one is made."""
+        return
 
+    @abstractmethod
     def make(self, step: Any) -> str:
         """Make a step; returns what was done, as `created`."""
 
 
 def carry_out(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], options: ApplyOptions) -> None:
     """Show the steps, and make them unless this is a trial. Differs when there are some, with --check."""
-    _show(svc, noun, steps, options)
+    is_trial = options.check or options.dry_run
+    unchecked = noun.unchecked(steps)
+    if unchecked is not None and is_trial:
+        svc.diagnostics.note(f"not checked: {unchecked}")
+    _show(svc, noun, steps, options.format)
+    sources = ", ".join(map(text.name, options.file))
     if not steps:
-        svc.diagnostics.note(f"nothing to do: the {noun.kind}s{noun.of} are already as in {options.sources}")
+        svc.diagnostics.note(f"nothing to do: the {noun.kind}s{noun.where} are already as in {sources}")
         return
     if options.check:
-        raise Differs(f"{counted(len(steps), noun.kind)} not as in {options.sources}")
-    if options.dry_run:
+        raise Differs(f"{counted(len(steps), noun.kind)} not as in {sources}")
+    if is_trial:
         return
     if not options.yes:
         svc.ask(" ".join([*noun.warnings(steps), "Apply these changes?"]))
@@ -117,21 +112,20 @@ def _told(noun: Noun, step: Step[Any, Any]) -> Iterator[None]:
 _TITLES = {Action.CREATE: "new ", Action.CHANGE: "", Action.REMOVE: "removed "}
 
 
-def _show(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], options: ApplyOptions) -> None:
+def _show(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], format: str | None) -> None:
     """Print the differences: as lines with - and +, or in a format that was asked for."""
-    if options.format is not None:
+    if format is not None:
         changed = [
             (str(step.action), noun.kind, step.name, one and one.key, one and one.before, one and one.after)
             for step in steps
             for one in step.differences or (None,)
         ]
-        svc.output.records(CHANGES, changed, svc.format(options.format, lists=True))
+        svc.output.records(CHANGES, changed, svc.format(format, lists=True))
         return
     for step in steps:
-        title = f"{_TITLES[step.action]}{noun.kind} '{visible(step.name)}'{visible(noun.where)}"
-        svc.output.text(title + noun.about(step))
+        svc.output.text(f"{_TITLES[step.action]}{noun.kind} '{visible(step.name)}'{visible(noun.where)}")
         for one in step.differences:
-            _show_difference(svc, one, is_change=step.action is Action.CHANGE and not noun.about(step))
+            _show_difference(svc, one, is_change=step.action is Action.CHANGE)
 
 
 def _show_difference(svc: Context, one: Difference, *, is_change: bool) -> None:

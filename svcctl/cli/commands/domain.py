@@ -11,7 +11,6 @@ from svcctl.api.models import Domain
 from svcctl.api.refusals import already_so, no_domain
 from svcctl.api.roles import known_domain
 from svcctl.cli.apply.domain_steps import Domains, exported
-from svcctl.cli.apply.plan import Action
 from svcctl.cli.apply.steps import ApplyOptions, carry_out
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion.words import Completes
@@ -54,7 +53,7 @@ PruneOpt = Annotated[
         "--prune-domains",
         min=0,
         metavar="N",
-        help="Remove the N domains that no file has, and their users; another number removes none.",
+        help="Remove the domains that no file has, and their users; if these are more than N, change nothing.",
     ),
 ]
 
@@ -139,8 +138,6 @@ def apply_(ctx: typer.Context, options: ApplyOptions, prune_domains: PruneOpt = 
     domains = Domains(svc.client)
     steps = domains.steps(written, prune=prune_domains)
     carry_out(svc, domains, steps, options)
-    if not options.is_trial and any(step.action is Action.CREATE for step in steps):
-        svc.diagnostics.note("nobody can use a new domain until it has an owner")
 
 
 @_app.command()

@@ -273,8 +273,6 @@ def apply_(ctx: typer.Context, options: ApplyOptions, relaunch: RelaunchOpt = No
     written = job_files.written(documents.read(options.file, "job", options.var or ()), svc.now())
     jobs = Jobs(svc.client, svc.diagnostics.note, relaunch=relaunch or ())
     steps = jobs.steps(written, prune=prune)
-    if steps and options.is_trial and jobs.unchecked:
-        svc.diagnostics.note(jobs.unchecked)
     carry_out(svc, jobs, steps, options)
 
 

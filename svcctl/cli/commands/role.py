@@ -157,9 +157,6 @@ def apply_(ctx: typer.Context, domain: DomainArg, options: ApplyOptions, prune: 
     roles = Roles(svc.client, domain)
     with known_domain(svc.client, domain):
         steps = roles.steps(written, prune=prune)
-    unchecked = roles.unchecked(steps)
-    if unchecked and options.is_trial:
-        svc.diagnostics.note(unchecked)
     carry_out(svc, roles, steps, options)
 
 

@@ -1,6 +1,6 @@
 """YAML files that describe things: one document or many, or lists, with the file and line of each key.
 
-A file holds one thing, a list of them, a mapping of one key with a list (`roles:`), or several of these as documents.
+A file holds one thing, a list of them, or several of these as documents.
 """
 
 from __future__ import annotations
@@ -20,7 +20,21 @@ if TYPE_CHECKING:
 
 COMMAND_LINE = "the options"
 """The source of a thing that is given by options."""
-_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+_TEXT, _NULL, _TIMESTAMP = (f"tag:yaml.org,2002:{name}" for name in ("str", "null", "timestamp"))
+
+
+class FileError(UsageError):
+    """What is wrong with a file, or with the options that take the place of one; with the line if that is known."""
+
+    def __init__(self, source: str, line: int | None, problem: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{_place(source, line)}: {problem}", hint=hint)
+        self.line = line
+        self.problem = problem
+
+
+def _place(source: str, line: int | None) -> str:
+    """`role.yaml, line 3`, or the options."""
+    return source if line is None else f"{source}, line {line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +57,11 @@ class Document:
         return self.lines.get(key or "", self.line)
 
     def place(self, key: str | None = None) -> str:
-        """`role.yaml, line 3`, or the options."""
-        line = self.line_of(key)
-        return self.source if line is None else f"{self.source}, line {line}"
+        return _place(self.source, self.line_of(key))
 
-    def error(self, problem: str, key: str | None = None, *, hint: str | None = None) -> UsageError:
+    def error(self, problem: str, key: str | None = None, *, hint: str | None = None) -> FileError:
         """The error about a key, or about the whole document."""
-        return UsageError(f"{self.place(key)}: {problem}", hint=hint)
+        return FileError(self.source, self.line_of(key), problem, hint=hint)
 
     def check_keys(self, known: Collection[str]) -> None:
         """UsageError for a key that is not known."""
@@ -84,19 +96,6 @@ class Document:
         return word
 
 
-class Misread(UsageError):
-    """A file that cannot be read as YAML of things, with the line of the mistake if it is known."""
-
-    def __init__(
-        self, source: str, line: int | None, problem: str, *, column: int | None = None, hint: str | None = None
-    ):
-        place = source if line is None else f"{source}, line {line}"
-        place += "" if column is None else f", column {column}"
-        super().__init__(f"{place}: {problem}", hint=hint)
-        self.line = line
-        self.problem = problem if column is None else f"column {column}: {problem}"
-
-
 def read(paths: Iterable[Path], kind: str, var: Sequence[str] = ()) -> list[Document]:
     """The things of a kind (`role`) in files, or in standard input for `-`, with their variables filled in.
 
@@ -107,25 +106,30 @@ def read(paths: Iterable[Path], kind: str, var: Sequence[str] = ()) -> list[Docu
         source = text.name(path)
         here = parse(text.read(path, f"{kind}s"), source, kind)
         if not here:
-            raise Misread(source, None, f"it holds no {kind}", hint=f"a {kind} is a mapping with a name")
+            raise FileError(source, None, f"it holds no {kind}", hint=f"a {kind} is a mapping with a name")
         found += here
+    found = fill(found, var)
     unique(found, kind)
-    return fill(found, var)
+    return found
 
 
 def parse(written: str, source: str, kind: str) -> list[Document]:
     """The things in a text."""
     import yaml
 
-    loader = yaml.SafeLoader(written)
+    loader = None
     try:
+        loader = yaml.SafeLoader(written)
         return [one for node in _documents(loader) for one in _things(loader, node, source, kind)]
     except yaml.YAMLError as error:
-        raise _not_yaml(error, source) from None
-    except (RecursionError, ValueError) as error:
-        raise Misread(source, None, f"not YAML: {error}") from None
+        raise _not_yaml(error, written, source) from None
+    except RecursionError:
+        raise FileError(source, None, "not YAML: it is nested too deeply, or has an alias of itself") from None
+    except ValueError as error:
+        raise FileError(source, None, f"not YAML: {error}") from None
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
 
 
 def unique(documents: Iterable[Document], kind: str) -> None:
@@ -134,8 +138,7 @@ def unique(documents: Iterable[Document], kind: str) -> None:
     for one in documents:
         name = one.fields.get("name")
         if isinstance(name, str) and seen.setdefault(name, one) is not one:
-            first = seen[name].place("name")
-            raise Misread(one.source, one.line_of("name"), f"{kind} '{name}' appears twice, first in {first}")
+            raise one.error(f"{kind} '{name}' appears twice, first in {seen[name].place('name')}", "name")
 
 
 def fill(documents: Sequence[Document], assignments: Sequence[str]) -> list[Document]:
@@ -170,26 +173,30 @@ def written(bodies: Sequence[Mapping[str, Any]]) -> str:
     """Things as a file that `read` reads: one alone, several as a list; without a newline at its end."""
     import yaml
 
+    class Dumper(yaml.SafeDumper):
+        """Writes texts of several lines as they are."""
+
+    Dumper.add_representer(
+        str, lambda dumper, text: dumper.represent_scalar(_TEXT, text, style="|" if "\n" in text else None)
+    )
     whole = bodies[0] if len(bodies) == 1 else list(bodies)
-    dumped = yaml.safe_dump(whole, allow_unicode=True, sort_keys=False, default_flow_style=None, width=100)
+    dumped = yaml.dump(whole, Dumper=Dumper, allow_unicode=True, sort_keys=False, default_flow_style=None, width=100)
     return str(dumped).rstrip("\n")
 
 
 def _documents(loader: yaml.SafeLoader) -> Iterator[yaml.Node]:
     while loader.check_node():
         node = loader.get_node()
-        if node is not None and node.tag != "tag:yaml.org,2002:null":
+        if node is not None and node.tag != _NULL:
             yield node
 
 
 def _things(loader: yaml.SafeLoader, node: yaml.Node, source: str, kind: str) -> Iterator[Document]:
     import yaml
 
-    if isinstance(node, yaml.MappingNode) and [key.value for key, _ in node.value] == [f"{kind}s"]:
-        node = node.value[0][1]
     for item in node.value if isinstance(node, yaml.SequenceNode) else [node]:
         if not isinstance(item, yaml.MappingNode):
-            raise Misread(source, _line(item), f"a {kind} must be a mapping of fields")
+            raise FileError(source, _line(item), f"a {kind} must be a mapping of fields")
         lines: dict[str, int] = {}
         fields = _mapping(loader, item, source, "", lines)
         yield Document(fields, source, _line(item), lines)
@@ -206,10 +213,10 @@ def _mapping(
     fields: dict[str, Any] = {}
     for key, value in node.value:
         if not isinstance(key, yaml.ScalarNode):
-            raise Misread(source, _line(key), "a key must be text")
+            raise FileError(source, _line(key), "a key must be text")
         name = f"{prefix}{key.value}"
         if own.count(key.value) > 1:
-            raise Misread(source, _line(key), f"key '{name}' appears twice")
+            raise FileError(source, _line(key), f"key '{name}' appears twice")
         lines[name] = _line(key)
         if isinstance(value, yaml.MappingNode):
             fields[key.value] = _mapping(loader, value, source, f"{name}.", lines)
@@ -224,14 +231,18 @@ def _line(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _not_yaml(error: yaml.YAMLError, source: str) -> UsageError:
+def _not_yaml(error: yaml.YAMLError, written: str, source: str) -> FileError:
+    import yaml
+
+    if isinstance(error, yaml.reader.ReaderError):
+        line = written.count("\n", 0, error.position) + 1
+        return FileError(source, line, f"not YAML: character U+{error.character:04X} is not allowed")
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     problem = getattr(error, "problem", None) or "it cannot be read"
     alias = "alias" in str(getattr(error, "context", ""))
-    return Misread(
+    return FileError(
         source,
         mark.line + 1 if mark else None,
-        f"not YAML: {problem}",
-        column=mark.column + 1 if mark else None,
+        f"not YAML: {problem}" + (f" (column {mark.column + 1})" if mark else ""),
         hint="write '*' in quotes: YAML gives a bare * another meaning" if alias else None,
     )

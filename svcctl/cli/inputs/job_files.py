@@ -30,7 +30,6 @@ from svcctl.dates.range import choose
 from svcctl.dates.shorthand import parse_moment
 from svcctl.errors import UsageError
 from svcctl.profiles.secrets import SecretCommand
-from svcctl.words import did_you_mean
 
 KEYS = ("name", "query", "from", "to", "destination", "state")
 RUNNING, STOPPED = "running", "stopped"
@@ -143,9 +142,7 @@ def _moment(document: Document, key: str) -> Moment | None:
         raise document.error(f"{key}: {error.message}", key, hint=error.hint) from None
 
 
-def _destination(
-    document: Document,
-) -> tuple[str, Mapping[str, Any], Mapping[str, Secret]]:
+def _destination(document: Document) -> tuple[str, Mapping[str, Any], Mapping[str, Secret]]:
     """The type, the parameters, and the secrets among them."""
     given = document.fields.get("destination")
     if not isinstance(given, Mapping):
@@ -153,9 +150,8 @@ def _destination(
         problem = "destination is not a mapping" if "destination" in document.fields else "the destination is missing"
         raise document.error(problem, "destination", hint=example)
     if unknown := next((key for key in given if key not in ("type", "params")), None):
-        raise document.error(
-            f"unknown key 'destination.{unknown}'", f"destination.{unknown}", hint="keys are type, params"
-        )
+        where = f"destination.{unknown}"
+        raise document.error(f"unknown key '{where}'", where, hint="keys are type, params")
     kind, params = given.get("type"), given.get("params") or {}
     if not isinstance(kind, str):
         raise document.error("destination.type is missing, or not text", "destination.type")
@@ -166,7 +162,18 @@ def _destination(
     plain: dict[str, Any] = {}
     secrets: dict[str, Secret] = {}
     for key, value in params.items():
-        _parameter(document, kind, key, value, plain, secrets)
+        where = f"destination.params.{key}"
+        if value is None or isinstance(value, list | Mapping):
+            raise document.error(f"{key} has no value, or more than one", where)
+        secret = _secret(document, where, key, value)
+        name = destinations.known_key(kind, key if secret is None else secret[0])
+        if name in plain or name in secrets:
+            raise document.error(f"{name} is given twice", where)
+        if secret is not None:
+            secrets[name] = secret[1]
+        else:
+            _check_name(document, where, kind, name)
+            plain[name] = value
     if needed := destinations.missing(Destination(kind, {**plain, **secrets})):
         keys = " and ".join(one.key for one in needed)
         example = ", ".join(f"{one.key}: {one.example}" for one in needed)
@@ -174,35 +181,26 @@ def _destination(
     return kind, plain, secrets
 
 
-def _parameter(
-    document: Document,
-    kind: str,
-    key: str,
-    value: Any,
-    plain: dict[str, Any],
-    secrets: dict[str, Secret],
-) -> None:
-    """Sort a parameter into the plain ones or the secrets. UsageError for one that cannot be used."""
-    where = f"destination.params.{key}"
-    if key.casefold() == "friendlyname":
+def _check_name(document: Document, where: str, kind: str, name: str) -> None:
+    """UsageError for the parameter that names the job, and for one that is mistyped; other types' are sent too."""
+    if name.casefold() == "friendlyname":
         raise document.error("the job's name is its 'name', not friendlyName", where)
-    if value is None or isinstance(value, list | Mapping):
-        raise document.error(f"{key} has no value, or more than one", where)
+    if near := destinations.suggest_key(kind, name):
+        raise document.error(f"{kind} has no parameter '{name}'", where, hint=f"did you mean '{near}'?")
+
+
+def _secret(document: Document, where: str, key: str, value: Any) -> tuple[str, Secret] | None:
+    """The name of a parameter that is a secret, and how it is read; None for any other parameter."""
     name, _, way = key.rpartition("_")
     if way in ("file", "command") and destinations.is_secret(name):
-        secrets[destinations.known_key(kind, name)] = cache(partial(_secret, document, where, way, str(value)))
-    elif destinations.is_secret(key):
-        _check_private(document, key, where)
-        secrets[destinations.known_key(kind, key)] = partial(str, value)
-    else:
-        known = destinations.known_keys(kind)
-        name = destinations.known_key(kind, key)
-        if known and name not in known and (hint := did_you_mean(key, known)):
-            raise document.error(f"{kind} has no parameter '{key}'", where, hint=hint)
-        plain[name] = value
+        return name, cache(partial(_read_secret, document, where, way, str(value)))
+    if not destinations.is_secret(key):
+        return None
+    _check_private(document, where, key)
+    return key, partial(str, value)
 
 
-def _secret(document: Document, key: str, way: str, value: str) -> str:
+def _read_secret(document: Document, where: str, way: str, value: str) -> str:
     """The secret in a file, which is named from the folder of the document, or that a command prints."""
     folder = Path() if document.is_standard_input else Path(document.source).parent
     try:
@@ -210,10 +208,10 @@ def _secret(document: Document, key: str, way: str, value: str) -> str:
             return SecretCommand(value).text
         return text.read(folder / Path(value).expanduser(), "the secret").strip()
     except UsageError as error:
-        raise document.error(f"{key}: {error.message}", key, hint=error.hint) from None
+        raise document.error(f"{where}: {error.message}", where, hint=error.hint) from None
 
 
-def _check_private(document: Document, key: str, where: str) -> None:
+def _check_private(document: Document, where: str, key: str) -> None:
     """UsageError when others can read a file with a secret in it."""
     if document.is_standard_input:
         return

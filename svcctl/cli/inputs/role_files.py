@@ -14,7 +14,7 @@ from svcctl.api.models import ALL, Role
 from svcctl.api.roles import Finding, grants_all, lint
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.inputs import documents, text
-from svcctl.cli.inputs.documents import COMMAND_LINE, Document, Misread
+from svcctl.cli.inputs.documents import COMMAND_LINE, Document, FileError
 from svcctl.errors import UsageError
 from svcctl.words import did_you_mean
 
@@ -122,7 +122,7 @@ def linted(path: Path) -> Linted:
     try:
         roles = read_roles([path])
     except UsageError as error:
-        line, problem = (error.line, error.problem) if isinstance(error, Misread) else (None, error.message)
+        line, problem = (error.line, error.problem) if isinstance(error, FileError) else (None, error.message)
         return Linted(source, 0, [Located(source, line, None, "error", None, problem)])
     return Linted(source, len(roles), [one for role in roles for one in role.findings()])
 

@@ -82,14 +82,14 @@ def test_jobs_are_launched_changed_stopped_started_and_removed(world: World) -> 
 def test_late_events_are_delivered_once_while_the_query_of_a_running_job_changes(tmp_path: Path) -> None:
     with opened(tmp_path) as world:
         changes(world, events=90, count=2)
-        assert world.await_all() == list(range(world.events))
+        assert world.delivered() == list(range(world.events))
 
 
 @pytest.mark.slow
 def test_200_000_events_are_delivered_once_over_20_changes_of_a_running_job(tmp_path: Path) -> None:
     with opened(tmp_path) as world:
         changes(world, events=200_000, count=20)
-        assert world.await_all() == list(range(world.events))
+        assert world.delivered() == list(range(world.events))
 
 
 def changes(world: World, *, events: int, count: int) -> None:
@@ -111,7 +111,7 @@ def test_the_old_job_runs_again_when_the_new_one_fails_at_once(world: World) -> 
     assert caught.value.message == "FAILING: no such topic"
     assert [(job.id, job.status) for job in world.client.jobs()] == [(old[0].id, "RUNNING")]
     world.append([4])
-    assert world.await_all() == [0, 1, 2, 3]
+    assert world.delivered() == [0, 1, 2, 3]
 
 
 def test_nothing_is_applied_to_a_service_that_gives_jobs_other_names(world: World) -> None:

@@ -271,6 +271,7 @@ def test_domains_of_a_file_are_created_and_disabled_and_the_second_time_nothing_
     shown = "new domain 'acme'\n+ plan: basic\nnew domain 'beta'\n+ plan: full\n+ time: 1\n+ state: disabled\n"
     trial = reseller(*apply, "--check")
     assert (trial.code, trial.stdout, {method for method, _, _ in trial.sent}) == (10, shown, {"GET"})
+    assert trial.stderr.startswith("svcctl: not checked: whether the plans exist")
     done = reseller(*apply, "--yes")
     assert (done.code, done.stdout) == (0, shown)
     assert reseller(*apply, "--check").code == 0
@@ -287,19 +288,20 @@ def test_domains_of_a_file_are_created_and_disabled_and_the_second_time_nothing_
     assert reseller(*apply, "--check").code == 0
 
 
-def test_domains_are_pruned_only_with_their_number(reseller: Any, tmp_path: Path) -> None:
+def test_domains_are_pruned_only_if_there_are_no_more_than_the_user_says(reseller: Any, tmp_path: Path) -> None:
     file = tmp_path / "domains.yaml"
     file.write_text(DOMAINS)
     apply = ("domain", "apply", "-F", str(file), "--yes")
     reseller(*apply)
     file.write_text("name: acme\nplan: basic\n")
-    refused = reseller(*apply, "--prune-domains", "2")
+    refused = reseller(*apply, "--prune-domains", "0")
     assert (refused.code, {method for method, _, _ in refused.sent}) == (2, {"GET"})
     assert refused.stderr == (
-        "svcctl: error: no file has 1 domain, not 2: beta@demo\n"
-        "hint: if they are to be removed with their users: --prune-domains 1\n"
+        "svcctl: error: 1 domain is in no file, more than 0: beta@demo\n"
+        "hint: to remove them with their users: --prune-domains 1\n"
     )
     assert reseller(*apply, "--prune-domains", "1").stdout == "removed domain 'beta'\n"
+    assert reseller(*apply, "--prune-domains", "1").code == 0
     assert reseller("domain", "list", "-f", "csv").stdout.count("demo") == 1
 
 

@@ -133,26 +133,14 @@ def test_tables_are_not_checked_where_the_service_does_not_tell_them(run: Run, w
     assert (done.code, done.stdout, "not checked" in done.stderr) == (0, NEW, True)
 
 
-def test_jobs_are_removed_only_after_a_question_that_names_them(run: Run, world: World, file: Path) -> None:
+def test_jobs_that_no_file_has_are_removed_only_with_prune(run: Run, world: World, file: Path) -> None:
     run("job", "apply", "-F", str(file), "--yes")
     file.write_text("".join(JOBS.partition("- {name: b")[1:]))
-    done = run("job", "apply", "-F", str(file), "--prune", answers=("y",))
-    assert (done.code, done.stdout, done.questions) == (
-        0,
-        "removed job 'a'\n",
-        ["1 job will be removed: a. Apply these changes?"],
-    )
+    apply = ("job", "apply", "-F", str(file))
+    assert (run(*apply, "--check").code, run(*apply, "--check", "--prune").code) == (0, 10)
+    done = run(*apply, "--prune", answers=("y",))
+    assert (done.code, done.stdout, done.questions) == (0, "removed job 'a'\n", ["Apply these changes?"])
     assert [str(job.friendly_name)[:2] for job in world.client.jobs()] == ["b."]
-
-
-def test_applied_jobs_that_are_in_no_file_are_named_and_differ_only_with_prune(run: Run, file: Path) -> None:
-    run("job", "apply", "-F", str(file), "--yes")
-    file.write_text("".join(JOBS.partition("- {name: b")[1:]))
-    apply = ("job", "apply", "-F", str(file), "--check")
-    check = run(*apply)
-    assert (check.code, check.stdout) == (0, "")
-    assert check.stderr.startswith("svcctl: 1 job applied from files is in none of them: a (--prune removes it)\n")
-    assert (run(*apply, "--prune").code, run("-q", *apply).stderr) == (10, "")
 
 
 def test_a_query_of_several_lines_differs_line_by_line(run: Run, file: Path) -> None:

@@ -241,7 +241,7 @@ def test_lint_goes_on_past_a_file_that_it_cannot_read_and_says_which_files_are_c
     assert [(one["file"], one["line"], one["message"]) for one in map(json.loads, done.stdout.splitlines())] == [
         (str(twice), 3, f"role 'A' appears twice, first in {twice}, line 1"),
         (str(empty), None, "it holds no role"),
-        (str(torn), 2, "column 1: not YAML: expected the node content, but found '<stream end>'"),
+        (str(torn), 2, "not YAML: expected the node content, but found '<stream end>' (column 1)"),
         (str(absent), None, f"roles cannot be read from {absent}: No such file or directory"),
     ]
     assert (done.code, str(file) in done.stderr, f"{twice}, {empty}, {torn}, {absent}" in done.stderr) == (
@@ -381,8 +381,7 @@ def test_a_dry_run_says_that_names_are_not_checked_where_the_service_does_not_te
     done = reseller("role", "apply", "acme", "-F", str(file), "--dry-run", answer=answer)
     assert (done.code, done.stdout) == (0, NEW)
     assert done.stderr == (
-        "svcctl: this service does not tell which policies and applications there are: "
-        "their names are not checked (rule 7)\n"
+        "svcctl: not checked: the names of policies and applications (rule 7), which this service does not tell\n"
     )
 
 
@@ -422,7 +421,7 @@ def test_apply_updates_without_comparing_where_roles_cannot_be_read(
     done = reseller("role", "apply", "acme", "-F", str(file), "--yes", answer=answer)
     assert (done.code, done.stdout, "updated" in done.stderr) == (
         0,
-        "role 'Readers' in acme (this service cannot show roles: the current values are unknown)\n+ policies: Search\n",
+        "role 'Readers' in acme\n- policies: unknown\n+ policies: Search\n",
         exists,
     )
     update = ("PUT", "/domain/acme/roles/Readers", {"policies": ["Search"]})
@@ -569,7 +568,7 @@ WORDS: list[tuple[tuple[str, ...], str]] = [
     ),
     (("lint", "{wrong}", "{empty}"), "svcctl: error: 2 errors in {wrong}, {empty}\n"),
     (("lint", "{wrong}"), "svcctl: error: 1 error in {wrong}\n"),
-    (("apply", "acme", "-F", "{roles}"), "svcctl: nothing to do: the roles of acme are already as in {roles}\n"),
+    (("apply", "acme", "-F", "{roles}"), "svcctl: nothing to do: the roles in acme are already as in {roles}\n"),
     (
         ("apply", "acme", "-F", "{fresh}"),
         "svcctl: error: {fresh}, line 1: no policies, so there must be at least one application (rule 4)\n"

@@ -50,7 +50,7 @@ def test_a_variable_without_a_value_and_a_value_without_a_variable_are_refused(
 def test_two_things_of_one_name_in_two_files_are_refused(tmp_path: Path) -> None:
     one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
     one.write_text("name: a\n")
-    other.write_text("jobs:\n- name: b\n- name: a\n")
+    other.write_text("- name: b\n- name: '{{n}}'\n")
     with pytest.raises(UsageError) as caught:
-        read([one, other], "job")
-    assert caught.value.message == f"{other}, line 3: job 'a' appears twice, first in {one}, line 1"
+        read([one, other], "job", ["n=a"])
+    assert caught.value.message == f"{other}, line 2: job 'a' appears twice, first in {one}, line 1"

@@ -49,6 +49,7 @@ def read(file: Path) -> WrittenJob:
         ("topic: fails", "topic: fails\n    friendlyName: x", "line 9: the job's name is its 'name'"),
         ("topic: fails", "topic: [a, b]", "line 8: topic has no value, or more than one"),
         ("topic: fails", "topic: fails\n    topic: b", "line 8: key 'destination.params.topic' appears twice"),
+        ("topic: fails", "topic: fails\n    Topic: b", "line 9: topic is given twice"),
         ("topic: fails", "topic: '{{topic}}'", "line 8: destination.params.topic: {{topic}} has no value"),
         (
             "topic: fails",

@@ -69,9 +69,8 @@ def test_a_file_holds_the_interfaces_fields_and_knows_their_lines() -> None:
         ("name: a", ["a"]),
         ('{"name": "a", "policies": "*"}', ["a"]),
         ("- name: a\n- name: b", ["a", "b"]),
-        ("roles:\n- name: a\n- name: b", ["a", "b"]),
         ("name: a\n---\nname: b\n---\n", ["a", "b"]),
-        ("---\n- name: a\n---\nroles: [{name: b}]", ["a", "b"]),
+        ("---\n- name: a\n---\n[{name: b}]", ["a", "b"]),
         ("- &base\n  name: a\n- <<: *base\n  name: b", ["a", "b"]),
         ("", []),
         ("# nothing", []),
@@ -84,10 +83,12 @@ def test_a_file_holds_one_role_or_many(text: str, names: list[str]) -> None:
 ERRORS: list[tuple[str, str, str | None]] = [
     (
         "name: a\npolicies: *\n",
-        "roles.yaml, line 2, column 12: not YAML: expected alphabetic or numeric character, but found '\\n'",
+        "roles.yaml, line 2: not YAML: expected alphabetic or numeric character, but found '\\n' (column 12)",
         "write '*' in quotes: YAML gives a bare * another meaning",
     ),
-    ("name: [a", "roles.yaml, line 1, column 9: not YAML: expected ',' or ']', but got '<stream end>'", None),
+    ("name: [a", "roles.yaml, line 1: not YAML: expected ',' or ']', but got '<stream end>' (column 9)", None),
+    ("name: a\npolicies: \0", "roles.yaml, line 2: not YAML: character U+0000 is not allowed", None),
+    ("&a\nname: a\npolicies: *a", "roles.yaml: not YAML: it is nested too deeply, or has an alias of itself", None),
     ("just text", "roles.yaml, line 1: a role must be a mapping of fields", None),
     ("- name: a\n- b", "roles.yaml, line 2: a role must be a mapping of fields", None),
     ("name: a\npolicies: x\nname: b", "roles.yaml, line 1: key 'name' appears twice", None),
@@ -96,8 +97,8 @@ ERRORS: list[tuple[str, str, str | None]] = [
     ("name: a\n---\nname: a", "roles.yaml, line 3: role 'a' appears twice, first in roles.yaml, line 1", None),
     (
         "name: !!python/name:os.system x",
-        "roles.yaml, line 1, column 7: not YAML: could not determine a constructor for the tag"
-        " 'tag:yaml.org,2002:python/name:os.system'",
+        "roles.yaml, line 1: not YAML: could not determine a constructor for the tag"
+        " 'tag:yaml.org,2002:python/name:os.system' (column 7)",
         None,
     ),
 ]

@@ -263,23 +263,44 @@ def _items(tokens: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         item = []
 
 
+def counting(text: str, every: str = "") -> str:
+    """The query that counts the rows of a query without groups: those of each period, as in `every 60s`, or all.
+
+    A select before `from` applies last, so that it changes no count, and pragmas are behind all clauses.
+    """
+    starts = {match[0]: match.start() for match in reversed([*filter(_is_keyword, _outside_brackets(text))])}
+    end = starts.get("pragma", len(text))
+    parts = (text[starts["from"] : end].rstrip(), "group", every, "select count() as n", text[end:])
+    return " ".join(filter(None, parts))
+
+
 def _split(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Each keyword with the tokens up to the next keyword, without those in brackets."""
-    keyword, tokens, depth = "", list[tuple[str, str]](), 0
-    for match in _TOKEN.finditer(text):
-        kind, token = match.lastgroup, match[0]
-        if kind == "opening":
-            depth += 1
-        elif kind == "closing":
-            depth = max(0, depth - 1)
-        elif kind == "word" and token in KEYWORDS and depth == 0:
+    keyword, tokens = "", list[tuple[str, str]]()
+    for match in _outside_brackets(text):
+        if _is_keyword(match):
             if keyword:
                 yield keyword, tokens
-            keyword, tokens = token, []
-        elif kind is not None and depth == 0:
-            tokens.append((kind, token))
+            keyword, tokens = match[0], []
+        else:
+            tokens.append((str(match.lastgroup), match[0]))
     if keyword:
         yield keyword, tokens
+
+
+def _outside_brackets(text: str) -> Iterator[re.Match[str]]:
+    depth = 0
+    for match in _TOKEN.finditer(text):
+        if match.lastgroup == "opening":
+            depth += 1
+        elif match.lastgroup == "closing":
+            depth = max(0, depth - 1)
+        elif match.lastgroup is not None and depth == 0:
+            yield match
+
+
+def _is_keyword(match: re.Match[str]) -> bool:
+    return match.lastgroup == "word" and match[0] in KEYWORDS
 
 
 def _name(kind: str, token: str) -> str:

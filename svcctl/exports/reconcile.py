@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
-from svcctl.api.query import QueryRequest, outline
+from svcctl.api.query import QueryRequest, counting, outline
 from svcctl.errors import IncompleteResult, SvcctlError
 from svcctl.exports.claim import Claim
 from svcctl.exports.export import Export, Order, folder_of
@@ -83,7 +83,7 @@ def counts(export: Export, entries: Sequence[Entry], client: Client) -> dict[Win
     found = dict[int, int]()
     for start in range(whole.start, whole.end, length):
         part = Window(start, min(start + length, whole.end))
-        found |= _grouped(export, part, f"every {period}s ", client)
+        found |= _grouped(export, part, f"every {period}s", client)
     return {
         entry.window: sum(found.get(start, 0) for start in range(entry.start, entry.end, period)) for entry in entries
     }
@@ -91,7 +91,7 @@ def counts(export: Export, entries: Sequence[Entry], client: Client) -> dict[Win
 
 def _grouped(export: Export, window: Window, every: str, client: Client) -> dict[int, int]:
     """The number of rows of each period, by its start in epoch seconds; of the whole window by 0 without a period."""
-    query = f"{export.order.query} group {every}select count() as n"
+    query = counting(export.about.query, every)
     request = QueryRequest(window.start, window.end, query, mode="json/simple/compact")
     with client.query(request) as answer:
         return {int(row[0]) // 1000 if every else 0: int(row[-1]) for row in answer.rows()}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.language_page import EXAMPLES as PAGE_EXAMPLES
 from system.test_example_queries import EXAMPLES
 
-from svcctl.api.query import Clause, Outline, answer, keys, one_line, outline, shares, visible
+from svcctl.api.query import Clause, Outline, answer, counting, keys, one_line, outline, shares, visible
 from svcctl.service.language import QueryError, parse, tree
 
 
@@ -53,6 +53,23 @@ from svcctl.service.language import QueryError, parse, tree
 )
 def test_the_clauses_of_a_text(text: str, found: Outline) -> None:
     assert outline(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "every", "counts"),
+    [
+        ("from t", "", "from t group select count() as n"),
+        (
+            "from t where a in {1} select b",
+            "every 60s",
+            "from t where a in {1} select b group every 60s select count() as n",
+        ),
+        ("select a from t where b", "every 60s", "from t where b group every 60s select count() as n"),
+        ('from t pragma a:"b" pragma c:1', "", 'from t group select count() as n pragma a:"b" pragma c:1'),
+    ],
+)
+def test_the_rows_of_a_query_are_counted_by_another_one(text: str, every: str, counts: str) -> None:
+    assert counting(text, every) == counts
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,11 @@ def planned(svc: Context, states: States, order: Order, state: State | None, fro
         *query_text.slips(order.query),
     ]
     owner = (order.state, state) if state is not None else states.writing(order.target)
+    if order.incremental and owner is not None and owner[0] != order.state:
+        raise UsageError(
+            f"the state '{owner[0]}' exports to {order.target} already",
+            hint="name that state, or write to another path",
+        )
     order = replace(
         order,
         start=start,

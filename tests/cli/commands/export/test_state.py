@@ -365,6 +365,14 @@ def test_a_state_with_another_path_says_where_one_of_another_name_starts(moved: 
     )
 
 
+def test_two_states_do_not_export_to_one_path(moved: Moved) -> None:
+    moved.now = START + 3 * 3600
+    assert hourly(moved)[0] == 0
+    target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
+    code, told = moved("export", QUERY, "--from", "2024-01-31T02:00:00Z", "--state", "other", "-o", target)
+    assert (code, "the state 'timed'" in told) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("ending", "before", "now"),
     [

@@ -6,6 +6,7 @@
     │   └── MissingExtra        a part of svcctl that is not installed
     ├── ServiceError            the service answered, and the answer is no
     │   ├── CredentialsError    key, signature or token refused
+    │   ├── InternalError       the service failed while it answered
     │   ├── NotFound            no such job, domain, role or saved query
     │   └── Conflict            the thing exists, in a state that does not allow this
     ├── Unavailable             no usable answer: network, timeout, 429, 5xx, a proxy's page
@@ -112,6 +113,10 @@ class ServiceError(SvcctlError):
 
 class CredentialsError(ServiceError):
     """HTTP 401 or 403, or an envelope that says the key, the signature or the token is not accepted."""
+
+
+class InternalError(ServiceError):
+    """HTTP 500, or an envelope with that code: the service failed at this request, and others may be answered."""
 
 
 class NotFound(ServiceError):

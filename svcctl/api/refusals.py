@@ -4,9 +4,9 @@ Services of this family send errors in several shapes, with a failing HTTP statu
 them send web pages. Every reader of a body decides here whether it is an error, so that one shape has one meaning.
 
 The class of the exception follows the HTTP status when that is about credentials or the path to the service, otherwise
-the service's own code, otherwise the HTTP status. A JSON answer with HTTP 500 is a ServiceError: the service read the
-request and refused it, so a retry would be refused too. A web page with 500 does not come from the service, so it is
-Unavailable, as are 429, 502-504, 507 and 520-524 with any body.
+the service's own code, otherwise the HTTP status. A JSON answer with HTTP 500 is an InternalError: the service read the
+request and failed at it, so a retry would most likely fail too. A web page with 500 does not come from the service, so
+it is Unavailable, as are 429, 502-504, 507 and 520-524 with any body.
 """
 
 from __future__ import annotations
@@ -20,7 +20,16 @@ from typing import TYPE_CHECKING, Any
 
 from svcctl.api.formats.body import whole
 from svcctl.api.models import Job
-from svcctl.errors import Conflict, CredentialsError, NotFound, Place, ServiceError, SvcctlError, Unavailable
+from svcctl.errors import (
+    Conflict,
+    CredentialsError,
+    InternalError,
+    NotFound,
+    Place,
+    ServiceError,
+    SvcctlError,
+    Unavailable,
+)
 
 if TYPE_CHECKING:
     import httpx
@@ -56,6 +65,7 @@ _CLASSES: Mapping[int, type[ServiceError]] = {
     Code.JOB_NOT_RUNNING: Conflict,
     Code.ALREADY_SO: Conflict,
     409: Conflict,
+    500: InternalError,
     401: CredentialsError,
     403: CredentialsError,
 }

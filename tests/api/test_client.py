@@ -23,6 +23,7 @@ from svcctl.errors import (
     Conflict,
     CredentialsError,
     IncompleteResult,
+    InternalError,
     NotFound,
     ServiceError,
     SvcctlError,
@@ -136,7 +137,7 @@ def test_what_may_pass_by_itself_is_tried_again_with_a_new_signature(serve: Serv
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(400, ServiceError), (401, CredentialsError), (403, CredentialsError), (404, NotFound), (500, ServiceError)],
+    [(400, ServiceError), (401, CredentialsError), (403, CredentialsError), (404, NotFound), (500, InternalError)],
 )
 def test_a_refusal_is_not_tried_again(serve: Serve, status: int, kind: type) -> None:
     script = serve(http(f"{status} No", '{"error":{"code":12,"message":"no"}}'))

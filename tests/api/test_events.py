@@ -14,7 +14,7 @@ import pytest
 from svcctl.api.events import MODES, QueryResponse
 from svcctl.api.formats import delivered as limits
 from svcctl.api.models import Column
-from svcctl.errors import IncompleteResult, NotFound, ServiceError, SvcctlError, Unavailable, UsageError
+from svcctl.errors import IncompleteResult, InternalError, NotFound, ServiceError, SvcctlError, Unavailable, UsageError
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -306,9 +306,9 @@ def test_a_row_whose_data_looks_like_an_error_is_a_row(mode: str, body: bytes) -
 
 FORMS = [
     (b'{"error":{"code":106,"message":"m"}}', NotFound, "m", 106),
-    (b'{"msg":"m","status":500,"timestamp":1,"cid":"c","object":["m","why"]}', ServiceError, "m: why", 500),
-    (b'{"object":["m","why"],"msg":"m","status":500,"timestamp":1,"cid":"c"}', ServiceError, "m: why", 500),
-    (b'{"error":"server_error","status":500,"cid":"c"}', ServiceError, "server_error", 500),
+    (b'{"msg":"m","status":500,"timestamp":1,"cid":"c","object":["m","why"]}', InternalError, "m: why", 500),
+    (b'{"object":["m","why"],"msg":"m","status":500,"timestamp":1,"cid":"c"}', InternalError, "m: why", 500),
+    (b'{"error":"server_error","status":500,"cid":"c"}', InternalError, "server_error", 500),
     (b'{"msg":"m","code":624,"timestamp":1,"cid":"c","context":{"a":1}}', ServiceError, "m", 624),
     (b'{"error":"Bad parameters","object":["406 : no date"]}', ServiceError, "Bad parameters: no date", 406),
 ]

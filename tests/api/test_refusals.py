@@ -3,7 +3,7 @@
 import pytest
 
 from svcctl.api.refusals import Refusal, error_of, is_error_line, read_refusal
-from svcctl.errors import Conflict, CredentialsError, NotFound, Place, ServiceError, Unavailable
+from svcctl.errors import Conflict, CredentialsError, InternalError, NotFound, Place, ServiceError, Unavailable
 
 
 @pytest.mark.parametrize(
@@ -13,12 +13,12 @@ from svcctl.errors import Conflict, CredentialsError, NotFound, Place, ServiceEr
         (
             500,
             '{"msg":"failed","status":500,"timestamp":1,"cid":"c1","object":["failed","the cause"]}',
-            ServiceError,
+            InternalError,
             "failed: the cause",
             500,
             "c1",
         ),
-        (500, '{"error":"server_error","status":500,"cid":"c2"}', ServiceError, "server_error", 500, "c2"),
+        (500, '{"error":"server_error","status":500,"cid":"c2"}', InternalError, "server_error", 500, "c2"),
         (
             400,
             '{"msg":"limit reached","code":624,"timestamp":1,"cid":"c3","context":{}}',

@@ -13,7 +13,15 @@ from support.exports import START, WINDOW, Exports, left
 from support.scripted import Serve, http
 from support.shells import Shell
 
-from svcctl.errors import CredentialsError, IncompleteResult, Locked, SvcctlError, Unavailable, UsageError
+from svcctl.errors import (
+    CredentialsError,
+    IncompleteResult,
+    InternalError,
+    Locked,
+    SvcctlError,
+    Unavailable,
+    UsageError,
+)
 from svcctl.exports.export import Summary
 from svcctl.exports.inventory import find
 from svcctl.exports.record import Record
@@ -654,8 +662,11 @@ def test_the_sizes_on_a_server_come_from_one_listing(exports: Exports) -> None:
     assert exports.run(again).fetched == 1
 
 
-def test_windows_that_fail_do_not_stop_the_others_and_the_next_run_fetches_only_those(exports: Exports) -> None:
-    exports.proxy.choose = broken(0, 1200, 1800, 3000)
+@pytest.mark.parametrize("fault", ["503", "500", "error in stream"])
+def test_windows_that_fail_do_not_stop_the_others_and_the_next_run_fetches_only_those(
+    exports: Exports, fault: str
+) -> None:
+    exports.proxy.choose = broken(0, 1200, 1800, 3000, fault=fault)
     assert exports("day/{start:%H%M}.csv", stops=False, workers=1).fetched == 2
     exports.proxy.choose = lambda body: None
     asked = exports.windows_asked()
@@ -664,7 +675,8 @@ def test_windows_that_fail_do_not_stop_the_others_and_the_next_run_fetches_only_
 
 
 @pytest.mark.parametrize(
-    ("faults", "kind"), [(["503"] * 5, Unavailable), (["503", "cut", *["503"] * 3], IncompleteResult)]
+    ("faults", "kind"),
+    [(["503"] * 5, Unavailable), (["503", "cut", *["503"] * 3], IncompleteResult), (["500"] * 5, InternalError)],
 )
 def test_five_windows_in_a_row_that_fail_end_a_run(
     exports: Exports, faults: list[str], kind: type[SvcctlError]

@@ -14,7 +14,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from svcctl.errors import IncompleteResult, Locked, ServiceError, SvcctlError, Unavailable, UsageError
+from svcctl.errors import IncompleteResult, InternalError, Locked, ServiceError, SvcctlError, Unavailable, UsageError
 from svcctl.exports.windows import Window
 from svcctl.exports.workers.cluster import Connect, cluster, fetch_there
 from svcctl.exports.workers.fetch import Fetch, Fetched, Progress, Stopped, Task, fetch
@@ -114,6 +114,8 @@ class Failures:
 
 def concerns_all(error: BaseException | None) -> bool:
     """Whether every window would meet this error: a refusal by the service or the storage, a full disk, a lock."""
+    if isinstance(error, InternalError):
+        return False
     return isinstance(error, (Unstored, UsageError, ServiceError, Locked))
 
 

@@ -29,7 +29,7 @@ from svcctl.errors import Conflict, IncompleteResult, NotFound, ServiceError, Sv
 
 if TYPE_CHECKING:
     from svcctl.api.events import QueryResponse
-    from svcctl.api.formats.delivered import Late
+    from svcctl.api.formats.progress import Late
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 from svcctl.api.formats import documents
 from svcctl.api.formats.batches import Batches
 from svcctl.api.formats.delimited import CSV, TSV
-from svcctl.api.formats.delivered import Delivered, Late
 from svcctl.api.formats.lines import RECORDS, VALUES
 from svcctl.api.formats.markup import xls, xml, xml_rows
+from svcctl.api.formats.progress import Delivered, Late
 from svcctl.api.models import Column
 from svcctl.api.refusals import MAX_BODY, is_page, page_line, read_refusal
 from svcctl.errors import IncompleteResult, ServiceError, Unavailable, UsageError

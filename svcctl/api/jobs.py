@@ -14,7 +14,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from svcctl.api.models import Job, JobStatus, shown
+from svcctl.api.models import Job, JobStatus, status_text
 from svcctl.errors import Conflict, NotFound, ServiceError, SvcctlError, Unavailable, UsageError
 from svcctl.words import counted, did_you_mean
 
@@ -74,7 +74,7 @@ def wait_for(
 
 def _unlike(job: Job, wanted: Collection[str]) -> str:
     """How the state of a job differs from the wanted ones."""
-    state = shown(job)
+    state = status_text(job)
     if state in wanted:
         return f"{state} but reports: {job.reason}"
     return f"{state}{f' ({job.reason})' if job.error else ''}, not {' or '.join(sorted(wanted))}"
@@ -87,7 +87,7 @@ def progress(job: Job, wanted: Collection[str]) -> str:
         events = f"{generated} events generated"
     else:
         events = f"{sent or 0} of {'…' if generated is None else generated} events"
-    facts = [shown(job), events]
+    facts = [status_text(job), events]
     facts += [f"error: {job.reason}"] if job.error else []
     return f"waiting for {' or '.join(sorted(wanted))}: {', '.join(facts)}"
 
@@ -116,7 +116,7 @@ def restart(client: Client, job_id: str, note: Callable[[str], None], leave: Cal
     """
     job = client.job(job_id)
     if job.error:
-        note(f"job {job_id} was {shown(job)} with the error: {job.reason}")
+        note(f"job {job_id} was {status_text(job)} with the error: {job.reason}")
     if job.status not in (JobStatus.STOPPED, JobStatus.COMPLETED):
         try:
             job = client.stop_job(job_id)
@@ -309,7 +309,7 @@ def _resolved(text: str, jobs: Sequence[Job], changes: bool) -> str:
 def _ambiguous(text: str, jobs: Sequence[Job], called: int, begin: int) -> UsageError:
     listed = _listed(jobs)
     if not begin:
-        listed = _listed(jobs, shown)
+        listed = _listed(jobs, status_text)
         return UsageError(f"{called} jobs are named '{text}': {listed}", hint="give the ID of one")
     if not called:
         return UsageError(f"{begin} job IDs begin with '{text}': {listed}", hint="give more of the ID")
@@ -322,7 +322,7 @@ def namesakes(job: Job, jobs: Iterable[Job]) -> str | None:
     if not others or not job.friendly_name:
         return None
     which = counted(len(others), "other job is", "other jobs are")
-    return f"{which} named '{job.friendly_name}': {_listed(others, shown)}; commands need the ID"
+    return f"{which} named '{job.friendly_name}': {_listed(others, status_text)}; commands need the ID"
 
 
 def _listed(jobs: Sequence[Job], about: Callable[[Job], str | None] = attrgetter("friendly_name")) -> str:

@@ -297,6 +297,6 @@ FAILING = "FAILING"
 """The status that is shown for a running job with an error."""
 
 
-def shown(job: Job) -> str:
+def status_text(job: Job) -> str:
     """The status of a job as people read it."""
     return FAILING if job.status == JobStatus.RUNNING and job.error else job.status

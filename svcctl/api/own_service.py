@@ -29,7 +29,7 @@ class StoredTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class ReadingJob:
     """A job that reads a table and is not completed."""
 
     id: str
@@ -50,7 +50,7 @@ class Extent(StoredTable):
     bytes: int | None
     live: bool = False
     """Whether the service itself writes the table's events."""
-    jobs: tuple[Reader, ...] = ()
+    jobs: tuple[ReadingJob, ...] = ()
     queries: tuple[str, ...] = ()
 
     @classmethod
@@ -103,9 +103,9 @@ def status(client: Client) -> Status:
     )
 
 
-def _jobs(source: Mapping[str, Any]) -> tuple[Reader, ...]:
+def _jobs(source: Mapping[str, Any]) -> tuple[ReadingJob, ...]:
     found = records(source, "jobs")
-    return tuple(Reader(str(job["id"]), str(job["status"]), str(job["friendlyName"])) for job in found)
+    return tuple(ReadingJob(str(job["id"]), str(job["status"]), str(job["friendlyName"])) for job in found)
 
 
 def tables(client: Client) -> list[Extent]:

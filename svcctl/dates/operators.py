@@ -233,7 +233,7 @@ def resolve(
     last = _resolve_one(end, zone, operators, lambda operator, n: operator.in_to(now, first, n)).astimezone(UTC)
     if last < begin:
         raise UsageError(
-            f"the range ends before it starts: from {shown(begin)} to {shown(last)} (UTC)",
+            f"the range ends before it starts: from {moment_text(begin)} to {moment_text(last)} (UTC)",
             hint="see how a pair resolves with 'svcctl range --from … --to …'",
         )
     return Range(begin, last)
@@ -281,7 +281,7 @@ def _parse_text(text: str, operators: Sequence[Operator]) -> datetime | tuple[Op
     raise UsageError(f"'{text}' is not a valid date", hint=f"write {_FORMS}")
 
 
-def shown(moment: datetime) -> str:
+def moment_text(moment: datetime) -> str:
     """A moment as text, in UTC, with milliseconds only if they are not 0."""
     spec = "milliseconds" if moment.microsecond else "seconds"
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ", spec)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from svcctl.dates.lengths import UNITS, length_text, whole_seconds_of
-from svcctl.dates.operators import DATE_FORMATS, Moment, Range, epoch_seconds, operator_of, plus, resolve, shown
+from svcctl.dates.operators import DATE_FORMATS, Moment, Range, epoch_seconds, moment_text, operator_of, plus, resolve
 from svcctl.dates.shorthand import EVERY, depends_on_zone, is_fixed, named_zone, offset_name, offset_spans
 from svcctl.errors import UsageError
 
@@ -48,8 +48,8 @@ class Dates:
     @property
     def label(self) -> str:
         """The range in words, in UTC."""
-        until = "" if self.range.end is None else f" to {shown(self.range.end)}"
-        return f"{shown(self.range.start)}{until} (UTC)"
+        until = "" if self.range.end is None else f" to {moment_text(self.range.end)}"
+        return f"{moment_text(self.range.start)}{until} (UTC)"
 
     @property
     def summary(self) -> str:
@@ -64,7 +64,7 @@ class Dates:
         return f"{texts[0]} … {texts[1]} {name} ({length_text((self.range.end - self.range.start).total_seconds())})"
 
 
-def choose(
+def dates_of(
     from_: Moment, to: Moment | None, date_format: str | None, time_zone: str | None, *, now: datetime, written: bool
 ) -> Dates:
     """The dates to send. UsageError when the range is impossible, or a name is unknown.

@@ -176,7 +176,7 @@ def resolve(
     alone = environment.get("SVCCTL_BASE_URL") and not (flags.get("profile") or environment.get(PROFILE_ENVIRONMENT))
     # When the environment gives the connection, a profiles file that the environment names may be missing.
     document = store.before() if alone and flags.get("config") is None else store.load()
-    name, source = chosen(document, flags, environment)
+    name, source = profile_in_use(document, flags, environment)
     fields: Fields = {}
     if name is not None and name in BUILT_IN:
         fields = local(name)
@@ -214,7 +214,9 @@ _FIRST = len(_PREFIX) + 1
 """Leading characters that must match: most variables are ruled out without loading the comparison of names."""
 
 
-def chosen(document: Document, flags: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[str | None, str]:
+def profile_in_use(
+    document: Document, flags: Mapping[str, Any], environment: Mapping[str, str]
+) -> tuple[str | None, str]:
     """The name of the profile in use (None if the environment gives the connection), and where the name comes from."""
     if name := flags.get("profile"):
         return name, "flag --profile"

@@ -156,12 +156,12 @@ _ERROR = Field[Watched](
     "error", lambda seen: list(seen.job.error), shown=lambda seen: seen.job.reason or None, below=True
 )
 _QUERY = Field[Watched]("query", attrgetter("job.query"))
-_IS_FAILING = Field[Watched]("failing", lambda seen: models.shown(seen.job) == models.FAILING, "bool")
+_IS_FAILING = Field[Watched]("failing", lambda seen: models.status_text(seen.job) == models.FAILING, "bool")
 """A column in formats for programs only, where the status is the service's own word."""
 
 # A narrow terminal leaves out the last columns, so people get the most important ones first.
 _SHORT_ID = replace(_ID, value=attrgetter("short"))
-_STATE = replace(_STATUS, value=lambda seen: models.shown(seen.job), marks={models.FAILING: 31})
+_STATE = replace(_STATUS, value=lambda seen: models.status_text(seen.job), marks={models.FAILING: 31})
 _LAG_IN_WORDS = replace(_LAG, shown=lambda seen: None if seen.lag is None else rough_text(seen.lag), shown_type="id")
 
 

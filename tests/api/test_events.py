@@ -12,7 +12,7 @@ import msgpack
 import pytest
 
 from svcctl.api.events import MODES, QueryResponse
-from svcctl.api.formats import delivered as limits
+from svcctl.api.formats import progress as limits
 from svcctl.api.models import Column
 from svcctl.errors import IncompleteResult, InternalError, NotFound, ServiceError, SvcctlError, Unavailable, UsageError
 

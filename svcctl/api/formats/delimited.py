@@ -24,7 +24,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from svcctl.api.formats.delivered import MAX_ROW, Delivered
+from svcctl.api.formats.progress import MAX_ROW, Delivered
 from svcctl.api.models import Column
 from svcctl.api.refusals import Refusal
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from svcctl.api.formats.delivered import MAX_ROW, NAMES_PER_COLUMN, Delivered
+from svcctl.api.formats.progress import MAX_ROW, NAMES_PER_COLUMN, Delivered
 from svcctl.api.models import METADATA, Column
 from svcctl.api.refusals import is_error_line, read_refusal
 from svcctl.errors import IncompleteResult

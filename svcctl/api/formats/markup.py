@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from html import unescape
 from typing import TYPE_CHECKING, Any, cast
 
-from svcctl.api.formats.delivered import BLOCK, Delivered
 from svcctl.api.formats.lines import rows_of
+from svcctl.api.formats.progress import BLOCK, Delivered
 from svcctl.api.models import Column
 from svcctl.api.refusals import Refusal
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from svcctl.api import destinations, own_service
 from svcctl.api.jobs import split_name
-from svcctl.api.models import Job, JobStatus, shown
+from svcctl.api.models import Job, JobStatus, status_text
 from svcctl.cli.apply.plan import Action, Difference, Step, plan
 from svcctl.cli.apply.steps import Noun
 from svcctl.cli.inputs.job_files import RUNNING, STOPPED, WrittenJob
@@ -98,7 +98,9 @@ class Jobs(Noun):
         if not _is_in(old, wanted.state):
             differ.append(Difference("state", STOPPED if wanted.state == RUNNING else RUNNING, wanted.state))
         others = [job for job in found or () if job.id != old.id]
-        return differ + [Difference("another job of this name", f"{job.id} {shown(job)}", "removed") for job in others]
+        return differ + [
+            Difference("another job of this name", f"{job.id} {status_text(job)}", "removed") for job in others
+        ]
 
     def _check(self, wanted: WrittenJob, found: Sequence[Job] | None) -> None:
         """UsageError for a query that the service refuses, and for files that would get other events under one name."""
@@ -211,7 +213,7 @@ class Jobs(Noun):
         deadline = time.monotonic() + SETTLED_SECONDS
         while True:
             if job.error:
-                return f"{shown(job)}: {job.reason}", job
+                return f"{status_text(job)}: {job.reason}", job
             goes_on = bool(job.events_sent) or (job.last_datetime or 0) > begun
             if goes_on or job.status != JobStatus.RUNNING or time.monotonic() >= deadline:
                 return None, job

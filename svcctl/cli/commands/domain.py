@@ -121,7 +121,7 @@ def export(ctx: typer.Context, name: ExportedDomainArg = None) -> None:
     svc: Context = ctx.obj
     with known_domain(svc.client, name or ""):
         domains = svc.client.domains() if name is None else [svc.client.domain(name)]
-    svc.output.text(documents.written([exported(one) for one in domains]))
+    svc.output.text(documents.to_yaml([exported(one) for one in domains]))
 
 
 @_app.command("apply")

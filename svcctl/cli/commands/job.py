@@ -146,9 +146,9 @@ def list_(
     jobs = [
         job
         for job in every
-        if (not states or states & {job.status.upper(), models.shown(job)})
+        if (not states or states & {job.status.upper(), models.status_text(job)})
         and (not kind or (job.type or "").lower() == kind)
-        and (not failing or models.shown(job) == FAILING)
+        and (not failing or models.status_text(job) == FAILING)
     ]
     listed = at_moment(jobs, _now(svc), shortest(job.id for job in every))
     if ids:
@@ -241,7 +241,7 @@ def export(ctx: typer.Context, ids: ExportedIdsArg = None) -> None:
     svc: Context = ctx.obj
     given = job_ids.read(ids or [])
     jobs = [svc.client.job(one) for one in _chosen(svc, given).ids] if given else svc.client.jobs()
-    svc.output.text(documents.written([exported(job) for job in jobs]))
+    svc.output.text(documents.to_yaml([exported(job) for job in jobs]))
     if any((job.type or "").lower() != "donothing" for job in jobs):
         svc.diagnostics.note(
             "services do not show the parameters of destinations: fill them in, and 'to' if there is one"
@@ -270,7 +270,7 @@ def apply_(ctx: typer.Context, options: ApplyOptions, relaunch: RelaunchOpt = No
     A secret has its own file: sasl.password_file: PATH, or ..._command: COMMAND.
     """
     svc: Context = ctx.obj
-    written = job_files.written(documents.read(options.file, "job", options.var or ()), svc.now())
+    written = job_files.jobs_of(documents.read(options.file, "job", options.var or ()), svc.now())
     jobs = Jobs(svc.client, svc.diagnostics.note, relaunch=relaunch or ())
     steps = jobs.steps(written, prune=prune)
     carry_out(svc, jobs, steps, options)
@@ -322,7 +322,7 @@ def wait(
                 )
             if job.error and told.get(job.id) != job.error:
                 told[job.id] = job.error
-                reports = f"job {job.id} is {models.shown(job)} and reports: {job.reason}"
+                reports = f"job {job.id} is {models.status_text(job)} and reports: {job.reason}"
                 if not keep_waiting:
                     raise ServiceError(reports, hint="--keep-waiting waits until it recovers")
                 svc.diagnostics.note(f"{reports} (still waiting)")
@@ -458,7 +458,7 @@ def _removal(svc: Context, chosen: Chosen) -> str:
 
 
 def _about(job: Job, size: int | None = None) -> str:
-    return visible("  ".join(filter(None, (job.id[:size], models.shown(job), job.friendly_name))))
+    return visible("  ".join(filter(None, (job.id[:size], models.status_text(job), job.friendly_name))))
 
 
 def _now(svc: Context) -> int:

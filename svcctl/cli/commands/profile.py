@@ -20,7 +20,7 @@ from svcctl.cli.options import FormatOpt, YesOpt, spread
 from svcctl.errors import UsageError
 from svcctl.io import home
 from svcctl.profiles import overrides
-from svcctl.profiles.resolve import chosen
+from svcctl.profiles.resolve import profile_in_use
 from svcctl.profiles.settings import names_file
 from svcctl.terminal.formats import find_format
 from svcctl.terminal.records import PROFILES, SETTINGS, STEPS
@@ -61,7 +61,7 @@ def list_(ctx: typer.Context, options: ListOptions) -> None:
     if svc.store.is_missing:
         svc.diagnostics.note(f"profiles file {svc.store.path} ({svc.store.named}) does not exist")
     stored = svc.store.before()
-    used, _ = chosen(stored, {"profile": svc.flags.profile}, svc.environment)
+    used, _ = profile_in_use(stored, {"profile": svc.flags.profile}, svc.environment)
     mark, no_mark = (True, False) if svc.format(options.format, lists=True).raw else ("*", "")
     rows = [
         [name, mark if name == used else no_mark, stored.method(name), stored.fields(name).get("base_url")]

@@ -88,7 +88,7 @@ def export(ctx: typer.Context, domain: DomainArg, role: ExportedRoleArg = None) 
     svc: Context = ctx.obj
     with known_role(svc.client, domain, role or ""):
         roles = svc.client.roles(domain) if role is None else [svc.client.role(domain, role)]
-    svc.output.text(documents.written([one.body() for one in roles]))
+    svc.output.text(documents.to_yaml([one.body() for one in roles]))
 
 
 @_app.command()

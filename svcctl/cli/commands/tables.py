@@ -17,7 +17,7 @@ from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
 from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import FromOpt, spread
-from svcctl.dates.range import choose
+from svcctl.dates.range import dates_of
 from svcctl.errors import EmptyResult, NotFound, ServiceError
 from svcctl.terminal.records import COLUMNS, TABLES
 
@@ -77,7 +77,7 @@ def _columns(svc: Context, name: str, from_: Any) -> list[list[Any]]:
             _check_known(svc, name)
         stored = None
     if stored is None or from_ is not None or stored.oldest is None or stored.newest is None:
-        asked = choose(from_ or "1d", "now", None, None, now=svc.now(), written=False)
+        asked = dates_of(from_ or "1d", "now", None, None, now=svc.now(), written=False)
         start, end, said = asked.from_, asked.to, f"from {asked.label}"
     else:
         # A service waits for an end in the future, and knows no dates before 1970.
@@ -88,7 +88,7 @@ def _columns(svc: Context, name: str, from_: Any) -> list[list[Any]]:
     if not columns and not types:
         raise EmptyResult(
             f"table '{name}' has no events {said}, so its columns are not known",
-            hint="choose an earlier start, such as --from 30d",
+            hint="dates_of an earlier start, such as --from 30d",
         )
     if said:
         svc.diagnostics.note(f"the examples are {said}" if examples else f"there are no events {said}")

@@ -77,9 +77,11 @@ def _jobs(svc: Context, of: str) -> Pairs:
     from svcctl.api import models
 
     jobs = svc.connect().jobs()
-    ids = [(job.id, " ".join(filter(None, (models.shown(job), job.friendly_name or job.type)))) for job in jobs]
+    ids = [(job.id, " ".join(filter(None, (models.status_text(job), job.friendly_name or job.type)))) for job in jobs]
     several = Counter(job.friendly_name for job in jobs)
-    named = [(name, f"{models.shown(job)} {job.id}") for job in jobs if several[name := job.friendly_name or ""] == 1]
+    named = [
+        (name, f"{models.status_text(job)} {job.id}") for job in jobs if several[name := job.friendly_name or ""] == 1
+    ]
     return [*ids, *named]
 
 
@@ -157,10 +159,10 @@ def _saved_queries(svc: Context, of: str) -> Pairs:
         return []
     extras.need("service", "the local service")
     from svcctl.service.accounts.seed import open_store
-    from svcctl.service.queries import saved
+    from svcctl.service.queries import saved_queries
 
     with closing(open_store(svc.files)) as store:
-        return [(one.id, one.text) for one in saved.listed(store)]
+        return [(one.id, one.text) for one in saved_queries.listed(store)]
 
 
 def _domains(svc: Context, of: str) -> Pairs:

@@ -169,7 +169,7 @@ def fill(documents: Sequence[Document], assignments: Sequence[str]) -> list[Docu
     return done
 
 
-def written(bodies: Sequence[Mapping[str, Any]]) -> str:
+def to_yaml(bodies: Sequence[Mapping[str, Any]]) -> str:
     """Things as a file that `read` reads: one alone, several as a list; without a newline at its end."""
     import yaml
 

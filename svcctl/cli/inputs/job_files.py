@@ -26,7 +26,7 @@ from svcctl.api.query import QueryRequest
 from svcctl.cli.inputs import text
 from svcctl.cli.inputs.documents import Document
 from svcctl.dates.operators import Moment
-from svcctl.dates.range import choose
+from svcctl.dates.range import dates_of
 from svcctl.dates.shorthand import parse_moment
 from svcctl.errors import UsageError
 from svcctl.profiles.secrets import SecretCommand
@@ -104,7 +104,7 @@ def _digits(value: Any, count: int) -> str:
     return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode()).hexdigest()[:count]
 
 
-def written(documents: Iterable[Document], now: datetime) -> list[WrittenJob]:
+def jobs_of(documents: Iterable[Document], now: datetime) -> list[WrittenJob]:
     """The jobs of files. UsageError names the key that is wrong."""
     return [_job(document, now) for document in documents]
 
@@ -122,7 +122,7 @@ def _job(document: Document, now: datetime) -> WrittenJob:
     if from_ is None:
         raise document.error("the from is missing")
     try:
-        ends = choose(from_, to, None, None, now=now, written=True)
+        ends = dates_of(from_, to, None, None, now=now, written=True)
     except UsageError as error:
         raise document.error(error.message, "to", hint=error.hint) from None
     type_, params, secrets = _destination(document)

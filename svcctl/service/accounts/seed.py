@@ -77,9 +77,9 @@ def _database(environment: Mapping[str, str], state: str | None) -> Database | N
             hint="such as postgresql://svcctl@db.example:5432/svcctl",
         )
     extras.need("postgres", "a state in PostgreSQL")
-    from svcctl.service.state.postgresql import chosen
+    from svcctl.service.state.postgresql import database_of
 
-    return chosen(url, STATE_PASSWORD_FILE.read(environment), may_hold_password=state is None)
+    return database_of(url, STATE_PASSWORD_FILE.read(environment), may_hold_password=state is None)
 
 
 def _require_no_other_service(files: process.Files) -> None:

@@ -22,7 +22,7 @@ from svcctl.errors import ServiceError, SvcctlError, Unavailable
 from svcctl.service.accounts import domains
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http import monitoring, provisioning, tables
-from svcctl.service.http.body import shown
+from svcctl.service.http.body import value_text
 from svcctl.service.http.connection import left
 from svcctl.service.http.envelope import failed, succeeded
 from svcctl.service.http.middleware import Answered, OnOwnSocket, for_pages, signed
@@ -32,7 +32,7 @@ from svcctl.service.jobs import delivery
 from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.jobs import Deliver, Jobs
 from svcctl.service.language import parse
-from svcctl.service.queries import saved
+from svcctl.service.queries import saved_queries
 from svcctl.service.queries.continuous import AskedQuery, Step, Steps
 from svcctl.service.queries.turns import OpenQuery
 from svcctl.service.rendering import ENCODERS
@@ -78,7 +78,7 @@ def settle(service: Service, jobs: Jobs) -> None:
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
-    path = shown(request.url.path)
+    path = value_text(request.url.path)
     return await _refused(request, ServiceError(f"no route {request.method} {path}", code=404))
 
 
@@ -88,7 +88,9 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _query(request: Request) -> Response:
     service: Service = request.app.state.service
-    read = partial(read_query, now=service.now(), modes=ENCODERS, saved=lambda id: saved.get(service.store, id).text)
+    read = partial(
+        read_query, now=service.now(), modes=ENCODERS, saved=lambda id: saved_queries.get(service.store, id).text
+    )
     asked = await service.look(read, request.state.body)
     if asked.destination is not None:
         return succeeded(request, {"id": await asyncio.to_thread(_launch, request, asked)})

@@ -42,7 +42,7 @@ def json_object(body: bytes) -> dict[str, Any]:
         elif isinstance(value, float) and not math.isfinite(value):
             raise ServiceError(f"{path} is a number that is too large")
         elif isinstance(value, int) and not -MOST_INTEGER <= value < MOST_INTEGER:
-            raise ServiceError(f"{path} is a number that is too large: {shown(value)}")
+            raise ServiceError(f"{path} is a number that is too large: {value_text(value)}")
     return fields
 
 
@@ -91,12 +91,12 @@ def flag(fields: Mapping[str, Any], name: str, default: bool) -> bool:
 def note_unknown(request: str, fields: Mapping[str, Any], known: Collection[str]) -> None:
     """Log the members that a route does not know, and so ignores: a client may be newer, or have misspelt one."""
     if unknown := sorted(fields.keys() - set(known)):
-        names = ", ".join(repr(shown(name)) for name in unknown[:MAX_NOTED])
+        names = ", ".join(repr(value_text(name)) for name in unknown[:MAX_NOTED])
         more = f" and {len(unknown) - MAX_NOTED} more" if len(unknown) > MAX_NOTED else ""
         _log.info("%s: ignored unknown members %s%s", request, names, more)
 
 
-def shown(value: Any) -> str:
+def value_text(value: Any) -> str:
     """Return a value as a refusal shows it: in full when it is short."""
     written = str(value)
     return written if len(written) <= MAX_SHOWN else f"{written[:MAX_SHOWN]}…"
@@ -115,7 +115,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for name, value in pairs:
         if name in members:
-            raise ServiceError(f"the body has the member {_printable(shown(name))} more than once")
+            raise ServiceError(f"the body has the member {_printable(value_text(name))} more than once")
         members[name] = value
     return members
 
@@ -132,7 +132,7 @@ def _values(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
             yield from _values(path, each, depth - 1)
         return
     for name, each in value.items():
-        inner = f"{path}.{shown(name)}" if path else shown(name)
+        inner = f"{path}.{value_text(name)}" if path else value_text(name)
         _check_text(f"the name of {_printable(inner)}", name)
         yield from _values(inner, each, depth - 1)
 

@@ -54,7 +54,7 @@ def exposed(service: Service, running: Jobs) -> Iterator[str]:
     states = Counter(job.status for job in jobs)
     by_state = [({"state": str(state)}, states[state]) for state in JobStatus if state is not JobStatus.REMOVED]
     yield from _metric("svcctl_jobs", "gauge", "Jobs by state.", by_state)
-    failing = sum(models.shown(job) == models.FAILING for job in jobs)
+    failing = sum(models.status_text(job) == models.FAILING for job in jobs)
     yield from _metric("svcctl_jobs_failing", "gauge", "Running jobs that have an error.", [({}, failing)])
     now = service.clock()
     lags = [

@@ -9,7 +9,7 @@ from typing import Any
 from svcctl.api.destinations import Destination
 from svcctl.dates.operators import DATE_FORMATS, Range, parse_zone, resolve
 from svcctl.errors import ServiceError, UsageError
-from svcctl.service.http.body import flag, json_object, note_unknown, optional_text, shown, text
+from svcctl.service.http.body import flag, json_object, note_unknown, optional_text, text, value_text
 from svcctl.service.queries.continuous import AskedQuery
 from svcctl.service.rendering.keep_alive import KINDS, NEWLINE, KeepAlive
 
@@ -73,7 +73,7 @@ def _mode(mode: Any, modes: Mapping[str, Any]) -> str:
         note_unknown("mode", mode, ("type",))
     kind = "json" if mode is None else mode.get("type", "json") if isinstance(mode, dict) else mode
     if not isinstance(kind, str) or kind.lower() not in modes:
-        raise ServiceError(f"mode.type '{shown(kind)}' is not one of {', '.join(modes)}")
+        raise ServiceError(f"mode.type '{value_text(kind)}' is not one of {', '.join(modes)}")
     return kind.lower()
 
 
@@ -81,7 +81,7 @@ def _date_format(name: Any) -> str:
     if name is None:
         return "default"
     if name not in DATE_FORMATS:
-        raise ServiceError(f"dateFormat '{shown(name)}' is not one of {', '.join(DATE_FORMATS)}")
+        raise ServiceError(f"dateFormat '{value_text(name)}' is not one of {', '.join(DATE_FORMATS)}")
     return str(name)
 
 
@@ -89,7 +89,7 @@ def _zone(zone: Any) -> timezone:
     if zone is None:
         return UTC
     try:
-        return parse_zone(shown(zone))
+        return parse_zone(value_text(zone))
     except UsageError as error:
         raise ServiceError(error.message) from None
 
@@ -105,7 +105,7 @@ def _keep_alive(value: Any) -> KeepAlive | None:
     note_unknown("keepAlive", given, ("type", "token"))
     kind, token = given.get("type"), optional_text(given, "token")
     if not isinstance(kind, str) or kind.lower() not in KINDS:
-        raise ServiceError(f"keepAlive '{shown(kind)}' is not one of {', '.join(KINDS)}")
+        raise ServiceError(f"keepAlive '{value_text(kind)}' is not one of {', '.join(KINDS)}")
     if token and kind.lower() != "token":
         raise ServiceError("only keepAlive 'token' has a token")
     if kind.lower() == "token" and not token:
@@ -142,5 +142,5 @@ def _count(fields: Mapping[str, Any], name: str) -> int | None:
         return None
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or value != int(value) or not 0 <= value < 2**63:
-        raise ServiceError(f"{name} '{shown(value)}' is not a number of rows")
+        raise ServiceError(f"{name} '{value_text(value)}' is not a number of rows")
     return int(value)

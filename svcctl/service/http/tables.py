@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from svcctl.api.loads import Wishes
-from svcctl.dates.operators import shown
+from svcctl.dates.operators import moment_text
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, UsageError
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.body import flag, json_object, members, note_unknown, optional_text, text, texts
@@ -26,14 +26,14 @@ from svcctl.service.http.connection import left
 from svcctl.service.http.envelope import encoded, envelope, error_envelope, refusal, succeeded
 from svcctl.service.http.middleware import TABLE as ACCESS_TABLE
 from svcctl.service.http.middleware import signed
-from svcctl.service.jobs import stored
+from svcctl.service.jobs import job_table
 from svcctl.service.jobs.checkpoint import StoredQuery
-from svcctl.service.jobs.stored import StoredJob
+from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.language import QueryError, parse
 from svcctl.service.language.types import Table
 from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.load import load
-from svcctl.service.queries import saved
+from svcctl.service.queries import saved_queries
 from svcctl.service.queries.continuous import from_ms
 from svcctl.service.service import Service
 from svcctl.service.state.store import Store
@@ -98,7 +98,7 @@ async def _trim(request: Request) -> Response:
             begins = StoredQuery.from_json(job.request).asked.range.start
             if begins < date and jobs.reached(job) < before:
                 raise Conflict(
-                    f"job {job.friendly_name} has not read the events of {name} before {shown(date)} (UTC) yet",
+                    f"job {job.friendly_name} has not read the events of {name} before {moment_text(date)} (UTC) yet",
                     hint=f"wait until it has, or remove it: svcctl job rm {job.id}",
                 )
         removed = service.engines.of(name).stored.remove_before(name, date.replace(tzinfo=None))
@@ -221,11 +221,11 @@ def _readers(store: Store, table: str) -> dict[str, Any]:
     jobs = [
         {"id": job.id, "status": job.status, "friendlyName": job.friendly_name} for job in _readers_of(store, table)
     ]
-    return {"jobs": jobs, "queries": [query.id for query in saved.listed(store) if _reads(query.text, table)]}
+    return {"jobs": jobs, "queries": [query.id for query in saved_queries.listed(store) if _reads(query.text, table)]}
 
 
 def _readers_of(store: Store, table: str) -> list[StoredJob]:
-    return [job for job in stored.unfinished(store) if _reads(job.query, table)]
+    return [job for job in job_table.unfinished(store) if _reads(job.query, table)]
 
 
 def _reads(query: str, table: str) -> bool:

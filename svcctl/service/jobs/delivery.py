@@ -29,10 +29,10 @@ from svcctl.service import rendering
 from svcctl.service.destinations import Destination, Memo, kinds
 from svcctl.service.engines import Engines
 from svcctl.service.jobs.checkpoint import Batch, Checkpoint, Rest, StoredQuery
+from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.runner import Run
-from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.language import Plan, parse
-from svcctl.service.queries.continuous import AskedQuery, Covered, Step, Steps, covered, every, from_ms
+from svcctl.service.queries.continuous import AskedQuery, Covered, Step, Steps, covered, from_ms, period_of
 from svcctl.service.rendering import Dates, arrow
 from svcctl.service.settings import LAG
 from svcctl.service.state.database import StateUnavailable
@@ -171,7 +171,7 @@ def follow(before: StoredJob, after: StoredJob) -> StoredJob:
 
 def _check_kinds(old: StoredQuery, new: StoredQuery, done: Covered | None) -> None:
     """ServiceError when groups would begin in the middle of what a query of single events has read."""
-    before, after = (every(parse(one.asked.query)) for one in (old, new))
+    before, after = (period_of(parse(one.asked.query)) for one in (old, new))
     if done is not None and done.end is not None and before is None and after is not None:
         raise ServiceError("a query of groups cannot continue one of single events that has an end")
 

@@ -42,9 +42,9 @@ from svcctl.api import models, retry
 from svcctl.api.models import JobStatus
 from svcctl.errors import Conflict, NotFound, SvcctlError, Unavailable
 from svcctl.service.accounts.accounts import Account, Owner
-from svcctl.service.jobs import leases, stored
+from svcctl.service.jobs import job_table, leases
+from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.runner import Fenced, Run
-from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.settings import RUNNING_JOBS, TOTAL_JOBS
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
@@ -131,7 +131,7 @@ class Jobs:
             with self._lock:
                 if self._closed:
                     return
-                due = {job.id: job for job in stored.due(self._store)}
+                due = {job.id: job for job in job_table.due(self._store)}
                 for run in list(self.runs.values()):
                     if not run.thread.is_alive():
                         _log.error("job %s: its thread is gone; a job that is RUNNING gets another one", run.job_id)
@@ -203,22 +203,24 @@ class Jobs:
         )
         room = partial(self._need_room, account)
         if continues is None:
-            stored.add(self._store, job, room)
+            job_table.add(self._store, job, room)
         else:
             job = self._continue(account, continues, job, follow, room)
         with suppress(StateUnavailable):
             self.settle()
         return self._shown(job)
 
-    def _continue(self, account: Account, before: str, job: StoredJob, follow: Follow, room: stored.Room) -> StoredJob:
+    def _continue(
+        self, account: Account, before: str, job: StoredJob, follow: Follow, room: job_table.Room
+    ) -> StoredJob:
         if self._own(account, before).status is JobStatus.RUNNING:
-            room = stored.anyway  # it takes the place of the one that runs
+            room = job_table.anyway  # it takes the place of the one that runs
         self._check_last(account, before)
         if (run := self.runs.get(before)) is not None:  # it then saves how far it came
             run.stop()
             run.ended.wait(PATIENCE)
         try:
-            return stored.succeed(self._store, before, lambda found: follow(found, job), room)
+            return job_table.succeed(self._store, before, lambda found: follow(found, job), room)
         except SvcctlError:
             with suppress(StateUnavailable):
                 self.settle()  # runs it again
@@ -226,7 +228,7 @@ class Jobs:
 
     def _check_last(self, account: Account, job_id: str) -> None:
         """Conflict when another job continues this one: both would deliver the same events."""
-        for job in stored.owned(self._store, account.owner):
+        for job in job_table.owned(self._store, account.owner):
             if job.request.get("continues") == job_id:
                 raise Conflict(
                     f"job {job_id} is continued by job {job.id}", code=UNCHANGEABLE, hint=f"remove job {job.id} first"
@@ -234,11 +236,11 @@ class Jobs:
 
     def listed(self, account: Account) -> list[models.Job]:
         """List the jobs of the account's domain, the oldest first."""
-        return [self._shown(job) for job in stored.owned(self._store, account.owner)]
+        return [self._shown(job) for job in job_table.owned(self._store, account.owner)]
 
     def every(self) -> list[models.Job]:
         """List the jobs of all domains."""
-        return [self._shown(job) for job in stored.every(self._store)]
+        return [self._shown(job) for job in job_table.every(self._store)]
 
     def get(self, account: Account, job_id: str) -> models.Job:
         return self._shown(self._own(account, job_id))
@@ -254,7 +256,7 @@ class Jobs:
             return self._shown(job)
         if job.status is not JobStatus.RUNNING:
             raise Conflict(f"job {job_id} is {job.status}: only a running job can be stopped", code=NOT_RUNNING)
-        stored.move(self._store, job_id, JobStatus.RUNNING, JobStatus.STOPPED)
+        job_table.move(self._store, job_id, JobStatus.RUNNING, JobStatus.STOPPED)
         with suppress(StateUnavailable):
             self._end(job_id)
         return self.get(account, job_id)
@@ -265,19 +267,19 @@ class Jobs:
             raise Conflict(f"job {job_id} is already running", code=UNCHANGEABLE)
         self._check_last(account, job_id)
         room = partial(self._need_room, account)
-        stored.move(self._store, job_id, JobStatus.STOPPED, JobStatus.RUNNING, room)
+        job_table.move(self._store, job_id, JobStatus.STOPPED, JobStatus.RUNNING, room)
         with suppress(StateUnavailable):
             self.settle()
         return self.get(account, job_id)
 
     def remove(self, account: Account, job_id: str) -> models.Job:
         self._own(account, job_id)
-        stored.move(self._store, job_id, JobStatus.RUNNING, JobStatus.STOPPED)
+        job_table.move(self._store, job_id, JobStatus.RUNNING, JobStatus.STOPPED)
         with suppress(StateUnavailable):
             self._end(job_id)
         with self._lock:
             removed = self._shown(self._own(account, job_id), JobStatus.REMOVED)
-            stored.remove(self._store, job_id)
+            job_table.remove(self._store, job_id)
         with suppress(StateUnavailable):
             self.settle()  # the job may have been started again in the meantime
         return removed
@@ -286,7 +288,7 @@ class Jobs:
         """Wait until no process runs a job that was stopped; take the lease from a process that needs too long."""
         self.settle()
         until = time.monotonic() + ELSEWHERE_SECONDS
-        while self._store.shared and (job := stored.get(self._store, job_id)) is not None:
+        while self._store.shared and (job := job_table.get(self._store, job_id)) is not None:
             if job.status is JobStatus.RUNNING:  # somebody has started it again
                 return
             if job.free or time.monotonic() >= until:  # a process that wakes up could renew an ended lease
@@ -309,7 +311,7 @@ class Jobs:
             )
 
     def _own(self, account: Account, job_id: str) -> StoredJob:
-        job = stored.get(self._store, job_id)
+        job = job_table.get(self._store, job_id)
         if job is None or job.owner != account.owner:
             raise NotFound(f"no job {job_id}", code=UNKNOWN)
         return job
@@ -375,7 +377,7 @@ class Jobs:
                 if not run.stopping.is_set():
                     run.trouble("waiting for the destination to answer the job's previous run")
             run.keep_error()
-            job = stored.get(self._store, run.job_id)
+            job = job_table.get(self._store, run.job_id)
             running = job is not None and job.status is JobStatus.RUNNING and not run.stopping.is_set()
             if job is not None and running and job.fence == run.token:
                 run.check()

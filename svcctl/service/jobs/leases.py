@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, or_, select, update
 
-from svcctl.service.jobs import stored
-from svcctl.service.jobs.stored import StoredJob
+from svcctl.service.jobs import job_table
+from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.state import schema
 from svcctl.service.state.store import Store
 
@@ -43,13 +43,13 @@ _JOBS = schema.jobs.c
 def claim(store: Store, holder: str, place: str | None, running: Collection[str], seconds: float) -> list[StoredJob]:
     """Lease jobs that are due, free and not `running` here already; return them with their new fence number."""
     with store.transaction() as connection:
-        found = select(_JOBS.id).where(stored.DUE, stored.free(store), _here(place), _JOBS.id.not_in(running))
+        found = select(_JOBS.id).where(job_table.DUE, job_table.free(store), _here(place), _JOBS.id.not_in(running))
         if store.shared:
             found = found.limit(MOST_AT_ONCE)
         ids = list(connection.scalars(found.order_by(_JOBS.number)))
         lease = {"holder": holder, "fence": _JOBS.fence + 1, "expires": _end(store, seconds)}
         connection.execute(update(schema.jobs).where(_JOBS.id.in_(ids)).values(lease))
-        return stored.select_jobs(connection, store, _JOBS.id.in_(ids))
+        return job_table.select_jobs(connection, store, _JOBS.id.in_(ids))
 
 
 def renew(store: Store, holder: str, runs: Iterable[tuple[str, int, int, int]], seconds: float) -> set[tuple[str, int]]:

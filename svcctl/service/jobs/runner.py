@@ -12,7 +12,7 @@ from typing import Any
 
 from svcctl.api.models import JobStatus
 from svcctl.errors import Unavailable
-from svcctl.service.jobs import leases, stored
+from svcctl.service.jobs import job_table, leases
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
 
@@ -86,7 +86,7 @@ class Run:
         with self._saving:
             self.check()
             progress = {"sent": sent, "last_datetime": last_datetime, "checkpoint": checkpoint}
-            if not stored.change(self.store, self.job_id, token=self.token, **progress, error=()):
+            if not job_table.change(self.store, self.job_id, token=self.token, **progress, error=()):
                 self.fenced = True
                 raise Fenced
             self.error = self._saved = ()
@@ -112,24 +112,24 @@ class Run:
         with self._saving:
             error = self.error
             if error is not None and error != self._saved and not self.fenced and not self.stopping.is_set():
-                stored.trouble(self.store, self.job_id, self.token, error)
+                job_table.trouble(self.store, self.job_id, self.token, error)
                 self._saved = error
 
     def recovered(self) -> None:
         """Clear the error of the job, which has delivered everything there is."""
         with self._saving:
             if self.error != () and not self.fenced:
-                stored.trouble(self.store, self.job_id, self.token, ())
+                job_table.trouble(self.store, self.job_id, self.token, ())
                 self.error = self._saved = ()
 
     def keep_reached(self) -> None:
         """Save how far the job came."""
         with self._saving:
             if not self.fenced:
-                stored.reach(self.store, self.job_id, self.token, self.reached)
+                job_table.reach(self.store, self.job_id, self.token, self.reached)
 
     def end(self, status: JobStatus, *errors: str) -> None:
         """Save the final state of the job. A job that was stopped in the meantime stays so, without a failure."""
         with self._saving:
             if not self.fenced and not (errors and self.stopping.is_set()):
-                stored.end(self.store, self.job_id, self.token, status, errors)
+                job_table.end(self.store, self.job_id, self.token, status, errors)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from svcctl.service.language.sql import Context, Sql, Value, choose, number
+from svcctl.service.language.sql import Context, Sql, Value, case_when, number
 from svcctl.service.language.types import Type
 
 _FITS = 2**56
@@ -22,7 +22,7 @@ def mean(context: Context, value: Sql) -> Value:
 
     def result(count: Sql, total: Sql) -> Sql:
         divided = exp.Div(this=context.dialect.float_of_wide(total), expression=context.cast(count, Type.FLOAT8))
-        return choose((count > 0, divided))
+        return case_when((count > 0, divided))
 
     parts = (exp.Count(this=counted), context.dialect.wide_sum(added))
     return Value(exp.null(), Type.FLOAT8, parts=parts, whole=result)
@@ -56,7 +56,7 @@ def deviation_of_halves(context: Context, value: Sql) -> Value:
         exact = context.dialect.float_of_wide((above * 2**32 + between * 2) * 2**32 + below)
         first, second, third = map(context.dialect.float_of_wide, (above, between, below))
         near = first * _power(context, 64) + second * _power(context, 33) + third
-        return _root(context, count, choose((above < _FITS, exact), default=near))
+        return _root(context, count, case_when((above < _FITS, exact), default=near))
 
     products = (upper[0], lower[0], upper[1] * upper[2], lower[1] * lower[2], upper[3] * lower[3])
     parts = (exp.Count(this=counted), *map(context.dialect.wide_sum, products))
@@ -72,7 +72,7 @@ def _root(context: Context, count: Sql, spread: Sql) -> Sql:
     """The square root of spread / (count * (count - 1)); null for fewer than two values."""
     one, other = context.cast(count.copy(), Type.FLOAT8), context.cast(exp.paren(count - 1), Type.FLOAT8)
     variance = exp.Div(this=exp.paren(spread), expression=exp.paren(one * other))
-    return choose((count > 1, exp.Sqrt(this=variance)))
+    return case_when((count > 1, exp.Sqrt(this=variance)))
 
 
 def _power(context: Context, bits: int) -> Sql:

@@ -32,7 +32,7 @@ from svcctl.service.language.sql import (
     Special,
     Sql,
     Value,
-    choose,
+    case_when,
     connected,
     contains,
     contains_any_case,
@@ -291,7 +291,7 @@ def _whole(to: Type) -> tuple[Overload, ...]:
 
 def _bool_of_text(context: Context, text: Sql) -> Sql:
     one, other = context.copies(exp.Lower(this=exp.Trim(this=text)), 2)
-    return choose((equal(one, string("true")), exp.true()), (equal(other, string("false")), exp.false()))
+    return case_when((equal(one, string("true")), exp.true()), (equal(other, string("false")), exp.false()))
 
 
 def _ip_of_text(context: Context, text: Sql) -> Sql:
@@ -318,7 +318,7 @@ def _ip_of_number(context: Context, value: Sql) -> Sql:
     fits = connected(
         exp.And, [exp.GTE(this=low, expression=number(0)), exp.LTE(this=high, expression=number(2**32 - 1))]
     )
-    return choose((fits, context.cast(kept, Type.IP4)))
+    return case_when((fits, context.cast(kept, Type.IP4)))
 
 
 def _ip_text(context: Context, address: Sql) -> Sql:
@@ -346,7 +346,7 @@ TEXT_OF = (
 def _decode(context: Context, value: Sql, *pairs: Sql) -> Sql:
     keys, results = pairs[: len(pairs) // 2 * 2 : 2], pairs[1::2]
     tests = map(equal, context.copies(value, len(keys)), keys)
-    return choose(*zip(tests, results, strict=True), default=pairs[-1] if len(pairs) % 2 else None)
+    return case_when(*zip(tests, results, strict=True), default=pairs[-1] if len(pairs) % 2 else None)
 
 
 def _by_time(pick: type[exp.ArgMin | exp.ArgMax]) -> Build:
@@ -527,7 +527,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
     "choices": (
         Function(
             "ifthenelse",
-            _one("bool, T, T -> T", lambda context, test, yes, no: choose((test, yes), default=no)),
+            _one("bool, T, T -> T", lambda context, test, yes, no: case_when((test, yes), default=no)),
             "the second argument if the first is true, the third if it is false or null",
             'ifthenelse(404 >= 400, "bad", "good")',
             "bad",

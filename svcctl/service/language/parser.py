@@ -108,10 +108,10 @@ def _habit(text: str, index: int | None, read: str) -> QueryError | None:
 
 def _translation(text: str) -> str | None:
     """The whole query that a text of SQL means, or why there is none; None for other texts."""
-    from svcctl.service.language.translation import Untranslatable, translated
+    from svcctl.service.language.translation import Untranslatable, query_from_sql
 
     try:
-        query, remark = translated(text)
+        query, remark = query_from_sql(text)
         _lark().parse(query)
     except Untranslatable as error:
         return str(error) or None

@@ -119,7 +119,7 @@ def without_zone(value: datetime) -> datetime:
     return value.astimezone(UTC).replace(tzinfo=None)
 
 
-def choose(*pairs: tuple[Sql, Sql], default: Sql | None = None) -> Sql:
+def case_when(*pairs: tuple[Sql, Sql], default: Sql | None = None) -> Sql:
     """The result of the first condition that is true.
 
     Engines expand NULLIF, and CASE with an operand, into this form at every level, so that a short text could become a
@@ -146,7 +146,7 @@ def member(context: Context, sql: Sql, options: list[Sql]) -> Sql:
 
 def null_if(context: Context, sql: Sql, value: Sql) -> Sql:
     tested, kept = context.copies(sql, 2)
-    return choose((equal(tested, value), exp.null()), default=kept)
+    return case_when((equal(tested, value), exp.null()), default=kept)
 
 
 def connected(connector: type[exp.Connector], conditions: list[Sql]) -> Sql:

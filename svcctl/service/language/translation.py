@@ -31,7 +31,7 @@ class Untranslatable(Exception):
     """A text, or a part of it, that has no translation; the text of the exception is the hint, or empty."""
 
 
-def translated(text: str) -> tuple[str, str]:
+def query_from_sql(text: str) -> tuple[str, str]:
     """The query that a text of SQL, or of the language with parts of SQL, means, and what to say behind it."""
     begin = _BEGIN.match(text)
     if begin is None or len(text) > LONGEST:

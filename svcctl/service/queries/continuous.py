@@ -320,7 +320,7 @@ def _scheduled(
     if over and covered is None:
         return query, once
     groups = [clause for clause in query.clauses if isinstance(clause, tree.Group)]
-    seconds = every(query)
+    seconds = period_of(query)
     if groups and seconds is None:
         if end is None:
             raise QueryError(
@@ -342,7 +342,7 @@ def _scheduled(
     return query, schedule
 
 
-def every(query: tree.Query) -> int | None:
+def period_of(query: tree.Query) -> int | None:
     """The seconds of each period by which a query groups; None if it does not group by periods."""
     groups = [clause for clause in query.clauses if isinstance(clause, tree.Group)]
     return groups[0].every if len(groups) == 1 else None

@@ -5,7 +5,7 @@
     base.py        the base of every format: what a response knows of its query
     renderer.py    runs a plan on any engine and evaluates such expressions over its columns
     responses.py   the formats that stream
-    spooled.py     the two formats that cannot stream, and collect rows on disk
+    binary.py      msgpack and xls, which need every row first and collect rows on disk
     keep_alive.py  what is sent while there are no rows
     arrow.py       text in Arrow's buffers as bytes
 
@@ -16,10 +16,10 @@ one, because a spreadsheet cannot be written otherwise.
 from __future__ import annotations
 
 from svcctl.service.rendering.base import Encoder, Rendering
+from svcctl.service.rendering.binary import MsgPack, Xls
 from svcctl.service.rendering.renderer import stream
 from svcctl.service.rendering.responses import Csv, Json, JsonCompact, JsonSimple, JsonSimpleCompact, Tsv, Xml
 from svcctl.service.rendering.rows import Dates
-from svcctl.service.rendering.spooled import MsgPack, Xls
 
 ENCODERS: dict[str, type[Encoder]] = {
     "json": Json,

@@ -169,7 +169,7 @@ class PostgreSQL(Database):
         return cast(func.floor(func.extract("epoch", func.clock_timestamp()) * 1000), BigInteger)
 
 
-def chosen(url: str, password_file: str | None, *, may_hold_password: bool) -> PostgreSQL:
+def database_of(url: str, password_file: str | None, *, may_hold_password: bool) -> PostgreSQL:
     """The database of a URL. UsageError when others could read the password, or the password file cannot be read."""
     if "password" in _parameters(url) and not may_hold_password:
         raise UsageError(

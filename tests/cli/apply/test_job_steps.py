@@ -17,7 +17,7 @@ from support.job_service import FIRST, Killed, World, opened
 from svcctl.api.models import JobStatus
 from svcctl.cli.apply.job_steps import Jobs, JobStep
 from svcctl.cli.inputs import documents
-from svcctl.cli.inputs.job_files import WrittenJob, written
+from svcctl.cli.inputs.job_files import WrittenJob, jobs_of
 from svcctl.errors import ServiceError, SvcctlError, UsageError
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -41,7 +41,7 @@ def described(name: str, version: int = 0, state: str = "running", topic: str = 
 
 
 def read(*jobs: Mapping[str, Any]) -> list[WrittenJob]:
-    return written(documents.parse(documents.written(list(jobs)), "jobs.yaml", "job"), NOW)
+    return jobs_of(documents.parse(documents.to_yaml(list(jobs)), "jobs.yaml", "job"), NOW)
 
 
 def planned(

@@ -42,7 +42,7 @@ STATES: Mapping[str, st.SearchStrategy[State]] = {
 def planned(client: Client, kind: str, state: State) -> tuple[Domains | Roles, Sequence[Any]]:
     """The plan for a state, which removes what is not in it."""
     bodies = [{"name": name, **({"plan": "basic"} if kind == "domain" else {}), **body} for name, body in state.items()]
-    described = documents.parse(documents.written(bodies), "f.yaml", kind)
+    described = documents.parse(documents.to_yaml(bodies), "f.yaml", kind)
     if kind == "role":
         roles = Roles(client, "own")
         return roles, roles.steps(list(map(WrittenRole, described)), prune=True)

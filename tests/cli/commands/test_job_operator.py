@@ -19,10 +19,10 @@ from support.typed import type_in
 from svcctl.api.models import JobStatus
 from svcctl.service.accounts import accounts, seed
 from svcctl.service.accounts.accounts import Account
-from svcctl.service.jobs import stored
+from svcctl.service.jobs import job_table
+from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.runner import Run
-from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.state.store import Store
 
 NIGHTLY, OTHER = "3f2a41c0-0000-4000-8000-000000000001", "3f2a41c0-0000-4000-8000-000000000002"
@@ -66,7 +66,7 @@ def job(place: Machine, capsys: pytest.CaptureFixture[str]) -> Iterator[Reseller
         (STOPPED, JobStatus.STOPPED, "donothing", "resting"),
         (NIGHTLY, JobStatus.RUNNING, "kafka", "nightly"),
     ):
-        stored.add(place.store, StoredJob(job_id, ACCOUNT.owner, status, type_, name, "from t", {}, {}))
+        job_table.add(place.store, StoredJob(job_id, ACCOUNT.owner, status, type_, name, "from t", {}, {}))
     deliveries = Deliveries()
     jobs = Jobs(place.store, deliveries)
     jobs.settle()
@@ -75,8 +75,8 @@ def job(place: Machine, capsys: pytest.CaptureFixture[str]) -> Iterator[Reseller
     run = command_line(place, capsys, jobs)
     yield lambda *arguments, **options: run("job", *arguments, **options)
     jobs.close()
-    for one in stored.owned(place.store, ACCOUNT.owner):
-        stored.remove(place.store, one.id)
+    for one in job_table.owned(place.store, ACCOUNT.owner):
+        job_table.remove(place.store, one.id)
 
 
 def requests(done: Done) -> list[str]:
@@ -181,7 +181,7 @@ def test_a_list_of_a_state_or_type_that_is_none_is_refused(job: Reseller, option
 
 
 def test_a_job_that_a_person_stopped_is_not_failing_even_with_an_error(place: Machine, job: Reseller) -> None:
-    stored.change(place.store, STOPPED, error=(REFUSED,))
+    job_table.change(place.store, STOPPED, error=(REFUSED,))
     assert job("list", "--ids", "--failing").stdout.split() == [NIGHTLY]
 
 
@@ -214,7 +214,7 @@ def test_a_failing_job_that_is_stopped_says_why_it_failed_until_it_is_started(jo
 
 
 def test_waiting_for_a_job_that_has_no_end_says_so_once(place: Machine, job: Reseller) -> None:
-    stored.change(place.store, OTHER, last_datetime=4_102_444_800_000)
+    job_table.change(place.store, OTHER, last_datetime=4_102_444_800_000)
     done = job("wait", "other", "--max-time", "1")
     assert (done.code, done.stderr.count("new events"), done.stderr.count("\n")) == (6, 1, 2)
     assert job("wait", "other", "--for", "RUNNING").stderr == ""
@@ -430,6 +430,6 @@ def test_what_is_said_of_a_job_that_was_stopped_with_an_error_or_waits_for_event
         f"svcctl: error: job {OTHER} is RUNNING, not COMPLETED, and the time is up\n",
     }
     assert job("stop", "nightly").code == 0
-    stored.change(place.store, OTHER, last_datetime=4_102_444_800_000)
+    job_table.change(place.store, OTHER, last_datetime=4_102_444_800_000)
     for verb, arguments in (("restart", ["nightly"]), ("wait", ["other", "--max-time", "0"])):
         assert job(verb, *arguments).stderr == said[verb]

@@ -23,7 +23,7 @@ from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb.opening import scratch
 from svcctl.service.engines.lake.shared_tables import LakeTables
 from svcctl.service.engines.spark import Connection, Server, SparkReader
-from svcctl.service.engines.spark.patterns import Matcher, translated
+from svcctl.service.engines.spark.patterns import Matcher, pattern_for
 from svcctl.service.engines.spark.session import Session
 from svcctl.service.engines.spark.spill import Spills
 from svcctl.service.language import Column, Plan, QueryError, Type, compile, parse
@@ -90,9 +90,8 @@ def test_a_pattern_matches_what_it_matches_in_the_embedded_engine(pattern: str, 
         found = [connection.execute("SELECT regexp_matches($1, $2)", [text, pattern]).fetchone() for text in TEXTS]
     session = session_of(engine)
     values = ", ".join(f"({index}, {quoted(text)})" for index, text in enumerate(TEXTS))
-    query = (
-        f"SELECT s RLIKE {quoted(translated(pattern, session.matcher))} AS m FROM VALUES {values} AS t(i, s) ORDER BY i"
-    )
+    translated = quoted(pattern_for(pattern, session.matcher))
+    query = f"SELECT s RLIKE {translated} AS m FROM VALUES {values} AS t(i, s) ORDER BY i"
     relation = session.proto.Relation(sql=session.proto.SQL(query=query))
     answers = session.start(session.proto.Plan(root=relation), "svcctl-test")
     tables = [pa.ipc.open_stream(each.arrow_batch.data).read_all() for each in answers if each.HasField("arrow_batch")]
@@ -104,8 +103,8 @@ def quoted(text: str) -> str:
 
 
 def test_a_pattern_is_written_for_java() -> None:
-    assert translated(r"^\w(?i)é$", Matcher.JAVA) == r"(?d)^[0-9A-Za-z_](?iu)é\z"
-    assert translated(r"a\b(?P<x_y>[[:alpha:]])", Matcher.JAVA) == (
+    assert pattern_for(r"^\w(?i)é$", Matcher.JAVA) == r"(?d)^[0-9A-Za-z_](?iu)é\z"
+    assert pattern_for(r"a\b(?P<x_y>[[:alpha:]])", Matcher.JAVA) == (
         "(?d)a(?:(?<=[0-9A-Za-z_])(?![0-9A-Za-z_])|(?<![0-9A-Za-z_])(?=[0-9A-Za-z_]))([A-Za-z])"
     )
 

@@ -20,10 +20,10 @@ from svcctl.service.accounts.accounts import Owner
 from svcctl.service.http.app import build
 from svcctl.service.http.middleware import TABLE, AccessLog
 from svcctl.service.http.monitoring import exposed
-from svcctl.service.jobs import stored
+from svcctl.service.jobs import job_table
 from svcctl.service.jobs.checkpoint import Checkpoint
+from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
-from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.language.types import Column, Type
 from svcctl.service.queries.continuous import Late
 from svcctl.service.server import keep_settled
@@ -72,7 +72,7 @@ def test_metrics_count_answers_bytes_queries_and_jobs(service: Service) -> None:
         job = StoredJob(f"j{number}", owner, status, "kafka", "", "from t", {}, {}, last_datetime=int(last * 1000))
         if number == 2:
             job = replace(job, checkpoint=Checkpoint(None, {}, late=Late(4, 9)).to_json())
-        stored.add(service.store, replace(job, error=("no broker",) * (number > 0)))
+        job_table.add(service.store, replace(job, error=("no broker",) * (number > 0)))
 
     async def asked() -> str:
         with service.turns.open(owner):

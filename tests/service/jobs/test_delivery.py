@@ -25,11 +25,11 @@ from svcctl.service import rendering
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.jobs import delivery, stored
+from svcctl.service.jobs import delivery, job_table
 from svcctl.service.jobs.checkpoint import Checkpoint, Rest, StoredQuery
+from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.runner import Run
-from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.language import compile, parse
 from svcctl.service.language.types import Column, Type
 from svcctl.service.queries.continuous import AskedQuery, Step
@@ -215,14 +215,14 @@ def run_to_the_end(
         happens()
         job_id, done = launch(None), False
         while not done:
-            job = stored.get(store, job_id)
+            job = job_table.get(store, job_id)
             assert job is not None
             run = Run(job_id, store, job.fence, stopping=Idle(happens))
             with suppress(Killed):
                 done = delivery.deliver(engines_of(engine), lambda: clock.now, job, run, connect=connect)
             if left and not done:
                 job_id = launch(job_id)
-        job = stored.get(store, job_id)
+        job = job_table.get(store, job_id)
         assert job is not None
         plan = compile(parse(queries[0]), engine.tables(), dialect=engine.dialect, start=FIRST, end=END, now=LAUNCH)
         with rendering.stream(engine, plan, [CSV.text(plan.columns, Dates())]) as stream:
@@ -363,8 +363,8 @@ def test_a_job_says_that_the_rest_of_the_one_before_cannot_be_delivered(tmp_path
         before = Rest("old", "donothing", {}, request, 1, 0, Checkpoint(step, {}).to_json())
         with closing(Jobs(store, lambda job, run: False)) as launched:
             job_id = launched.launch(ME, type="donothing", query="from t", request=request, params={}).id
-        stored.change(store, job_id, checkpoint=before.to_json())
-        job = stored.get(store, job_id)
+        job_table.change(store, job_id, checkpoint=before.to_json())
+        job = job_table.get(store, job_id)
         assert job is not None
         run = Run(job_id, store, job.fence)
 
@@ -373,7 +373,7 @@ def test_a_job_says_that_the_rest_of_the_one_before_cannot_be_delivered(tmp_path
 
         run.stopping = Idle(stop)
         assert not delivery.deliver(engines, lambda: LAUNCH, job, run, connect=lambda *_, endless: Files(world))
-        kept = stored.get(store, job_id)
+        kept = job_table.get(store, job_id)
     assert kept is not None
     assert run.error == ("job old, which this one continues: it does not answer",)
     assert Rest.from_json(kept.checkpoint) == before
@@ -413,7 +413,7 @@ def test_the_last_date_moves_on_where_nothing_matches_and_is_kept_by_a_stop(
         job_id = jobs.launch(ME, type="donothing", query=query, request=request, params={}).id
         assert begun.wait(10)
         assert runs[0].ended.wait(10)
-        job = stored.get(store, job_id)
+        job = job_table.get(store, job_id)
         jobs.close()
         store.close()
     assert job is not None
@@ -436,7 +436,7 @@ def test_a_job_whose_table_is_away_shows_it_stands_still_and_recovers(tmp_path: 
 
         def happens() -> None:
             """Each time the job waits: it follows, its table goes away, and it is back."""
-            job = stored.get(store, runs[0].job_id)
+            job = job_table.get(store, runs[0].job_id)
             assert job is not None
             seen.append((job.error, datetime.fromtimestamp(runs[0].reached / 1000, UTC)))
             world.now += timedelta(minutes=10)

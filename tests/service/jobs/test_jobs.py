@@ -24,10 +24,10 @@ from svcctl.api.models import DomainStatus, JobStatus
 from svcctl.errors import Conflict, NotFound, ServiceError, Unavailable
 from svcctl.service.accounts import accounts, domains, offers
 from svcctl.service.accounts.accounts import Account
-from svcctl.service.jobs import jobs, stored
+from svcctl.service.jobs import job_table, jobs
+from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.runner import Run
-from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.state import schema
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.sqlite import SQLite
@@ -147,9 +147,9 @@ def test_no_answer_holds_a_parameter(mine: Jobs, store: Store) -> None:
     shown += [mine.remove(ME, job_id)]
     assert SECRET not in repr(shown)
     assert SECRET not in repr([job.to_json() for job in shown])
-    assert SECRET not in repr(stored.get(store, job_id))
+    assert SECRET not in repr(job_table.get(store, job_id))
     job_id = launch(mine, params={"aws.secretkey": SECRET})
-    assert SECRET not in repr(stored.get(store, job_id))
+    assert SECRET not in repr(job_table.get(store, job_id))
 
 
 def test_what_is_removed_is_forgotten_with_its_secrets(mine: Jobs, store: Store, tmp_path: Path) -> None:
@@ -459,7 +459,7 @@ def test_the_jobs_of_a_deleted_domain_end_and_the_next_of_its_name_has_none(
     domains.delete(store, "north", "acme")
     mine.settle()
     assert run.ended.is_set()
-    assert stored.get(store, job_id) is None
+    assert job_table.get(store, job_id) is None
     next_ = new_customer(store)
     assert next_.domain_id != customer.domain_id
     assert mine.listed(next_) == []
@@ -475,7 +475,7 @@ def test_the_jobs_of_a_reseller_go_with_it(mine: Jobs, store: Store) -> None:
     job_id = launch(mine, RESELLER)
     offers.remove_reseller(store, "north")
     mine.settle()
-    assert (stored.get(store, job_id), mine.listed(RESELLER)) == (None, [])
+    assert (job_table.get(store, job_id), mine.listed(RESELLER)) == (None, [])
 
 
 # Destinations that hang

@@ -13,11 +13,11 @@ from peers.postgresql import PASSWORD, PostgreSQLPeer
 from svcctl.api.models import JobStatus
 from svcctl.service.accounts import domains
 from svcctl.service.accounts.accounts import Account
-from svcctl.service.jobs import jobs, stored
+from svcctl.service.jobs import job_table, jobs
+from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.leases import Term
 from svcctl.service.jobs.runner import Fenced, Run
-from svcctl.service.jobs.stored import StoredJob
 from svcctl.service.state.database import AWAY, READ_ONLY, StateUnavailable
 from svcctl.service.state.postgresql import PostgreSQL
 from svcctl.service.state.store import Store
@@ -133,7 +133,7 @@ def test_a_suspended_process_loses_its_jobs_and_delivers_nothing_more(processes:
         old.save(1_000_000, 0, {})
     here.suspended.clear()
     assert old.ended.wait(10)
-    job = stored.get(there.store, job_id)
+    job = job_table.get(there.store, job_id)
     assert job is not None
     assert (job.fence, job.status, job.error) == (old.token + 1, JobStatus.RUNNING, ())
     assert job.sent < 1_000_000
@@ -144,7 +144,7 @@ def test_a_process_that_ends_gives_its_jobs_away_at_once(processes: list[Process
     here, there = runner(processes, job_id)
     here.ending.set()
     here.jobs.close()
-    job = stored.get(there.store, job_id)
+    job = job_table.get(there.store, job_id)
     assert job is not None
     assert job.free or job_id in there.running()
     eventually(lambda: job_id in there.running(), seconds=TERM.seconds * 0.9)
@@ -168,7 +168,7 @@ def test_a_stop_does_not_wait_for_a_process_that_is_suspended(processes: list[Pr
     since = time.monotonic()
     stopped = there.jobs.stop(ME, job_id)
     assert time.monotonic() - since < jobs.ELSEWHERE_SECONDS + 3
-    assert (left := stored.get(there.store, job_id)) is not None
+    assert (left := job_table.get(there.store, job_id)) is not None
     assert left.fence > here.runs[-1].token, "it could renew its lease when it wakes up, and deliver more"
     here.suspended.clear()
     eventually(lambda: here.running() == set())

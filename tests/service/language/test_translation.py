@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from svcctl.api.foreign_functions import function_answer
 from svcctl.service.language import FUNCTIONS, Plan, QueryError, Table, parse
 from svcctl.service.language.habits import blanked
-from svcctl.service.language.translation import Untranslatable, translated
+from svcctl.service.language.translation import Untranslatable, query_from_sql
 from svcctl.service.loading.demo import TABLES
 
 CATALOG = {name: Table(name, columns) for name, columns in TABLES.items()}
@@ -29,9 +29,9 @@ def test_sql_is_answered_with_a_whole_query_that_compiles(
 ) -> None:
     if not expected.startswith("write from "):
         with pytest.raises(Untranslatable, match=f"^{re.escape(expected)}$"):
-            translated(sql)
+            query_from_sql(sql)
         return
-    query, remark = translated(sql)
+    query, remark = query_from_sql(sql)
     assert f"write {query}{remark}" == expected
     assert compiled(query, catalog=CATALOG).columns
 
@@ -77,14 +77,14 @@ def test_what_is_no_sql_is_not_translated(sql: str) -> None:
 @given(st.text(alphabet=" '`()*,.;%|=<>19abt", max_size=30), st.sampled_from(["select ", "from t where ", "from "]))
 def test_any_text_is_translated_or_not(text: str, begin: str) -> None:
     with suppress(Untranslatable):
-        assert translated(begin + text)[0]
+        assert query_from_sql(begin + text)[0]
 
 
 @pytest.mark.parametrize("part", ["(", "[(", "case when ", "not ", "f(", "select (", "a and ", "'", '"\\', "//"])
 def test_a_hostile_text_costs_little(part: str) -> None:
     began = time.process_time()
     with suppress(Untranslatable):
-        translated(f"select {part * (3900 // len(part))}")
+        query_from_sql(f"select {part * (3900 // len(part))}")
     assert len(blanked(part * 100_000)) == len(part) * 100_000
     assert time.process_time() - began < 1
 

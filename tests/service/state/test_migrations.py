@@ -16,8 +16,8 @@ from sqlalchemy import create_engine
 
 from svcctl import __version__
 from svcctl.errors import UsageError
-from svcctl.service.queries import saved
-from svcctl.service.queries.saved import SavedQuery
+from svcctl.service.queries import saved_queries
+from svcctl.service.queries.saved_queries import SavedQuery
 from svcctl.service.state import migrations
 from svcctl.service.state.store import Store
 
@@ -73,8 +73,8 @@ def first(directory: Path) -> Path:
     directory.mkdir(exist_ok=True)
     file = directory / "state.db"
     with closing(Store(file)) as store:
-        saved.put(store, SavedQuery("large", "from shop.orders where amount > 100"))
-        saved.put(store, SavedQuery("names", "from shop.orders select customer"))
+        saved_queries.put(store, SavedQuery("large", "from shop.orders where amount > 100"))
+        saved_queries.put(store, SavedQuery("names", "from shop.orders select customer"))
     return file
 
 

@@ -19,7 +19,7 @@ from support.state import locked
 
 from svcctl.errors import Locked, ServiceError, UsageError
 from svcctl.service.state.database import AWAY, LOCKED, READ_ONLY, StateUnavailable
-from svcctl.service.state.postgresql import PAUSE_SECONDS, PostgreSQL, chosen
+from svcctl.service.state.postgresql import PAUSE_SECONDS, PostgreSQL, database_of
 from svcctl.service.state.schema import queries
 from svcctl.service.state.sqlite import SQLite
 from svcctl.service.state.store import Store, is_there, replace
@@ -311,7 +311,7 @@ def test_the_password_comes_from_a_file_and_is_in_no_message(postgresql_peer: Po
     file = tmp_path / "password"
     file.write_text(f"{PASSWORD}\n")
     url = postgresql_peer.fresh_database()
-    database = chosen(url, str(file), may_hold_password=True)
+    database = database_of(url, str(file), may_hold_password=True)
     Store(database).close()
     file.write_text("wr0ng\n")
     with pytest.raises(StateUnavailable) as caught:
@@ -362,5 +362,5 @@ ADDRESSES = {
 def test_an_address_that_is_refused_is_not_repeated(url: str) -> None:
     may_hold_password, message, hint = ADDRESSES[url]
     with pytest.raises(UsageError) as caught:
-        chosen(url, None, may_hold_password=may_hold_password)
+        database_of(url, None, may_hold_password=may_hold_password)
     assert (caught.value.message, caught.value.hint) == (message, hint)

@@ -1,11 +1,12 @@
 """`svcctl export`: a long range in windows, into files that are whole.
 
-run.py      the export itself
-report.py   what a run says
-reconcile.py `reconcile`: compare with the service, and replace what differs
-span.py     the span of a run, from when to when, and what to say about it
-verify.py   `status`, `verify` and `rm`: what earlier runs left
-options.py  the options of an export
+run.py         the export itself
+report.py      what a run says
+metrics.py     the figures of a run for collectors
+reconcile.py   `reconcile`: compare with the service, and replace what differs
+span.py        the span of a run, from when to when, and what to say about it
+verify.py      `status`, `verify` and `rm`: what earlier runs left
+options.py     the options of an export
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from svcctl.cli.commands.export.run import late, resumable, workers_of
 from svcctl.cli.completion.words import EXPORTS, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.options import FormatOpt, length_option
-from svcctl.dates.range import choose
+from svcctl.dates.range import dates_of
 from svcctl.dates.shorthand import parse_moment
 from svcctl.errors import Differs, IncompleteResult, Unavailable, UsageError
 from svcctl.exports.windows import moment
@@ -130,7 +130,7 @@ def _range(svc: Context, found: Inventory, from_: Any, to: Any) -> tuple[int, in
     zone = found.record.about.options.get("clock")
     if from_ is None and to is None:
         return 0, sys.maxsize
-    chosen = choose(0 if from_ is None else from_, to, None, zone, now=svc.now(), written=False).range
+    chosen = dates_of(0 if from_ is None else from_, to, None, zone, now=svc.now(), written=False).range
     return math.floor(chosen.start.timestamp()), sys.maxsize if chosen.end is None else int(chosen.end.timestamp())
 
 
@@ -143,7 +143,7 @@ def _print(svc: Context, run: Reconcile, format: str | None, *, dry: bool) -> No
 
 def _measure(svc: Context, path: Path | None, found: Inventory, run: Reconcile, figures: dict[str, float]) -> None:
     """Write the figures of a reconcile for Prometheus' textfile collector."""
-    from svcctl.exports import metrics
+    from svcctl.cli.commands.export import metrics
     from svcctl.exports.state import placed
 
     if path is None:

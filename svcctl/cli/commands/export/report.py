@@ -162,7 +162,7 @@ def refuse_gaps(svc: Context, summary: Summary) -> None:
 @contextmanager
 def measured(svc: Context, path: Path | None, name: str) -> Iterator[dict[str, float]]:
     """The figures of a run, written when it ends, however it ends, unless another run holds the lock."""
-    from svcctl.exports import metrics
+    from svcctl.cli.commands.export import metrics
 
     if path is not None and not metrics.is_writable(path):
         raise home.unexpanded(path) or UsageError(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from svcctl.api.query import outline
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import query_text
-from svcctl.dates.range import Dates, both_ago, choose, shifted
+from svcctl.dates.range import Dates, both_ago, dates_of, shifted
 from svcctl.errors import UsageError
 from svcctl.exports.windows import moment
 
@@ -76,7 +76,7 @@ def _dates(svc: Context, order: Order, until: int | None, from_: Any, to: Any, *
         now = max(now, datetime.fromtimestamp(until, UTC))  # if the clock went back, there is nothing to export
     format = order.date_format or (svc.profile.date_format if written else None)
     zone = order.time_zone or svc.profile.time_zone
-    chosen = choose(from_ if until is None else until, to, format, zone, now=now, written=written)
+    chosen = dates_of(from_ if until is None else until, to, format, zone, now=now, written=written)
     end = chosen.range.end
     if end is not None and end > now and order.settled is None:
         raise UsageError(

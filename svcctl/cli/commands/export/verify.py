@@ -11,7 +11,7 @@ import typer
 from svcctl.cli.completion.words import EXPORTS, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.options import FormatOpt, YesOpt
-from svcctl.dates.range import choose
+from svcctl.dates.range import dates_of
 from svcctl.dates.shorthand import parse_moment
 from svcctl.errors import IncompleteResult, SvcctlError, UsageError
 from svcctl.exports.windows import moment
@@ -174,7 +174,7 @@ def _verified(svc: Context, name: str, from_: Any, keeps: bool, label: str = "")
 def _date(svc: Context, from_: Any, found: Inventory) -> int:
     """The epoch second of --from, in the zone of the export's windows."""
     zone = found.record.about.options.get("clock")
-    chosen = choose(from_, None, None, zone, now=svc.now(), written=False)
+    chosen = dates_of(from_, None, None, zone, now=svc.now(), written=False)
     return int(chosen.range.start.timestamp())
 
 

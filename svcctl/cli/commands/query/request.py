@@ -11,7 +11,7 @@ from svcctl.api.query import keys, outline
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import query_text
 from svcctl.dates.operators import Range, epoch_milliseconds
-from svcctl.dates.range import Dates, both_ago, choose, shifted
+from svcctl.dates.range import Dates, both_ago, dates_of, shifted
 from svcctl.errors import UsageError
 from svcctl.terminal.formats import AUTO, FORMATS, Format, check_file, find_format, of_file
 from svcctl.terminal.layout import Span, Style
@@ -99,7 +99,7 @@ def check(request: QueryRequest, format: Format, selection: Selection, *, follow
     if format.name == "chart" and request.query and whole:
         raise UsageError(
             "a chart of whole events has nothing to measure",
-            hint="group them: group every 10m select count() as n; or choose: --columns eventdate,COLUMN",
+            hint="group them: group every 10m select count() as n; or dates_of: --columns eventdate,COLUMN",
         )
 
 
@@ -108,7 +108,7 @@ def job(svc: Context, request: QueryRequest, options: DateOptions) -> QueryReque
 
     The interface takes a date format and a time zone only with a mode that is not JSON, so they are sent with one.
     """
-    ends = choose(request.from_, request.to, options.format, options.zone, now=svc.now(), written=True)
+    ends = dates_of(request.from_, request.to, options.format, options.zone, now=svc.now(), written=True)
     _say(svc, ends)
     _say_end(svc, request, ends, "the job waits for events")
     _say_slips(svc, request)
@@ -143,7 +143,7 @@ def question(
     if format.name == "parquet" and options.format:
         raise UsageError("--date-format does not apply to parquet: it holds dates as timestamps, not as text")
     written = format.dates and not selection.of_rows and request.to is not None
-    chosen = choose(
+    chosen = dates_of(
         request.from_,
         request.to,
         options.format or svc.profile.date_format,

@@ -189,8 +189,8 @@ def _held(svc: Context) -> str:
         facts = ["all tables (a running service counts them)"]
     if svc.files.state.exists() and STATE.read(svc.environment) is None:  # a reset leaves a database alone
         store = open_state(svc)
-        from svcctl.service.jobs import stored
-        from svcctl.service.queries import saved
+        from svcctl.service.jobs import job_table
+        from svcctl.service.queries import saved_queries
 
-        facts += [counted(len(stored.every(store)), "job"), counted(len(saved.listed(store)), "saved query")]
+        facts += [counted(len(job_table.every(store)), "job"), counted(len(saved_queries.listed(store)), "saved query")]
     return f": {', '.join(facts)}" if facts else ""

@@ -21,7 +21,7 @@ from svcctl.cli.context import Context
 from svcctl.cli.inputs import text
 from svcctl.cli.options import YesOpt
 from svcctl.dates.lengths import rough_text
-from svcctl.dates.operators import epoch_milliseconds, resolve, shown
+from svcctl.dates.operators import epoch_milliseconds, moment_text, resolve
 from svcctl.dates.shorthand import EVERY, parse_moment, zone_name
 from svcctl.errors import SvcctlError, Terminated, UsageError
 from svcctl.io.positions import read_so_far
@@ -267,7 +267,7 @@ def trim(ctx: typer.Context, table: TrimmedArg, before: BeforeOpt, yes: YesOpt =
     if not yes:
         found = own_service.table(client, table)
         held = f", which has events {_range(found.oldest, found.newest)}" if found.events else ""
-        svc.ask(f"Remove the events before {shown(date)} (UTC) from {table}{held}?")
+        svc.ask(f"Remove the events before {moment_text(date)} (UTC) from {table}{held}?")
     removed, left = own_service.trim(client, table, epoch_milliseconds(date))
     rest = f", {_range(left.oldest, left.newest)}" if left.events else ""
     svc.diagnostics.note(

@@ -26,9 +26,9 @@ def list_(ctx: typer.Context, options: ListOptions) -> None:
     """List the saved queries"""
     svc: Context = ctx.obj
     store = open_state(svc)
-    from svcctl.service.queries import saved
+    from svcctl.service.queries import saved_queries
 
-    print_list(svc, SAVED_QUERIES, lambda: saved.listed(store), options, "no saved queries")
+    print_list(svc, SAVED_QUERIES, lambda: saved_queries.listed(store), options, "no saved queries")
 
 
 @app.command()
@@ -36,9 +36,9 @@ def show(ctx: typer.Context, id: IdArg) -> None:
     """Print the text of a saved query"""
     svc: Context = ctx.obj
     store = open_state(svc)
-    from svcctl.service.queries import saved
+    from svcctl.service.queries import saved_queries
 
-    svc.output.text(saved.get(store, id).text)
+    svc.output.text(saved_queries.get(store, id).text)
 
 
 @app.command("set")
@@ -53,11 +53,11 @@ def set_(ctx: typer.Context, id: IdArg, text: QueryTextArg = None, file: QueryFi
     query = query_text.read(text, file).rstrip("\n")
     svc: Context = ctx.obj
     need_service()
-    from svcctl.service.queries import saved
+    from svcctl.service.queries import saved_queries
 
-    wanted = saved.SavedQuery(id, query)
-    saved.check(wanted)  # before a state is created
-    saved.put(open_state(svc), wanted)
+    wanted = saved_queries.SavedQuery(id, query)
+    saved_queries.check(wanted)  # before a state is created
+    saved_queries.put(open_state(svc), wanted)
     svc.diagnostics.note(f"saved query {id}")
 
 
@@ -66,10 +66,10 @@ def rm(ctx: typer.Context, id: IdArg, yes: YesOpt = False) -> None:
     """Delete a saved query"""
     svc: Context = ctx.obj
     store = open_state(svc)
-    from svcctl.service.queries import saved
+    from svcctl.service.queries import saved_queries
 
-    saved.get(store, id)
+    saved_queries.get(store, id)
     if not yes:
         svc.ask(f"Delete the saved query {id}?")
-    saved.remove(store, id)
+    saved_queries.remove(store, id)
     svc.diagnostics.note(f"deleted the saved query {id}")

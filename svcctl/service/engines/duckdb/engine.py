@@ -318,7 +318,7 @@ class DuckDBEngine(Reading):
             parts = slices.ranges(groups, first or 0, 0 if last is None else last + 1)
         else:
             order = cursor.execute(f"SELECT {ROWID} FROM {kept} ORDER BY eventdate, {ROWID}", dates + rows)
-            parts = slices.chosen(groups, [row for (row,) in order.fetchall()])
+            parts = slices.of_rows(groups, [row for (row,) in order.fetchall()])
         skip = offset or 0
         return Selects(self._over(select, relation, parts), skip, None if limit is None else skip + limit)
 

@@ -83,7 +83,7 @@ def ranges(groups: Sequence[Group], first: int, last: int) -> Iterator[str]:
         yield _between(usual, last)
 
 
-def chosen(groups: Sequence[Group], rows: Sequence[int]) -> Iterator[str]:
+def of_rows(groups: Sequence[Group], rows: Sequence[int]) -> Iterator[str]:
     """Conditions for some rows, given by their numbers, in slices and in order."""
     step = min(group.step for group in groups if group.is_large)
     for at in range(0, max(1, len(rows)), step):

@@ -27,7 +27,7 @@ from svcctl.service.engines import AlreadyLoaded, Extent, Mark, TableExists, Unk
 from svcctl.service.engines.lake import layout, marks
 from svcctl.service.engines.lake.folder import Folder
 from svcctl.service.engines.lake.log import Action, Entry, Log
-from svcctl.service.engines.lake.snapshot import Loads, Reader, Snapshot, translated
+from svcctl.service.engines.lake.snapshot import Loads, Snapshot, SnapshotReader, translated
 from svcctl.service.engines.lake.writer import Files, numbered
 from svcctl.service.language.types import Column, Table
 
@@ -50,7 +50,7 @@ class Lake:
 
     def __init__(self, uri: str, environment: Mapping[str, str], *, lock_file: Path | None = None) -> None:
         self.folder = Folder(uri, environment, lock_file)
-        self._readers: dict[str, Reader] = {}
+        self._readers: dict[str, SnapshotReader] = {}
         self._logs: dict[str, Log] = {}
         self._locks: dict[str, threading.Lock] = {}
         self._guard = threading.Lock()
@@ -72,14 +72,14 @@ class Lake:
         """A table as it is now, or None when there is none. Raises Unavailable when the folder is not there."""
         return self.reader(name).snapshot
 
-    def reader(self, name: str) -> Reader:
+    def reader(self, name: str) -> SnapshotReader:
         """The reader of a table, after it has read the table as it is now."""
         with self._reading():
             return self._read(name)
 
-    def _read(self, name: str) -> Reader:
+    def _read(self, name: str) -> SnapshotReader:
         with self._lock(name):
-            reader = self._readers.get(name) or Reader(name, self.folder.table_uri(name), self.folder.options)
+            reader = self._readers.get(name) or SnapshotReader(name, self.folder.table_uri(name), self.folder.options)
             self._readers[name] = reader
             reader.read(self.log(name).has)
             return reader

@@ -191,7 +191,7 @@ def _after(date: datetime) -> datetime:
     return date + _STEP if date <= datetime.max - _STEP else datetime.max
 
 
-class Reader:
+class SnapshotReader:
     """Reads snapshots of one table; each reads only the log since the previous one."""
 
     def __init__(self, name: str, uri: str, options: dict[str, str]) -> None:

@@ -63,14 +63,14 @@ _TOKEN = re.compile(
 
 
 @lru_cache(maxsize=1024)
-def translated(pattern: str, matcher: Matcher) -> str:
+def pattern_for(pattern: str, matcher: Matcher) -> str:
     """The pattern in the syntax of the matcher."""
     return _FLAGS[matcher] + "".join(_pieces(pattern, matcher))
 
 
 def groups(pattern: str) -> int:
     """How many capturing groups a pattern has, counted in its translation, where literal parentheses are escaped."""
-    return len(re.findall(r"\((?!\?)", translated(pattern, Matcher.JAVA)))
+    return len(re.findall(r"\((?!\?)", pattern_for(pattern, Matcher.JAVA)))
 
 
 def _pieces(pattern: str, matcher: Matcher) -> Iterator[str]:

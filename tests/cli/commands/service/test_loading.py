@@ -16,7 +16,7 @@ from support.own import Own
 from support.reseller import Done
 from support.reseller import Terminal as OnTerminal
 
-from svcctl.service.queries import saved
+from svcctl.service.queries import saved_queries
 
 CSV = "time,n\n2024-01-31 10:00:00Z,1\n2024-01-31 10:00:09Z,2\n"
 RANGE = "from 2024-01-31 10:00:00 to 2024-01-31 10:00:09 (UTC)"
@@ -368,8 +368,8 @@ def test_a_job_goes_on_after_a_load_and_stops_with_the_reason_when_its_table_is_
 
 def test_drop_says_what_goes_and_asks(own: Own) -> None:
     loaded(own, own.file("a.csv", CSV))
-    saved.put(own.store, saved.SavedQuery("mine", "from t where n = 1"))
-    saved.put(own.store, saved.SavedQuery("other", "from u"))
+    saved_queries.put(own.store, saved_queries.SavedQuery("mine", "from t where n = 1"))
+    saved_queries.put(own.store, saved_queries.SavedQuery("other", "from u"))
     launched = own(*JOB, "--dest-param", "friendlyName=night")
     assert launched.code == 0, launched.stderr
     declined = own("service", "drop", "t", answers=["n"])

@@ -85,7 +85,7 @@ _svcctl_place() {
     'svcctl completion 0')
         words=(bash zsh fish)
         ;;
-    'svcctl help -' | 'svcctl job -' | 'svcctl job export -' | 'svcctl domain -' | 'svcctl domain export -' | 'svcctl role -' | 'svcctl role export -' | 'svcctl profile -' | 'svcctl profile use -' | 'svcctl profile edit -' | 'svcctl service -' | 'svcctl service start -' | 'svcctl service stop -' | 'svcctl service restart -' | 'svcctl service accounts -' | 'svcctl service accounts status -' | 'svcctl service queries -' | 'svcctl service queries show -')
+    'svcctl help -' | 'svcctl job -' | 'svcctl job export -' | 'svcctl domain -' | 'svcctl domain export -' | 'svcctl role -' | 'svcctl role export -' | 'svcctl profile -' | 'svcctl profile use -' | 'svcctl service -' | 'svcctl service start -' | 'svcctl service stop -' | 'svcctl service restart -' | 'svcctl service accounts -' | 'svcctl service accounts status -' | 'svcctl service queries -' | 'svcctl service queries show -')
         words=(--profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl help 0')
@@ -152,7 +152,7 @@ _svcctl_place() {
         words=(--yes --if-needed --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl profile 0')
-        words=(list show set check use edit rm)
+        words=(list show set check use rm)
         ;;
     'svcctl profile show 0' | 'svcctl profile set 0' | 'svcctl profile check 0' | 'svcctl profile use 0' | 'svcctl profile rm 0')
         kind=profiles
@@ -312,7 +312,7 @@ _svcctl_place() {
 
 _svcctl_is_command() {
     case $1 in
-    'svcctl query' | 'svcctl tables' | 'svcctl export' | 'svcctl export status' | 'svcctl export verify' | 'svcctl export reconcile' | 'svcctl export rm' | 'svcctl range' | 'svcctl api' | 'svcctl completion' | 'svcctl help' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job restart' | 'svcctl job rm' | 'svcctl job export' | 'svcctl job apply' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain export' | 'svcctl domain apply' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role export' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile edit' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service restart' | 'svcctl service status' | 'svcctl service serve' | 'svcctl service reset' | 'svcctl service load' | 'svcctl service drop' | 'svcctl service trim' | 'svcctl service compact' | 'svcctl service copy' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts token' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm')
+    'svcctl query' | 'svcctl tables' | 'svcctl export' | 'svcctl export status' | 'svcctl export verify' | 'svcctl export reconcile' | 'svcctl export rm' | 'svcctl range' | 'svcctl api' | 'svcctl completion' | 'svcctl help' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job restart' | 'svcctl job rm' | 'svcctl job export' | 'svcctl job apply' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain export' | 'svcctl domain apply' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role export' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service restart' | 'svcctl service status' | 'svcctl service serve' | 'svcctl service reset' | 'svcctl service load' | 'svcctl service drop' | 'svcctl service trim' | 'svcctl service compact' | 'svcctl service copy' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts token' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm')
         return 0 ;;
     esac
     return 1

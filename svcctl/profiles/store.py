@@ -65,13 +65,6 @@ class Document:
         stored = [name for name, fields in self.profiles.items() if str(fields.get("base_url")).rstrip("/") == base_url]
         return [*stored, *([LOCAL] if base_url == LOCAL_URL else [])]
 
-    def changed_since(self, before: Document) -> Iterator[tuple[str, str, str]]:
-        """Profile, setting and text of each value that differs from the document `before`."""
-        for name, fields in self.profiles.items():
-            for key, value in fields.items():
-                if key in SETTINGS and before.profiles.get(name, {}).get(key) != value:
-                    yield name, key, str(value)
-
     def unknown(self, name: str) -> ProfileError:
         return ProfileError(
             f"no profile '{name}'",
@@ -135,7 +128,7 @@ class ProfileStore:
         if not os.access(directory, os.W_OK):  # writing the file will fail and say why
             yield
             return
-        handle = lock(directory / f".{self.path.name}.lock", f"profiles file {self.path} is being edited", patience=2)
+        handle = lock(directory / f".{self.path.name}.lock", f"profiles file {self.path} is being changed", patience=2)
         try:
             yield
         finally:
@@ -179,36 +172,6 @@ class ProfileStore:
             return replace(document, profiles=left, default=None if document.default == name else document.default)
 
         self._save(changed)
-
-    def edit(self, change: Callable[[str], str], check_format: Callable[[str], object]) -> bool:
-        """Replace the file's text by the result of `change`; returns whether the text changed.
-
-        UsageError when the new text is not a profiles file or sets a value that cannot be used: the file is unchanged,
-        and the new text is kept in a file beside it until the next edit. `check_format` refuses an unknown format.
-        """
-        self.load()  # a file that cannot be used fails before a lock file is created
-        with self._locked():
-            before = self.load()
-            text = self.path.read_text(encoding="utf-8") if self.path.exists() else "profiles: {}\n"
-            changed = change(text)
-            if changed == text:
-                return False
-            kept = self.path.with_name(f"{self.path.name}.edited")
-            try:
-                document = _parsed(changed, kept)
-                if document.default is not None and document.default not in document.names:
-                    raise document.unknown(document.default)
-                for name, key, text in document.changed_since(before):
-                    SETTINGS[key].new_value_of(text, f"profile {name}")
-                    if key == "format":
-                        check_format(text)
-            except UsageError as error:
-                replace(self, path=kept)._write(changed)
-                error.add_note(f"{self.path} is unchanged; your text is kept in {kept}")
-                raise
-            self._write(changed)
-            kept.unlink(missing_ok=True)
-            return True
 
     def _save(self, changed: Callable[[], Document]) -> None:
         """Apply a change and write the file. It is tried before locking, so that a refused change creates nothing."""

@@ -1,17 +1,14 @@
-"""Questions to the person at the terminal, and texts that are changed in an editor.
-
-A question is asked on stderr, and answered on the terminal even where stdin is a pipe.
-"""
+"""Questions to the person at the terminal, asked on stderr and answered on the terminal even where stdin is a pipe."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol, TextIO
 
-from svcctl.errors import Declined, UsageError, reason
+from svcctl.errors import Declined, UsageError
 from svcctl.io import encoding
 from svcctl.terminal.diagnostics import Diagnostics
 from svcctl.terminal.escapes import visible
@@ -96,31 +93,3 @@ class TerminalPrompt:
 def unattended(question: str) -> UsageError:
     """The error for a question when there is no terminal to ask on."""
     return UsageError(f"this needs confirmation: {question}", hint="add --yes")
-
-
-def edited(text: str, environment: Mapping[str, str], *, suffix: str = "", attended: bool) -> str:
-    """Open a text in an editor and return the result; it may hold secrets, so only this user can read the file.
-
-    UsageError without a terminal, unless the user chose the editor, which may not need one.
-    """
-    import shlex
-    import subprocess
-    import tempfile
-
-    chosen = environment.get("VISUAL") or environment.get("EDITOR")
-    if not chosen and not attended:
-        raise UsageError("an editor needs a terminal", hint="use 'svcctl profile set', or set VISUAL or EDITOR")
-    command = chosen or "vi"
-    with tempfile.TemporaryDirectory(prefix="svcctl-") as directory:  # of mode 0700
-        path = Path(directory) / f"profiles{suffix}"
-        path.write_text(text, encoding="utf-8")
-        path.chmod(0o600)
-        try:
-            code = subprocess.run([*shlex.split(command), os.fspath(path)], check=False).returncode
-            if code != 0:
-                raise UsageError(f"the editor '{command}' ended with {code}: nothing was changed")
-            return path.read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise UsageError(
-                f"the editor '{command}' cannot be used: {reason(error)}", hint="set VISUAL or EDITOR"
-            ) from None

@@ -144,19 +144,6 @@ def use(ctx: typer.Context, name: NameArg) -> None:
 
 
 @_app.command()
-def edit(ctx: typer.Context) -> None:
-    """Open the profiles file in $VISUAL or $EDITOR; a mistake in it leaves it as it was"""
-    from svcctl.terminal import prompt
-
-    svc: Context = ctx.obj
-    if not svc.store.edit(
-        lambda text: prompt.edited(text, svc.environment, suffix=".yaml", attended=sys.stdin.isatty()),
-        lambda format: find_format(format, is_terminal=False),
-    ):
-        svc.diagnostics.note(f"{svc.store.path} was not changed")
-
-
-@_app.command()
 def rm(ctx: typer.Context, name: NameArg, yes: YesOpt = False) -> None:
     """Delete a profile and its credentials"""
     svc: Context = ctx.obj

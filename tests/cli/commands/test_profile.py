@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 import yaml
 from support.shells import SVCCTL, Shell
 from support.terminal import Terminal, open_shell
+
+from svcctl.io.files import lock
 
 COMMAND = " ".join(SVCCTL)
 
@@ -190,53 +193,13 @@ def test_service_refuses_the_profile_of_another_service(shell: Shell) -> None:
     assert (done.returncode, "svcctl service load FILE -t TABLE --tables URI" in done.stderr) == (2, True)
 
 
-def test_an_editor_changes_the_file_which_stays_whole_and_closed_to_others(shell: Shell) -> None:
+def test_nobody_changes_the_file_while_another_command_does(shell: Shell) -> None:
     shell("profile", "set", "prod", "base_url=https://a.example.com")
     path = shell.home / ".config" / "svcctl" / "config.yaml"
-    before = path.read_text()
-    changed = shell("profile", "edit", VISUAL="sed -i s/a.example/b.example/")
-    assert (changed.returncode, changed.stderr) == (0, "")
-    assert stored(shell) == {"base_url": "https://b.example.com"}
-    assert path.stat().st_mode & 0o777 == 0o600
-    after = path.read_text()
-    assert after != before
-    for editor, error in (
-        (
-            "sed -i s/base_url/base_ulr/",
-            f"unknown field 'base_ulr' in profile prod in {path}.edited\n"
-            f"hint: did you mean 'base_url'? {path} is unchanged",
-        ),
-        (
-            "sed -i '$a\\    format: yaml'",
-            "unknown format 'yaml'\nhint: formats are: auto, table, vertical, chart, csv",
-        ),
-        ("sed -i s/b.example.com/b.example.com:99999/", "base_url cannot be used: 'https://b.example.com:99999' is"),
-        ("sed -i 1i\\{", f"profiles file {path}.edited, line"),
-        ("false", "the editor 'false' ended with 1: nothing was changed\n"),
-        ("nosuch-editor", "the editor 'nosuch-editor' cannot be used: No such file or directory\nhint: set VISUAL"),
-    ):
-        done = shell("profile", "edit", EDITOR=editor)
-        assert done.returncode == 2
-        assert done.stderr.startswith(f"svcctl: error: {error}")
-        assert path.read_text() == after
-    alone = shell("profile", "edit")
-    assert (alone.returncode, "terminal" in alone.stderr) == (2, True)
-    kept = path.with_name("config.yaml.edited")
-    assert (kept.read_text()[:2], kept.stat().st_mode & 0o777) == ("{\n", 0o600)
-    unchanged = shell("profile", "edit", EDITOR="true")
-    assert (unchanged.returncode, path.read_text()) == (0, after)
-    assert shell("profile", "edit", EDITOR="sed -i s/b.example/c.example/").returncode == 0
-    assert not kept.exists()
-
-
-def test_nobody_changes_the_file_while_it_is_edited(shell: Shell) -> None:
-    shell("profile", "set", "prod", "base_url=https://a.example.com")
-    inner = f"{COMMAND} profile set other base_url=https://c.example.com 2>seen; echo $? >>seen"
-    (shell.home / "editor").write_text(f"#!/bin/sh\n{inner}\n")
-    (shell.home / "editor").chmod(0o755)
-    shell("profile", "edit", EDITOR=str(shell.home / "editor"))
-    path = shell.home / ".config" / "svcctl" / "config.yaml"
-    assert (shell.home / "seen").read_text() == f"svcctl: error: profiles file {path} is being edited\n9\n"
+    held = lock(path.with_name(".config.yaml.lock"), "held")
+    done = shell("profile", "set", "other", "base_url=https://c.example.com")
+    os.close(held)
+    assert (done.returncode, done.stderr) == (9, f"svcctl: error: profiles file {path} is being changed\n")
 
 
 # A person
@@ -327,10 +290,6 @@ WORDS: list[tuple[str, str]] = [
         "svcctl: error: 'svcctl service' is about the service on this machine, and not about profile prod\n"
         "hint: leave out --profile\n",
     ),
-    (
-        "profile edit",
-        "svcctl: error: an editor needs a terminal\nhint: use 'svcctl profile set', or set VISUAL or EDITOR\n",
-    ),
 ]
 
 
@@ -338,9 +297,3 @@ WORDS: list[tuple[str, str]] = [
 def test_what_a_command_of_profiles_says(shell: Shell, command: str, said: str) -> None:
     shell("profile", "set", "prod", "base_url=https://events.example.com")
     assert shell(*command.split()).stderr.replace(str(shell.home), "<home>") == said
-
-
-def test_an_editor_that_changes_nothing_is_noted(shell: Shell) -> None:
-    shell("profile", "set", "prod", "base_url=https://events.example.com")
-    path = shell.home / ".config" / "svcctl" / "config.yaml"
-    assert shell("profile", "edit", EDITOR="true").stderr == f"svcctl: {path} was not changed\n"

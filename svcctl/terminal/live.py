@@ -24,15 +24,14 @@ from rich.text import Text
 from svcctl.dates.lengths import rough_text
 from svcctl.terminal import layout
 from svcctl.terminal.escapes import Styled, joined, visible
-from svcctl.terminal.keyboard import left_by_q
 from svcctl.terminal.layout import Style, TableColumn
 
 Write = Callable[[str], object]
 
 SPEED_SECONDS = 300.0
 """The time left follows from the speed over the last so many seconds."""
-_WAY_OUT = {True: "q leaves this screen", False: "Ctrl-C leaves this screen"}
-"""The line below each frame, if the keyboard can be read and if it cannot."""
+_WAY_OUT = "Ctrl-C leaves this screen"
+"""The line below each frame."""
 
 
 class _Drawn(io.TextIOBase):
@@ -94,16 +93,15 @@ class Display(Progress):
         self.console.print(Segments([Segment(text)]), crop=False, end="")
 
 
-def show(frames: Iterable[str], write: Write, stream: TextIO, *, color: bool = False, keyboard: int = 0) -> None:
-    """Show each frame on the terminal's other screen until q is typed, and the last one on the main screen."""
+def show(frames: Iterable[str], write: Write, stream: TextIO, *, color: bool = False) -> None:
+    """Show each frame on the terminal's other screen, and the last one on the main screen."""
     frame, console = "", _console(write, stream, color=color)
     live = Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
     try:
-        with live, left_by_q(keyboard) as listening:
+        with live:
             for frame in frames:
                 console.show_cursor(False)  # progress that was shown meanwhile has brought it back
-                text = joined(frame, _WAY_OUT[listening])
-                live.update(Text.from_ansi(text, no_wrap=True, overflow="crop"), refresh=True)
+                live.update(Text.from_ansi(joined(frame, _WAY_OUT), no_wrap=True, overflow="crop"), refresh=True)
     finally:
         write(frame)
 

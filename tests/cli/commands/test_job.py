@@ -152,12 +152,6 @@ def test_watching_on_a_terminal_leaves_the_last_frame(jobs: Shell) -> None:
     assert all(len(line) <= 100 for line in lines)
 
 
-def test_q_leaves_what_is_watched_and_what_is_repeated(jobs: Shell) -> None:
-    repeated = ["query", "from sample", "--from", "1d", "--every", "1h"]
-    for command in (["job", "watch"], repeated):
-        assert on_terminal(jobs, command, "q").code == 0, command
-
-
 @pytest.mark.slow
 def test_watching_continues_while_the_service_is_away(tmp_path: Path, shell: Shell) -> None:
     assert shell("service", "start").returncode == 0

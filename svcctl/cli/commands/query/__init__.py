@@ -93,7 +93,7 @@ EveryOpt = Annotated[
     float | None,
     length_option(
         "--every",
-        "Run the query again every 10s, 5m, … until q or Ctrl-C.",
+        "Run the query again every 10s, 5m, … until Ctrl-C.",
         read=partial(parse_length, least=0.1, most=LONGEST),
     ),
 ]
@@ -171,7 +171,6 @@ def query(
     from svcctl.api.query import QueryRequest
 
     svc: Context = ctx.obj
-    svc.closing.push(query_text.explains(var or []))
     target = destination.read(dest, dest_param or [], dest_json, svc.diagnostics.note)
     asked = QueryRequest(
         from_=from_,

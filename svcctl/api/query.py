@@ -177,22 +177,6 @@ def one_line(text: str) -> str:
     return "".join(kept).rstrip()
 
 
-_SHARE = re.compile(r"\A0\.0*[1-9]\d*\Z")
-
-
-def shares(text: str) -> Iterator[str]:
-    """The percentages of calls of `percentile` that are written as a share of 1, such as 0.95."""
-    calls, before, last = list[str](), "", ""
-    for match in _TOKEN.finditer(text):
-        kind, token = match.lastgroup, match[0]
-        if kind == "opening":
-            calls.append(last)
-        elif kind == "closing" and (calls.pop() if calls else "") == "percentile" and before == ",":
-            yield from _SHARE.findall(last)
-        if kind is not None:
-            before, last = last, token
-
-
 ALL = "*"
 """Stands for all columns of the table."""
 

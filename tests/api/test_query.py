@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.language_page import EXAMPLES as PAGE_EXAMPLES
 from system.test_example_queries import EXAMPLES
 
-from svcctl.api.query import Clause, Outline, answer, counting, keys, one_line, outline, shares, visible
+from svcctl.api.query import Clause, Outline, answer, counting, keys, one_line, outline, visible
 from svcctl.service.language import QueryError, parse, tree
 
 
@@ -292,20 +292,6 @@ from t  // c
     where a = "b  // c"  ,\t c ->  'x  y' select `a  b`  // end
 """
     assert one_line(text) == "from t where a = \"b  // c\" , c -> 'x  y' select `a  b`"
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("from t group select percentile(n, 0.95) as p, percentile(round(n, 0.2), 0.999)", ["0.95", "0.999"]),
-        ("from t group select percentile(n, 95), percentile(n, 0.0), percentile(n, 1.5), round(n, 0.95)", []),
-        ('from t where a = "percentile(n, 0.95)" // percentile(n, 0.95)', []),
-        ("percentile(n, 0.95", []),
-        (")))", []),
-    ],
-)
-def test_percentages_that_are_written_as_shares_are_found(text: str, found: list[str]) -> None:
-    assert list(shares(text)) == found
 
 
 @pytest.mark.parametrize(

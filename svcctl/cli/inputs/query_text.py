@@ -7,22 +7,17 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from svcctl.api.query import shares
 from svcctl.cli.inputs.text import STDIN, name
 from svcctl.cli.inputs.text import read as read_text
-from svcctl.errors import ServiceError, UsageError
+from svcctl.errors import UsageError
 
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}")
 _NAME = re.compile(r"\w+(?:\.\w+)+")
 """A table's name, which people give instead of a query."""
 _FILE = re.compile(r"@?([\w./~-]{1,200})")
-_WHOLE, _NUMBER = re.compile(r"-?\d+"), re.compile(r"-?\d+\.\d+")
-_OPERATORS = "<>=!~+-*/% "
-"""What can stand between the place of an error about types, which is that of the operator, and a text."""
-_ADDRESS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII)
 _WAYS = "give it as an argument, on standard input, or with -F FILE"
 _QUOTED_VARIABLE = re.compile(rf"""(["']){_VARIABLE.pattern}\1""")
 
@@ -69,13 +64,6 @@ def given(text: str | None, file: Path | None, query_id: str | None, var: Sequen
     return None
 
 
-def slips(text: str) -> Iterator[str]:
-    """Notes on what is valid in a query but hardly ever meant: a percentile written as a share of 1."""
-    for share in shares(text):
-        percent = f"{float(share) * 100:g}"
-        yield f"percentile(…, {share}) is the {share}th percentile; p{percent} is percentile(…, {percent})"
-
-
 def fill(text: str, assignments: Sequence[str]) -> str:
     """The query with each `{{k}}` replaced by its value as a string literal; every name must be given and used.
 
@@ -113,39 +101,6 @@ def filled(text: str, values: Mapping[str, str], *, quoted: bool) -> tuple[str, 
             hint=f"leave out the quotes around {{{{{name}}}}}",
         )
     return _VARIABLE.sub(lambda match: _quoted(values[match[1]]) if quoted else values[match[1]], text), used
-
-
-def explains(assignments: Sequence[str]) -> Callable[[object, BaseException | None, object], None]:
-    """An exit function for a block: it adds a note if a query was refused where --var has filled in a text.
-
-    Where the text itself is unexpected, no text can stand; at an operator before it, its type is wrong.
-    """
-    literals = {
-        _quoted(value): _converted(key, value)
-        for key, _, value in (assignment.partition("=") for assignment in assignments)
-    }
-
-    def explain(kind: object, error: BaseException | None, trace: object) -> None:
-        if not isinstance(error, ServiceError) or error.place is None or error.hint:
-            return
-        lines = (error.query or "").split("\n")[error.place.line - 1 : error.place.line]
-        rest = "".join(lines)[error.place.column - 1 :]
-        literal = next((one for one in literals if rest.lstrip(_OPERATORS).startswith(one)), "")
-        if literal and rest.startswith((literal, "<-")):
-            error.add_note(f"--var fills in a text, {literal}; names, networks and limits cannot be filled in")
-        elif literal and literals[literal]:
-            error.add_note(f"--var fills in a text, {literal}: write {literals[literal]}")
-
-    return explain
-
-
-def _converted(key: str, value: str) -> str:
-    """The function to write in the query for a value that looks like a number or an address; empty for others."""
-    if _ADDRESS.fullmatch(value):
-        return f"ip4({{{{{key}}}}}) for an address"
-    if _WHOLE.fullmatch(value):
-        return f"int({{{{{key}}}}}) for a number"
-    return f"float8({{{{{key}}}}}) for a number" if _NUMBER.fullmatch(value) else ""
 
 
 def _quoted(value: str) -> str:

@@ -414,6 +414,8 @@ def _percentile() -> tuple[Overload, ...]:
 def _share(percent: float) -> Sql:
     if not 0 <= percent <= 100:
         raise Refused(f"a percentile is 0 to 100, not {percent:g}", argument=1)
+    if 0 < percent < 1:
+        raise Refused(f"a percentile is 0 to 100: write {100 * percent:g} for {percent:g}", argument=1)
     return exp.Literal.number(format(Decimal(repr(percent)) / 100, "f"))
 
 

@@ -213,14 +213,6 @@ def test_a_chart_without_rows_says_so_in_a_pipe_too(service: Shell) -> None:
     assert (done.returncode, done.stdout, "no rows" in done.stderr) == (0, "", True)
 
 
-def test_a_share_for_a_percentage_is_noted_in_pipes_and_of_jobs_too(service: Shell) -> None:
-    query = ("query", "from sample group select percentile(n, 0.95) as p", *DAY)
-    note = "svcctl: percentile(…, 0.95) is the 0.95th percentile; p95 is percentile(…, 95)\n"
-    assert service(*query).stderr == note
-    assert service(*query, "--dest", "donothing", "--dry-run").stderr == note
-    assert service("-q", *query).stderr == ""
-
-
 def test_periods_that_do_not_begin_with_the_days_of_the_zone_are_noted_in_pipes_too(service: Shell) -> None:
     query = ("query", "from sample group every 1d select count() as n", *DAY, "--time-zone", "GMT+2")
     done = service(*query)

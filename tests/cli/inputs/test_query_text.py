@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from svcctl.cli.inputs.query_text import explains, fill, read
-from svcctl.errors import Place, ServiceError, UsageError
+from svcctl.cli.inputs.query_text import fill, read
+from svcctl.errors import UsageError
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -72,27 +72,3 @@ def test_quotes_around_a_variable_are_refused(quoted: str) -> None:
         HINTS["quotes twice"],
     )
     assert fill(f"where user = {quoted}", []) == f"where user = {quoted}"
-
-
-NOT_FILLED = "names, networks and limits cannot be filled in"
-
-
-@pytest.mark.parametrize(
-    ("message", "column", "hint"),
-    [
-        ("cannot compare int4 with str", 25, '--var fills in a text, "404": write int({{c}}) for a number'),
-        ("cannot compare float8 with str", 42, '--var fills in a text, "1.5": write float8({{x}}) for a number'),
-        ("cannot compare ip4 with str", 54, '--var fills in a text, "10.0.0.1": write ip4({{a}}) for an address'),
-        ("<- takes a network, not str", 72, '--var fills in a text, "10.0.0.0/8"; ' + NOT_FILLED),
-        ("unexpected '\"ann\"', expected a name", 11, '--var fills in a text, "ann"; ' + NOT_FILLED),
-        ("unexpected '\"404\"', expected a number", 27, '--var fills in a text, "404"; ' + NOT_FILLED),
-        ("cannot compare int4 with str", 9, None),
-        ("no column 'status'", 16, None),
-    ],
-)
-def test_what_was_filled_in_as_text_is_explained_where_it_is_none(message: str, column: int, hint: str | None) -> None:
-    given = ["c=404", "u=ann", "x=1.5", "a=10.0.0.1", "n=10.0.0.0/8"]
-    text = fill("from t\nwhere u = {{u}}, status = {{c}}, seconds > {{x}}, a = {{a}}, b <- {{n}}", given)
-    error = ServiceError(message, place=Place(2, column), query=text)
-    explains(given)(ServiceError, error, None)
-    assert getattr(error, "__notes__", []) == [hint] * (hint is not None)

@@ -244,6 +244,9 @@ ERRORS = {
     " (did you mean 'percentile'?)",
     "from web.data group select p95(bytes)": "line 1, column 28: no function 'p95' (write percentile(…, 95))",
     "from web.data group select percentile(bytes, 101)": "line 1, column 46: a percentile is 0 to 100, not 101",
+    "from web.data group select percentile(bytes, 0.95)": (
+        "line 1, column 46: a percentile is 0 to 100: write 95 for 0.95"
+    ),
     "from web.data group select percentile(bytes, seconds)": "line 1, column 28: percentile takes (number, percent)"
     " or (str, percent), not (int8, float8) (for example percentile(seconds, 90))",
     "from web.data group select countif(status >= 500)": "line 1, column 28: no function 'countif'"

@@ -97,7 +97,6 @@ def export(
 
     svc: Context = ctx.obj
     svc.diagnostics.structured = log_format == "json"
-    svc.closing.push(query_text.explains(var or []))
     target = target.replace("\\%", "%")  # crontabs escape the percent sign
     with report.measured(svc, None if dry_run else metrics, state or placed(target)) as figures:
         states = default_states(svc.environment)

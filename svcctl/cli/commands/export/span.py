@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from svcctl.api.query import outline
 from svcctl.cli.context import Context
-from svcctl.cli.inputs import query_text
 from svcctl.dates.range import Dates, both_ago, dates_of, shifted
 from svcctl.errors import UsageError
 from svcctl.exports.windows import moment
@@ -44,7 +43,6 @@ def planned(svc: Context, states: States, order: Order, state: State | None, fro
         chosen.slip if state is None else None,
         chosen.short,
         shifted(chosen, every, formula=False) if every else None,  # the formula's groups cannot be exported
-        *query_text.slips(order.query),
     ]
     owner = (order.state, state) if state is not None else states.writing(order.target)
     if order.incremental and owner is not None and owner[0] != order.state:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from svcctl.api.query import keys, outline
 from svcctl.cli.context import Context
-from svcctl.cli.inputs import query_text
 from svcctl.dates.operators import Range, epoch_milliseconds
 from svcctl.dates.range import Dates, both_ago, dates_of, shifted
 from svcctl.errors import UsageError
@@ -111,7 +110,6 @@ def job(svc: Context, request: QueryRequest, options: DateOptions) -> QueryReque
     ends = dates_of(request.from_, request.to, options.format, options.zone, now=svc.now(), written=True)
     _say(svc, ends)
     _say_end(svc, request, ends, "the job waits for events")
-    _say_slips(svc, request)
     return replace(
         request,
         mode="csv" if options.format or options.zone else "json",
@@ -154,7 +152,6 @@ def question(
     if says:
         _say(svc, chosen)
         _say_end(svc, request, chosen, "waiting for events")
-        _say_slips(svc, request)
     shape = outline(request.query or "")
     clauses, every = shape.clauses, shape.every
     if says and selection.sort and clauses and clauses[-1].keyword in ("limit", "offset"):
@@ -181,11 +178,6 @@ def _say_end(svc: Context, request: QueryRequest, chosen: Dates, waits: str) -> 
         svc.diagnostics.note(f"--to is in the future: {waits} until {until} (--to now ends at once)")
         if (text := both_ago(request.from_, request.to)) is not None:
             svc.diagnostics.note(text)
-
-
-def _say_slips(svc: Context, request: QueryRequest) -> None:
-    for text in query_text.slips(request.query or ""):
-        svc.diagnostics.note(text)
 
 
 def _span(asked: Range, every: int | None, now: datetime) -> Span | None:

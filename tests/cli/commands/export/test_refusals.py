@@ -12,10 +12,10 @@ from svcctl.exports.state import default_states
 
 
 def test_a_dry_run_prints_the_windows_and_leaves_nothing(home: Shell) -> None:
-    query = "from timed.events group every 2h select percentile(n, 0.5)"
+    query = "from timed.events group every 2h select percentile(n, 50)"
     done = home("export", query, *HOURS, "-o", "{start:%H}.csv", "--window", "3h", "--dry-run")
     assert (done.returncode, done.stdout) == (0, "from,to,file\n2024-01-31T00:00:00Z,2024-01-31T06:00:00Z,00.csv\n")
-    assert ["percentile" in done.stderr, "6h" in done.stderr] == [True, True]
+    assert "6h" in done.stderr
     assert [path.name for path in home.home.iterdir()] == []
 
 

@@ -15,7 +15,7 @@ from support.timed_events import BERLIN, HOURS, QUERY, broken, forgets, hinted, 
 BOTH = "--from 2024-01-31T01:00:00Z --to 2024-01-31T05:00:00Z"
 WHOLE = "--from 2024-01-31T00:00:00Z --to 2024-01-31T06:00:00Z"
 PERIODS = f"{QUERY} group every 1d select count() as n"
-MEDIANS = f"{QUERY} group every 2h select percentile(n, 0.5)"
+MEDIANS = f"{QUERY} group every 2h select percentile(n, 50)"
 HDFS = f"hdfs://127.0.0.1:{free_port()}"
 
 
@@ -79,7 +79,6 @@ WORDS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "windows of periods": (
         (MEDIANS, *HOURS, "-o", "{start:%H}.csv", "--window", "3h", "--dry-run"),
-        "svcctl: percentile(…, 0.5) is the 0.5th percentile; p50 is percentile(…, 50)\n"
         "svcctl: windows are 6h long: the query's periods do not divide 3h\n",
     ),
     "another ending": ((QUERY, *HOURS, "-o", "a.pdf", "-f", "csv", "--dry-run"), "svcctl: a.pdf holds csv, not pdf\n"),

@@ -25,14 +25,14 @@ JOB_LIST = [
 ]
 
 
-def test_words_of_standard_input_replace_a_dash_and_each_word_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    type_in(monkeypatch, b"b c\n a\n")
+def test_lines_of_standard_input_replace_a_dash_and_each_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    type_in(monkeypatch, b"b\nc\n a\n")
     assert job_ids.read(["a", "-", "d"]) == ["a", "b", "c", "d"]
 
 
-@pytest.mark.parametrize("name", ["csv", "tsv", "ndjson", "json", "table"])
+@pytest.mark.parametrize("name", ["csv", "tsv"])
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_the_ids_of_a_list_are_read_in_every_format_with_a_heading(name: str, count: int) -> None:
+def test_the_ids_of_a_list_are_read_as_a_pipe_has_it(name: str, count: int) -> None:
     format = FORMATS[name]
     columns, rows = JOBS.laid_out(at_moment(JOB_LIST[:count], 0, 10), shown=not format.raw)
     printed = "\n".join(format.write(columns, rows, Style(null="-"), lambda note: None)) + "\n"
@@ -47,8 +47,6 @@ def test_the_ids_of_a_list_are_read_in_every_format_with_a_heading(name: str, co
         ("a\nb\n", ["a", "b"]),
         ("id\na\nb\n", ["a", "b"]),
         ("status,id\r\nRUNNING,a\r\n", ["a"]),
-        ('{"id": "a", "status": "RUNNING"}', ["a"]),
-        ("status   id\n-------  --\nRUNNING  a\n", ["a"]),
     ],
 )
 def test_a_list_of_ids_may_have_a_heading_or_none(source: str, ids: list[str]) -> None:
@@ -61,11 +59,9 @@ def test_a_list_of_ids_may_have_a_heading_or_none(source: str, ids: list[str]) -
         ("status,type\nRUNNING,kafka\n", "status,type"),
         ("a1b2c3d4-1,RUNNING,from a where b\n", "a1b2c3d4-1,RUNNING,from a where b"),
         ("status\ttype\nRUNNING\tkafka\n", "status\ttype"),
-        ("status   type\n-------  -----\nRUNNING  kafka\n", "status   type"),
-        ("row 1\nid  a\n", "row 1"),
-        ('{"id": "a"}\n{"status": "RUNNING"}\n', '{"status": "RUNNING"}'),
-        ('{"id": "a"}\nb\n', "b"),
-        ('[["a"]]\n', '["a"]'),
+        ("id  status\n--  -------\na   RUNNING\n", "id  status"),
+        ("a\nb c\n", "b c"),
+        ('{"id": "a"}\n', '{"id": "a"}'),
         (f"{'x' * 70},y\n", f"{'x' * 59}…"),
         ("a,b\x00\n", "a,b\x00"),
     ],

@@ -54,9 +54,7 @@ class Command(TyperCommand):
     """Typer would only put them into a message."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        args = spellings.without_names(ctx.command_path, args)
         ctx.meta[spellings.WORDS] = tuple(args)
-        mistakes.check_dates(args, self.params)
         with _noted(ctx):
             mistakes.check_names(self.make_parser(ctx).parse_args(list(args))[-1], self.params)
             if (others := super().parse_args(ctx, args)) and not ctx.resilient_parsing:

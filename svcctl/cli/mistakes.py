@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
 from typing import Any
 
 import typer
@@ -16,12 +13,6 @@ from svcctl.words import nearest, plural
 
 TAKE_A_QUERY = ("svcctl query", "svcctl export", "svcctl service queries set")
 """Commands that get too many arguments when a query has no quotes."""
-
-GIVEN_BY_OPTIONS = {
-    "svcctl service accounts key": "give --domain NAME or --reseller NAME",
-    "svcctl role create": "give --name {}",
-}
-"""How to give what a command does not take as an argument."""
 
 EXAMPLES = {
     "DATE": "1h, 7d or 2024-01-31",
@@ -35,10 +26,6 @@ EXAMPLES = {
 """Examples of values, by the metavar of the option."""
 DATES = ("DATE", "TIME")
 """The metavars of options that take a date."""
-WORDS_OF_A_DATE = 5
-"""The most words that a date can have: 31 Jan 2024 10:00 UTC."""
-_MAY_BE_IN_A_DATE = re.compile(r"(?!-?-[A-Za-z])\S+")
-_PARAMETER = re.compile(r"[\w.]+=")
 MOST = 16
 """Words that a hint lists at most."""
 CONFIRM = ("--yes", "--force")
@@ -64,26 +51,19 @@ def in_plain_words(error: typer.TyperException) -> UsageError:
         message = f"{name} takes no value" if option.is_flag else f"{name} needs a value: {_metavar(option)}"
         hint = None if option.is_flag else "; ".join(_values(context, option))
     elif parameter is not None and hasattr(error, "param_type"):
-        typed = context.meta.get(spellings.WORDS) or ("-",)
-        asked = _range_of(typed) if context.command_path == "svcctl range" else None
-        message, hint = f"missing {_name(parameter)}", asked or _missing(parameter, context)
+        message, hint = f"missing {_name(parameter)}", _missing(parameter, context)
     elif parameter is not None:
         message = _not_a_number(parameter, error.message) or message
     return UsageError(message, hint="; ".join(filter(None, (hint, _page(context)))))
 
 
 def unexpected(context: Any, words: Sequence[str]) -> UsageError:
-    """The error for arguments that a command does not take, with how to give them."""
-    hint, only = None, words[0] if len(words) == 1 else None
-    if context.command_path in TAKE_A_QUERY:
-        if only and "--dest-param" in context.meta.get(spellings.WORDS, ()) and _PARAMETER.match(only):
-            hint = f"repeat the option: --dest-param {shlex.quote(only)}"
-        else:
-            hint = f"put the query in single quotes: {context.command_path} 'from …'"
-    elif context.command_path in GIVEN_BY_OPTIONS:
-        hint = GIVEN_BY_OPTIONS[context.command_path].format(shlex.quote(only) if only else "NAME")
-    elif only and context.info_name == "list" and "show" in context.parent.command.commands:
-        hint = f"use: {context.parent.command_path} show {only}"
+    """The error for arguments that a command does not take: mostly parts of a value with blanks."""
+    takes_a_query = context.command_path in TAKE_A_QUERY
+    takes_a_date = any(_metavar(option) in DATES for option in context.command.params)
+    quoted = ["the query"] * takes_a_query + ["a date with a time"] * takes_a_date
+    example = f": {context.command_path} 'from …'" * takes_a_query
+    hint = f"put {' and '.join(quoted)} in single quotes{example}" if quoted else None
     message = f"unexpected {plural(len(words), 'argument')}: {' '.join(words)}"
     return UsageError(message, hint="; ".join(filter(None, (hint, _page(context)))))
 
@@ -107,43 +87,6 @@ def _not_a_number(parameter: Any, message: str) -> str | None:
     if type_.max is None:
         return f"{_name(parameter)} {value} is less than {type_.min}"
     return f"{_name(parameter)} {value} is not between {type_.min} and {type_.max}"
-
-
-def _range_of(words: Sequence[str]) -> str | None:
-    """The options for one or two dates that were typed without them; None for other words."""
-    from svcctl.dates.shorthand import is_date
-
-    if len(words) > 2 or not all(map(is_date, words)):
-        return None
-    return "write " + " ".join(
-        f"{name} {shlex.quote(word)}" for name, word in zip(("--from", "--to"), words, strict=False)
-    )
-
-
-def check_dates(words: Sequence[str], options: Iterable[Any]) -> None:
-    """UsageError for a date of several words without quotes: Typer takes all but the first word for arguments."""
-    opts = [name for option in options if _metavar(option) in DATES for name in option.opts]
-    names = {spelling for name in opts for spelling in (name, *spellings.OPTIONS.get(name, ()))}
-    for at, word in enumerate(words[: words.index("--")] if "--" in words else words):
-        name, equals, value = word.partition("=")
-        if name in names:
-            following = [*([value] if equals else ()), *words[at + 1 :]]
-            parts = list(takewhile(_MAY_BE_IN_A_DATE.fullmatch, following))[:WORDS_OF_A_DATE]
-            for count in range(len(parts), 1, -1):
-                _refuse_unquoted(name, " ".join(parts[:count]))
-
-
-def _refuse_unquoted(name: str, text: str) -> None:
-    """UsageError when the words together are a date, or a mistake in a date."""
-    from svcctl.dates.shorthand import NotADate, is_date, parse_moment
-
-    try:
-        parse_moment(text)
-    except NotADate:
-        return
-    one_word = text.replace(" ", "T", 1).replace(" ", "")
-    other = f" or {name} {one_word}" if is_date(one_word) else ""
-    raise UsageError(f"the date {text} is not in quotes", hint=f"write {name} {shlex.quote(text)}{other}")
 
 
 def check_names(given: Iterable[Any], options: Iterable[Any]) -> None:

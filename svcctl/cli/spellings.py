@@ -33,9 +33,6 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
 }
 """Other names of an option, accepted in commands that have the option, and no option with the other name."""
 
-ARGUMENTS: Mapping[str, tuple[str, ...]] = {"svcctl role lint": ("--file", "-F")}
-"""Options that a command does not have, whose values it takes as arguments; other verbs of its noun have them."""
-
 GLOBAL: Mapping[str, tuple[str, ...]] = {
     "--no-color": ("--color", "never"),
     "--no-colour": ("--color", "never"),
@@ -111,13 +108,6 @@ READ = frozenset(
     )
 )
 """The commands that a suggestion by similar letters may name: none of them changes or deletes anything at once."""
-
-
-def without_names(command: str, words: Iterable[str]) -> list[str]:
-    """The words of a command, with the options of ARGUMENTS removed so that their values are arguments."""
-    names = ARGUMENTS.get(command, ())
-    parts = ((word, *word.partition("=")) for word in words)
-    return [value if name in names else word for word, name, equals, value in parts if equals or name not in names]
 
 
 def verb(name: str, known: Collection[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,15 +73,6 @@ def test_an_accepted_spelling_sends_the_same_request(
         sent.append([line for line in capsys.readouterr().out.split("\n") if "x-svc-" not in line])
     assert sent[0] == sent[1]
     assert len(sent[0]) > 3
-
-
-def test_a_file_may_be_given_as_to_the_other_verbs_of_the_noun(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "role.yaml"
-    file.write_text("name: Readers\npolicies: [Search]\napplications: []\nresourceIds: {}\n")
-    for words in ((str(file),), ("-F", str(file)), (f"--file={file}",)):
-        assert (run(["role", "lint", *words]), *capsys.readouterr()) == (0, "file,line,role,level,rule,message\n", "")
 
 
 def test_no_command_has_an_option_of_its_own_that_another_one_is_accepted_for() -> None:

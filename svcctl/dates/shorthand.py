@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from itertools import pairwise
 
 from svcctl.dates.lengths import UNITS, whole_seconds_of
@@ -28,16 +28,11 @@ from svcctl.dates.operators import (
 )
 from svcctl.errors import UsageError
 
-
-class NotADate(UsageError):
-    """A text that is not even nearly a date."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(
-            message,
-            hint="write 5m, 1h30m, 1d, now, today, yesterday, 31/01/2024 10:00, 2024-01-31T10:00:00Z or epoch seconds; "
-            "'svcctl help dates' lists them all",
-        )
+FORMS = (
+    "write 5m, 1h30m, 1d, now, today, yesterday, 31/01/2024 10:00, 2024-01-31T10:00:00Z or epoch seconds; "
+    "'svcctl help dates' lists them all"
+)
+"""The hint for a text that is not even nearly a date."""
 
 
 def _seconds_before_now(text: str) -> int | None:
@@ -126,8 +121,8 @@ def parse_moment(text: str) -> Moment:
     """
     moment = _parsed(text)
     if moment is None:
-        message, hint = f"'{text.strip()}' is not a valid date", _corrected(text.strip(), CORRECTIONS)
-        raise NotADate(message) if hint is None else UsageError(message, hint=hint)
+        hint = _corrected(text.strip(), CORRECTIONS) or FORMS
+        raise UsageError(f"'{text.strip()}' is not a valid date", hint=hint)
     return moment
 
 
@@ -286,22 +281,6 @@ def is_date(text: str) -> bool:
         return False
 
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_DAY_AND_MONTH = rf"(?:(\d{{1,2}})[ -]({'|'.join(_MONTHS)})[a-z]*|({'|'.join(_MONTHS)})[a-z]* (\d{{1,2}}))"
-_NAMED_MONTH = re.compile(rf"{_DAY_AND_MONTH}(?:,?[ -](\d{{4}}))?((?:[t ]{_TIME})?)", re.ASCII)
-
-
-def latest_day(text: str, today: date) -> str | None:
-    """A day with the name of its month, in lower case, in ISO 8601: without a year, the latest one up to today."""
-    if (match := _NAMED_MONTH.fullmatch(text)) is None:
-        return None
-    day, month, other_month, other_day, year, time = match.groups()
-    number = _MONTHS.index(month or other_month) + 1
-    years = [year] if year else range(today.year, today.year - 9, -1)  # one of nine has a 29th of February
-    isos = (f"{each}-{number:02}-{int(day or other_day):02}{time.upper().replace(' ', 'T')}" for each in years)
-    return next((iso for iso in isos if is_date(iso) and (year or iso[:10] <= str(today))), None)
-
-
 _Correction = tuple[re.Pattern[str], str | Callable[[re.Match[str]], str | None], str]
 
 
@@ -313,53 +292,26 @@ def _ordered(year: str, month: str, day: str, time: str) -> str:
     return f"{year}-{int(month):02}-{int(day):02}{time.replace(' ', 'T').upper()}"
 
 
-def _named(match: re.Match[str]) -> str | None:
-    return latest_day(match[0], datetime.now(UTC).date())
-
-
 _LOOSE = rf"(\d{{1,2}})([-./])(\d{{1,2}})\2(\d{{4}})((?:[t ]{_TIME})?)"
 _CLOCK = rf"(\d:\d\d(?::\d\d)?|{_TIME})"
 _AGO = r"(\d+)\s*(s|m|h|d|w)(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay|eek)?s?"
-_LONG = "lengths are in w, d, h, m and s: {}, for example"
 ORDERS = (
     _row(_LOOSE, lambda found: _ordered(found[4], found[3], found[1], found[5])),
     _row(_LOOSE, lambda found: _ordered(found[4], found[1], found[3], found[5]), "the day comes first; write {}"),
 )
 CORRECTIONS = (
     *ORDERS,
-    _row("(?:last|past|previous|this) month", "2024-02", "name it: --from 2024-01 --to {} is a month, for example"),
-    _row("(?:last|past|previous|this) year", "2025-01", "name it: --from 2024-01 --to {} is a year, for example"),
-    _row(
-        "(?:last|past|previous) week",
-        "1w",
-        "write {} for the last seven days, or name the days: --from 2024-01-22 --to 2024-01-29, for example",
-    ),
-    _row("(?:last|past|previous) (s|m|h|d)(?:econd|inute|our|ay)", r"1\1"),
+    _row("(?:last|past|previous) (s|m|h|d|w)(?:econd|inute|our|ay|eek)", r"1\1"),
     _row(rf"{_AGO}(?:\s+ago)?", r"\1\2"),
     _row(rf"now\s*-\s*{_AGO}", r"now-\1\2"),
+    _row(r"today\s*-\s*(\d+)\s*d(?:ays?)?", r"\1ad"),
     _row(".+", lambda found: re.sub(r"\s+", "", found[0])),
     _row(r"(\d{1,6}\.\d{1,3})([wdh])", lambda found: f"{round(float(found[1]) * UNITS[found[2]] / 60)}m"),
-    _row(r"(\d{1,4})\s*(?:mo|mon|month)s?(?:\s+ago)?", lambda found: f"{30 * int(found[1])}d", _LONG),
-    _row(r"(\d{1,4})\s*(?:y|yr|year)s?(?:\s+ago)?", lambda found: f"{365 * int(found[1])}d", _LONG),
     _row(r"(\S+)t(\d\d)", r"\1T\2:00"),
     _row(r"(\S+ \d\d?)", r"\1:00"),
     _row(r"(.+) (?:utc|gmt)", lambda found: f"{found[1].upper()}Z"),
-    _row(r"(?:now)?@d|midnight", "today"),
-    _row(r"(?:(?:now|today)\s*-\s*)?(\d+)\s*d(?:ays?)?(?:@d)?", r"\1ad"),
-    _row(rf"{_DAY_AND_MONTH},?[ -]\d{{4}}.*", _named),
-    _row(rf"{_DAY_AND_MONTH}.*", _named, "a date needs its year: write {}, for example"),
     _row(rf"(today|yesterday|tomorrow),? (?:at )?{_CLOCK}", r"\1 \2"),
     _row(_CLOCK, r"today \1", "a time needs its day: write {}, or 2024-01-31T10:00, for example"),
-    _row(
-        "(?:(?:last|past|previous|this|on) )?(?:week|(?:mon|tues|wednes|thurs|fri|satur|sun)day)",
-        "3ad",
-        "count the days: {} is midnight three days ago",
-    ),
-    _row(
-        "(?:(?:last|this|yesterday|today|tomorrow) )?(?:(?:after|fore)?noon|morning|evening|night)|tonight",
-        "yesterday 22:00",
-        "name the time: {}, for example",
-    ),
 )
 """What people type, the date to write instead, and the hint that says so; a row that makes no date is passed over."""
 
@@ -368,7 +320,6 @@ def _corrected(text: str, rows: tuple[_Correction, ...]) -> str | None:
     """What to write instead of a text that is not a date, by the first row whose date is one."""
     folded = text if re.search(r"\d\s*Ms?$", text) else text.casefold()  # an upper-case M may mean months
     folded = re.sub(r"^[-+]|^(?:last|past) (?=\d)", "", folded)
-    folded = re.sub(r"^(last|past|previous|this)[-_]?(?=[a-z])", r"\1 ", folded)
     for pattern, spelled, said in rows if len(text) <= _LONGEST else ():
         if match := pattern.fullmatch(folded):
             written = match.expand(spelled) if isinstance(spelled, str) else spelled(match)

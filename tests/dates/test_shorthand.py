@@ -18,7 +18,6 @@ from svcctl.dates.shorthand import (
     TYPED,
     Local,
     depends_on_zone,
-    latest_day,
     named_zone,
     offset_name,
     offset_spans,
@@ -34,7 +33,6 @@ SAID = {
 }
 HINTS = {
     "a fraction of a second": "dates here are whole seconds: 2024-02-01T10:00:00Z or 2024-02-01T10:00:01Z",
-    "a date without a year": "a date needs its year: write {year}-01-01, for example",
 }
 
 NOW = datetime(2018, 10, 8, 14, 33, 12, tzinfo=UTC)
@@ -181,58 +179,27 @@ FORMS = (
             "'9:00:05' is not a valid date",
             "a time needs its day: write today 9:00:05, or 2024-01-31T10:00, for example",
         ),
-        ("monday", "'monday' is not a valid date", "count the days: 3ad is midnight three days ago"),
-        ("1y", "'1y' is not a valid date", "lengths are in w, d, h, m and s: 365d, for example"),
-        ("2 months ago", "'2 months ago' is not a valid date", "lengths are in w, d, h, m and s: 60d, for example"),
-        ("31 Jan 2024", "'31 Jan 2024' is not a valid date", "write 2024-01-31"),
-        ("Jan 31, 2024 10:00", "'Jan 31, 2024 10:00' is not a valid date", "write 2024-01-31T10:00"),
-        ("-1d@d", "'-1d@d' is not a valid date", "write 1ad"),
         ("2024-01-31 10:00 UTC", "'2024-01-31 10:00 UTC' is not a valid date", "write 2024-01-31 10:00Z"),
         ("+2h", "'+2h' is not a valid date", "write 2h"),
         ("1.5h", "'1.5h' is not a valid date", "write 90m"),
-        ("midnight", "'midnight' is not a valid date", "write today"),
-        ("now-1d@d", "'now-1d@d' is not a valid date", "write 1ad"),
         ("today-1d", "'today-1d' is not a valid date", "write 1ad"),
         ("today - 2 days", "'today - 2 days' is not a valid date", "write 2ad"),
-        *(
-            (
-                text,
-                f"'{text}' is not a valid date",
-                "write 1w for the last seven days, or name the days: --from 2024-01-22 --to 2024-01-29, for example",
-            )
-            for text in ("lastweek", "last week", "Previous week")
-        ),
-        ("lastMonday", "'lastMonday' is not a valid date", "count the days: 3ad is midnight three days ago"),
+        ("Last week", "'Last week' is not a valid date", "write 1w"),
         ("last hour", "'last hour' is not a valid date", "write 1h"),
-        (
-            "last month",
-            "'last month' is not a valid date",
-            "name it: --from 2024-01 --to 2024-02 is a month, for example",
-        ),
-        (
-            "This year",
-            "'This year' is not a valid date",
-            "name it: --from 2024-01 --to 2025-01 is a year, for example",
-        ),
         ("Last 5 minutes", "'Last 5 minutes' is not a valid date", "write 5m"),
         ("2024-01-31T10", "'2024-01-31T10' is not a valid date", "write 2024-01-31T10:00"),
         ("Yesterday at 10:00", "'Yesterday at 10:00' is not a valid date", "write yesterday 10:00"),
-        *(
-            (text, f"'{text}' is not a valid date", "count the days: 3ad is midnight three days ago")
-            for text in ("last monday", "this Friday", "on monday", "this week")
-        ),
-        *(
-            (text, f"'{text}' is not a valid date", "name the time: yesterday 22:00, for example")
-            for text in ("this morning", "last night", "tonight", "noon", "yesterday evening")
-        ),
-        ("@d", "'@d' is not a valid date", "write today"),
         *(
             (text, f"'{text}' is not a valid date", FORMS)
             for text in (
                 "5x",
                 "",
                 "1M",
-                "30 Feb 2024",
+                "31 Jan 2024",
+                "1y",
+                "monday",
+                "last month",
+                "tonight",
                 "<N>d",
                 "١٢",
                 "9" * 5000,
@@ -247,27 +214,6 @@ def test_an_invalid_date_is_refused_with_its_right_spelling(text: str, message: 
     with pytest.raises(UsageError) as caught:
         parse_moment(text)
     assert (caught.value.message, caught.value.hint) == (message, hint)
-
-
-@pytest.mark.parametrize(
-    ("day", "today", "latest"),
-    [
-        ("nov 21", "2026-11-22", "2026-11-21"),
-        ("22 nov 10:00", "2026-11-22", "2026-11-22T10:00"),
-        ("23-november", "2026-11-22", "2025-11-23"),
-        ("feb 29", "2026-11-22", "2024-02-29"),
-        ("feb 30", "2026-11-22", None),
-        ("november", "2026-11-22", None),
-    ],
-)
-def test_a_day_without_its_year_is_the_latest_one(day: str, today: str, latest: str | None) -> None:
-    assert latest_day(day, date.fromisoformat(today)) == latest
-
-
-def test_the_hint_for_a_day_without_its_year_names_the_latest_one() -> None:
-    with pytest.raises(UsageError) as caught:
-        parse_moment("1 Jan")
-    assert caught.value.hint == HINTS["a date without a year"].format(year=datetime.now(UTC).year)
 
 
 def test_digits_that_spell_no_date_are_epoch_seconds() -> None:

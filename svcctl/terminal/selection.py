@@ -25,8 +25,6 @@ Row = Sequence[Any]
 
 _DIRECTIONS = {"asc": False, "desc": True}
 _DOTTED = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
-_MEANT = re.compile(r"([-+]?)(.+?)(?:[\s:]+(asc|ascending|up|desc|descending|down)|\s*:\s*([^:]*))?", re.IGNORECASE)
-"""A column with a direction as other tools write it (`-n`, `n desc`, `n:down`) or misspelled (`n:dsc`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +122,8 @@ def _place(columns: Sequence[TableColumn], name: str) -> int:
     known = [column.name for column in columns]
     if name in known:
         return known.index(name)
-    if (found := _MEANT.fullmatch(name)) and found[2] in known:
-        raise UsageError(f"no column '{name}'", hint=f"write {_directed(found)}")
     hint = " ".join(filter(None, (did_you_mean(name, known), f"columns are: {', '.join(known)}")))
     raise UsageError(f"no column '{name}'", hint=hint)
-
-
-def _directed(meant: re.Match[str]) -> str:
-    """The column with the direction that was meant; with both directions if that is unclear."""
-    sign, column, known, mistake = meant.groups()
-    falling, rising = f"{column}:desc", f"{column}:asc"
-    if sign == "-" or (known or mistake or "").lower().startswith("d"):
-        return falling
-    return rising if mistake is None or mistake.lower().startswith("a") else f"{falling} or {rising}"
 
 
 _INVERSE = bytes(range(254, -1, -1)) + b"\0"

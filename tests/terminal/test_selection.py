@@ -152,25 +152,5 @@ def test_more_rows_than_memory_holds_are_sorted_in_a_temporary_file() -> None:
     assert most < 6 << 20  # of 10 MB of text
 
 
-@pytest.mark.parametrize(
-    ("sort", "hint"),
-    [
-        ("n desc", "write n:desc"),
-        ("-n", "write n:desc"),
-        ("n:DOWN", "write n:desc"),
-        ("n ascending", "write n:asc"),
-        ("+n", "write n:asc"),
-        ("n:dsc", "write n:desc"),
-        ("n:Acs", "write n:asc"),
-        ("user: reverse", "write user:desc or user:asc"),
-        ("n:", "write n:desc or n:asc"),
-    ],
-)
-def test_a_direction_in_another_notation_is_answered_with_its_own(sort: str, hint: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        arranged(selected(None, sort, None, no_header=False))
-    assert (caught.value.message, caught.value.hint) == (f"no column '{sort}'", hint)
-
-
 def test_a_direction_may_be_in_any_case() -> None:
     assert selected(None, "n:DESC,user:Asc", None, no_header=False).sort == (SortKey("n", True), SortKey("user"))

@@ -20,7 +20,9 @@ from svcctl.service.language.habits import ADDRESS, DATE, ONE_TABLE, SORTED, bla
 from svcctl.service.language.printer import name_text, string_text
 
 LONGEST = 4000  # characters
-_BEGIN = re.compile(r"\s*(?:select|(from))\b", re.IGNORECASE)
+FORM = "a query is 'from TABLE where … group by … select …': see 'svcctl help examples'"
+"""The hint for a SELECT that has no translation and no better hint."""
+_BEGIN = re.compile(r"\s*(?:select|with|(from))\b", re.IGNORECASE)
 _CLAUSE = re.compile(r"(?i)\b(from|select|where|having|group(?:\s+every\s+(\w+))?(?:\s+by)?|order\s+by|limit|offset)\b")
 _ORDER = ("select", "from", "where", "group by", "having", "order by", "limit", "offset")
 _PERIODS = {"SECOND": "1s", "MINUTE": "1m", "HOUR": "1h", "DAY": "1d"}
@@ -36,11 +38,14 @@ def query_from_sql(text: str) -> tuple[str, str]:
     begin = _BEGIN.match(text)
     if begin is None or len(text) > LONGEST:
         raise Untranslatable
+    otherwise = "" if begin[1] else FORM
     try:
         # in the SQL of MySQL, texts may be in double quotes
         query, options = _query(sqlglot.parse_one(_in_order(text.rstrip("; \n")) if begin[1] else text, read="mysql"))
     except (SqlglotError, RecursionError, KeyError):  # KeyError: an argument without a row, or not given
-        raise Untranslatable from None
+        raise Untranslatable(otherwise) from None
+    except Untranslatable as reason:
+        raise Untranslatable(str(reason) or otherwise) from None
     approximate = ", where hllppcount is approximate" if "hllppcount(" in query else ""
     return query, approximate + (f" and sort what is printed: {options}" if options else "")
 
@@ -76,6 +81,9 @@ def _query(select: Any) -> tuple[str, str]:
     clauses = ["from " + ".".join(name_text(part.name) for part in source.parts)]
     if where := select.args.get("where"):
         clauses.append(f"where {_text(where.this.unnest())}")
+    for date in select.find_all(exp.TsOrDsToDate):
+        if isinstance(date.parent, exp.Year | exp.Month | exp.Day):
+            date.replace(date.this)
     keys, items = _keys(select), select.expressions
     if keys or any(item.find(exp.AggFunc) for item in items):
         clauses.append(_group(keys))
@@ -207,6 +215,16 @@ def _count(node: Any) -> str:
     return "count()" if isinstance(node.this, exp.Star | exp.Literal) else f"count({_text(node.this)})"
 
 
+def _or(node: Any) -> str:
+    """Two conditions, or texts that are joined: in MySQL's SQL `||` is `or`."""
+    parts = list(node.flatten())
+    return (
+        _text(exp.Concat(expressions=parts))
+        if any(part.is_string for part in parts)
+        else " or ".join(map(_text, parts))
+    )
+
+
 def _shifted(node: Any) -> str:
     """A sum, or a moment before or after another one: moments are counted in milliseconds."""
     sign, length = "+" if isinstance(node, exp.Add) else "-", node.expression
@@ -218,7 +236,7 @@ def _shifted(node: Any) -> str:
     return f"timestamp(epoch({_text(node.this)}) {sign} {seconds * 1000})"
 
 
-_SIGNS = {exp.And: "and", exp.Or: "or", exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">"}
+_SIGNS = {exp.And: "and", exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">"}
 _SIGNS |= {exp.GTE: ">=", exp.Is: "=", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 WRITTEN: Mapping[type[Any], str | Callable[[Any], str]] = {
     **{kind: f"{{this}} {sign} {{expression}}" for kind, sign in _SIGNS.items()},
@@ -229,6 +247,7 @@ WRITTEN: Mapping[type[Any], str | Callable[[Any], str]] = {
     exp.Null: "null",
     exp.Star: "*",
     exp.Paren: "({this})",
+    exp.Or: _or,
     exp.Not: "not {this}",
     exp.Neg: "-{this}",
     exp.Add: _shifted,

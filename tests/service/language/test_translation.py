@@ -20,7 +20,7 @@ from svcctl.service.loading.demo import TABLES
 
 CATALOG = {name: Table(name, columns) for name, columns in TABLES.items()}
 LINES = Path(__file__).with_name("sql.txt").read_text(encoding="utf-8").splitlines()
-"""Queries, and behind each its answer; a blank line if there is none."""
+"""Queries, and behind each its answer."""
 
 
 @pytest.mark.parametrize(("sql", "expected"), list(zip(LINES[::2], map(str.strip, LINES[1::2]), strict=True)))

@@ -26,14 +26,13 @@ from svcctl.api.jobs import (
     wait_for,
 )
 from svcctl.api.models import FAILING, Job, JobStatus
-from svcctl.cli.apply.job_steps import Jobs, exported
 from svcctl.cli.apply.steps import ApplyOptions, carry_out
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
 from svcctl.cli.idempotence import change_job, done_if
-from svcctl.cli.inputs import documents, job_files, job_ids, job_states, text
+from svcctl.cli.inputs import job_ids, job_states, text
 from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import ColumnsOpt, FormatOpt, YesOpt, length_option, spread
 from svcctl.dates.lengths import length_text, parse_length
@@ -238,6 +237,9 @@ def export(ctx: typer.Context, ids: ExportedIdsArg = None) -> None:
     \b
     svcctl job export > jobs.yaml
     """
+    from svcctl.cli.apply.job_steps import exported
+    from svcctl.cli.inputs import documents
+
     svc: Context = ctx.obj
     given = job_ids.read(ids or [])
     jobs = [svc.client.job(one) for one in _chosen(svc, given).ids] if given else svc.client.jobs()
@@ -269,6 +271,9 @@ def apply_(ctx: typer.Context, options: ApplyOptions, relaunch: RelaunchOpt = No
       state: running                     or stopped
     A secret has its own file: sasl.password_file: PATH, or ..._command: COMMAND.
     """
+    from svcctl.cli.apply.job_steps import Jobs
+    from svcctl.cli.inputs import documents, job_files
+
     svc: Context = ctx.obj
     written = job_files.jobs_of(documents.read(options.file, "job", options.var or ()), svc.now())
     jobs = Jobs(svc.client, svc.diagnostics.note, relaunch=relaunch or ())

@@ -181,7 +181,7 @@ JOB = replace(
     JOBS,
     people=(_ID, _STATE, _TYPE, _NAME, _GENERATED, _SENT, _LAST, _LAG_IN_WORDS, _ERROR, _QUERY),
     extra=attrgetter("job.extra"),
-    moments=frozenset(("launched", "failingSince", "lastDelivered")),
+    moments=frozenset(("from", "to", "launched", "failingSince", "lastDelivered")),
     whole=True,
 )
 """A job with all that the service returned about it."""

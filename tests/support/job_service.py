@@ -21,6 +21,7 @@ from support.events import selected
 from support.reseller import InProcess
 from svcctl.api.auth import Bearer
 from svcctl.api.client import Client
+from svcctl.api.jobs import split_name
 from svcctl.errors import Unavailable
 from svcctl.service.accounts import accounts, seed
 from svcctl.service.accounts.accounts import Account
@@ -109,6 +110,8 @@ class Faults(httpx.BaseTransport):
         answer = InProcess(self.app).handle_request(
             httpx.Request(request.method, request.url, headers=headers, content=content)
         )
+        if not self.is_own:
+            answer = httpx.Response(answer.status_code, json=_plain(answer.json()))
         if fault == "kill behind":
             raise Killed
         if fault == "lost":
@@ -116,14 +119,23 @@ class Faults(httpx.BaseTransport):
         return answer
 
 
+def _plain(answer: Any) -> Any:
+    """The answer of a service that shows nothing of a job that the interface does not have."""
+    if isinstance(answer, list):
+        return [_plain(one) for one in answer]
+    if not isinstance(answer, dict):
+        return answer
+    return {key: _plain(value) for key, value in answer.items() if key not in ("from", "to", "params", "continues")}
+
+
 @dataclass
 class World:
-    """A service, and what its destinations hold by the IDs of their jobs."""
+    """A service, and what its destinations hold by the names and IDs of their jobs."""
 
     engine: DuckDBEngine
     jobs: Jobs
     wire: Faults
-    held: dict[str, list[bytes]]
+    held: dict[tuple[str, str], list[bytes]]
     events: int = 0
 
     @property
@@ -139,28 +151,29 @@ class World:
             "t", selected(f"SELECT {start} + to_seconds(s) AS eventdate, n FROM (VALUES {values}) v(s, n)")
         )
 
-    def count(self) -> int:
-        """How many events all jobs have delivered."""
-        return sum(map(len, list(self.held.values())))
+    def rows(self, name: str) -> list[int]:
+        """The numbers of the events that the jobs of a name have delivered, in order."""
+        found = [rows for (one, _), rows in list(self.held.items()) if one == name]
+        return sorted(int(row.split(b",")[0]) for rows in found for row in rows)
 
-    def delivered(self) -> list[int]:
-        """The numbers of the events that are delivered in the end, in order; waits while more of them arrive."""
+    def settle(self, *names: str) -> None:
+        """Wait until the jobs of each name have delivered as many events as are stored, and end all threads."""
         seen, deadline = -1, 0.0
-        while (count := self.count()) < self.events:
-            if count > seen:
+        while any(len(self.rows(name)) < self.events for name in names):
+            if (count := sum(map(len, list(self.held.values())))) > seen:
                 seen, deadline = count, time.monotonic() + 20
             assert time.monotonic() < deadline, (count, self.events, self.jobs.every())
-            threading.Event().wait(0.01)
+            threading.Event().wait(0.02)
         self.jobs.close()  # nothing is delivered behind that
-        return sorted(int(row.split(b",")[0]) for rows in self.held.values() for row in rows)
 
 
 @contextmanager
 def opened(directory: Path, *, is_own: bool = True) -> Iterator[World]:
-    held: dict[str, list[bytes]] = {}
+    held: dict[tuple[str, str], list[bytes]] = {}
 
     def connect(type_: str, job_id: str, params: Mapping[str, Any], /, *, endless: bool) -> Destination:
-        return Kept(held.setdefault(job_id, []), str(params.get("topic")))
+        name = split_name(str(params.get("friendlyName")))[0]
+        return Kept(held.setdefault((name, job_id), []), str(params.get("topic")))
 
     with DuckDBEngine() as engine, ThreadPoolExecutor(2) as executor, closing(Store(directory / "state.db")) as store:
         engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))

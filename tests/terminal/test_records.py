@@ -69,13 +69,15 @@ def test_a_job_that_is_shown_has_its_whole_id_and_what_only_this_service_returns
 
 
 def test_a_job_that_is_shown_has_the_moments_of_its_service_as_dates() -> None:
-    job = Job("a", "RUNNING", extra={"launched": 1, "failingSince": 2, "lastDelivered": 3, "process": "host/4", "n": 5})
+    job = Job(
+        "a", "RUNNING", extra={"from": 8, "launched": 1, "failingSince": 2, "lastDelivered": 3, "process": "host/4"}
+    )
     columns, data = listed(JOB, [Watched(job, None, None, "a")], shown=True)
     assert columns[-5:] == [
-        *(TableColumn(name, "timestamp") for name in ("launched", "failingSince", "lastDelivered")),
-        *(TableColumn("process"), TableColumn("n")),
+        *(TableColumn(name, "timestamp") for name in ("from", "launched", "failingSince", "lastDelivered")),
+        TableColumn("process"),
     ]
-    assert data[0][-5:] == [1, 2, 3, "host/4", 5]
+    assert data[0][-5:] == [8, 1, 2, 3, "host/4"]
 
 
 def test_people_read_generated_events_where_the_service_does_not_say_how_many_it_sent() -> None:

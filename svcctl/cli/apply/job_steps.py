@@ -23,7 +23,7 @@ from svcctl.api.jobs import split_name
 from svcctl.api.models import Job, JobStatus, status_text
 from svcctl.cli.apply.plan import Action, Difference, Step, plan
 from svcctl.cli.apply.steps import Noun
-from svcctl.cli.inputs.job_files import RUNNING, STOPPED, WrittenJob
+from svcctl.cli.inputs.job_files import RUNNING, STOPPED, WrittenJob, hash_of
 from svcctl.errors import CredentialsError, NotFound, ServiceError, UsageError
 from svcctl.words import did_you_mean
 
@@ -83,7 +83,7 @@ class Jobs(Noun):
 
     def _kept(self, wanted: WrittenJob, found: Sequence[Job] | None) -> Job | None:
         """The job that has the definition of the file, if it is there and not to be launched again."""
-        same = [job for job in found or () if job.friendly_name == wanted.full_name]
+        same = [job for job in found or () if _hash(job) == wanted.hash]
         return None if wanted.name in self.relaunch else _latest(same)
 
     def _differ(self, wanted: WrittenJob, found: Sequence[Job] | None) -> list[Difference]:
@@ -115,7 +115,7 @@ class Jobs(Noun):
         old = _latest(found or ())
         if old is None or wanted.files is None or not _is_of_type(old, wanted):
             return
-        before = split_name(old.friendly_name or "")[1]
+        before = _hash(old)
         if before is None or before[-2:] == wanted.hash[-2:]:
             raise wanted.document.error(
                 f"job '{wanted.name}' writes files named '{wanted.files}', whose numbers this service cannot hand on",
@@ -228,24 +228,39 @@ def definitions(wanted: WrittenJob, old: Job) -> list[Difference]:
         differ.append(Difference("query", old.query, wanted.query))
     if old.type and not _is_of_type(old, wanted):
         differ.append(Difference("destination", old.type, wanted.place))
-    before = split_name(old.friendly_name or "")[1]
+    before = _hash(old)
     if before == wanted.hash:
         return [Difference("launched", old.id, "again, with the secrets of now")]
     return differ or [Difference("definition", before or "unknown", f"{wanted.hash} (end or parameters differ)")]
 
 
 def exported(job: Job) -> dict[str, Any]:
-    """A job as a file describes it, as far as a service shows it."""
+    """A job as a file describes it, as far as a service shows it: svcctl's own does so except for secrets."""
     row = destinations.TYPES.get((job.type or "").lower())
-    at = job.last_datetime
     values: dict[str, Any] = {
         "name": split_name(job.friendly_name or job.id)[0],
         "query": job.query,
-        "from": at and datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        "destination": {"type": row.name if row else job.type, "params": {}},
+        "from": _date(job.last_datetime or job.extra.get("from")),
+        "to": _date(job.extra.get("to")),
+        "destination": {"type": row.name if row else job.type, "params": job.extra.get("params", {})},
         "state": STOPPED if job.status == JobStatus.STOPPED else RUNNING,
     }
     return {key: value for key, value in values.items() if value}
+
+
+def _date(ms: int | None) -> str | None:
+    """Epoch milliseconds as a date of a file."""
+    if ms is None:
+        return None
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _hash(job: Job) -> str | None:
+    """The hash of a job's definition: that in its name, else of what svcctl's own service shows; None elsewhere."""
+    named, end = split_name(job.friendly_name or "")[1], job.extra.get("to")
+    if named is None and "params" in job.extra:
+        return hash_of(job.query or "", end and end / 1000, job.type or "", job.extra["params"])
+    return named
 
 
 def _is_applied(job: Job) -> bool:

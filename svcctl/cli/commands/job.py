@@ -166,11 +166,11 @@ def show(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None, columns: Col
 
     In json one job that is named is an object, and several are a list.
 
-    svcctl's own service says when a job was launched, since when it fails (failingSince), when it last delivered, and
-    which process runs it (host/process ID).
+    svcctl's own service says with which range and parameters a job was launched, and when, since when it fails
+    (failingSince), when it last delivered, and which process runs it (host/process ID).
 
-    A service returns neither the range that a job was launched with nor the parameters of its destination, so keep the
-    command that launches it.
+    Another service returns neither the range that a job was launched with nor the parameters of its destination, and
+    none returns secrets, so keep the command or the file that launches it.
     """
     svc: Context = ctx.obj
     single = len(ids) == 1 and ids != [text.STDIN]
@@ -231,8 +231,8 @@ def rm(
 def export(ctx: typer.Context, ids: ExportedIdsArg = None) -> None:
     """Print jobs as a file for 'svcctl job apply'
 
-    A service returns neither the parameters of destinations nor the range that a job was launched with: fill in the
-    parameters. 'from' is where the job has read to, for a job that is launched anew.
+    'from' is where the job has read to, for a job that is launched anew. Add the secrets of destinations, which no
+    service returns; another service than svcctl's own returns neither their other parameters nor 'to'.
 
     \b
     svcctl job export > jobs.yaml
@@ -245,9 +245,8 @@ def export(ctx: typer.Context, ids: ExportedIdsArg = None) -> None:
     jobs = [svc.client.job(one) for one in _chosen(svc, given).ids] if given else svc.client.jobs()
     svc.output.text(documents.to_yaml([exported(job) for job in jobs]))
     if any((job.type or "").lower() != "donothing" for job in jobs):
-        svc.diagnostics.note(
-            "services do not show the parameters of destinations: fill them in, and 'to' if there is one"
-        )
+        missing = "secrets" if all("params" in job.extra for job in jobs) else "'to' and the parameters of destinations"
+        svc.diagnostics.note(f"jobs are shown without {missing}: add them where they are needed")
 
 
 @_app.command("apply")

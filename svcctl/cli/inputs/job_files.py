@@ -57,19 +57,12 @@ class WrittenJob:
     @property
     def files(self) -> str | None:
         """The name of the files that the job writes, if it has one that is given."""
-        key = _NAME_OF_FILES.get(destinations.canonical_type(self.type))
-        name = self.params.get(key or "")
-        return None if name is None else str(name)
+        return _files(destinations.canonical_type(self.type), self.params)
 
     @property
     def hash(self) -> str:
-        """Eight digits that tell definitions apart: six of the whole, then two of the name of the files.
-
-        The whole is the query, its end, and the destination without secrets: neither the start nor the state.
-        """
-        kind = destinations.canonical_type(self.type)
-        end = None if "to" not in self.document.fields else str(self.document.fields["to"])
-        return _digits([self.query.strip(), end, kind, sorted(self.params.items())], 6) + _digits([kind, self.files], 2)
+        # The end as it is written: one that is relative to now would differ each time.
+        return hash_of(self.query, _moment(self.document, "to"), self.type, self.params)
 
     @property
     def full_name(self) -> str:
@@ -98,6 +91,20 @@ class WrittenJob:
     def question(self) -> QueryRequest:
         """The query over an empty range, without its destination: it reads nothing."""
         return QueryRequest(0, to=0, query=self.query)
+
+
+def hash_of(query: str, end: Moment | None, type_: str, params: Mapping[str, Any]) -> str:
+    """Eight digits that tell definitions apart: six of the whole, then two of the name of the files.
+
+    The whole is the query, its end, and the destination without secrets: neither the start nor the state.
+    """
+    kind, end = destinations.canonical_type(type_), float(end) if isinstance(end, int) else end
+    return _digits([query.strip(), end, kind, sorted(params.items())], 6) + _digits([kind, _files(kind, params)], 2)
+
+
+def _files(kind: str, params: Mapping[str, Any]) -> str | None:
+    name = params.get(_NAME_OF_FILES.get(kind, ""))
+    return None if name is None else str(name)
 
 
 def _digits(value: Any, count: int) -> str:

@@ -38,7 +38,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from svcctl.api import models, retry
+from svcctl.api import destinations, models, retry
 from svcctl.api.models import JobStatus
 from svcctl.errors import Conflict, NotFound, SvcctlError, Unavailable
 from svcctl.service.accounts.accounts import Account, Owner
@@ -415,11 +415,16 @@ class Jobs:
 
 
 def _history(job: StoredJob, *, late: int | None, runs: bool, failing_since: int | None) -> dict[str, Any]:
-    """The known members of a job's object that the interface does not have. `late` is the number of late events that a
-    run counted, which is newer than the saved one.
+    """The known members of a job's object that the interface does not have: those from which it can be launched again,
+    without secrets, and how it runs. `late` is the number of late events that a run counted, which is newer than the
+    saved one.
     """
     saved = job.checkpoint.get("late") or {}
+    shown = {key for key in destinations.known_keys(job.type) if not destinations.is_secret(key)} - {"friendlyName"}
     members = {
+        "from": job.request.get("from"),
+        "to": job.request.get("to"),
+        "params": {key: value for key, value in job.params.items() if key in shown},
         "late": saved.get("count") if late is None else late,
         "launched": job.request.get("launched"),
         "continues": job.request.get("continues"),

@@ -165,16 +165,32 @@ def test_a_second_job_of_a_name_is_shown_before_it_is_removed(run: Run, world: W
     assert shown.endswith("+ another job of this name: removed\n")
 
 
-def test_exported_jobs_are_a_file_with_what_a_service_shows(run: Run, file: Path) -> None:
+def test_exported_jobs_are_a_file_that_changes_nothing(run: Run, file: Path) -> None:
+    file.write_text(JOBS.replace("from: 1h,", "from: 1h, to: 2030-01-01 10:00,"))
     run("job", "apply", "-F", str(file), "--yes")
     exported = run("job", "export", "b")
     job = yaml.safe_load(exported.stdout)
-    job.pop("from", None)  # where it has read to, if it has read anything
+    assert isinstance(job.pop("from"), str)
     assert (exported.code, exported.stderr, job) == (
         0,
         "",
-        {"name": "b", "query": "from t", "destination": {"type": "donothing", "params": {}}, "state": "stopped"},
+        {
+            "name": "b",
+            "query": "from t",
+            "to": "2030-01-01T10:00:00.000Z",
+            "destination": {"type": "donothing", "params": {}},
+            "state": "stopped",
+        },
     )
-    assert "fill them in" in run("job", "export").stderr
-    file.write_text(yaml.safe_dump(job | {"from": "1h"}))
+    whole = run("job", "export")
+    assert ("s3cret" in whole.stdout, "secrets" in whole.stderr) == (False, True)
+    file.write_text(whole.stdout)
     assert run("job", "apply", "-F", str(file), "--check").code == 0
+
+
+def test_another_service_shows_less_of_a_job(run: Run, world: World, file: Path) -> None:
+    run("job", "apply", "-F", str(file), "--yes")
+    world.wire.is_own = False
+    exported = run("job", "export", "a")
+    assert yaml.safe_load(exported.stdout)["destination"] == {"type": "Kafka", "params": {}}
+    assert "'to' and the parameters" in exported.stderr

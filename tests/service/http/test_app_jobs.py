@@ -79,6 +79,8 @@ def job(job_id: str, status: str) -> dict[str, Any]:
         "friendlyName": "mine",
         "query": "from t",
         "error": [],
+        "from": 1000,
+        "params": {},
         "launched": int(NOW * 1000),
     } | ({"process": f"{socket.gethostname()}/{os.getpid()}"} if status == "RUNNING" else {})
 
@@ -127,7 +129,7 @@ def test_a_job_that_is_completed_is_left_as_it_is_by_stop_and_start(ask: Ask) ->
     job_id = launch(ask, to=2, query="from t limit 0")
     while (completed := ask("GET", f"/job/{job_id}"))[1]["object"]["status"] == "RUNNING":
         time.sleep(0.01)
-    expected = job(job_id, "COMPLETED") | {"query": "from t limit 0"}
+    expected = job(job_id, "COMPLETED") | {"query": "from t limit 0", "to": 2000}
     assert completed == done(expected)
     assert ask("GET", f"/job/stop/{job_id}") == done(expected)
     assert ask("GET", f"/job/start/{job_id}") == done(expected)

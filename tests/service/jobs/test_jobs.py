@@ -126,6 +126,7 @@ def test_a_new_job_is_running_and_named_after_its_type(mine: Jobs) -> None:
     assert job.to_json() | {"id": "", "friendlyName": ""} == {
         "id": "",
         "process": PROCESS,
+        "params": {},
         "status": "RUNNING",
         "type": "donothing",
         "friendlyName": "",
@@ -239,10 +240,10 @@ def test_a_job_says_since_when_it_fails_when_it_delivered_and_where_it_runs(stor
     service.close()
     first, second, third, fourth, fifth = looks
     assert first == second
-    assert first == {"launched": before, "process": PROCESS, "failingSince": first["failingSince"]}
-    assert third == {"launched": before, "process": PROCESS, "lastDelivered": third["lastDelivered"]}
+    assert first == {"params": {}, "launched": before, "process": PROCESS, "failingSince": first["failingSince"]}
+    assert third == {"params": {}, "launched": before, "process": PROCESS, "lastDelivered": third["lastDelivered"]}
     assert fourth == third
-    assert done.extra == {"launched": before, "lastDelivered": third["lastDelivered"]}
+    assert done.extra == {"params": {}, "launched": before, "lastDelivered": third["lastDelivered"]}
     moments = [before, first["failingSince"], third["lastDelivered"], fifth["failingSince"]]
     assert moments == sorted(moments)
     assert len({*moments[1:]}) == 3

@@ -93,14 +93,14 @@ def carry_out(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], options
     noun.prepare(steps)
     with svc.diagnostics.counted(steps, "applied") as left:
         for step in left:
-            with _told(noun, step):
+            with _about_step(noun, step):
                 done = noun.make(step)
             svc.diagnostics.note(f"{done} {noun.kind} '{step.name}'{noun.where}")
 
 
 @contextmanager
-def _told(noun: Noun, step: Step[Any, Any]) -> Iterator[None]:
-    """Errors have the thing that the step is about, and that it can be repeated."""
+def _about_step(noun: Noun, step: Step[Any, Any]) -> Iterator[None]:
+    """Note in errors which thing the step is about, and that the step can be repeated."""
     try:
         yield
     except (ServiceError, Unavailable) as error:

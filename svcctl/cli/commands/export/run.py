@@ -170,7 +170,7 @@ class _Run:
             report.refuse_gaps(self.svc, summary)
 
     def stay(self) -> None:
-        """Fix where the state begins, or check that it is that of the export, when there is nothing to export."""
+        """Without a window to export: store where a new state begins, or check that the state is of this export."""
         from svcctl.exports.claim import claim
         from svcctl.exports.run import opened
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from support.engines import engines_of
 from support.events import selected
 from support.reseller import InProcess
+from support.state import with_catalog
 from svcctl.api.auth import Bearer
 from svcctl.api.client import Client
 from svcctl.api.jobs import split_name
@@ -34,7 +35,6 @@ from svcctl.service.language.types import Column, Type
 from svcctl.service.rendering import arrow
 from svcctl.service.rendering.rows import CSV
 from svcctl.service.service import Service
-from svcctl.service.state.store import Store
 
 FIRST = 1_704_067_200
 """The epoch second of the first event."""
@@ -175,9 +175,12 @@ def opened(directory: Path, *, is_own: bool = True) -> Iterator[World]:
         name = split_name(str(params.get("friendlyName")))[0]
         return Kept(held.setdefault((name, job_id), []), str(params.get("topic")))
 
-    with DuckDBEngine() as engine, ThreadPoolExecutor(2) as executor, closing(Store(directory / "state.db")) as store:
+    with (
+        DuckDBEngine() as engine,
+        ThreadPoolExecutor(2) as executor,
+        closing(with_catalog(directory / "state.db")) as store,
+    ):
         engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
-        seed.catalog(store)
         accounts.put(store, Account("key", "secret", "token", seed.LOCAL_DOMAIN, administrator=True))
         service = Service(engines_of(engine), store, executor)
         with closing(Jobs(store, partial(delivery.deliver, service.engines, service.now, connect=connect))) as jobs:

@@ -16,6 +16,7 @@ import pytest
 from support.clients import without_cid
 from support.engines import chosen_engine
 from support.reseller import WIDE, Done, InProcess, Recording, Scripted
+from support.state import with_catalog
 from svcctl.api.auth import Bearer
 from svcctl.api.client import Client
 from svcctl.cli import main
@@ -87,8 +88,7 @@ def own(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     data = tmp_path / "data"
     data.mkdir(mode=0o700)
     monkeypatch.chdir(tmp_path)
-    store = Store(data / "state.db")
-    seed.catalog(store)
+    store = with_catalog(data / "state.db")
     accounts.put(store, Account("key", "secret", "token", seed.LOCAL_DOMAIN, administrator=True))
     environment = {"SVCCTL_DATA": str(data), "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
     with chosen_engine() as engines, ThreadPoolExecutor(2) as executor:

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from support.clients import without_cid
+from support.state import with_catalog
 from svcctl.api.addresses import Paths
 from svcctl.api.auth import Signature
 from svcctl.api.client import Client
@@ -114,8 +115,7 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
-    store = Store(tmp_path / "state.db")
-    seed.catalog(store)
+    store = with_catalog(tmp_path / "state.db")
     accounts.put(store, Account(KEY, SECRET, None, "", reseller=seed.RESELLER))
     yield Machine(store, tmp_path)
     store.close()

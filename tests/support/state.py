@@ -1,16 +1,35 @@
-"""Makes SQLite fail as a full, read-only or locked state does."""
+"""A new state for each test, and SQLite that fails as a full, read-only or locked state does."""
 
 from __future__ import annotations
 
 import sqlite3
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from functools import cache
 from pathlib import Path
 
+from svcctl.service.accounts import seed
 from svcctl.service.state.database import FULL, LOCKED, READ_ONLY, Failure
 from svcctl.service.state.store import Store
 
 MOST_PAGES = 1 << 30
+
+
+def with_catalog(path: Path) -> Store:
+    """Make the state of a new service: a copy of the first one, which takes a third of the time."""
+    path.touch(mode=0o600)
+    path.write_bytes(_first())
+    return Store(path)
+
+
+@cache
+def _first() -> bytes:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "state.db"
+        with closing(Store(path)) as store:
+            seed.catalog(store)
+        return path.read_bytes()
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.job_service import Faults, Killed
+from support.state import with_catalog
 
 from svcctl.api.auth import Bearer
 from svcctl.api.client import Client
@@ -24,7 +25,6 @@ from svcctl.service.accounts import accounts, domains, seed
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.app import build
 from svcctl.service.service import Service
-from svcctl.service.state.store import Store
 
 State = Mapping[str, Any]
 FAULTS = st.lists(st.tuples(st.integers(0, 6), st.sampled_from(["lost", "kill before", "kill behind"])), max_size=5)
@@ -66,8 +66,7 @@ def test_domains_and_roles_end_as_the_files_say_after_lost_answers_and_kills(
     kind: str, data: st.DataObject, faults: list[tuple[int, str]]
 ) -> None:
     states: list[State] = data.draw(st.lists(STATES[kind], min_size=1, max_size=3))
-    with tempfile.TemporaryDirectory() as directory, closing(Store(Path(directory) / "state.db")) as store:
-        seed.catalog(store)
+    with tempfile.TemporaryDirectory() as directory, closing(with_catalog(Path(directory) / "state.db")) as store:
         accounts.put(store, Account("key", "secret", "token", "", reseller=seed.RESELLER))
         domains.create(store, seed.RESELLER, {"name": "own", "plan": "basic"})
         domains.assign(store, "own@demo", "ann@own.example", "OWNER")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.state import with_catalog
 
 from svcctl.service.accounts import accounts, domains, seed
 from svcctl.service.accounts.accounts import Account
@@ -15,8 +16,7 @@ from svcctl.service.state.store import Store
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     """An administrator with the token `operator`, and in the domain elsewhere an account with the token `ordinary`."""
-    store = Store(tmp_path / "state.db")
-    seed.catalog(store)
+    store = with_catalog(tmp_path / "state.db")
     accounts.put(store, Account("key", "secret", "operator", seed.LOCAL_DOMAIN, administrator=True))
     domains.put_own(store, "elsewhere")
     domains.assign(store, "elsewhere", "owner@elsewhere", domains.OWNER)

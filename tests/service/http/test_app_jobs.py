@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from support.application import answered
 from support.engines import chosen_engine
-from support.state import FAILURES
+from support.state import FAILURES, with_catalog
 
 from svcctl.service.accounts import accounts, domains, seed
 from svcctl.service.accounts.accounts import Account
@@ -36,8 +36,7 @@ Ask = Callable[..., tuple[int, dict[str, Any]]]
 def ask(tmp_path: Path) -> Iterator[Ask]:
     """Sends a request and returns HTTP status and body, without what differs from one answer to the next."""
     with chosen_engine() as engines, ThreadPoolExecutor(2) as executor:
-        store = Store(tmp_path / "state.db")
-        seed.catalog(store)
+        store = with_catalog(tmp_path / "state.db")
         accounts.put(store, Account("key", "secret", "mine", seed.LOCAL_DOMAIN, administrator=True))
         domains.put_own(store, "elsewhere")
         domains.assign(store, "elsewhere", "owner@elsewhere", domains.OWNER)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import jwt
 import pytest
+from support.state import with_catalog
 
 from svcctl.errors import CredentialsError
-from svcctl.service.accounts import accounts, seed
+from svcctl.service.accounts import accounts
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.auth import claimed
-from svcctl.service.state.store import Store
 
 NOW = 1_700_000_000.0
 MINUTE = 60_000
@@ -28,8 +28,7 @@ Authorize = Callable[[dict[str, str]], Account]
 @pytest.fixture
 def authorized(tmp_path: Path) -> Iterator[Authorize]:
     """Authorizes a request with these headers and BODY."""
-    store = Store(tmp_path / "state.db")
-    seed.catalog(store)
+    store = with_catalog(tmp_path / "state.db")
     accounts.put(store, ACCOUNT)
     accounts.put(store, Account("tokenless", "another secret", None, "local"))
     yield lambda headers: claimed(headers, store, lambda: NOW)(BODY)

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from support.application import answered
 from support.engines import engines_of
+from support.state import with_catalog
 
 from svcctl.service.accounts import accounts, seed
 from svcctl.service.accounts.accounts import Account
@@ -24,15 +25,13 @@ from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build
 from svcctl.service.http.middleware import COLUMNS, TABLE, AccessLog
 from svcctl.service.service import Service
-from svcctl.service.state.store import Store
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[AccessLog]:
     """The log around a service whose one account has the token `mine`."""
     with DuckDBEngine() as engine, ThreadPoolExecutor(1) as executor:
-        store = Store(tmp_path / "state.db")
-        seed.catalog(store)
+        store = with_catalog(tmp_path / "state.db")
         accounts.put(store, Account("key", "secret", "mine", seed.LOCAL_DOMAIN))
         # A minute ahead, so that what has just happened is before its "now".
         service = Service(engines_of(engine), store, executor, clock=lambda: time.time() + 60)

@@ -11,9 +11,10 @@ from typing import Any, cast
 
 import pytest
 from support.application import answered
+from support.state import with_catalog
 
 from svcctl.api.models import DomainStatus
-from svcctl.service.accounts import accounts, domains, offers, seed
+from svcctl.service.accounts import accounts, domains, offers
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.app import build
 from svcctl.service.service import Service
@@ -35,8 +36,7 @@ Ask = Callable[..., tuple[int, Any]]
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path / "state.db")
-    seed.catalog(store)
+    store = with_catalog(tmp_path / "state.db")
     offers.put_reseller(store, offers.Reseller("other"))
     for who in ("reseller", "other", "local"):
         accounts.put(store, ACCOUNTS[who])

@@ -15,11 +15,11 @@ from support.shells import SAMPLE, Shell
 
 pytest_plugins = ["peers.fixtures", "support.reseller", "support.own", "support.scripted"]
 
-# How long an example takes depends on what else the machine does.
+# How long an example takes depends on what else the machine does. `-m slow` makes three times as many.
 settings.register_profile(
-    "unhurried", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    "short", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
-settings.load_profile("unhurried")
+settings.register_profile("long", settings.get_profile("short"), max_examples=150)
 
 # Tests send Ctrl-C to what they start, which a shell's background job would ignore as its parent does.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -31,6 +31,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("long" if config.option.markexpr == "slow" else "short")
     if getattr(config.option, "dist", "no") != "no" and not hasattr(config, "workerinput"):
         spark.host()
 

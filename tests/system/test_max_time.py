@@ -205,11 +205,11 @@ def test_an_export_stops_and_the_next_run_resumes_it(serve: Serve, svcctl: Svcct
         "-o",
         str(tmp_path / "rows.csv"),
     )
-    done = svcctl(script.url, *command, "--max-time", "2")
+    done = svcctl(script.url, *command, "--max-time", "1")
     assert (done.code, done.stderr.splitlines()[-2:]) == (
         7,
         [
-            "svcctl: error: the export is not complete after 2s: the service answered HTTP 503",
+            "svcctl: error: the export is not complete after 1s: the service answered HTTP 503",
             "hint: the same command again fetches only what is missing",
         ],
     )

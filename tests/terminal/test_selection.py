@@ -138,10 +138,10 @@ def test_numbers_alone_and_numbers_among_others_are_in_one_order() -> None:
 
 
 def test_more_rows_than_memory_holds_are_sorted_in_a_temporary_file() -> None:
-    count = 20_000
+    count = 5_000
 
     def rows() -> Iterator[tuple[int, str]]:
-        return ((number * 7919 % count, "x" * 500) for number in range(count))
+        return ((number * 7919 % count, "x" * 2000) for number in range(count))
 
     tracemalloc.start()
     ordered = in_order(rows(), lambda rows: [row[0] for row in rows], run_bytes=1 << 18)

@@ -530,7 +530,7 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
+TestLife.settings = settings(max_examples=8, stateful_step_count=25, deadline=None)
 
 
 @pytest.mark.slow
@@ -539,4 +539,4 @@ def test_a_life_in_postgresql_is_the_same(postgresql_peer: PostgreSQLPeer) -> No
         def opened(self) -> Store:
             return Store(PostgreSQL(postgresql_peer.fresh_schema(), password=PASSWORD))
 
-    run_state_machine_as_test(OnServer, settings=settings(max_examples=8, stateful_step_count=40, deadline=None))
+    run_state_machine_as_test(OnServer, settings=settings(max_examples=12, stateful_step_count=40, deadline=None))

@@ -14,17 +14,17 @@ from peers.kafka import KafkaPeer
 from peers.s3 import S3Peer
 from support.shells import Shell
 
-ROWS = 600_000
+ROWS = 300_000
 EVENTS = "from demo.ecommerce.data"
 NOW = int(time.time())
-WINDOW = ("--from", str(NOW - 16 * 86_400), "--to", str(NOW), "--limit", str(ROWS))
+WINDOW = ("--from", str(NOW - 9 * 86_400), "--to", str(NOW), "--limit", str(ROWS))
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    shell = Shell(tmp_path_factory.mktemp("site"), {"SVCCTL_DEMO": "17d"})
+    shell = Shell(tmp_path_factory.mktemp("site"), {"SVCCTL_DEMO": "10d"})
     assert shell("service", "start").returncode == 0
     yield shell
     shell("service", "stop")

@@ -239,12 +239,14 @@ def _held(world: World) -> list[bytes]:
 seconds = st.lists(st.integers(0, 7199), min_size=1, max_size=40)
 """Moments of the range, in no order: late events, and events of one moment."""
 dangers = st.lists(st.integers(0, 30), max_size=12)
-LOGS = [pytest.param(kind, marks=pytest.mark.slow) for kind in (Log, TornLog)]
-KINDS = pytest.mark.parametrize("kind", [Files, *LOGS])
+SLOW = [pytest.param(kind, marks=pytest.mark.slow, id=f"{kind.__name__}, often") for kind in (Files, Log, TornLog)]
+KINDS = pytest.mark.parametrize("kind", [Files, *SLOW])
+FEW = settings(max_examples=settings().max_examples // 25)
+"""2 examples, and 6 in the slow tests: each delivers events with an engine and a store of its own."""
 
 
 @KINDS
-@settings(max_examples=10, deadline=None)
+@FEW
 @given(arrivals=st.lists(seconds, min_size=1, max_size=4), deaths=dangers, failures=dangers)
 def test_every_row_is_there_once(
     kind: type[Small], arrivals: list[list[int]], deaths: list[int], failures: list[int]
@@ -256,7 +258,7 @@ def test_every_row_is_there_once(
 
 
 @KINDS
-@settings(max_examples=5, deadline=None)
+@FEW
 @given(
     arrivals=st.lists(seconds, min_size=1, max_size=4),
     deaths=dangers,
@@ -275,7 +277,7 @@ def test_offset_and_limit_count_over_all_that_arrives(
 
 
 @KINDS
-@settings(max_examples=5, deadline=None)
+@FEW
 @given(first=seconds, deaths=dangers, failures=dangers)
 def test_a_period_is_there_once_and_complete(
     kind: type[Small], first: list[int], deaths: list[int], failures: list[int]
@@ -288,7 +290,7 @@ def test_a_period_is_there_once_and_complete(
 
 
 @KINDS
-@settings(max_examples=5, deadline=None)
+@FEW
 @given(arrivals=st.lists(seconds, min_size=1, max_size=4), deaths=dangers, failures=dangers)
 @example(arrivals=[[0], [0], [4140]], deaths=[], failures=[2])  # a period without events closes before the commit
 def test_every_event_is_in_one_group_or_counted_as_late(
@@ -302,7 +304,7 @@ def test_every_event_is_in_one_group_or_counted_as_late(
 
 
 @KINDS
-@settings(max_examples=5, deadline=None)
+@FEW
 @given(arrivals=st.lists(seconds, min_size=1, max_size=3), deaths=dangers, failures=dangers)
 def test_a_group_without_periods_waits_for_the_end_of_the_range(
     kind: type[Small], arrivals: list[list[int]], deaths: list[int], failures: list[int]
@@ -316,7 +318,7 @@ def test_a_group_without_periods_waits_for_the_end_of_the_range(
 
 
 @KINDS
-@settings(max_examples=15, deadline=None)
+@FEW
 @given(
     arrivals=st.lists(seconds, min_size=1, max_size=6),
     deaths=dangers,
@@ -335,7 +337,7 @@ def test_every_event_is_delivered_once_by_a_job_or_by_one_that_continues_it(
 
 
 @KINDS
-@settings(max_examples=10, deadline=None)
+@FEW
 @given(first=seconds, deaths=dangers, failures=dangers, groups=st.lists(st.booleans(), min_size=2, max_size=4))
 def test_every_event_is_in_one_row_or_in_one_group_when_the_query_changes_between_these(
     kind: type[Small], first: list[int], deaths: list[int], failures: list[int], groups: list[bool]

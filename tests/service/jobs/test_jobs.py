@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from sqlalchemy import select
 from support.state import FAILURES, read_only
 
@@ -722,4 +722,9 @@ class States(RuleBasedStateMachine):
 
 
 TestStates = States.TestCase
-TestStates.settings = settings(max_examples=10, stateful_step_count=25, deadline=None)
+TestStates.settings = settings(max_examples=3, stateful_step_count=25, deadline=None)
+
+
+@pytest.mark.slow
+def test_the_states_are_those_of_the_model_in_many_orders() -> None:
+    run_state_machine_as_test(States, settings=settings(max_examples=15, stateful_step_count=25, deadline=None))

@@ -68,10 +68,14 @@ def test_a_name_is_a_name_whatever_it_holds(text: str, compiled: Compiled) -> No
         compiled(f"from `{text.replace('`', '``')}` select {ours}", catalog={text: table})
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=12))
-def test_any_string_survives_the_way_to_the_engine_and_back(text: str, run: Run) -> None:
-    assert run(f"from web.data select {quoted(text)} as x limit 1") == [(text,)]
+TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=12)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=st.lists(TEXT, min_size=1, max_size=30).map(tuple))
+def test_any_string_survives_the_way_to_the_engine_and_back(texts: tuple[str, ...], run: Run) -> None:
+    columns = ", ".join(f"{quoted(text)} as x{number}" for number, text in enumerate(texts))
+    assert run(f"from web.data select {columns} limit 1") == [texts]
 
 
 def _nest(form: str, times: int, inner: str) -> str:

@@ -310,17 +310,27 @@ class _Layout:
 
     def heading(self) -> list[str]:
         """The names of the columns and a rule; a name that is cut is not counted."""
-        line, self._cuts.cells = self._line(self._headings), 0
+        [line], self._cuts.cells = self._lines([[name] for name in self._headings[: len(self._widths)]]), 0
         return [bold(line.rstrip(), self._style), GAP.join("-" * width for width in self._widths)]
 
     def rows(self, rows: Sequence[Row]) -> list[str]:
-        cells = self._cells(rows)
-        if self._marked or (self._style.width is not None and self._too_wide(cells)):
-            return list(map(self._line, zip(*cells, strict=True)))
+        return self._lines(self._cells(rows))
+
+    def _lines(self, cells: Sequence[Sequence[str]]) -> list[str]:
         laid = [self._laid(at, of) for at, of in enumerate(cells)]
+        if self._marked:
+            colored = (self._colored(at, pad, of) for at, (pad, of) in enumerate(laid))
+            return [joined(*line, between=GAP) for line in zip(*colored, strict=True)]
         template = GAP.join(pad for pad, _ in laid)
         lines = map(template.__mod__, zip(*(of for _, of in laid), strict=True))
         return [line.rstrip() for line in lines] if self._numeric[-1] else list(lines)
+
+    def _colored(self, at: int, pad: str, cells: Iterable[str]) -> list[str]:
+        """The cells of a column, padded, and those that the column marks in their colours."""
+        marks = self._columns[at].marks
+        codes = [marks.get(cell.strip()) for cell in cells]
+        padded = (pad % cell for cell in cells)
+        return [text if code is None else styled(code, text) for text, code in zip(padded, codes, strict=True)]
 
     def _cells(self, rows: Sequence[Row]) -> list[list[str]]:
         """The cells of rows, by column, with blanks behind fractions, so that decimal points line up."""
@@ -332,33 +342,6 @@ class _Layout:
                 cells = [cell + " " * (most - len(_fraction(cell))) if cell[-1:].isdigit() else cell for cell in cells]
             found.append(cells)
         return found
-
-    def _line(self, cells: Sequence[str]) -> str:
-        parts = []
-        style = self._style
-        left = style.width or 0
-        for at, width in enumerate(self._widths):
-            text = cells[at]
-            last = at == len(self._widths) - 1
-            room = max(width, left) if last else width
-            if style.width is not None and self._columns[at].type in TEXT and cell_width(text) > room:
-                self._cuts.cells += 1
-                text = cut(text, room, style.ellipsis)
-            left -= max(width, cell_width(text)) + len(GAP)
-            numeric = self._numeric[at]
-            laid = text if last and not numeric else fill(text, width, right=numeric)
-            laid = laid.rstrip() if last and numeric else laid
-            mark = self._columns[at].marks.get(text) if self._marked else None
-            parts.append(laid if mark is None else styled(mark, laid))
-        return joined(*[piece for part in parts for piece in (GAP, part)][1:]) if self._marked else GAP.join(parts)
-
-    def _too_wide(self, cells: Sequence[Sequence[str]]) -> bool:
-        """Whether a cell is wider than its column, which leaves less room for the last column."""
-        return any(
-            width < max(map(cell_width, of))
-            for column, width, of in zip(self._columns[:-1], self._widths, cells, strict=False)
-            if column.type not in TEXT
-        )
 
     def _laid(self, at: int, cells: Sequence[str]) -> tuple[str, Sequence[str]]:
         """The format that pads the cells of a column, and the cells, cut if they are too wide."""

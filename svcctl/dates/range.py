@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from svcctl.dates.lengths import UNITS, length_text, whole_seconds_of
+from svcctl.dates.lengths import UNITS, length_text
 from svcctl.dates.operators import DATE_FORMATS, Moment, Range, epoch_seconds, moment_text, operator_of, plus, resolve
 from svcctl.dates.shorthand import EVERY, depends_on_zone, is_fixed, named_zone, offset_name, offset_spans
 from svcctl.errors import UsageError
@@ -130,16 +130,6 @@ def shifted(chosen: Dates, every: int, *, formula: bool) -> str | None:
     ahead = next(iter(aheads))
     moved = f"epoch(eventdate) {'+' if ahead > 0 else '-'} {abs(ahead) * 1000}"
     return f'{text}; for days there: group by formatdate(timestamp({moved}), "yyyy-MM-dd") as day'
-
-
-def both_ago(from_: Moment | None, to: Moment | None) -> str | None:
-    """What to write for `--from 1h --to 2h`, which ends in the future: most likely both ends were meant as ago."""
-    lengths = [whole_seconds_of(end) if isinstance(end, str) else None for end in (from_, to)]
-    near, far = (length or 0 for length in lengths)
-    if not 0 < near < far:
-        return None
-    length = length_text(far - near)
-    return f"--to {to} counts from --from; {from_} to {to} ago is --from {to} --to {length}"
 
 
 def _is_typed(moment: Moment | None) -> bool:

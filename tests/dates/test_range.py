@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from svcctl.dates.range import both_ago, dates_of, shifted
+from svcctl.dates.range import dates_of, shifted
 from svcctl.dates.shorthand import parse_moment
 from svcctl.errors import UsageError
 
@@ -83,23 +83,6 @@ def test_a_person_is_told_a_range_that_is_not_plain(
     chosen = dates_of(*pair, None, time_zone, now=NOW, written=True)
     assert list(chosen.notes(terminal=True)) == notes
     assert list(chosen.notes(terminal=False)) == []
-
-
-@pytest.mark.parametrize(
-    ("pair", "meant"),
-    [
-        (("1h", "2h"), "--to 2h counts from --from; 1h to 2h ago is --from 2h --to 1h"),
-        (("30m", "1d"), "--to 1d counts from --from; 30m to 1d ago is --from 1d --to 23h30m"),
-        (("2h", "1h"), None),
-        (("today", "2h"), None),
-        (("1h", "tomorrow"), None),
-        ((MIDNIGHT, "2h"), None),
-    ],
-)
-def test_two_lengths_that_end_in_the_future_are_answered_with_the_range_between_them(
-    pair: tuple[int | str, str], meant: str | None
-) -> None:
-    assert both_ago(*pair) == meant
 
 
 def test_a_small_number_is_most_likely_a_length_without_its_unit() -> None:

@@ -153,14 +153,6 @@ def test_a_range_that_ends_in_the_future_is_waited_for(service: Shell) -> None:
     )
 
 
-def test_lengths_whose_end_is_in_the_future_are_answered_with_the_range_that_was_meant(service: Shell) -> None:
-    done = service("query", "from sample select n", "--from", "1s", "--to", "2s")
-    assert (done.returncode, done.stdout) == (0, "n\n")
-    waits, meant, _ = done.stderr.split("\n")
-    assert waits.startswith("svcctl: --to is in the future: waiting for events until ")
-    assert meant == "svcctl: --to 2s counts from --from; 1s to 2s ago is --from 2s --to 1s"
-
-
 def test_the_services_own_requests_are_events(service: Shell, tmp_path: Path) -> None:
     out = tmp_path / "rows"
     with out.open("wb") as stdout:

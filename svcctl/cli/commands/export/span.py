@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from svcctl.api.query import outline
 from svcctl.cli.context import Context
-from svcctl.dates.range import Dates, both_ago, dates_of, shifted
+from svcctl.dates.range import Dates, dates_of, shifted
 from svcctl.errors import UsageError
 from svcctl.exports.windows import moment
 
@@ -79,8 +79,7 @@ def _dates(svc: Context, order: Order, until: int | None, from_: Any, to: Any, *
     if end is not None and end > now and order.settled is None:
         raise UsageError(
             f"the range ends in the future, at {end:%Y-%m-%d %H:%M:%S} UTC",
-            hint=(both_ago(from_, to) if until is None else None)
-            or "give --to now, or add --lag 10m to leave out the windows that have not ended",
+            hint="give --to now, or add --lag 10m to leave out the windows that have not ended",
         )
     return chosen
 

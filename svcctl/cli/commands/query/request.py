@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from svcctl.api.query import keys, outline
 from svcctl.cli.context import Context
 from svcctl.dates.operators import Range, epoch_milliseconds
-from svcctl.dates.range import Dates, both_ago, dates_of, shifted
+from svcctl.dates.range import Dates, dates_of, shifted
 from svcctl.errors import UsageError
 from svcctl.terminal.formats import AUTO, FORMATS, Format, check_file, find_format, of_file
 from svcctl.terminal.layout import Span, Style
@@ -176,8 +176,6 @@ def _say_end(svc: Context, request: QueryRequest, chosen: Dates, waits: str) -> 
     if chosen.range.end is not None and chosen.range.end > svc.now():
         until = f"{chosen.range.end:%Y-%m-%d %H:%M:%S} UTC"
         svc.diagnostics.note(f"--to is in the future: {waits} until {until} (--to now ends at once)")
-        if (text := both_ago(request.from_, request.to)) is not None:
-            svc.diagnostics.note(text)
 
 
 def _span(asked: Range, every: int | None, now: datetime) -> Span | None:

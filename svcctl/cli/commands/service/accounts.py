@@ -251,11 +251,6 @@ def rm(ctx: typer.Context, kind: RemovableKindArg, name: KindNameArg, yes: YesOp
     svcctl service accounts rm users acme@demo/bob@acme.example --yes
     """
     svc: Context = ctx.obj
-    kind = PLURALS.get(kind, kind)
-    if "@" in kind:
-        raise UsageError(
-            f"unknown kind '{kind}'", hint=f"to delete a user: svcctl service accounts rm users {shlex.quote(kind)}"
-        )
     found = _kind(kind)
     if found.remove is None:
         raise UsageError(f"{kind} cannot be deleted here", hint=f"use: svcctl domain rm {shlex.quote(name)}")
@@ -387,19 +382,9 @@ KINDS = {
     "domains": _Kind(records.OWNED_DOMAINS, _domains, typed=lambda domain_and_users: str(domain_and_users[0].name)),
     "users": _Kind(records.USERS, _users, _remove_user, _user_name, _about_user),
 }
-PLURALS = {
-    "key": "keys",
-    "reseller": "resellers",
-    "plan": "plans",
-    "policy": "policies",
-    "application": "applications",
-    "domain": "domains",
-    "user": "users",
-}
 
 
 def _kind(name: str) -> _Kind:
-    name = PLURALS.get(name, name)
     if name not in KINDS:
         raise UsageError(f"unknown kind '{name}'", hint=f"kinds are: {', '.join(KINDS)}")
     return KINDS[name]

@@ -88,7 +88,7 @@ def _columns(svc: Context, name: str, from_: Any) -> list[list[Any]]:
     if not columns and not types:
         raise EmptyResult(
             f"table '{name}' has no events {said}, so its columns are not known",
-            hint="dates_of an earlier start, such as --from 30d",
+            hint="choose an earlier start, such as --from 30d",
         )
     if said:
         svc.diagnostics.note(f"the examples are {said}" if examples else f"there are no events {said}")

@@ -98,7 +98,7 @@ def check(request: QueryRequest, format: Format, selection: Selection, *, follow
     if format.name == "chart" and request.query and whole:
         raise UsageError(
             "a chart of whole events has nothing to measure",
-            hint="group them: group every 10m select count() as n; or dates_of: --columns eventdate,COLUMN",
+            hint="group them: group every 10m select count() as n; or choose: --columns eventdate,COLUMN",
         )
 
 

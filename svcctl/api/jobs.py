@@ -295,10 +295,10 @@ def _resolved(text: str, jobs: Sequence[Job], changes: bool) -> str:
         return text
     called = [job for job in jobs if (name := job.friendly_name) and text in (name, split_name(name)[0])]
     begin = [job for job in jobs if text and job.id.lower().startswith(text.lower())]
-    meant = list({job.id: job for job in (*called, *begin)}.values())
+    meant = called or begin  # a name stays the name of its job whatever IDs other jobs get
     if len(meant) > 1:
-        raise _ambiguous(text, meant, len(called), len(begin))
-    if changes and begin and not called and len(text) < ENOUGH:
+        raise _ambiguous(text, meant, called=bool(called))
+    if changes and meant and not called and len(text) < ENOUGH:
         raise UsageError(
             f"'{text}' is too short for a command that changes a job: {_listed(begin)}",
             hint=f"give at least {ENOUGH} characters, or the ID: {begin[0].id}",
@@ -306,14 +306,12 @@ def _resolved(text: str, jobs: Sequence[Job], changes: bool) -> str:
     return meant[0].id if meant else text
 
 
-def _ambiguous(text: str, jobs: Sequence[Job], called: int, begin: int) -> UsageError:
-    listed = _listed(jobs)
-    if not begin:
-        listed = _listed(jobs, status_text)
-        return UsageError(f"{called} jobs are named '{text}': {listed}", hint="give the ID of one")
-    if not called:
-        return UsageError(f"{begin} job IDs begin with '{text}': {listed}", hint="give more of the ID")
-    return UsageError(f"'{text}' is a name and the beginning of an ID: {listed}", hint="give the ID of one")
+def _ambiguous(text: str, jobs: Sequence[Job], *, called: bool) -> UsageError:
+    if called:
+        return UsageError(
+            f"{len(jobs)} jobs are named '{text}': {_listed(jobs, status_text)}", hint="give the ID of one"
+        )
+    return UsageError(f"{len(jobs)} job IDs begin with '{text}': {_listed(jobs)}", hint="give more of the ID")
 
 
 def namesakes(job: Job, jobs: Iterable[Job]) -> str | None:

@@ -167,8 +167,10 @@ def test_a_second_job_of_a_name_is_shown_before_it_is_removed(run: Run, world: W
 
 def test_exported_jobs_are_a_file_that_changes_nothing(run: Run, file: Path) -> None:
     file.write_text(JOBS.replace("from: 1h,", "from: 1h, to: 2030-01-01 10:00,"))
-    run("job", "apply", "-F", str(file), "--yes")
+    done = run("job", "apply", "-F", str(file), "--yes")
+    assert done.code == 0, done.stderr
     exported = run("job", "export", "b")
+    assert exported.code == 0, exported.stderr
     job = yaml.safe_load(exported.stdout)
     assert isinstance(job.pop("from"), str)
     assert (exported.code, exported.stderr, job) == (

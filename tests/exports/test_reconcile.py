@@ -26,6 +26,7 @@ from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
 from svcctl.exports.export import Export
 from svcctl.exports.inventory import find
 from svcctl.exports.reconcile import Difference, Reconcile, export_of
+from svcctl.exports.record import Entry, Record, write
 from svcctl.exports.run import alone
 from svcctl.exports.state import States
 from svcctl.exports.verify import damage
@@ -105,7 +106,7 @@ class Late:
 
     def reconcile(self, storage: Local | None = None, **options: Any) -> tuple[list[Difference], bool]:
         """What differed, and whether all windows were fetched; the requests are kept in `asked`."""
-        deep = options.pop("deep", False)
+        deep, end = options.pop("deep", False), options.pop("end", START + WINDOW * WINDOWS)
         self.exports.proxy.asked.clear()
         found = find(self.target, States(self.exports.folder / "states"), {})
         export: Export = export_of(found, {}, 0)
@@ -127,7 +128,7 @@ class Late:
             )
             run = Reconcile(export, Crew(work, pool, 2, stopping), list[str]().append, **options)
             try:
-                gaps = run(0, START + WINDOW * WINDOWS, client, deep=deep)
+                gaps = run(0, end, client, deep=deep)
             finally:
                 self.asked = [json.loads(body) for body in self.exports.proxy.asked]
         return run.differences, not gaps
@@ -175,6 +176,24 @@ def test_only_the_windows_that_differ_are_fetched_again(late: Late, tmp_path: Pa
     assert late.is_equal(tmp_path / "new", most=1000)
     late.arrive(4)
     assert [one.times for one in late.reconcile()[0]] == [2]
+
+
+def test_thirty_days_of_hours_without_a_change_take_one_request(late: Late) -> None:
+    late.name, hours = "{start:%FT%H}.csv", range(0, 30 * 24, 7)
+    late.arrive(*(6 * hour for hour in hours))
+    end = START + 30 * 24 * 3600
+    export = late.exports.export(late.name, query=f"from {late.table}", end=end, window=3600)
+    entries = {
+        window: Entry(
+            window.start, window.end, late.exports.folder.name, (window.start - START) // 3600 in hours, 0, "", 1
+        )
+        for window in export.windows
+    }
+    write(export.storage, export.folder, Record(export.about, "", entries, ranges=((START, end),)))
+    assert late.reconcile(end=end) == ([], True)
+    assert (len(entries), len(late.asked)) == (720, 1)
+    late.arrive(6 * 7)
+    assert [one.rows for one in late.reconcile(end=end, dry=True)[0]] == [2]
 
 
 def breaks(random: Random, share: float, body: bytes) -> str | None:

@@ -39,7 +39,7 @@ _svcctl_place() {
         kind=tables
         ;;
     'svcctl export -')
-        words=(--output --from --to --time-zone --state --lag --format --force --date-format --file --var --window --workers --max-requests-per-second --limit-per-window --scheduler --on-error --max-time --metrics --log-format --dry-run --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        words=(--output --from --to --time-zone --state --lag --format --force --date-format --file --var --window --workers --max-requests-per-second --scheduler --on-error --max-time --metrics --dry-run --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl export --format' | 'svcctl export -f' | 'svcctl export --output-format')
         words=(csv tsv ndjson parquet)
@@ -268,9 +268,6 @@ _svcctl_place() {
     *' --on-error')
         words=(continue stop)
         ;;
-    *' --log-format')
-        words=(text json)
-        ;;
     *' --status')
         words=(RUNNING STOPPED COMPLETED REMOVED FAILING)
         ;;
@@ -320,7 +317,7 @@ _svcctl_is_command() {
 
 _svcctl_takes_value() {
     case $1 in
-    --application | --applications | --at | --before | --begin | --chunk | --color | --cols | --columns | --concurrency | --config | --data | --date-format | --dateformat | --default-application-name | --description | --dest | --dest-json | --dest-param | --destination | --domain | --earliest | --end | --engine | --every | --expires | --fields | --file | --finder-name | --for | --format | --from | --from-file | --head | --header | --id | --interval | --jobs | --keep-for | --lag | --latest | --limit | --limit-per-window | --listen | --log-format | --max-requests-per-second | --max-rows | --max-time | --metrics | --name | --null | --offset | --on-error | --order-by | --out | --outfile | --output | --output-file | --output-format | --parallel | --plan | --policies | --policy | --profile | --prune-domains | --query-id | --relaunch | --reseller | --resource-ids | --retries | --role | --scheduler | --since | --skip | --sort | --sort-by | --start | --state | --status | --step | --table | --tables | --threads | --time | --time-field | --time-format | --time-zone | --timeout | --timezone | --to | --top | --type | --types | --tz | --until | --var | --volume | --window | --workers | -F | -H | -d | -f | -j | -n | -o | -p | -t)
+    --application | --applications | --at | --before | --begin | --chunk | --color | --cols | --columns | --concurrency | --config | --data | --date-format | --dateformat | --default-application-name | --description | --dest | --dest-json | --dest-param | --destination | --domain | --earliest | --end | --engine | --every | --expires | --fields | --file | --finder-name | --for | --format | --from | --from-file | --head | --header | --id | --interval | --jobs | --keep-for | --lag | --latest | --limit | --listen | --max-requests-per-second | --max-rows | --max-time | --metrics | --name | --null | --offset | --on-error | --order-by | --out | --outfile | --output | --output-file | --output-format | --parallel | --plan | --policies | --policy | --profile | --prune-domains | --query-id | --relaunch | --reseller | --resource-ids | --retries | --role | --scheduler | --since | --skip | --sort | --sort-by | --start | --state | --status | --step | --table | --tables | --threads | --time | --time-field | --time-format | --time-zone | --timeout | --timezone | --to | --top | --type | --types | --tz | --until | --var | --volume | --window | --workers | -F | -H | -d | -f | -j | -n | -o | -p | -t)
         return 0 ;;
     esac
     return 1

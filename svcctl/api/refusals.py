@@ -5,8 +5,8 @@ them send web pages. Every reader of a body decides here whether it is an error,
 
 The class of the exception follows the HTTP status when that is about credentials or the path to the service, otherwise
 the service's own code, otherwise the HTTP status. A JSON answer with HTTP 500 is an InternalError: the service read the
-request and failed at it, so a retry would most likely fail too. A web page with 500 does not come from the service, so
-it is Unavailable, as are 429, 502-504, 507 and 520-524 with any body.
+request and failed at it. A web page with 500 does not come from the service, so it is Unavailable, as are 429, 502-504,
+507 and 520-524 with any body.
 """
 
 from __future__ import annotations

@@ -36,9 +36,9 @@ class Order:
     """What a user wants exported. Dates are epoch seconds, lengths are in seconds.
 
     With `settled`, the moment before which no more events arrive, a run ends with the last whole window before that.
-    `service` is the base URL, without credentials; `most` is that of Task. `incremental` says that each run starts
-    where the last one ended. `state` is the state whose runs write to the target, and `until` where it ends, None
-    before its first run. `time_zone` is that of the dates in the answer, `clock` that of windows and names.
+    `service` is the base URL, without credentials. `incremental` says that each run starts where the last one ended.
+    `state` is the state whose runs write to the target, and `until` where it ends, None before its first run.
+    `time_zone` is that of the dates in the answer, `clock` that of windows and names.
     """
 
     query: str
@@ -51,7 +51,6 @@ class Order:
     date_format: str | None = None
     time_zone: str | None = None
     clock: str = ""
-    most: int | None = None
     retries: int = 4
     overwrite: bool = False
     settled: int | None = None
@@ -124,7 +123,7 @@ class Export:
     @property
     def joins_windows(self) -> bool:
         """Whether one request may fetch several windows: in a zone, each window has its own offset."""
-        return not (self.target.per_window or self.order.most or self.order.time_zone)
+        return not (self.target.per_window or self.order.time_zone)
 
     @property
     def task(self) -> Task:
@@ -136,7 +135,6 @@ class Export:
             "",
             self.compression,
             whole=self.target.per_window,
-            most=self.order.most,
             retries=self.order.retries,
             plain=not outline(self.order.query).has("group"),
         )

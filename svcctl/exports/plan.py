@@ -104,7 +104,7 @@ def plan(order: Order, environment: Mapping[str, str]) -> Export:
         raise UsageError(f"--date-format goes with csv and tsv, not with {format.name}")
     storage, name = open_target(order.target, environment)
     target = Target(name)
-    options = {"date_format": order.date_format, "time_zone": order.time_zone, "most": order.most}
+    options = {"date_format": order.date_format, "time_zone": order.time_zone}
     known = {key: value for key, value in options.items() if value is not None}
     about = About(one_line(order.query), format.name + compression, length, order.service, known)
     if _offsets(order) != {0} and not target.is_one_file:

@@ -79,11 +79,7 @@ def counts(export: Export, entries: Sequence[Entry], client: Client) -> dict[Win
     if period < LEAST_PERIOD:
         return {entry.window: sum(_grouped(export, entry.window, "", client).values()) for entry in entries}
     whole = Window(min(entry.start for entry in entries), max(entry.end for entry in entries))
-    length = whole.end - whole.start if export.order.most is None else export.order.most * period
-    found = dict[int, int]()
-    for start in range(whole.start, whole.end, length):
-        part = Window(start, min(start + length, whole.end))
-        found |= _grouped(export, part, f"every {period}s", client)
+    found = _grouped(export, whole, f"every {period}s", client)
     return {
         entry.window: sum(found.get(start, 0) for start in range(entry.start, entry.end, period)) for entry in entries
     }

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 VERSION = 1
 NAME = "record.json"
 
-_NAMES = {"most": "limit per window", "clock": "time zone"}
+_NAMES = {"clock": "time zone"}
 """Options whose names here differ from those on the command line."""
 
 
@@ -41,7 +41,7 @@ class About:
     service: str
     """The base URL of the service, without credentials."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What else decides the bytes: date format, zone, compression, rows a window, and the zone `clock` of windows."""
+    """What else decides the bytes: date format, zone, compression, and the zone `clock` of windows."""
 
     @property
     def zone(self) -> tzinfo:

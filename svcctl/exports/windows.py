@@ -51,23 +51,11 @@ class Window:
     def __str__(self) -> str:
         return f"{_utc(self.start):%Y-%m-%d %H:%M:%S} to {_utc(self.end):%Y-%m-%d %H:%M:%S} UTC"
 
-    @property
-    def ends(self) -> dict[str, str]:
-        """Both ends as they are printed."""
-        return {"from": moment(self.start), "to": moment(self.end)}
-
     def count(self, length: int, zone: tzinfo = UTC) -> int:
         """How many windows of this length a range has, counting the first and the last, which may be cut."""
         if zone is not UTC:
             return len(cut(self.start, self.end, length, zone))
         return -(-self.end // length) - self.start // length
-
-    def halves(self) -> tuple[Window, Window]:
-        """The two halves of this window; ValueError for a window of one second."""
-        if self.end - self.start < 2:
-            raise ValueError(f"{self} is not longer than a second")
-        middle = (self.start + self.end) // 2
-        return Window(self.start, middle), Window(middle, self.end)
 
 
 def around(moment: int, length: int, zone: tzinfo = UTC) -> Window:

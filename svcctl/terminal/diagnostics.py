@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import threading
@@ -11,7 +10,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import length_hint
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeVar
 
 from svcctl import errors
 from svcctl.terminal.escapes import joined, styled, visible
@@ -77,8 +76,6 @@ class Diagnostics:
         self.verbose = verbose
         self.color = color
         self.moving = moving
-        self.structured = False
-        """Whether each note and error is a JSON object on a line of its own, for programs that collect them."""
         self.advice: Callable[[errors.SvcctlError], str | None] = lambda error: None
         """What to do about an error that has no hint, from what it carries and the profile in use."""
         self.trouble: errors.SvcctlError | None = None
@@ -100,7 +97,7 @@ class Diagnostics:
 
     @property
     def _shows_progress(self) -> bool:
-        return self.is_terminal and self.moving and not (self.quiet or self.structured)
+        return self.is_terminal and self.moving and not self.quiet
 
     @contextmanager
     def held(self) -> Iterator[list[str]]:
@@ -119,9 +116,7 @@ class Diagnostics:
         if self._held is not None:
             self._held.append(text)
             return
-        if self.structured:
-            self.event("note", message=text)
-        elif not self.quiet:
+        if not self.quiet:
             self._tell("svcctl:", text)
 
     def warning(self, text: str) -> None:
@@ -133,13 +128,8 @@ class Diagnostics:
 
     def done(self, text: str) -> None:
         """Tell the person at the terminal what a command did; not printed to pipes and logs, or with --quiet."""
-        if self.is_terminal and not self.structured:
+        if self.is_terminal:
             self.note(text)
-
-    def event(self, name: str, **fields: Any) -> None:
-        """Print an event as a JSON object, if notes and errors are JSON too; --quiet silences it."""
-        if self.structured and (name == "error" or not self.quiet):
-            self._print(json.dumps({"event": name, **fields}, ensure_ascii=False))
 
     def detail(self, text: str) -> None:
         """Print a detail, only with --verbose."""
@@ -207,10 +197,6 @@ class Diagnostics:
         if isinstance(error, Reported):
             return error.code
         ending = _ENDINGS.get(type(error))
-        if self.structured:
-            message = _message(error) if isinstance(error, errors.SvcctlError) else f"{type(error).__name__}: {error}"
-            self.event("error", message=ending or message.removesuffix(": "), hint=self.hint_of(error), exit=code)
-            return code
         if ending is not None:
             self._print(f"svcctl: {ending}")
             if (hint := self.hint_of(error)) is not None:

@@ -100,9 +100,9 @@ class Late:
         own_service.load(self.client, [(str(file), file.name)], self.table, wishes)
         self.exports.proxy.forget()
 
-    def export(self, folder: Path | None = None, **changes: Any) -> None:
+    def export(self, folder: Path | None = None) -> None:
         exports = self.exports if folder is None else replace(self.exports, folder=folder)
-        assert exports(self.name, query=f"from {self.table}{self.query}", **changes).gaps == ()
+        assert exports(self.name, query=f"from {self.table}{self.query}").gaps == ()
 
     def reconcile(self, storage: Local | None = None, **options: Any) -> tuple[list[Difference], bool]:
         """What differed, and whether all windows were fetched; the requests are kept in `asked`."""
@@ -137,10 +137,10 @@ class Late:
         """The windows that the last reconcile has asked for, without the counts."""
         return {Window(body["from"], body["to"]) for body in self.asked if "count() as n" not in body["query"]}
 
-    def is_equal(self, folder: Path, **changes: Any) -> bool:
+    def is_equal(self, folder: Path) -> bool:
         """Whether the files are those of a new export, and as the record says."""
         folder.mkdir(parents=True, exist_ok=True)
-        self.export(folder, **changes)
+        self.export(folder)
         found = find(self.target, States(self.exports.folder / "states"), {})
         return contents(self.exports.folder) == contents(folder) and list(damage(found)) == []
 
@@ -158,7 +158,7 @@ def late(exports: Exports, events: Shell, tmp_path: Path) -> Iterator[Late]:
 def test_only_the_windows_that_differ_are_fetched_again(late: Late, tmp_path: Path, name: str) -> None:
     late.name = name
     late.arrive(*range(WINDOWS))
-    late.export(most=1000)
+    late.export()
     assert late.reconcile() == ([], True)
     assert len(late.asked) == 1
     late.arrive(2, 2, 4)
@@ -173,7 +173,7 @@ def test_only_the_windows_that_differ_are_fetched_again(late: Late, tmp_path: Pa
     if not name.endswith("parquet"):  # which is fetched whole
         assert late.fetched() == changed
     assert late.reconcile()[0] == []
-    assert late.is_equal(tmp_path / "new", most=1000)
+    assert late.is_equal(tmp_path / "new")
     late.arrive(4)
     assert [one.times for one in late.reconcile()[0]] == [2]
 
@@ -207,8 +207,7 @@ def late_events(late: Late, seed: int, folder: Path) -> None:
     late.name = random.choice(NAMES)
     late.query = random.choice(("", "", " where n > 2", GROUPED if late.name.endswith("csv") else ""))
     late.arrive(*(random.randrange(WINDOWS) for _ in range(8)), *range(WINDOWS))
-    most = random.choice((None, 1000))
-    late.export(most=most)
+    late.export()
     for _ in range(random.choice((1, 2))):
         windows = [random.randrange(WINDOWS) for _ in range(random.choice((0, 1, 3)))]
         if windows:
@@ -233,7 +232,7 @@ def late_events(late: Late, seed: int, folder: Path) -> None:
                 break
         assert whole, f"seed {seed}"
         late.exports.proxy.choose = lambda body: None
-        assert late.is_equal(folder / f"new{late.number}", most=most), f"seed {seed}"
+        assert late.is_equal(folder / f"new{late.number}"), f"seed {seed}"
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -54,15 +54,13 @@ def test_a_record_reads_back_as_it_was(entries: list[Entry], query: str, head: s
 
 
 def test_a_difference_names_the_options_that_differ() -> None:
-    other = replace(ABOUT, format="tsv", options={"time_zone": "GMT+2", "most": 5})
-    one = replace(ABOUT, options={"time_zone": "UTC", "most": 5})
+    other = replace(ABOUT, format="tsv", options={"time_zone": "GMT+2", "date_format": "iso"})
+    one = replace(ABOUT, options={"time_zone": "UTC", "date_format": "iso"})
     assert difference(one, other) == "another format (csv) and another time zone (UTC)"
-    assert difference(other, replace(other, options={})) == (
-        "another time zone (GMT+2) and another limit per window (5)"
-    )
-    assert difference(replace(other, options={}), other) == ("another time zone and another limit per window")
+    assert difference(other, replace(other, options={})) == ("another time zone (GMT+2) and another date format (iso)")
+    assert difference(replace(other, options={}), other) == ("another time zone and another date format")
     named = replace(other, options={"clock": "GMT+2"})
-    assert difference(other, named) == "another limit per window (5)"
+    assert difference(other, named) == "another date format (iso)"
     assert (
         difference(other, replace(other, service="http://b", query="b"))
         == f"another query and another service ({ABOUT.service})"

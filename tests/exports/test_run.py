@@ -38,10 +38,6 @@ WORDS = {
         "window 2024-01-31 00:50:00 to 2024-01-31 01:00:00 UTC: the result is incomplete: the "
         "connection broke in the middle"
     ),
-    "a second with too many rows": (
-        "window 2024-01-31 00:00:00 to 2024-01-31 00:10:00 UTC: the second from 2024-01-31 00:00:00 to "
-        "2024-01-31 00:00:01 UTC has 1 rows or more: the service cuts them at 1"
-    ),
     "another export": "{folder}/all.csv belongs to another export: another query and another window (10m)",
     "a run that goes on": "another run of the export to {folder}/all.csv is going on",
     "a part that changes": "the part of window 2024-01-31 00:00:00 to 2024-01-31 00:10:00 UTC changes while it is read",
@@ -177,24 +173,6 @@ def test_a_refusal_is_not_asked_again(exports: Exports) -> None:
         exports("all.csv", query="from exported.nothing", retries=5, workers=1)
     assert "no table 'exported.nothing'" in caught.value.message
     assert set(exports.proxy.asked.values()) == {1}
-
-
-def test_a_service_that_cuts_its_answers_is_asked_in_halves(exports: Exports, events: Shell) -> None:
-    for format in ("csv", "ndjson"):
-        exports(f"all.{format}", most=60)
-        assert (exports.folder / f"all.{format}").read_bytes() == query(events, format)
-    exports("all.parquet", most=60)
-    exports("plain.parquet")
-    from pyarrow import parquet
-
-    assert parquet.read_table(exports.folder / "all.parquet") == parquet.read_table(exports.folder / "plain.parquet")
-
-
-def test_a_second_with_more_rows_than_the_service_gives_is_an_error(exports: Exports) -> None:
-    with pytest.raises(IncompleteResult) as caught:
-        exports("all.csv", most=1, workers=1, retries=3)
-    assert caught.value.message == WORDS["a second with too many rows"]
-    assert left(exports.folder) == []
 
 
 def test_a_file_that_is_not_ours_is_not_overwritten(exports: Exports) -> None:

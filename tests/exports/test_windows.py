@@ -124,18 +124,6 @@ def test_too_many_windows_are_refused() -> None:
     assert caught.value.hint == HINTS["too many windows"]
 
 
-@given(st.builds(lambda start, length: Window(start, start + length), MOMENTS, st.integers(2, 10**6)))
-def test_halves_share_a_window(window: Window) -> None:
-    first, second = window.halves()
-    assert (first.start, first.end, second.end) == (window.start, second.start, window.end)
-    assert first.start < first.end < second.end
-
-
-def test_a_second_has_no_halves() -> None:
-    with pytest.raises(ValueError, match="not longer than a second"):
-        Window(5, 6).halves()
-
-
 HOURS = cut(epoch("2024-01-31T22:00:00"), epoch("2024-02-01T01:00:00"), 3600)
 DAY = Window(HOURS[0].start, HOURS[-1].end)
 

@@ -65,8 +65,8 @@ def pasted(stderr: str) -> list[str]:
 
 
 def timeless(stderr: str) -> str:
-    """The messages, without the seconds, the range and the files in the summary line."""
-    return re.sub(r"seconds=\d+\.\d\d from=\S+ to=\S+( files?=.*)?", "seconds=…", stderr)
+    """The messages, without the seconds and the range in the summary line."""
+    return re.sub(r"seconds=\d+\.\d\d from=\S+ to=\S+", "seconds=…", stderr)
 
 
 def summary(stderr: str) -> dict[str, str]:

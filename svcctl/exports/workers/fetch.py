@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from io import BytesIO
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from svcctl.api import retry
 from svcctl.dates.shorthand import offset_name, offset_spans
-from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
+from svcctl.errors import IncompleteResult, InternalError, SvcctlError, Unavailable
 from svcctl.exports.formats import FORMATS, Format, Part
 from svcctl.exports.record import Entry
 from svcctl.exports.windows import Window
@@ -30,10 +30,6 @@ if TYPE_CHECKING:
     from svcctl.api.query import QueryRequest
     from svcctl.io.compression import Sink
     from svcctl.storage import Storage
-
-
-class CutShort(IncompleteResult):
-    """The service cuts its answer, and the window cannot be halved: a retry would not help."""
 
 
 class Stopped(Exception):
@@ -63,8 +59,7 @@ class Task:
 
     `path` is where the part goes in the storage, compressed as `compression` says (an ending, "" for none). A `whole`
     part is a file of its own, heading included; one that is not whole leaves out the heading and is not made for a
-    window without events. `most` is the number of rows at which the service cuts an answer, None if it never does. The
-    rows of a `plain` query are those of any parts of the window, in order.
+    window without events. The rows of a `plain` query are those of any parts of the window, in order.
     """
 
     window: Window
@@ -73,7 +68,6 @@ class Task:
     path: str
     compression: str = ""
     whole: bool = False
-    most: int | None = None
     retries: int = 4
     plain: bool = False
     known: Known | None = None
@@ -141,14 +135,14 @@ def fetch(
         try:
             with turns:
                 head = _attempt(task, client, storage, part)
-        except (Unavailable, IncompleteResult) as error:
+        except (Unavailable, IncompleteResult, InternalError) as error:
             progress.add(bytes=-part.bytes)
             pause = error.retry_after if isinstance(error, Unavailable) else None
             if pause is None:
                 failures += 1
             else:
                 refusals = turns.refused()
-            if failures + refusals > task.retries or isinstance(error, (CutShort, Unstored)):
+            if failures + refusals > task.retries or isinstance(error, Unstored):
                 raise
             progress.trouble = error
             progress.add(retries=1)
@@ -229,13 +223,13 @@ def _storing() -> Iterator[None]:
 
 
 def _answered(task: Task, client: Client, part: _Part, sink: Sink) -> str:
-    """Send the window's requests and write their rows; in halves if the service would cut an answer."""
+    """Send the window's requests and write their rows."""
     requests = task.requests()
-    if task.most is None and len(requests) == 1:
+    if len(requests) == 1:
         head, part.rows = _ask(task, task.window, client, sink, task.whole)
         return head
     format = FORMATS[task.format]
-    pieces = chain.from_iterable(_in_halves(task, each, client) for each in requests)
+    pieces = _pieces(task, requests, client)
     first = next(pieces)
 
     def parts() -> Iterator[Part]:
@@ -253,33 +247,25 @@ def _answered(task: Task, client: Client, part: _Part, sink: Sink) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """The whole answer to a window or to a part of one."""
+    """The whole answer to a part of a window."""
 
     head: str
     rows: int
     answer: Spool
 
 
-def _in_halves(task: Task, window: Window, client: Client) -> Iterator[_Piece]:
-    """The answers to a range, each known to be whole because it has fewer rows than the service would give."""
-    with Spool() as spool:
-        head, rows = _ask(task, window, client, spool, False)
-        if task.most is None or rows < task.most:
+def _pieces(task: Task, requests: Iterable[Window], client: Client) -> Iterator[_Piece]:
+    """The answers to the requests of a window, each whole before it is written."""
+    for window in requests:
+        with Spool() as spool:
+            head, rows = _ask(task, window, client, spool, False)
             yield _Piece(head, rows, spool)
-            return
-    if window.end - window.start < 2:
-        raise CutShort(
-            f"the second from {window} has {rows} rows or more: the service cuts them at {task.most}",
-            hint="export a narrower query, or raise --limit-per-window if the service allows it",
-        )
-    for half in window.halves():
-        yield from _in_halves(task, half, client)
 
 
 def _ask(task: Task, window: Window, client: Client, sink: Sink, whole: bool) -> tuple[str, int]:
     """One request; returns the head of the answer and the number of its rows."""
     zone = task.request.time_zone and offset_name(task.request.time_zone, window.start)
-    request = replace(task.request, from_=window.start, to=window.end, limit=task.most, time_zone=zone)
+    request = replace(task.request, from_=window.start, to=window.end, time_zone=zone)
     with client.query(request) as answer:
         head = FORMATS[task.format].part(answer, sink, whole)
         return head, answer.row_count or 0

@@ -96,13 +96,12 @@ TWO_REQUESTS = [
 ]
 
 
-@pytest.mark.parametrize("most", [None, 5])
 @pytest.mark.parametrize("whole", [True, False])
 def test_plain_rows_of_a_window_whose_offset_changes_are_asked_for_in_two_requests_for_one_part(
-    serve: Serve, tmp_path: Path, whole: bool, most: int | None
+    serve: Serve, tmp_path: Path, whole: bool
 ) -> None:
     script = serve(BEFORE, AFTER)
-    fetched = run(script, tmp_path, sunday(whole=whole, most=most))
+    fetched = run(script, tmp_path, sunday(whole=whole))
     assert asked(script) == TWO_REQUESTS
     rows = "02:59:59,1\n02:00:00,2\n"
     assert (tmp_path / "part.csv").read_text() == ("eventdate,n\n" if whole else "") + rows
@@ -253,7 +252,7 @@ def test_a_disk_that_is_full_is_an_error_at_once(serve: Serve, tmp_path: Path) -
 def test_a_temporary_directory_that_is_full_is_an_error_at_once(serve: Serve, tmp_path: Path) -> None:
     script = serve(http("200 OK", "a,b\n" + "1,2\n" * (1 << 21), CSV))
     with files_of_at_most(1 << 20), pytest.raises(IncompleteResult) as caught:
-        run(script, tmp_path, task(most=1 << 22))
+        run(script, tmp_path, sunday())
     assert caught.value.message == WORDS["a full temporary directory"].format(gettempdir=gettempdir())
     assert caught.value.hint == HINTS["a full temporary directory"]
     assert (len(script.requests), list(tmp_path.iterdir())) == (1, [])

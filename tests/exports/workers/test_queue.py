@@ -95,9 +95,8 @@ def test_short_windows_are_asked_for_together_and_the_file_is_the_same(tmp_path:
     [
         {"name": "{start:%H%M%S}.ndjson"},
         {"name": "all.csv", "time_zone": "Europe/Madrid"},
-        {"most": 1000},
     ],
-    ids=["files of windows", "a zone", "a limit of rows"],
+    ids=["files of windows", "a zone"],
 )
 def test_windows_whose_bytes_depend_on_how_they_are_cut_are_asked_for_one_by_one(
     tmp_path: Path, changes: dict[str, Any]

@@ -17,7 +17,6 @@ from svcctl.dates.shorthand import parse_second
 LAG = 600.0
 """Seconds; how long to wait for late events by default, with --state."""
 ON_ERROR = ("continue", "stop")
-LOG_FORMATS = ("text", "json")
 
 _range, _windows, _output, _run = (
     partial(typer.Option, rich_help_panel=panel)
@@ -74,21 +73,10 @@ OnErrorOpt = Annotated[
 PaceOpt = Annotated[
     float | None, _windows("--max-requests-per-second", metavar="N", min=0.001, help="Shared by all workers.")
 ]
-MostOpt = Annotated[
-    int | None,
-    _windows(
-        "--limit-per-window", metavar="N", min=1, help="The service cuts results at N rows: halve windows that have N."
-    ),
-]
 MetricsOpt = Annotated[
     Path | None,
     _run("--metrics", metavar="FILE", help="Write the run's figures for Prometheus' textfile collector."),
     Completes(FILES),
-]
-LogFormatOpt = Annotated[
-    str,
-    _run("--log-format", metavar="NAME", help="text, or json: each event on stderr is an object."),
-    Completes(words=LOG_FORMATS),
 ]
 SchedulerOpt = Annotated[
     str | None, _windows("--scheduler", metavar="URL", help="Let the workers of a Dask cluster fetch: tcp://HOST:8786.")

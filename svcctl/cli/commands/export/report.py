@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -56,13 +55,10 @@ def report(svc: Context, journal: Journal, workers: Workers, figures: dict[str, 
             entry = fetched.entry
             figures["rows"] += entry.rows
             figures["bytes"] += entry.bytes
-            told = {"seconds": fetched.seconds, "attempts": fetched.attempts}
-            svc.diagnostics.event("window", **entry.window.ends, rows=entry.rows, bytes=entry.bytes, **told)
             if workers.scheduler is not None:  # the workers' own counts are elsewhere
                 going.progress.add(rows=entry.rows, bytes=entry.bytes, retries=fetched.attempts - 1)
         going.take(windows, of)
 
-    svc.diagnostics.event("start", **export.whole.ends, windows=len(export.windows))
     try:
         with (
             svc.diagnostics.working(lambda: Work(going.line(), going.done, going.of or None)),
@@ -94,39 +90,25 @@ def _tell_summary(
         "windows_fetched": summary.fetched,
         "windows_missing": len(summary.gaps),
     }
-    counts = {
-        "rows": summary.rows,
-        "bytes": summary.bytes,
-        "windows": summary.windows,
-        **({"kept": summary.kept} if summary.kept else {}),
-        **({"missing": len(summary.gaps)} if summary.gaps else {}),
-        "retries": going.progress.retries,
-        "seconds": round(going.seconds, 2),
-    }
-    if svc.diagnostics.structured:
-        svc.diagnostics.event("summary", **counts, **export.whole.ends, **_files(summary.files, quote=str))
-    elif summary.idle:
+    if summary.idle:
         first, *others = summary.files
         whole = f"{first} is already whole; --force fetches it again"
         if others:
             whole = f"{len(summary.files)} files are already whole: {first} to {others[-1]}; --force fetches them again"
         svc.diagnostics.note(f"nothing to do: {whole}")
-    else:
-        files = {} if export.target.is_one_file else _files(summary.files, quote=shlex.quote)
-        zone = named_zone(export.order.clock or "GMT")
-        exported = {
-            "seconds": f"{counts['seconds']:.2f}",
-            "from": moment(export.whole.start, zone),
-            "to": moment(export.whole.end, zone),
-        }
-        svc.diagnostics.note(" ".join(f"{name}={value}" for name, value in (counts | exported | files).items()))
-
-
-def _files(files: Sequence[str], quote: Callable[[str], str]) -> dict[str, str | int]:
-    """The number of files that a pattern gave, and the names of the first and the last one."""
-    if len(files) > 1:
-        return {"files": len(files), "first": quote(files[0]), "last": quote(files[-1])}
-    return {"file": quote(files[0])} if files else {}
+        return
+    zone = named_zone(export.order.clock or "GMT")
+    some = {"kept": summary.kept, "missing": len(summary.gaps), "retries": going.progress.retries}
+    told = {
+        "rows": summary.rows,
+        "bytes": summary.bytes,
+        "windows": summary.windows,
+        **{name: count for name, count in some.items() if count},
+        "seconds": f"{going.seconds:.2f}",
+        "from": moment(export.whole.start, zone),
+        "to": moment(export.whole.end, zone),
+    }
+    svc.diagnostics.note(" ".join(f"{name}={value}" for name, value in told.items()))
 
 
 def tell_replaced(svc: Context, summary: Summary) -> None:

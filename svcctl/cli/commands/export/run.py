@@ -14,17 +14,14 @@ import typer
 from svcctl.cli.commands.export import report
 from svcctl.cli.commands.export.options import (
     LAG,
-    LOG_FORMATS,
     ON_ERROR,
     DryRunOpt,
     EndOpt,
     ExportFormatOpt,
     ForceOpt,
     LagOpt,
-    LogFormatOpt,
     MaxTimeOpt,
     MetricsOpt,
-    MostOpt,
     OnErrorOpt,
     PaceOpt,
     SchedulerOpt,
@@ -76,12 +73,10 @@ def export(
     window: WindowOpt = "1h",
     workers: WorkersOpt = None,
     max_requests_per_second: PaceOpt = None,
-    limit_per_window: MostOpt = None,
     scheduler: SchedulerOpt = None,
     on_error: OnErrorOpt = "continue",
     max_time: MaxTimeOpt = None,
     metrics: MetricsOpt = None,
-    log_format: LogFormatOpt = "text",
     dry_run: DryRunOpt = False,
 ) -> None:
     """A run that fails leaves no incomplete file under its final name; run again, it fetches only what is missing.
@@ -96,15 +91,14 @@ def export(
     from svcctl.exports.state import default_states, placed
 
     svc: Context = ctx.obj
-    svc.diagnostics.structured = log_format == "json"
     target = target.replace("\\%", "%")  # crontabs escape the percent sign
     with report.measured(svc, None if dry_run else metrics, state or placed(target)) as figures:
         states = default_states(svc.environment)
         before = None if state is None else states.load(state)
         if before is not None:
             figures["until_seconds"] = before.until
-        _one_of("--log-format", log_format, LOG_FORMATS)
-        stops = _one_of("--on-error", on_error, ON_ERROR) == "stop"
+        if on_error not in ON_ERROR:
+            raise UsageError(f"unknown --on-error '{on_error}'", hint=f"it is one of: {', '.join(ON_ERROR)}")
         order = _order(
             svc,
             query_text.fill(query_text.read(text, file), var or []),
@@ -114,7 +108,6 @@ def export(
             format=format,
             date_format=date_format,
             time_zone=time_zone,
-            most=limit_per_window,
             overwrite=force,
             state=state,
         )
@@ -136,7 +129,7 @@ def export(
                 return
             report.tell_notes(svc, plan)
             with time_limit(max_time, partial(late, svc)):
-                run(crew, asks=force and not scheduler, stops=stops)
+                run(crew, asks=force and not scheduler, stops=on_error == "stop")
 
 
 @dataclass
@@ -269,12 +262,6 @@ class WorkerClient:
                 hint="give the workers the same profile, or the same SVCCTL_… environment",
             )
         return svc.connect()
-
-
-def _one_of(option: str, value: str, known: tuple[str, ...]) -> str:
-    if value not in known:
-        raise UsageError(f"unknown {option} '{value}'", hint=f"it is one of: {', '.join(known)}")
-    return value
 
 
 def _rehearse(svc: Context, plan: Export, *, asks: bool) -> None:

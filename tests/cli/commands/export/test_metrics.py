@@ -1,8 +1,7 @@
-"""`svcctl export` for collectors: figures, events as JSON, and how a run ended."""
+"""`svcctl export` for collectors: the figures of a run, however it ended."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -49,37 +48,6 @@ def test_figures_go_to_standard_output_to_a_log_and_to_a_pipe(home: Shell) -> No
     assert run.returncode == 0
 
 
-def test_every_event_is_logged_as_json_for_collectors(proxied: tuple[Shell, FaultyProxy]) -> None:
-    shell, proxy = proxied
-    proxy.choose = broken(3)
-    done = shell(
-        *("export", QUERY, *HOURS, "--window", "3h", "-o", "all.csv"),
-        *("--log-format", "json", "--retries", "0", "--workers", "1"),
-    )
-    start, window, summary, error = map(json.loads, done.stderr.splitlines())
-    assert (done.returncode, start) == (
-        6,
-        {"event": "start", "from": "2024-01-31T00:00:00Z", "to": "2024-01-31T06:00:00Z", "windows": 2},
-    )
-    assert window == {
-        "event": "window",
-        "from": "2024-01-31T00:00:00Z",
-        "to": "2024-01-31T03:00:00Z",
-        "rows": 36,
-        "bytes": 962,
-        "seconds": window["seconds"],
-        "attempts": 1,
-    }
-    assert (summary["event"], summary["missing"]) == ("summary", 1)
-    assert error == {
-        "event": "error",
-        "message": "1 of 2 windows missing, from 2024-01-31 03:00:00 to 2024-01-31 06:00:00 UTC: "
-        "the service answered HTTP 503: not now",
-        "hint": "the same command again fetches only what is missing",
-        "exit": 6,
-    }
-
-
 def test_the_figures_of_a_run_are_written_after_a_failure_too(
     moved: Moved, proxied: tuple[Shell, FaultyProxy], tmp_path: Path
 ) -> None:
@@ -121,7 +89,7 @@ def test_the_figures_of_a_run_are_written_after_a_failure_too(
     assert hourly(moved, "--metrics", str(file), "--to", "today")[0] == 2
     assert figures() == nothing_yet | {"success": "0"}
     assert hourly(moved, "--metrics", str(file))[0] == 0
-    for mistake in (("--log-format", "xml"), ("--var", "x"), ("-f", "doc"), ("-F", "nowhere.q")):
+    for mistake in (("--on-error", "xml"), ("--var", "x"), ("-f", "doc"), ("-F", "nowhere.q")):
         assert hourly(moved, "--metrics", str(file), *mistake)[0] == 2
         assert figures() == nothing_yet | {"success": "0"}
         assert hourly(moved, "--metrics", str(file))[0] == 0
@@ -147,34 +115,19 @@ def test_a_mistake_in_a_query_is_in_the_figures(home: Shell) -> None:
         figures.unlink()
 
 
-@pytest.mark.parametrize(
-    ("sent", "code", "said"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM")]
-)
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_collectors_learn_that_a_signal_ended_the_export(
-    proxied: tuple[Shell, FaultyProxy], sent: signal.Signals, code: int, said: str
+    proxied: tuple[Shell, FaultyProxy], sent: signal.Signals, code: int
 ) -> None:
     shell, proxy = proxied
     proxy.choose = broken(4, fault="stall")
-    collected = ("--metrics", "a.prom", "--log-format", "json")
-    process = shell.start(
-        "export", QUERY, *HOURS, "-o", "all.csv", "--workers", "1", *collected, stderr=subprocess.PIPE
-    )
+    command = ("export", QUERY, *HOURS, "-o", "all.csv", "--workers", "1", "--metrics", "a.prom")
+    process = shell.start(*command, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 30
     while proxy.asked.total() < 5:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     process.send_signal(sent)
-    events = [json.loads(line) for line in process.communicate(timeout=20)[1].splitlines()]
-    resumes = "the same command again fetches only what is missing"
-    told = {"event": "error", "message": said, "hint": resumes, "exit": code}
-    assert events[-1] == told
+    process.communicate(timeout=20)
     assert (process.returncode, left(shell.home)) == (code, ["a.prom"])
     assert f'svcctl_export_success{{export="{shell.home}/all.csv"}} 0\n' in (shell.home / "a.prom").read_text()
-
-
-def test_the_last_event_of_an_export_has_its_range_and_files(home: Shell) -> None:
-    for name, files in (("all.csv", {"file": "all.csv"}), ("{start:%H}.csv", {"files": 6, "first": "00.csv"})):
-        done = home("export", QUERY, *HOURS, "-o", name, "--log-format", "json")
-        summary = json.loads(done.stderr.splitlines()[-1])
-        assert (summary["event"], summary["rows"]) == ("summary", 72)
-        assert summary.items() >= {"from": "2024-01-31T00:00:00Z", "to": "2024-01-31T06:00:00Z", **files}.items()

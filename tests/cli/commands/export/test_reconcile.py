@@ -126,7 +126,7 @@ def test_parquet_is_fetched_again_whole_after_saying_so(table: Table) -> None:
     table.arrive(*range(6))
     target = f"{table.moved.shell.home}/all.parquet"
     table.moved.now = START + 6 * 3600
-    given = ("--from", "2024-01-31", "--to", "6h", "--limit-per-window", "100", "-o", target)
+    given = ("--from", "2024-01-31", "--to", "6h", "-o", target)
     assert table.moved("export", f"from {table.name}", *given)[0] == 0
     table.arrive(2)
     code, told = table.moved("export", "reconcile", target)

@@ -24,7 +24,7 @@ def exported(events: Shell, tmp_path_factory: pytest.TempPathFactory) -> Shell:
     """A home in which exports are whole (`all.csv`, `hours`), have damaged files (`worn`, `odd`) or states."""
     folder = tmp_path_factory.mktemp("words")
     shell = Shell(folder, {"SVCCTL_DATA": events.environment["SVCCTL_DATA"], "SVCCTL_STATE": str(folder / "states")})
-    options = ("--window", "2h", "--date-format", "iso", "--time-zone", "GMT+1", "--limit-per-window", "50")
+    options = ("--window", "2h", "--date-format", "iso", "--time-zone", "GMT+1")
     for command in (
         (QUERY, *HOURS, "-o", "all.csv"),
         (QUERY, *HOURS, "-o", "torn.csv"),
@@ -58,7 +58,7 @@ WORDS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a file of more time": (
         (QUERY, *HOURS, "-o", "three.csv"),
-        "svcctl: rows=72 bytes=1946 windows=6 retries=0 seconds=…\n"
+        "svcctl: rows=72 bytes=1946 windows=6 seconds=…\n"
         "svcctl: replaced three.csv, which held 2024-01-31 00:00:00 to 2024-01-31 03:00:00 UTC\n",
     ),
     "no directory": (
@@ -106,8 +106,7 @@ WORDS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a damaged file again": (
         (QUERY, *HOURS, "-o", "torn.csv"),
-        "svcctl: rows=72 bytes=1946 windows=6 retries=0 seconds=…\n"
-        "svcctl: replaced torn.csv, which was not as it was exported\n",
+        "svcctl: rows=72 bytes=1946 windows=6 seconds=…\nsvcctl: replaced torn.csv, which was not as it was exported\n",
     ),
     "options": (
         ("verify", "odd 1/{start:%H}.txt"),
@@ -115,7 +114,7 @@ WORDS: dict[str, tuple[tuple[str, ...], str]] = {
         + forgets("odd 1/{start:%H}.txt")
         + "svcctl: error: the export to odd 1/{start:%H}.txt is not whole\n"
         "hint: fetch what is missing with: svcctl export 'from timed.events' --window 2h --date-format iso "
-        "--time-zone GMT+1 --limit-per-window 50 --format csv -o 'odd 1/{start:%H}.txt' "
+        "--time-zone GMT+1 --format csv -o 'odd 1/{start:%H}.txt' "
         "--from 2024-01-31T01:00:00Z --to 2024-01-31T03:00:00Z\n",
     ),
     "no export": (
@@ -156,7 +155,7 @@ FAILED = {
     ),
     "continue": (
         (1, 2, 4),
-        "svcctl: rows=36 bytes=998 windows=6 missing=3 retries=0 seconds=…\n"
+        "svcctl: rows=36 bytes=998 windows=6 missing=3 seconds=…\n"
         "svcctl: error: 2024-01-31 01:00:00 to 2024-01-31 03:00:00 UTC is missing: "
         "the service answered HTTP 503: not now\n"
         "svcctl: error: 2024-01-31 04:00:00 to 2024-01-31 05:00:00 UTC is missing: "

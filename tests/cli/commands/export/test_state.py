@@ -42,7 +42,7 @@ def test_going_on_after_errors_lists_the_gaps_and_status_knows_them(proxied: tup
     proxy.choose = broken(1, 2, 4)
     target = "{start:%H}.csv"
     done = shell("export", QUERY, *HOURS, "-o", target, "--retries", "0")
-    told = {"rows": "36", "bytes": "998", "windows": "6", "missing": "3", "retries": "0"}
+    told = {"rows": "36", "bytes": "998", "windows": "6", "missing": "3"}
     assert (done.returncode, told.items() <= summary(done.stderr).items()) == (6, True)
     status = shell("export", "status", target)
     assert status.stdout == (
@@ -62,7 +62,7 @@ def test_going_on_after_errors_lists_the_gaps_and_status_knows_them(proxied: tup
     )
     proxy.choose = lambda body: None
     rest = shell("export", QUERY, *HOURS, "-o", target)
-    told = {"rows": "72", "bytes": "2006", "windows": "6", "kept": "3", "retries": "0"}
+    told = {"rows": "72", "bytes": "2006", "windows": "6", "kept": "3"}
     assert (rest.returncode, told.items() <= summary(rest.stderr).items()) == (0, True)
     assert "missing,0\n" in shell("export", "status", target).stdout
 
@@ -100,10 +100,10 @@ def test_runs_of_a_state_export_each_window_once_when_it_is_old_enough(moved: Mo
 
     assert hourly(moved) == nothing("00:00:00", "01:09:59")
     moved.now = START + 3600 + 600
-    assert hourly(moved) == (0, "svcctl: rows=12 bytes=326 windows=1 retries=0 seconds=…\n")
+    assert hourly(moved) == (0, "svcctl: rows=12 bytes=326 windows=1 seconds=…\n")
     assert hourly(moved) == hourly(moved, "--dry-run") == nothing("01:00:00", "01:10:00")
     moved.now = START + 4 * 3600 + 1800  # two runs were missed
-    assert hourly(moved) == (0, "svcctl: rows=36 bytes=1008 windows=3 retries=0 seconds=…\n")
+    assert hourly(moved) == (0, "svcctl: rows=36 bytes=1008 windows=3 seconds=…\n")
     moved.now = START  # the clock goes back
     assert hourly(moved) == nothing("04:00:00", "04:00:00")
     moved.now = START + 9 * 3600
@@ -154,9 +154,9 @@ def test_a_first_run_that_exports_nothing_fixes_where_the_state_starts(
         code, told = nightly(start=start)
         assert (code, "2024-01-31 00:00:00 to 2024-01-31 01:00:00 UTC" in told) == (6, True)
     proxied[1].choose = broken()
-    assert nightly() == (0, "svcctl: rows=12 bytes=326 windows=1 retries=0 seconds=…\n")
+    assert nightly() == (0, "svcctl: rows=12 bytes=326 windows=1 seconds=…\n")
     moved.now += 3600
-    assert nightly() == (0, "svcctl: rows=12 bytes=336 windows=1 retries=0 seconds=…\n")
+    assert nightly() == (0, "svcctl: rows=12 bytes=336 windows=1 seconds=…\n")
     assert sorted(path.name for path in (tmp_path / "out").glob("*.csv")) == ["2024-01-31T00.csv", "2024-01-31T01.csv"]
 
 
@@ -245,13 +245,13 @@ def test_the_missing_days_of_a_first_run_that_failed_are_those_of_the_zone(
 @pytest.mark.parametrize("lag", ["0", "0s"])
 def test_without_a_lag_a_window_is_exported_as_it_ends(moved: Moved, lag: str) -> None:
     moved.now = START + 3600
-    assert hourly(moved, "--lag", lag) == (0, "svcctl: rows=12 bytes=326 windows=1 retries=0 seconds=…\n")
+    assert hourly(moved, "--lag", lag) == (0, "svcctl: rows=12 bytes=326 windows=1 seconds=…\n")
 
 
 def test_a_lag_without_a_state_says_what_it_leaves_out(moved: Moved, tmp_path: Path) -> None:
     moved.now = START + 3 * 3600 + 1800
     command = ("export", QUERY, "--from", "2024-01-31", "--lag", "10m")
-    written = "svcctl: rows=24 bytes=650 windows=1 retries=0 seconds=…\n"
+    written = "svcctl: rows=24 bytes=650 windows=1 seconds=…\n"
     assert moved(*command, "--window", "2h", "-o", f"{tmp_path}/a.csv") == (
         0,
         "svcctl: left out 2024-01-31T02:00:00Z to 2024-01-31T03:30:00Z: not ended, "
@@ -271,7 +271,7 @@ def test_the_state_moves_to_the_first_gap(moved: Moved, proxied: tuple[Shell, Fa
     moved.now = START + 5 * 3600
     proxied[1].choose = broken(2)
     code, told = hourly(moved, "--retries", "0")
-    assert (code, told.splitlines()[0]) == (6, "svcctl: rows=36 bytes=998 windows=4 missing=1 retries=0 seconds=…")
+    assert (code, told.splitlines()[0]) == (6, "svcctl: rows=36 bytes=998 windows=4 missing=1 seconds=…")
     states = States(moved.shell.home / "states")
     assert states.need("timed").until == START + 2 * 3600
     assert moved.shell("export", "status", "timed").stdout.splitlines()[-2:] == [
@@ -311,7 +311,7 @@ def test_force_forgets_nothing_of_the_runs_before(moved: Moved) -> None:
     whole = (0, all_whole(4, 1334))
     assert hourly(moved)[0] == 0
     moved.now += 2 * 3600
-    assert hourly(moved, "--force") == (0, "svcctl: rows=24 bytes=672 windows=2 retries=0 seconds=…\n")
+    assert hourly(moved, "--force") == (0, "svcctl: rows=24 bytes=672 windows=2 seconds=…\n")
     assert moved("export", "verify", "timed") == whole
     given = ("--from", "2024-01-31T01:00:00Z", "--to", "2024-01-31T02:00:00Z", "-o", target, "--force")
     (moved.shell.home / "out" / "2024-01-31T01.csv").write_text("eventdate,n\n")
@@ -406,19 +406,18 @@ def test_columns_that_are_not_those_of_earlier_runs_are_told_once(
 
 def test_status_shows_the_options_that_a_run_of_a_state_has_to_repeat(moved: Moved) -> None:
     moved.now = START + 3 * 3600
-    given = ("--time-zone", "Europe/Madrid", "--date-format", "iso", "--limit-per-window", "500")
+    given = ("--time-zone", "Europe/Madrid", "--date-format", "iso")
     assert hourly(moved, *given)[0] == 0
     code, told = hourly(moved, *given[:2])
     assert (code, told.splitlines()[0]) == (
         2,
         f"svcctl: error: {moved.shell.home}/out/{{start:%FT%H}}.csv belongs to another export: "
-        "another date format (iso) and another limit per window (500)",
+        "another date format (iso)",
     )
-    assert moved.shell("export", "status", "timed").stdout.splitlines()[5:9] == [
+    assert moved.shell("export", "status", "timed").stdout.splitlines()[5:8] == [
         "window,1h",
         "date format,iso",
         "time zone,Europe/Madrid",
-        "limit per window,500",
     ]
 
 

@@ -44,7 +44,7 @@ def test_verify_names_what_is_damaged_or_missing(home: Shell) -> None:
     assert (done.returncode, done.stderr.endswith(both)) == (7, True)
     assert ["01.csv" in done.stderr, "04.csv" in done.stderr, "02.csv" in done.stderr] == [True, True, False]
     told = timeless(home(*pasted(done.stderr)).stderr)
-    assert told.startswith("svcctl: rows=48 bytes=1344 windows=4 kept=2 retries=0 ")
+    assert told.startswith("svcctl: rows=48 bytes=1344 windows=4 kept=2 ")
     assert home("export", "verify", "{start:%H}.csv").returncode == 0
 
 
@@ -70,7 +70,7 @@ def test_verify_names_a_few_of_many_lost_files_and_one_command_for_all(home: She
 
 
 def test_an_export_with_options_comes_back_with_them(home: Shell) -> None:
-    options = ["--window", "2h", "--date-format", "iso", "--time-zone", "GMT+1", "--limit-per-window", "50"]
+    options = ["--window", "2h", "--date-format", "iso", "--time-zone", "GMT+1"]
     (home.home / "out 1").mkdir()
     command = ["export", f"{QUERY} // all", *HOURS, "-o", "out 1/{start:%H}.txt", "-f", "csv", *options]
     assert home(*command).returncode == 0
@@ -114,7 +114,7 @@ def test_what_a_state_has_moved_past_comes_back_as_verify_says(
     given = ("--from", "2024-01-31T01:00:00Z", "--to", "2024-01-31T03:00:00Z")
     assert moved("export", QUERY, *given, "-o", target) == (
         0,
-        "svcctl: rows=24 bytes=672 windows=2 retries=0 seconds=…\n"
+        "svcctl: rows=24 bytes=672 windows=2 seconds=…\n"
         f"svcctl: replaced {out}/2024-01-31T02.csv, which was not as it was exported\n",
     )
     assert proxied[1].asked.total() - asked == 2
@@ -289,7 +289,7 @@ def test_files_that_were_removed_on_purpose_are_not_missed_from_the_date_that_is
     shown = moved.shell("export", "status", "timed").stdout.splitlines()
     assert {"kept from,2024-01-31T02:00:00Z", "windows,4", "missing,0"} <= {*shown}
     moved.now += 3600
-    assert moved(*command) == (0, "svcctl: rows=0 bytes=12 windows=1 retries=0 seconds=…\n")
+    assert moved(*command) == (0, "svcctl: rows=0 bytes=12 windows=1 seconds=…\n")
     for file in out.glob("*.csv"):
         file.unlink()
     assert moved("export", "verify", "timed", "--from", "2024-01-31T07:00:00Z", "--keep") == (0, all_whole(0, 0))

@@ -11,7 +11,6 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -19,8 +18,8 @@ import pyarrow.csv as pa_csv
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb.text import LINE, SHORT, distinct
 from svcctl.service.loading.decompression import Source, opened
-from svcctl.service.loading.lines import BLOCK, BOM
-from svcctl.service.loading.outcome import LONGEST_LINE, Skip, Tally
+from svcctl.service.loading.lines import BLOCK, BOM, blocks
+from svcctl.service.loading.outcome import CONVERT, LONGEST_LINE, Skip, Tally, shown
 
 HEAD = 1 << 17
 """The heading must end within this many bytes."""
@@ -78,10 +77,12 @@ class Heading:
         return pa.schema([*((name, pa.string()) for name in self.names), (LINE, pa.int64()), (SHORT, pa.bool_())])
 
 
-def heading(source: Source, separator: str | None) -> Heading:
-    """The heading of a csv file. With `separator` None it is the most frequent of comma, ; tab and | in the heading."""
-    with opened(source) as file:
-        head = file.read(HEAD)
+def heading(name: str, head: bytes, separator: str | None) -> Heading:
+    """The heading of a csv file whose first bytes are `head`: HEAD of them, if the file is not shorter.
+
+    With `separator` None it is the most frequent of comma, ; tab and | in the heading. Raises UsageError if the first
+    line is not one of names.
+    """
     head += b"\n" * (len(head) < HEAD)  # the file may end with the heading, without a line end
     start = _end(_BLANK, head, len(BOM) if head.startswith(BOM) else 0)
     if told := _SEPARATOR.match(head, start):
@@ -91,9 +92,9 @@ def heading(source: Source, separator: str | None) -> Heading:
     shape = _shape(separator or max(_SEPARATORS, key=lambda one: unquoted.count(one.encode())))
     end = _end(shape.record, head, start)
     if end == start:
-        raise UsageError(
-            f"{source.name} has no names of columns: the first line is too long, or a quote in it is not closed"
-        )
+        raise UsageError(f"{name} has no names of columns: the first line is too long, or a quote in it is not closed")
+    if not _is_text(head[start:end]):
+        raise UsageError(f"the names of columns of {name} are not UTF-8: {shown(_text(first))}", hint=CONVERT)
     blanks = [found[3] for found in shape.padded.finditer(head[start:end]) if found[2]]
     padded = bool(blanks) and all(blanks)
     text = io.StringIO(_text(head[start:end]), newline="")
@@ -106,7 +107,12 @@ def batches(
     source: Source, head: Heading, tally: Tally, block_size: int = BLOCK, longest: int = LONGEST_LINE
 ) -> Iterator[pa.RecordBatch]:
     """The rows after the heading of a file; `tally` counts the lines that are not rows. SHORT is true in short rows."""
-    yield from _Rows(head, tally, longest).of(source, block_size)
+    rows = _Rows(head, tally, longest)
+    with opened(source) as file:
+        file.read(head.begin)
+        for block in blocks(file, tally, block_size, longest, number=head.line):
+            yield from rows.of(block)
+        yield from rows.last()
 
 
 def _end(pattern: re.Pattern[bytes], data: bytes, start: int = 0) -> int:
@@ -124,7 +130,7 @@ def _lone_returns(data: bytes) -> int:
 
 
 class _Rows:
-    """Splits a file into blocks of whole records, and the records into cells."""
+    """Splits blocks of whole lines into records, and the records into cells."""
 
     def __init__(self, head: Heading, tally: Tally, longest: int) -> None:
         self._head = head
@@ -134,49 +140,44 @@ class _Rows:
         self._number = head.line
         self._rest = b""
         """The beginning of a record, which the next block completes."""
-        self._inside = False
-        """Whether the next block begins inside a line that is left out."""
 
-    def of(self, source: Source, block_size: int) -> Iterator[pa.RecordBatch]:
-        with opened(source) as file:
-            file.read(self._head.begin)
-            while data := _read(file, block_size):
-                yield from self._cut(self._rest + data)
-            if self._rest:
-                yield from self._cut(self._rest + b"\n", is_last=True)
+    def of(self, block: bytes) -> Iterator[pa.RecordBatch]:
+        """The rows that end in a block."""
+        yield from self._cut(self._rest + block, self._longest)
 
-    def _cut(self, data: bytes, is_last: bool = False) -> Iterator[pa.RecordBatch]:
-        if self._inside:
-            line = _end(_LINE, data)
-            self._inside = not data[:line].endswith((b"\n", b"\r"))
-            data = data[line:]
-            self._number += not self._inside
+    def last(self) -> Iterator[pa.RecordBatch]:
+        """The rows after a record that does not end."""
+        yield from self._cut(self._rest, 0)
+
+    def _cut(self, data: bytes, most: int) -> Iterator[pa.RecordBatch]:
+        """Rows; of a record that is longer than `most` and does not end, the first line is skipped."""
         if self._head.padded:
             data = self._shape.padded.sub(rb"\1", data)
         while data:
-            end = data.rfind(b"\n") + 1
-            cells = self._lines(data[:end])
-            if cells is not None:
-                yield _numbered(cells, range(self._number, self._number + cells.num_rows), self._head)
-            else:
-                end = _end(self._shape.records, data)
-                yield self._records(data[:end])
+            rows = self._lines(data)
+            end = _end(self._shape.records, data) if rows is None else len(data)
+            yield self._records(data[:end]) if rows is None else rows
             self._number += _line_ends(data[:end])
             data = data[end:]
-            if len(data) <= self._longest and not is_last:
+            if len(data) <= most:
                 break
-            data = self._without_line(data)
+            line = data[: _end(_LINE, data)]
+            self._tally.add(Skip.QUOTE, self._number, _text(line))
+            self._number += 1
+            data = data[len(line) :]
         self._rest = data
 
     def _lines(self, data: bytes) -> pa.RecordBatch | None:
-        """The cells of lines, if each line is a row; otherwise None."""
-        if not data or len(data) > self._longest or _lone_returns(data) or not _is_text(data):
+        """The rows of lines, if each line is one; otherwise None."""
+        if len(data) > self._longest or _lone_returns(data) or not _is_text(data):
             return None
         # If a quote is open at the end, the added line becomes part of the last row, and the number of rows is wrong.
         one_more = (self._shape.separator * (len(self._head.names) - 1) or "x").encode() + b"\n"
         cells, _ = _parsed(data + one_more, self._shape, self._head.names)
         lines = data.count(b"\n")
-        return cells.slice(0, lines) if cells.num_rows == lines + 1 else None
+        if cells.num_rows != lines + 1:
+            return None
+        return _numbered(cells.slice(0, lines), range(self._number, self._number + lines), self._head)
 
     def _records(self, data: bytes) -> pa.RecordBatch:
         """The cells of records that may have several lines. Records that are not rows are left out."""
@@ -204,24 +205,6 @@ class _Rows:
             self._tally.add(Skip.CELLS, number, _text(record), count=_line_ends(record))
         numbers = [number for at, (number, _) in enumerate(records) if at not in bad]
         return _numbered(cells, numbers, self._head, [at in short for at in range(len(records)) if at not in bad])
-
-    def _without_line(self, data: bytes) -> bytes:
-        """Leave out the first line of a record that is too long or does not end: the next lines may be rows."""
-        if not data:
-            return data
-        line = data[: _end(_LINE, data)]
-        self._inside = not line.endswith((b"\n", b"\r"))
-        self._tally.add(Skip.LONG if len(line) > self._longest else Skip.QUOTE, self._number, _text(line))
-        self._number += not self._inside
-        return data[len(line) :]
-
-
-def _read(file: IO[bytes], size: int) -> bytes:
-    """Read a block that does not end between \\r and \\n."""
-    data = file.read(size)
-    while data.endswith(b"\r") and (more := file.read(1)):
-        data += more
-    return data
 
 
 def _text(data: bytes) -> str:

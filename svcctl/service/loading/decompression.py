@@ -75,10 +75,10 @@ def require_read(source: Source, head: bytes) -> None:
             raise UsageError(f"{source.name} is {what}, which is not read as it is", hint=remedy)
 
 
-def require_whole_pages(source: Source, contents: Path) -> None:
-    """Read all pages of a parquet file that have check sums. Raises UsageError when a check sum fails."""
+def require_whole_pages(source: Source, contents: Path, rows: int) -> None:
+    """Read all pages of a parquet file, so many rows at once. Raises UsageError when a check sum of a page fails."""
     try:
-        for _ in pq.ParquetFile(contents, page_checksum_verification=True).iter_batches():
+        for _ in pq.ParquetFile(contents, page_checksum_verification=True).iter_batches(min(rows, 1 << 16)):
             pass
     except pa.ArrowException:
         return  # Arrow does not know a type; DuckDB reports what it cannot read itself

@@ -30,24 +30,27 @@ from svcctl.service.loading.kinds import FileKind
 from svcctl.service.loading.outcome import CONVERT, Tally
 
 HEAD_ROWS = 10_000
-"""The most rows of a head; it has no more than the first block that has rows."""
+"""The most rows of a head; it has no more than the first two batches that have rows."""
 ROWS_PER_BATCH = 2048
 ROWS_OF_KNOWN_WIDTH = 8192
 BATCH_BYTES = 1 << 26
 """The most rows and bytes of a batch: few rows where the length of the next ones is unknown (not parquet)."""
 _HEAD_BLOCK = 1 << 20
-_FIRST_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """A file of a known kind. `contents` is the path for DuckDB, `heading` that of csv, `width` the bytes of a row."""
+    """A file of a known kind. `contents` is the path for DuckDB, and `heading` that of csv.
+
+    `width` is the bytes of a row of parquet, and `is_array` whether JSON is one array.
+    """
 
     source: Source
     kind: FileKind
     contents: Path
     heading: csv.Heading | None = None
     width: int = 1
+    is_array: bool = False
 
     @property
     def is_parquet(self) -> bool:
@@ -91,33 +94,35 @@ class FileReader:
         self._failure: Exception | None = None
         self._registered: object = None
 
-    def open(self, source: Source, kind: FileKind) -> KnownFile:
-        """A file of a kind. Compressed parquet and JSON documents are unpacked for DuckDB, which may read cut files.
+    def open(self, source: Source, kind: FileKind, head: bytes) -> KnownFile:
+        """A file of a kind that begins with `head`.
 
-        Raises UsageError when the file is damaged or cut off.
+        Compressed parquet and JSON documents are unpacked for DuckDB, which may read cut files. Raises UsageError when
+        the file is damaged or cut off.
         """
         contents = source.path
         if kind.name in ("csv", "tsv"):
             separator = "\t" if kind.name == "tsv" else None
-            return KnownFile(source, kind, contents, csv.heading(source, separator))
+            return KnownFile(source, kind, contents, csv.heading(source.name, head, separator))
         if kind.name in ("json", "parquet") and codec(source) is not None:
             self._opened += 1
             contents = self._spill / str(self._opened)
             with opened(source) as packed, contents.open("wb") as file:
                 shutil.copyfileobj(packed, file, lines.BLOCK)
         if kind.name == "parquet":
-            require_whole_pages(source, contents)
-            return KnownFile(source, kind, contents, width=widest_rows(contents))
-        return KnownFile(source, kind, contents)
+            width = widest_rows(contents)
+            require_whole_pages(source, contents, max(1, BATCH_BYTES // width))
+            return KnownFile(source, kind, contents, width=width)
+        is_array = head.lstrip(lines.BOM + b" \t\r\n").startswith(b"[")
+        return KnownFile(source, kind, contents, is_array=is_array)
 
     def head(self, file: KnownFile) -> Tally:
         """Make `lines` the head of a file, whose lines that are no entries are counted in the result."""
         tally = Tally()
         with readable(file):
             found = () if file.is_parquet else self._batches(file, tally, _HEAD_BLOCK)
-            first = next((batch for batch in found if batch.num_rows), None)
-            head = [] if first is None else [first.slice(0, HEAD_ROWS)]
-            self._register(pa.Table.from_batches(head, self._schema(file)))
+            filled = islice((batch for batch in found if batch.num_rows), 2)  # the last entry of a log is alone
+            self._register(pa.Table.from_batches(filled, self._schema(file)).slice(0, HEAD_ROWS))
         return tally
 
     def stream(self, file: KnownFile, tally: Tally) -> None:
@@ -167,9 +172,7 @@ class FileReader:
 
     def _elements(self, file: KnownFile) -> Iterator[pa.RecordBatch]:
         """The elements of a JSON array, or objects that follow each other, with their numbers."""
-        with file.contents.open("rb") as head:
-            is_array = head.read(_FIRST_BYTES).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
-        form = f"format='{'array' if is_array else 'unstructured'}', compression='none'"
+        form = f"format='{'array' if file.is_array else 'unstructured'}', compression='none'"
         with self.connection.cursor() as cursor:
             found = cursor.sql(
                 "SELECT row_number() OVER () AS number, json::VARCHAR AS line "
@@ -221,16 +224,20 @@ def readable(file: KnownFile) -> Iterator[None]:
         raise UsageError(f"cannot read {source.name} as {kind}: {why.rstrip(' .')}") from None
 
 
-def first_lines(source: Source) -> list[str]:
-    """The first lines of a file, at most five, unpacked and without blank lines.
-
-    Raises UsageError if the file is text in another encoding with NUL in it, or if its packing is not supported.
-    """
+def first_bytes(source: Source) -> bytes:
+    """The first bytes of a file, unpacked. Raises UsageError if its packing is not supported."""
     with opened(source) as file:
-        head = file.read(_FIRST_BYTES)
+        head = file.read(csv.HEAD)
     require_read(source, head)
-    lines = head.decode("utf-8-sig", errors="replace").splitlines()
-    found = list(islice((line for line in lines if line.strip()), 5))
+    return head
+
+
+def first_lines(source: Source, head: bytes) -> list[str]:
+    """The first lines of a file that begins with `head`, at most five, without blank lines.
+
+    Raises UsageError if the file is text in another encoding with NUL in it.
+    """
+    found = list(islice(filter(str.strip, head.decode("utf-8-sig", errors="replace").splitlines()), 5))
     if found and "\0" in found[0] and not head.startswith(b"PAR1"):
         raise UsageError(f"{source.name} is not text in UTF-8: its first line has the character NUL", hint=CONVERT)
     return found

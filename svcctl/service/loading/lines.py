@@ -39,7 +39,8 @@ def batches(
     inside = re.compile(rb"\n(?:" + continuation.encode() + rb")") if continuation else None
     number, rest = 1, b""
     with opened(source) as file:
-        for block in chain(_lines(file, tally, block_size, longest), (None,)):
+        first = file.read(len(BOM)).removeprefix(BOM)
+        for block in chain(blocks(file, tally, block_size, longest, first), (None,)):
             whole, rest = _cut(rest + block, inside) if block is not None else (rest, b"")
             if not whole:
                 continue
@@ -54,9 +55,14 @@ def batches(
                 yield _batch(lines, numbers)
 
 
-def _lines(file: IO[bytes], tally: Tally, block_size: int, longest: int) -> Iterator[bytes]:
-    """The file in blocks of whole lines; a line that is too long is left out and becomes an empty line."""
-    number, rest, is_inside = 1, file.read(len(BOM)).removeprefix(BOM), False
+def blocks(
+    file: IO[bytes], tally: Tally, block_size: int, longest: int, first: bytes = b"", number: int = 1
+) -> Iterator[bytes]:
+    """The rest of a file in blocks of whole lines. A line that is too long is counted, and becomes an empty line.
+
+    `first` comes before the rest, and is the beginning of the line with this number.
+    """
+    rest, is_inside = first, False
     while data := file.read(block_size):
         if is_inside:
             data = data[data.find(b"\n") :] if b"\n" in data else b""
@@ -75,7 +81,8 @@ def _lines(file: IO[bytes], tally: Tally, block_size: int, longest: int) -> Iter
         if len(rest) > longest:
             tally.add(Skip.LONG, number)
             rest, is_inside = b"", True
-    yield rest
+    if rest:
+        yield rest + b"\n"
 
 
 def _cut(data: bytes, inside: re.Pattern[bytes] | None) -> tuple[bytes, bytes]:

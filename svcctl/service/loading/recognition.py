@@ -17,7 +17,7 @@ from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb.text import quote
 from svcctl.service.language.types import Type
 from svcctl.service.loading.decompression import ENDINGS, Source
-from svcctl.service.loading.files import FileReader, KnownFile, first_lines
+from svcctl.service.loading.files import FileReader, KnownFile, first_bytes, first_lines
 from svcctl.service.loading.kinds import FILE_KINDS, FileKind, known_kind, looks_log, named_log
 from svcctl.service.loading.outcome import Change, Skip, Tally, shown, unread
 from svcctl.service.loading.readers import READERS, Columns, Wanted
@@ -109,10 +109,11 @@ class Recogniser:
     def layout(self, source: Source) -> Layout | None:
         """The layout of a file; None if it is complete without events. Raises UsageError if something is not clear."""
         times = time_format(self.wishes.time_zone, self.wishes.time_format)
-        kind = self._kind(source, written_as(times.spec or ""))
+        head = first_bytes(source)
+        kind = self._kind(source, first_lines(source, head), written_as(times.spec or ""))
         if kind is None:
             return None
-        file = self.reader.open(source, kind)
+        file = self.reader.open(source, kind, head)
         tally = self.reader.head(file)
         if not self.reader.rows(file, f"SELECT 1 FROM {file.table} LIMIT 1"):
             _check_names(file, file.names)
@@ -147,12 +148,12 @@ class Recogniser:
         wanted = Wanted(types, self.wishes.null, self.wishes.time_zone, rows)
         return READERS[file.kind.name](file, wanted)
 
-    def _kind(self, source: Source, written: str) -> FileKind | None:
+    def _kind(self, source: Source, found: Sequence[str], written: str) -> FileKind | None:
         """The kind of a file: the named one, or found by its ending and its first lines. None if the file is empty.
 
         The lines of a log have times as in the pattern `written`, if it is not empty.
         """
-        name, found = self.wishes.format, first_lines(source)
+        name = self.wishes.format
         if name is not None and name not in FILE_KINDS:
             raise UsageError(f"unknown format '{name}'", hint=f"formats are {', '.join(FILE_KINDS)}")
         if not found:

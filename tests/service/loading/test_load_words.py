@@ -69,6 +69,19 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         "a.csv has a column eventdate, so 'b' cannot take its place",
         None,
     ),
+    (
+        "2026-11-20 06:00:01 a\n2026-11-20 06:00:02 CST b\n",
+        {"format": "log"},
+        "times of a.csv such as '2026-11-20 06:00:02 CST' end with an abbreviation of a zone, and such may mean "
+        "several",
+        "name the zone of the file with --time-zone, such as America/Chicago",
+    ),
+    (
+        "time,größe\n2026-01-01,1\n".encode("latin1"),
+        {},
+        "the names of columns of a.csv are not UTF-8: 'time,gr\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}e'",
+        CONVERT,
+    ),
     ("a,b\n", {"replace": True}, "no events in a.csv", "nothing was changed"),
     (
         "a,b\n1,2\n",

@@ -74,7 +74,8 @@ def as_time(value: str, type_: Type, written: TimeFormat) -> str:
         time = in_utc(f"try_strptime({text}::VARCHAR, {literal(written.spec)})", written.in_zone)
         # a time must have a digit, because DuckDB reads the word infinity in any format
         return f"TRY(CASE WHEN regexp_matches({text}::VARCHAR, '[0-9]') THEN {time} END)"
-    number = f"TRY_CAST({text} AS DOUBLE)"
+    dotted = f"replace({text}, ',', '.')" if type_ is Type.STR else text
+    number = f"TRY_CAST({dotted} AS DOUBLE)"
     us = f"""CASE
         WHEN abs({number}) <= {MAX_EPOCH_SECONDS} THEN TRY_CAST(round({number} * 1000000) AS BIGINT)
         WHEN abs({number}) <= {_LAST_MS} THEN TRY_CAST(round({number} * 1000) AS BIGINT)

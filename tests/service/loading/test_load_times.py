@@ -240,6 +240,11 @@ def test_the_time_is_found_by_name_or_because_only_one_column_is_a_time(
     assert changes(load(engine, path, "named", time_field=chosen)) == {}
 
 
+def test_epoch_seconds_may_have_a_decimal_comma(engine: DuckDBEngine, tmp_path: Path) -> None:
+    load(engine, written(tmp_path, "a.csv", "time;n\n1767225600,5;1\n"), "t")
+    assert rows(engine, "t") == [(datetime(2026, 1, 1, 0, 0, 0, 500_000), 1)]
+
+
 def test_versions_are_no_times(engine: DuckDBEngine, tmp_path: Path) -> None:
     by_chance = "host,said\nw1,2026-11-22 10:00\nw2,up\nw3,down\n"  # one text that is a time makes no column of times
     for text in (by_chance, "host,release\nw1,5.10.1\nw2,6.1\n"):

@@ -6,7 +6,7 @@ Client and service suggest by the same rule. Case does not count.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 from svcctl.errors import NotFound, SvcctlError
@@ -69,9 +69,13 @@ def did_you_mean(name: str, known: Iterable[str], *, words: bool = True) -> str 
 def among(name: str, known: Iterable[str], what: str) -> str | None:
     """The nearest name as a hint, and the first names that there are."""
     names = sorted(known)
-    shown = ", ".join(names[:MOST_LISTED])
-    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
-    return " ".join(filter(None, (did_you_mean(name, names), shown and f"{what} are {shown}{more}"))) or None
+    known_names = f"{what} are {some(names, MOST_LISTED)}" if names else None
+    return " ".join(filter(None, (did_you_mean(name, names), known_names))) or None
+
+
+def some(names: Sequence[str], most: int = 3) -> str:
+    """The first names, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 @contextmanager

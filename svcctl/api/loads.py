@@ -51,7 +51,6 @@ class Loaded:
 
     table: str
     rows: int
-    skipped: int = 0
     oldest: int | None = None
     newest: int | None = None
     before: int = 0
@@ -61,12 +60,16 @@ class Loaded:
     jobs: tuple[str, ...] = ()
     """The names of the jobs that read the table when it was replaced, as far as they are known."""
 
+    @property
+    def skipped(self) -> int:
+        """How many lines were skipped."""
+        return sum(skip.count for skip in self.skips)
+
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Loaded:
         return cls(
             str(source["table"]),
             int(source["rows"]),
-            int(source["skipped"]),
             source["oldest"],
             source["newest"],
             int(source["before"]),
@@ -81,5 +84,4 @@ class Loaded:
 
 
 def _findings(source: Mapping[str, Any], kind: str) -> tuple[Finding, ...]:
-    found = records(source, kind)
-    return tuple(Finding(str(one["what"]), int(one["count"]), str(one["place"]), str(one["sentence"])) for one in found)
+    return tuple(Finding(**{**one, "fields": tuple(one["fields"])}) for one in records(source, kind))

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from svcctl.errors import ServiceError
+from svcctl.words import some
 
 MAX_DEPTH = 16
 MOST_INTEGER = 2**63
@@ -91,9 +92,8 @@ def flag(fields: Mapping[str, Any], name: str, default: bool) -> bool:
 def note_unknown(request: str, fields: Mapping[str, Any], known: Collection[str]) -> None:
     """Log the members that a route does not know, and so ignores: a client may be newer, or have misspelt one."""
     if unknown := sorted(fields.keys() - set(known)):
-        names = ", ".join(repr(value_text(name)) for name in unknown[:MAX_NOTED])
-        more = f" and {len(unknown) - MAX_NOTED} more" if len(unknown) > MAX_NOTED else ""
-        _log.info("%s: ignored unknown members %s%s", request, names, more)
+        names = some([repr(value_text(name)) for name in unknown], MAX_NOTED)
+        _log.info("%s: ignored unknown members %s", request, names)
 
 
 def value_text(value: Any) -> str:

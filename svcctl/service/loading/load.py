@@ -22,9 +22,10 @@ from svcctl.service.language.types import Column, Type
 from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.events import BITS, MARKS, MISFIT, SKIPPED, select
 from svcctl.service.loading.files import FileReader, reading
-from svcctl.service.loading.outcome import NOTHING, Change, Skip, Tally, sentence, some, unread
+from svcctl.service.loading.outcome import NOTHING, Change, Skip, Tally, sentence, unread
 from svcctl.service.loading.recognition import LOOKED_AT, Layout, Recogniser
 from svcctl.service.loading.values import merged
+from svcctl.words import some
 
 _ANEW = "load into another table, or make it anew with --replace ('svcctl help loading')"
 _AS_TEXT = "read the lines as text with --format log, or "
@@ -107,7 +108,7 @@ def _load(
             raise rows.failure from None
     oldest, newest = _ms(rows.oldest), _ms(rows.newest)
     skips, changes = rows.findings(Skip), rows.findings(Change)
-    return Loaded(table, added, sum(skip.count for skip in skips), oldest, newest, before, tuple(empty), skips, changes)
+    return Loaded(table, added, oldest, newest, before, tuple(empty), skips, changes)
 
 
 def _types(layouts: Sequence[Layout], wished: Mapping[str, str]) -> dict[str, Type]:

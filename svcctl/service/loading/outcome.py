@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from svcctl.errors import UsageError
+from svcctl.words import some
 
 SHOWN = 60
 """The most characters that messages show of a value or a line."""
@@ -90,11 +91,6 @@ def shown(text: str) -> str:
     """A text in quotes and in one line, cut if it is long. Blanks inside stay, because they may be the mistake."""
     text = " ".join(filter(None, map(str.strip, text[: 1 << 12].splitlines())))
     return f"'{text}'" if len(text) <= SHOWN else f"'{text[: SHOWN - 1]}…'"
-
-
-def some(names: Sequence[str]) -> str:
-    """The first three names, and how many more there are."""
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 @dataclass(slots=True)

@@ -27,10 +27,9 @@ from svcctl.errors import SvcctlError, Terminated, UsageError
 from svcctl.io.positions import read_so_far
 from svcctl.profiles import LOCAL
 from svcctl.service.loading.kinds import FILE_KINDS
-from svcctl.service.loading.outcome import some
 from svcctl.terminal.diagnostics import Reported, Work
 from svcctl.terminal.records import second
-from svcctl.words import counted, size_text
+from svcctl.words import counted, size_text, some
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client

@@ -22,6 +22,7 @@ from svcctl.api.destinations import REDACTED, is_secret
 from svcctl.api.formats.body import beginning
 from svcctl.api.refusals import CID, MAX_BODY, UNAVAILABLE, error_of
 from svcctl.errors import ServiceError, SvcctlError, Unavailable, UsageError
+from svcctl.words import size_text
 
 SILENCE = 300.0
 """Seconds that a continuous query may be silent: it waits for events, but a dead connection must be noticed."""
@@ -303,7 +304,7 @@ def _shown_body(body: bytes) -> tuple[str, str]:
         text = body.decode()
         json.loads(text)
     except (ValueError, RecursionError):
-        return ("" if not body else f"{len(body)} bytes that are not JSON"), ""
+        return ("" if not body else f"{size_text(len(body))} that are not JSON"), ""
     kept, start, at = "", 0, 0
     while string := _STRING.search(text, at):
         at = string.end()

@@ -39,6 +39,7 @@ from obstore.store import S3Store
 
 from svcctl.errors import Unavailable, UsageError
 from svcctl.storage import Sink, Storage, absent, exists, names_host
+from svcctl.words import plural
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig, S3Credential
@@ -71,7 +72,7 @@ def from_environment(bucket: str, environment: Mapping[str, str]) -> S3:
     """A bucket with the credentials of the environment. UsageError names the variable that is missing."""
     if missing := [name for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY") if not environment.get(name)]:
         raise UsageError(
-            f"no credentials for s3://{bucket}: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set",
+            f"no credentials for s3://{bucket}: {' and '.join(missing)} {plural(len(missing), 'is', 'are')} not set",
             hint="set the AWS_* variables in the environment (AWS_ENDPOINT_URL too, for another S3 service)",
         )
     return S3(

@@ -16,6 +16,7 @@ from svcctl.cli.context import Context
 from svcctl.cli.main import run
 from svcctl.terminal.diagnostics import Diagnostics
 from svcctl.terminal.prompt import Prompt
+from svcctl.words import counted, size_text
 
 START = 1_706_659_200
 """2024-01-31, the day of the events, in epoch seconds."""
@@ -56,7 +57,7 @@ def forgets(name: str) -> str:
 
 def all_whole(files: int, size: int) -> str:
     """The message about an export whose files are all complete."""
-    return f"svcctl: {files} {'file' if files == 1 else 'files'}, {size} bytes: all as they were exported\n"
+    return f"svcctl: {counted(files, 'file')}, {size_text(size)}: all as they were exported\n"
 
 
 def pasted(stderr: str) -> list[str]:

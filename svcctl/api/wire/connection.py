@@ -17,6 +17,7 @@ import httpx
 from svcctl.api.wire.bodies import Framing
 from svcctl.api.wire.heads import MAX_HEAD, Head, read_head
 from svcctl.errors import ReaderClosed
+from svcctl.words import size_text
 
 BLOCK = 256 * 1024
 """The most bytes that are received at once."""
@@ -111,7 +112,7 @@ class Connection:
     def _head_bytes(self, deadline: float | None) -> bytes:
         while not (end := _HEAD_END.search(self._box, self._start, self._end)):
             if self._end - self._start > MAX_HEAD:
-                raise httpx.RemoteProtocolError(f"the head of its answer is longer than {MAX_HEAD} bytes")
+                raise httpx.RemoteProtocolError(f"the head of its answer is longer than {size_text(MAX_HEAD)}")
             begun = self._start < self._end
             if not self._fill(None if deadline is None else deadline - time.monotonic()):
                 if begun:

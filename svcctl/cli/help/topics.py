@@ -130,6 +130,7 @@ def _formats() -> dict[str, str]:
     from svcctl.api.follow import MAX_REMEMBERED
     from svcctl.terminal.formats import AUTO, FORMATS, ROWS
     from svcctl.terminal.ordering import RUN_BYTES
+    from svcctl.words import size_text
 
     rows = FORMATS.values()
     auto = (AUTO, "table on a terminal, csv in a pipe or a file (the default)")
@@ -141,7 +142,7 @@ def _formats() -> dict[str, str]:
         "served": _listed((row.name for row in rows if not row.arranges), "and"),
         "endings": table([(f".{end}", row.name) for row in rows for end in row.endings]),
         "rows": ROWS,
-        "run": f"{RUN_BYTES >> 20} MiB",
+        "run": size_text(RUN_BYTES),
         "remembered": str(MAX_REMEMBERED),
     }
 

@@ -22,6 +22,7 @@ from svcctl.dates.lengths import length_text
 from svcctl.errors import ServiceError
 from svcctl.service.http.envelope import encoded, error_envelope
 from svcctl.service.settings import CONNECTIONS
+from svcctl.words import size_text
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_HEADERS = 100
@@ -76,7 +77,7 @@ class Connection(HttpToolsProtocol):
         if continued and self._in_head:  # the parser buffers a head of any length
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES:
-                self._refuse(431, f"the head of the request is larger than {MAX_HEAD_BYTES} bytes")
+                self._refuse(431, f"the head of the request is larger than {size_text(MAX_HEAD_BYTES)}")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -89,7 +90,7 @@ class Connection(HttpToolsProtocol):
         if len(self.headers) > MAX_HEADERS:
             self._too_large = f"the request has more than {MAX_HEADERS} headers"
         elif len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEAD_BYTES:
-            self._too_large = f"the head of the request is larger than {MAX_HEAD_BYTES} bytes"
+            self._too_large = f"the head of the request is larger than {size_text(MAX_HEAD_BYTES)}"
         if self._too_large:
             raise ValueError(self._too_large)  # ends the parsing; uvicorn then calls send_400_response
         super().on_headers_complete()

@@ -33,6 +33,7 @@ from svcctl.service.service import Counts, Service
 from svcctl.service.settings import ACCESS_EVENTS, ACCESS_TIME
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
+from svcctl.words import size_text
 
 CID = "x-svc-cid"
 """The header that holds a request's ID; some formats have no place for it in the body."""
@@ -178,7 +179,7 @@ async def _read(request: Request, service: Service) -> bytes:
                     await holding.enter_async_context(service.large_bodies)
                 body += chunk
                 if len(body) > MAX_BODY_BYTES:
-                    raise ServiceError(f"the body is larger than {MAX_BODY_BYTES} bytes", code=413)
+                    raise ServiceError(f"the body is larger than {size_text(MAX_BODY_BYTES)}", code=413)
         except ClientDisconnect:
             raise ServiceError("the client left before its request was whole") from None
         return bytes(body)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from svcctl.errors import UsageError
-from svcctl.words import some
+from svcctl.words import size_text, some
 
 SHOWN = 60
 """The most characters that messages show of a value or a line."""
@@ -53,7 +53,7 @@ class Change(StrEnum):
 
 
 _SENTENCES: Mapping[Skip | Change, str] = {
-    Skip.LONG: f"it is longer than {LONGEST_LINE >> 20} MiB",
+    Skip.LONG: f"it is longer than {size_text(LONGEST_LINE)}",
     Skip.ENCODING: "it is not UTF-8: {value}",
     Skip.QUOTE: "a quote in it is not closed: {value}",
     Skip.CELLS: "it has too many cells: {value}",

@@ -215,7 +215,7 @@ def test_answers_are_read(method: str, answer: bytes, expected: tuple[int, bytes
     ("answer", "message"),
     [
         (b"HTTP/1.1 200 OK\r\nA: b", "Server disconnected in the middle of the head of its answer."),
-        (b"HTTP/1.1 200 OK\r\nA: " + b"b" * 200_000, "the head of its answer is longer than 102400 bytes"),
+        (b"HTTP/1.1 200 OK\r\nA: " + b"b" * 200_000, "the head of its answer is longer than 102 kB"),
         (b"HTTP/1.1 101 Other\r\n\r\n" + OK, "it answers with interim answers only"),
         (b"HTTP/1.1 100 Continue\r\n\r\n" * 200, "it answers with interim answers only"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", "the connection closed in the middle of the answer"),

@@ -77,7 +77,7 @@ def test_a_request_that_is_not_signed_is_refused(ask: Ask) -> None:
 
 def test_a_body_may_have_a_mebibyte_and_not_a_byte_more(ask: Ask) -> None:
     assert without_id(ask("POST", "/search/query", b" " * MIB)) == (400, refusal("the body is not JSON"))
-    too_large = refusal("the body is larger than 1048576 bytes")
+    too_large = refusal("the body is larger than 1.0 MB")
     assert without_id(ask("POST", "/search/query", b" " * (MIB + 1))) == (413, too_large)
 
 

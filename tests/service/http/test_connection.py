@@ -87,7 +87,7 @@ def answer(connection: socket.socket) -> bytes:
     return received[: len(OK)] + b" " + received.rpartition(b"\r\n\r\n")[2]
 
 
-LARGE_HEAD = (431, "the head of the request is larger than 65536 bytes")
+LARGE_HEAD = (431, "the head of the request is larger than 66 kB")
 
 
 @pytest.mark.parametrize(

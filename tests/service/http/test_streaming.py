@@ -520,7 +520,7 @@ def rows_or_refusal(served: Served, query: str) -> list[tuple[Any, ...]] | Servi
         ("from few where " + "- " * 20_000 + "1 = 1", None),
         ("from few select " + "lower(" * 20_000 + "text" + ")" * 20_000, "nested too deep"),
         ("from few where text = '" + "x" * 1_040_000 + "'", "line 1, column 1: the query has 1.0 MB, more than "),
-        ("x" * 2_000_000, "the body is larger than 1048576 bytes"),
+        ("x" * 2_000_000, "the body is larger than 1.0 MB"),
         ("from few where not text in {" + "'a'," * 5_000 + "'b'}", None),
         ("from " + "a." * 100_000 + "b", "line 1, column 6: no table"),
         ("from few //" + "\u2028" * 80_000, None),

@@ -53,7 +53,7 @@ def test_of_a_line_that_is_too_long_the_others_are_loaded(
     engine: DuckDBEngine, tmp_path: Path, name: str, text: str
 ) -> None:
     result = load(engine, written(tmp_path, name, text), "t")
-    assert (result.rows, result.skipped, first_skipped(result)) == (4, 1, "line 5: it is longer than 16 MiB")
+    assert (result.rows, result.skipped, first_skipped(result)) == (4, 1, "line 5: it is longer than 17 MB")
 
 
 @pytest.mark.slow

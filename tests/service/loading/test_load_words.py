@@ -209,7 +209,7 @@ SAID: dict[str, tuple[str, str | bytes, Wished, list[str]]] = {
         "a.log",
         "2026-01-01 00:00:00Z a\n2026-01-01 00:00:00Z " + "x" * (1 << 24),
         {},
-        ["line 2: it is longer than 16 MiB"],
+        ["line 2: it is longer than 17 MB"],
     ),
     "lines of syslog without a time": (
         "messages",

@@ -120,7 +120,7 @@ def _require_files(found: Inventory, start: int, end: int) -> None:
     if lost:
         address = visible(found.storage.address(lost[0]))
         raise IncompleteResult(
-            f"{counted(len(lost), 'file')} {'is' if len(lost) == 1 else 'are'} missing or damaged, such as {address}",
+            f"{counted(len(lost), 'file is', 'files are')} missing or damaged, such as {address}",
             hint=f"'svcctl export verify {shlex.quote(found.name or found.target)}' finds all, and how to repair them",
         )
 

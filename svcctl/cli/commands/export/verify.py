@@ -16,7 +16,7 @@ from svcctl.dates.shorthand import parse_moment
 from svcctl.errors import IncompleteResult, SvcctlError, UsageError
 from svcctl.exports.windows import moment
 from svcctl.terminal.records import STATES, STATUS
-from svcctl.words import counted
+from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
     from svcctl.exports.inventory import Inventory
@@ -168,7 +168,7 @@ def _verified(svc: Context, name: str, from_: Any, keeps: bool, label: str = "")
         return f"{label}{NOTHING}"
     files = found.files()
     size = sum(entry.bytes for entry in files)
-    return f"{label}{counted(len(files), 'file')}, {size} bytes: all as they were exported"
+    return f"{label}{counted(len(files), 'file')}, {size_text(size)}: all as they were exported"
 
 
 def _date(svc: Context, from_: Any, found: Inventory) -> int:

@@ -46,8 +46,8 @@ def exported(events: Shell, tmp_path_factory: pytest.TempPathFactory) -> Shell:
 
 
 WORDS: dict[str, tuple[tuple[str, ...], str]] = {
-    "a whole file": (("verify", "all.csv"), "svcctl: 1 file, 1946 bytes: all as they were exported\n"),
-    "whole files": (("verify", "hours/{start:%H}.csv"), "svcctl: 6 files, 2006 bytes: all as they were exported\n"),
+    "a whole file": (("verify", "all.csv"), "svcctl: 1 file, 1.9 kB: all as they were exported\n"),
+    "whole files": (("verify", "hours/{start:%H}.csv"), "svcctl: 6 files, 2.0 kB: all as they were exported\n"),
     "a file again": (
         (QUERY, *HOURS, "-o", "all.csv"),
         "svcctl: nothing to do: all.csv is already whole; --force fetches it again\n",

@@ -325,7 +325,7 @@ def test_a_percent_sign_in_a_folder_of_an_export(home: Shell) -> None:
     assert [path.name for path in home.home.iterdir()] == ["a%b"]
     (home.home / "a%b").rename(home.home / "c")
     done = home("export", "verify", "c/{start:%H}.csv")
-    assert (done.returncode, "1 file, 1946 bytes" in done.stderr) == (0, True)
+    assert (done.returncode, "1 file, 1.9 kB" in done.stderr) == (0, True)
 
 
 def test_a_second_run_of_a_state_ends_at_once(moved: Moved) -> None:

@@ -23,6 +23,7 @@ from support.timed_events import (
 )
 
 from svcctl.exports.windows import moment
+from svcctl.words import size_text
 
 
 def test_status_counts_a_file_of_another_size_as_missing_and_names_verify(home: Shell) -> None:
@@ -196,7 +197,7 @@ def test_several_exports_are_verified_one_by_one(home: Shell) -> None:
     assert (done.returncode, [line for line in done.stderr.splitlines() if not line.startswith("hint: ")]) == (
         7,
         [
-            f"svcctl: a.csv: 1 file, {size} bytes: all as they were exported",
+            f"svcctl: a.csv: 1 file, {size_text(size)}: all as they were exported",
             "svcctl: error: b.csv is damaged",
             "svcctl: error: b.csv: the export to b.csv is not whole",
             "svcctl: error: no export goes to 'c.csv', and no state has that name",

@@ -73,14 +73,18 @@ def _profiles(svc: Context, of: str) -> Pairs:
 
 
 def _jobs(svc: Context, of: str) -> Pairs:
-    """The IDs of jobs, then their friendly names, without those that several jobs share: commands refuse these."""
+    """The IDs of jobs, then their friendly names without hashes. Commands refuse names that several jobs share."""
     from svcctl.api import models
+    from svcctl.api.jobs import split_name
 
     jobs = svc.connect().jobs()
     ids = [(job.id, " ".join(filter(None, (models.status_text(job), job.friendly_name or job.type)))) for job in jobs]
-    several = Counter(job.friendly_name for job in jobs)
+    names = [split_name(job.friendly_name or "")[0] for job in jobs]
+    several = Counter(names)
     named = [
-        (name, f"{models.status_text(job)} {job.id}") for job in jobs if several[name := job.friendly_name or ""] == 1
+        (name, f"{models.status_text(job)} {job.id}")
+        for name, job in zip(names, jobs, strict=True)
+        if several[name] == 1 and name
     ]
     return [*ids, *named]
 

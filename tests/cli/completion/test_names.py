@@ -106,11 +106,11 @@ def test_a_name_that_several_jobs_have_is_not_offered(shell: Shell, jobs: Jobs) 
     assert asking(shell, jobs)("complete", "running").stdout == ids
 
 
-def test_a_running_job_with_an_error_is_failing_and_one_of_the_running_ones(shell: Shell, jobs: Jobs) -> None:
+def test_a_running_job_with_an_error_is_failing_and_its_name_comes_without_a_hash(shell: Shell, jobs: Jobs) -> None:
     failing = {"id": "3f2a0000-0000-4000-8000-000000000001", "status": "RUNNING", "error": ["no broker answers"]}
-    jobs.answer = 200, json.dumps({"status": 0, "object": [failing | {"friendlyName": "nightly"}]}).encode()
+    jobs.answer = 200, json.dumps({"status": 0, "object": [failing | {"friendlyName": "nightly.3f2a9c1b"}]}).encode()
     jobs.free.set()
-    told = f"{failing['id']}\tFAILING nightly\nnightly\tFAILING {failing['id']}\n"
+    told = f"{failing['id']}\tFAILING nightly.3f2a9c1b\nnightly\tFAILING {failing['id']}\n"
     assert answered(asking(shell, jobs), "running") == told
 
 

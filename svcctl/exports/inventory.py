@@ -88,8 +88,8 @@ class Inventory:
             for path, entry in stored.items()
             if sizes.get(path) != entry.bytes
         ]
-        gone = {entry for _, entry in lost}
-        return [entry for entry in entries if entry not in gone], lost
+        missing = {entry for _, entry in lost}
+        return [entry for entry in entries if entry not in missing], lost
 
     def missing(self, lost: Sequence[tuple[str, Entry]]) -> int:
         """The number of windows that were not exported, or are in files that `holdings` calls lost."""

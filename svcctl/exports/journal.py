@@ -111,7 +111,7 @@ class Journal:
             if not self._is_there(entry, path, sizes):
                 if self.export.target.per_window and entry.path == path and path in sizes:
                     self._note_changed(path)
-                self.forget(entry.window)
+                self.drop(entry.window)
         return [tasks[window] for window in self.windows() if self.at(window) is None]
 
     def _is_there(self, entry: Entry, path: str, sizes: Mapping[str, int]) -> bool:
@@ -153,7 +153,7 @@ class Journal:
         files = ((file.start, file.end) for file in self._record.merged)
         self._record = replace(self._record, ranges=union([(whole.start, whole.end), *files]))
 
-    def forget(self, *windows: Window) -> None:
+    def drop(self, *windows: Window) -> None:
         for window in windows:
             self.entries.pop(window.start, None)
 

@@ -85,7 +85,7 @@ class Merging(Hashed):
             self._digest = whole[len(stays) - 1][1]
             last = stays[-1][0]
             self.bytes = _offset(last) + last.bytes
-        journal.forget(*(entry.window for entry in inside[len(whole) :]))
+        journal.drop(*(entry.window for entry in inside[len(whole) :]))
         for entry, _ in whole[len(stays) :]:
             journal.entries[entry.start] = _taken_out(growing, entry, export.storage)
         if len(stays) < len(inside):

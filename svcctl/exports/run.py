@@ -133,7 +133,7 @@ class Run:
                 if error.window in self._damaged:
                     raise IncompleteResult(f"the part of window {error.window} changes while it is read") from None
                 self._damaged.add(error.window)
-                self._journal.forget(error.window)
+                self._journal.drop(error.window)
         self._journal.note_published()
 
     def _write_merged(self, file: Merging) -> None:

@@ -129,7 +129,7 @@ class States:
             raise UsageError(f"state {path} cannot be written: {error.strerror}") from None
 
     def remove(self, name: str) -> None:
-        """Forget a state."""
+        """Remove a state."""
         path = self.path(name)
         try:
             path.unlink(missing_ok=True)

@@ -32,7 +32,7 @@ ALLOWED = {
     "words": {"errors"},
     "io": {"errors"},
     "dates": {"io", "words", "errors"},
-    "storage": {"io", "errors"},
+    "storage": {"io", "words", "errors"},
     "api": {"dates", "io", "words", "errors"},
     "profiles": {"api", "dates", "io", "words", "errors"},
     "terminal": {"api", "dates", "io", "words", "errors"},

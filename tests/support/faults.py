@@ -159,7 +159,7 @@ class FaultyProxy:
     asked: Counter[bytes] = field(default_factory=Counter)
     """How often each request body was received."""
     _answers: dict[bytes, Answer] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _received: threading.Condition = field(default_factory=threading.Condition)
     _over: threading.Event = field(default_factory=threading.Event)
     url: str = ""
 
@@ -194,9 +194,10 @@ class FaultyProxy:
                 return
 
     def _deliver(self, connection: socket.socket, line: str, headers: dict[str, str], body: bytes) -> None:
-        with self._lock:
+        with self._received:
             self.asked[body] += 1
             count = self.asked[body]
+            self._received.notify_all()
         answer = self._answer(line, headers, body)
         name = self.choose(body)
         random = Random(f"{self.seed} {body!r} {count}")
@@ -208,6 +209,11 @@ class FaultyProxy:
                 return
             elif self._over.wait(piece):
                 return
+
+    def await_requests(self, count: int) -> None:
+        """Wait until so many requests were received."""
+        with self._received:
+            assert self._received.wait_for(lambda: self.asked.total() >= count, timeout=60)
 
     def forget(self) -> None:
         """Ask the service again for answers that it gave before."""

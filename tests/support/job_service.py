@@ -153,13 +153,16 @@ class World:
 
     def rows(self, name: str) -> list[int]:
         """The numbers of the events that the jobs of a name have delivered, in order."""
-        found = [rows for (one, _), rows in list(self.held.items()) if one == name]
-        return sorted(int(row.split(b",")[0]) for rows in found for row in rows)
+        return sorted(int(row.split(b",")[0]) for rows in self.deliveries(name) for row in rows)
+
+    def deliveries(self, name: str) -> list[list[bytes]]:
+        """What each job of a name has delivered."""
+        return [rows for (one, _), rows in list(self.held.items()) if one == name]
 
     def settle(self, *names: str) -> None:
         """Wait until the jobs of each name have delivered as many events as are stored, and end all threads."""
         seen, deadline = -1, 0.0
-        while any(len(self.rows(name)) < self.events for name in names):
+        while any(sum(map(len, self.deliveries(name))) < self.events for name in names):
             if (count := sum(map(len, list(self.held.values())))) > seen:
                 seen, deadline = count, time.monotonic() + 20
             assert time.monotonic() < deadline, (count, self.events, self.jobs.every())

@@ -68,7 +68,7 @@ class Shell:
             "PATH": "/usr/bin:/bin",
             "SVCCTL_DATA": str(self.home / "data"),
             "LANG": "C.UTF-8",
-            "SVCCTL_DEMO": "1d",
+            "SVCCTL_DEMO": "3h",
             **launcher.MEASURED,
             **on_tested_engine(self.home / "tables"),
             **self.variables,

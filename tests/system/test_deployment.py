@@ -9,10 +9,9 @@ import os
 import shlex
 import signal
 import subprocess
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from peers.postgresql import PASSWORD, PostgreSQLPeer
 from peers.processes import HOST, Process, free_port, running
 from support.shells import SVCCTL, Shell
 from support.spark import shared
+from support.waiting import eventually
 
 from svcctl.service import process
 
@@ -50,13 +50,6 @@ def answer(url: str) -> int | None:
         return error.code
     except OSError:
         return None
-
-
-def eventually(happens: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not happens():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @dataclass

@@ -21,6 +21,7 @@ from peers.processes import HOST, Process, free_port, running
 from support.clients import without_cid
 from support.shells import Shell, made
 from support.spark import spark
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -132,15 +133,6 @@ def service(home: Path, variables: dict[str, str]) -> Iterator[Shell]:
         shell("service", "stop")
 
 
-def eventually(happened: Any, seconds: float = 30) -> float:
-    """Wait until something has happened; how long that took. No event tells what Spark does."""
-    started = time.monotonic()
-    while not happened():
-        assert time.monotonic() - started < seconds
-        time.sleep(0.02)
-    return time.monotonic() - started
-
-
 ASKED = ("query", SLOW, "--from", "2023-12-31", "--to", "2024-01-02", "-f", "csv")
 
 
@@ -154,7 +146,7 @@ def test_spark_works_no_more_soon_after_a_client_has_left_or_its_time_is_up(
         for leaves in (signal.SIGINT, signal.SIGKILL) * 2:
             begun = len(secure_spark.jobs())
             client = shell.start(*ASKED, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            eventually(lambda begun=begun: len(secure_spark.jobs()) > begun)
+            eventually(lambda: len(secure_spark.jobs()) > begun)  # noqa: B023
             time.sleep(dice.uniform(0, 0.5))
             client.send_signal(leaves)
             client.wait()

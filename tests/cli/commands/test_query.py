@@ -9,13 +9,13 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import msgpack
 import pytest
 from support.pseudo_terminal import on_terminal
 from support.shells import SAMPLE, SVCCTL, Shell
+from support.waiting import eventually
 
 DAY = ("--from", "2024-01-31", "--to", "1d")
 FIRST = ("from sample limit 1", *DAY)
@@ -368,7 +368,7 @@ def test_a_killed_query_leaves_at_most_the_part_file(service: Shell, tmp_path: P
     target = tmp_path / "rows.csv"
     process = service.start("query", "from demo.ecommerce.data", "--from", "30d", "-o", str(target))
     part = tmp_path / "rows.csv.part"
-    _wait_for(lambda: part.exists() and part.stat().st_size > 0)
+    eventually(lambda: part.exists() and part.stat().st_size > 0)
     process.kill()
     process.wait()
     assert [path.name for path in tmp_path.iterdir()] == ["rows.csv.part"]
@@ -478,11 +478,3 @@ def test_csv_of_the_demo_reads_as_csv(service: Shell) -> None:
     rows = list(csv.reader(io.StringIO(done.stdout)))
     assert {len(row) for row in rows} == {13}
     assert [row[0] for row in rows[1:]] == sorted(row[0] for row in rows[1:])
-
-
-def _wait_for(condition: Callable[[], object], seconds: float = 20) -> None:
-    """Poll a condition of another process's making, for which there is no event to wait for."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

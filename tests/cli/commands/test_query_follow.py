@@ -5,21 +5,13 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from support.pseudo_terminal import on_terminal
 from support.shells import Shell
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
-    """Poll a condition of another process's making, for which there is no event to wait for."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+from support.waiting import eventually
 
 
 def load(shell: Shell, table: str, events: list[dict[str, object]]) -> None:
@@ -64,7 +56,7 @@ def test_new_events_are_printed_as_they_are_stored(
     with out.open("wb") as stdout:
         query = f"from {table} select n"
         process = service.start("query", query, "--from", "1h", "--follow", "--limit", "4", "-f", name, stdout=stdout)
-        wait_for(lambda: len(lines(out)) == len(printed) - 2)
+        eventually(lambda: len(lines(out)) == len(printed) - 2)
         load(service, table, [event(number, start) for number in (2, 3)])
         assert process.wait(20) == 0
     assert lines(out) == printed
@@ -95,7 +87,7 @@ def test_an_interrupted_query_leaves_a_whole_file_or_none(
     query = ("query", "from sample select n", "--from", "2024-01-31", end, "-o", str(tmp_path / "rows.csv"))
     process = service.start(*query, stderr=subprocess.PIPE)
     part = tmp_path / "rows.csv.part"
-    wait_for(lambda: part.exists() and part.read_bytes().endswith(b'""\n'))
+    eventually(lambda: part.exists() and part.read_bytes().endswith(b'""\n'))
     process.send_signal(sent)
     _, stderr = process.communicate(timeout=20)
     assert (process.returncode, stderr.splitlines(keepends=True)[-1]) == (code, said)
@@ -158,7 +150,7 @@ def test_the_services_own_requests_are_events(service: Shell, tmp_path: Path) ->
     with out.open("wb") as stdout:
         query = "from service.access where uri = '/search/query', statusCode = 400 select method, statusCode"
         process = service.start("query", query, "--from", "now", "--follow", "--limit", "1", stdout=stdout)
-        wait_for(lambda: len(lines(out)) == 1)
+        eventually(lambda: len(lines(out)) == 1)
         assert service("query", "from nothing", "--from", "1d").returncode == 1
         assert process.wait(20) == 0
     assert lines(out) == ["method,statusCode", "POST,400"]
@@ -217,7 +209,7 @@ def test_every_event_comes_once_though_the_service_is_killed_again_and_again(
             "query", "from events", "--from", "1h", "--follow", "--limit", str(events), "-f", "ndjson",
             stdout=stdout, stderr=stderr,
         )  # fmt: skip
-        wait_for(lambda: len(lines(out)) == 1)
+        eventually(lambda: len(lines(out)) == 1)
         for kill in range(kills):
             numbers = range(max(1, kill * batch), (kill + 1) * batch)
             load(shell, "events", [event(number, start) for number in numbers])

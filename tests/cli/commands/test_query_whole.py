@@ -3,11 +3,11 @@
 import re
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from support.shells import Shell
+from support.waiting import eventually
 
 DAY = ("--from", "2024-01-31", "--to", "1d")
 
@@ -61,10 +61,7 @@ def test_a_signal_while_a_file_is_being_written_leaves_none(
         "query", "from demo.ecommerce.data", "--from", "30d", "-f", name, "-o", str(target), stderr=subprocess.PIPE
     )
     part = tmp_path / "rows.part"
-    deadline = time.monotonic() + 20
-    while not (part.exists() and (part.stat().st_size > 0 or waits(process.pid))):
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    eventually(lambda: part.exists() and (part.stat().st_size > 0 or waits(process.pid)))
     process.send_signal(sent)
     assert process.communicate()[1] == said
     assert (process.returncode, list(tmp_path.iterdir())) == (code, [])

@@ -21,6 +21,7 @@ import pytest
 import uvicorn
 from support.engines import chosen_engine
 from support.events import selected
+from support.waiting import eventually
 
 from svcctl.api.auth import Bearer
 from svcctl.api.client import Client
@@ -388,8 +389,7 @@ def test_eight_heavy_queries_leave_a_place_for_a_small_one(serve: Serve) -> None
     served = serve(threads=32)
     heavy = [sent(served, f"from endless group by n % {10 + number} select count()", "csv") for number in range(8)]
     try:
-        while sum(served.service.turns.load().values()) < 8:
-            threading.Event().wait(0.01)
+        eventually(lambda: sum(served.service.turns.load().values()) == 8)
         for _ in range(3):
             assert served.ask("from few") == ROWS
     finally:
@@ -461,8 +461,7 @@ def test_the_answers_of_a_domain_end_with_its_access(
                 list(answer.raw())
     code, message = reason
     assert f"{message} (code {code}, cid {answer.cid})" in caught.value.message
-    while acme.service.turns.domains():
-        threading.Event().wait(0.01)
+    eventually(lambda: not acme.service.turns.domains())
     assert acme.ask("from few") == ROWS
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 
 import pytest
 from peers.postgresql import PASSWORD, PostgreSQLPeer
+from support.waiting import eventually
 
 from svcctl.api.models import JobStatus
 from svcctl.service.accounts import domains
@@ -87,13 +88,6 @@ def launched(process: Process, *, everywhere: bool = True) -> str:
 
 def sent(process: Process, job_id: str) -> int:
     return process.jobs.get(ME, job_id).events_sent or 0
-
-
-def eventually(happens: Callable[[], bool], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not happens():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def runner(processes: list[Process], job_id: str) -> tuple[Process, Process]:

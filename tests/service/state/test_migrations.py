@@ -247,8 +247,9 @@ def at_step(last, directory):
     event.listen(Engine, "commit", lambda _: step("commit"))
 
 
-def at_a_moment(_, directory):
-    signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0005, 0.08))  # SIGALRM ends a process as SIGKILL does
+def at_a_moment(number, directory):
+    moment = random.Random(number).uniform(0.0005, 0.08)
+    signal.setitimer(signal.ITIMER_REAL, moment)  # SIGALRM ends a process as SIGKILL does
 
 
 for number, directory in enumerate(directories):

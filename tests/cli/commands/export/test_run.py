@@ -7,7 +7,6 @@ import json
 import re
 import signal
 import subprocess
-import time
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -363,10 +362,7 @@ def test_ctrl_c_leaves_no_file_and_the_next_run_completes_it(proxied: tuple[Shel
     command = ("export", QUERY, *HOURS, "-o", "all.csv", "--workers", "2")
     proxy.choose = broken(4, fault="stall")
     process = shell.start(*command, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 30
-    while proxy.asked.total() < 6:  # the others are there, and one hangs
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    proxy.await_requests(6)  # the others are there, and one hangs
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=20)[1] == (
         b"svcctl: interrupted\nhint: the same command again fetches only what is missing\n"

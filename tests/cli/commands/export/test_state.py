@@ -6,7 +6,6 @@ import json
 import shlex
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -521,10 +520,7 @@ def test_a_first_run_that_goes_on_or_was_killed_has_a_status(proxied: tuple[Shel
         "export", QUERY, *HOURS, "--state", "first", "-o", "{start:%FT%H}.csv", stderr=subprocess.PIPE
     )
     try:
-        deadline = time.monotonic() + 30
-        while proxy.asked.total() < 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        proxy.await_requests(2)
         assert "next run from,2024-01-31T00:00:00Z" in shell("export", "status", "first").stdout
     finally:
         process.kill()

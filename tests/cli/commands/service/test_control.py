@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from support.shells import OWN_FILE, SVCCTL, Shell
+from support.waiting import eventually
 
 from svcctl.service import process
 
@@ -95,9 +96,7 @@ def test_a_crash_leaves_nothing_that_blocks_the_next_start(shell: Shell) -> None
     )
     assert loaded.returncode == 0
     crashed = pid(shell)
-    os.kill(crashed, signal.SIGKILL)
-    while shell("service", "status").returncode == 0:
-        time.sleep(0.02)
+    shell.kill_service()
     done = shell("query", "from kept select n", "--from", "2024-01-31")
     assert (done.returncode, done.stdout, done.stderr) == (0, "n\n1\n", STARTED)
     assert pid(shell) != crashed
@@ -125,10 +124,7 @@ def test_a_service_whose_files_are_deleted_ends(shell: Shell) -> None:
     assert shell("service", "start").returncode == 0
     started = pid(shell)
     shutil.rmtree(shell.home / "data")
-    deadline = time.monotonic() + 20
-    while Path(f"/proc/{started}").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: not Path(f"/proc/{started}").exists())
 
 
 def test_a_long_home_still_has_room_for_the_socket(tmp_path: Path) -> None:

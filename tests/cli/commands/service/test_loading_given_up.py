@@ -6,14 +6,14 @@ import json
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from support.shells import Shell, made
+from support.waiting import eventually
 
 ROWS = 400_000
 
@@ -33,14 +33,6 @@ def loading() -> Iterator[Shell]:
         shell("service", "stop")
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Poll a condition of another process's making, for which there is no event to wait for."""
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def is_loading(shell: Shell) -> bool:
     """Whether the service reads files: it keeps what does not fit its memory in a directory of their own."""
     return any((shell.home / "tmp").glob("svcctl-load-*"))
@@ -49,7 +41,7 @@ def is_loading(shell: Shell) -> bool:
 def begun(shell: Shell, table: str, *options: str, file: str = "large.csv") -> subprocess.Popen[bytes]:
     """A load of a large file, which has begun."""
     process = shell.start("service", "load", file, "--table", table, *options, stderr=subprocess.PIPE)
-    wait_for(lambda: is_loading(shell))
+    eventually(lambda: is_loading(shell))
     return process
 
 
@@ -77,7 +69,7 @@ def test_a_load_whose_client_leaves_ends_and_leaves_nothing(
     stderr = stderr.removeprefix(b"svcctl: nothing was loaded\n")  # on a busy machine it is not known in time
     assert (process.returncode, stderr) == (code, said)
     load(loading, "small", range(3))
-    wait_for(lambda: not is_loading(loading))
+    eventually(lambda: not is_loading(loading))
     assert "left" not in tables(loading)
 
 
@@ -132,7 +124,7 @@ def test_every_event_of_loads_side_by_side_comes_once_and_none_of_one_that_was_g
     out = loading.home / "rows"
     with out.open("wb") as stdout:
         following = loading.start(*query, "--limit", str(count), "-f", "ndjson", stdout=stdout)
-        wait_for(lambda: out.stat().st_size > 0)
+        eventually(lambda: out.stat().st_size > 0)
         given_up = begun(loading, "events")
         given_up.kill()
         given_up.communicate(timeout=30)
@@ -140,4 +132,4 @@ def test_every_event_of_loads_side_by_side_comes_once_and_none_of_one_that_was_g
             list(both.map(lambda numbers: load(loading, "events", numbers), loads))
         assert following.wait(60) == 0
     assert sorted(json.loads(line)["n"] for line in out.read_text().splitlines()) == list(range(count))
-    wait_for(lambda: loading.ndjson("job", "show", str(job))[0]["eventsSent"] == count)
+    eventually(lambda: loading.ndjson("job", "show", str(job))[0]["eventsSent"] == count)

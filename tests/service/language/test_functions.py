@@ -39,7 +39,7 @@ VALUES = {
     "U": "user",
     "text": '"10.0.0.1"',
     "digits": "1",
-    "percent": "0.5",
+    "percent": "50",
     "regex": 're("(a)")',
     "glob": 'nameglob("a*")',
 }

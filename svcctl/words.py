@@ -32,7 +32,7 @@ FORMAT_NAMES: Mapping[str, str] = {
 _WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, known: Iterable[str], likeness: float = LIKENESS) -> str | None:
     """The known name that is most like `name`, or has its letters in another order.
 
     None when none is close, or when `name` is known itself.
@@ -46,7 +46,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
         by_fold.setdefault(one.casefold(), one)
     typed = name.casefold()
     mixed = [one for one in by_fold if sorted(one) == sorted(typed)]
-    close = mixed or get_close_matches(typed, by_fold, n=1, cutoff=LIKENESS)
+    close = mixed or get_close_matches(typed, by_fold, n=1, cutoff=likeness)
     return by_fold[close[0]] if close else None
 
 

@@ -30,6 +30,8 @@ MOST = 16
 """Words that a hint lists at most."""
 CONFIRM = ("--yes", "--force")
 """Options that no suggestion names, since they let a command delete or overwrite something."""
+LIKENESS = 0.8
+"""How alike two options must be without their dashes: other tools have words such as --port, which is not --sort."""
 
 
 def in_plain_words(error: typer.TyperException) -> UsageError:
@@ -155,5 +157,6 @@ def _no_option(name: str, context: Any) -> tuple[str, str | None]:
     needs, answer = spellings.ANSWERED.get(name, ("-", ""))
     if not needs or needs in names:
         return message, answer
-    near = nearest(name, [one for one in names if one.startswith("--") and one not in CONFIRM])
-    return (f"{message}. Did you mean {near}?" if near and name.startswith("--") else message), None
+    known = [one[2:] for one in names if one.startswith("--") and one not in CONFIRM]
+    near = nearest(name[2:], known, LIKENESS) if name.startswith("--") else None
+    return (f"{message}. Did you mean --{near}?" if near else message), None

@@ -51,9 +51,10 @@ _CONNECTION = ("", "the connection is in a profile: svcctl profile set NAME")
 ANSWERED: Mapping[str, tuple[str, str]] = {
     "--json": ("--format", "use -f ndjson, or -f json for one document"),
     "--csv": ("--format", "use -f csv"),
-    **dict.fromkeys(("--where", "--group-by"), _QUERY),
+    **dict.fromkeys(("--where", "--filter", "--group-by"), _QUERY),
     **dict.fromkeys(("--limit", "--top", "--sort"), _ROWS),
     "--columns": ("--lag", "choose columns in the query: 'from … select eventdate, uri'"),
+    "--desc": ("--sort", "use --sort COLUMN:desc"),
     "--every": ("--window", "use --window 1h"),
     "--resume": ("--lag", "run it again: it fetches what is missing"),
     **dict.fromkeys(("--compress", "--gzip"), ("--output", "name the file .gz or .zst")),
@@ -88,16 +89,15 @@ MEANT: Mapping[str, tuple[str, ...]] = {
 COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("search", "from"), "query 'from …' --from 1h"),
     **dict.fromkeys(("describe", "schema"), "tables TABLE"),
-    **dict.fromkeys(("ls", "show tables", "service ls", "service tables"), "tables"),
+    **dict.fromkeys(("ls", "service ls", "service tables"), "tables"),
     "queries": "service queries list",
     **dict.fromkeys(("login", "config"), "profile set NAME"),
-    "serve": "service start",
     "status": "service status",
     "load": "service load FILE --table NAME",
+    "apply": "job apply --file FILE, or role apply, or domain apply",
     "job create": "query 'from …' --from 1h --dest TYPE",
     "service logs": "service status (its line 'log' names the log file)",
     "profile unset": "profile set NAME KEY=",
-    "role diff": "role apply DOMAIN --file FILE --dry-run",
 }
 """Unknown words, and the whole commands that they mean. TABLE is the name typed after the words."""
 

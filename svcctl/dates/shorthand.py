@@ -294,7 +294,7 @@ def _ordered(year: str, month: str, day: str, time: str) -> str:
 
 _LOOSE = rf"(\d{{1,2}})([-./])(\d{{1,2}})\2(\d{{4}})((?:[t ]{_TIME})?)"
 _CLOCK = rf"(\d:\d\d(?::\d\d)?|{_TIME})"
-_AGO = r"(\d+)\s*(s|m|h|d|w)(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay|eek)?s?"
+_AGO = r"(\d+)\s*(s|m|h|d|w)(?:(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay|eek)s?)?"
 ORDERS = (
     _row(_LOOSE, lambda found: _ordered(found[4], found[3], found[1], found[5])),
     _row(_LOOSE, lambda found: _ordered(found[4], found[1], found[3], found[5]), "the day comes first; write {}"),
@@ -319,7 +319,7 @@ CORRECTIONS = (
 def _corrected(text: str, rows: tuple[_Correction, ...]) -> str | None:
     """What to write instead of a text that is not a date, by the first row whose date is one."""
     folded = text if re.search(r"\d\s*Ms?$", text) else text.casefold()  # an upper-case M may mean months
-    folded = re.sub(r"^[-+]|^(?:last|past) (?=\d)", "", folded)
+    folded = re.sub(r"^[-+](?=\s*[\d.]+\s*[a-z])|^(?:last|past) (?=\d)", "", folded)  # -5 is not a date
     for pattern, spelled, said in rows if len(text) <= _LONGEST else ():
         if match := pattern.fullmatch(folded):
             written = match.expand(spelled) if isinstance(spelled, str) else spelled(match)

@@ -40,9 +40,11 @@ EXPORT = "see 'svcctl export --help'"
         ("service ls", "no such command 'ls'\nhint: use: svcctl tables"),
         ("service delete t.x", "no such command 'delete'\nhint: use: svcctl service drop t.x"),
         ("jobs", "no such command 'jobs'. Did you mean 'job'?\nhint: see 'svcctl --help'"),
-        ("role diff", "no such command 'diff'\nhint: use: svcctl role apply DOMAIN --file FILE --dry-run"),
+        (
+            "apply -F jobs.yaml",
+            "no such command 'apply'\nhint: use: svcctl job apply --file FILE, or role apply, or domain apply",
+        ),
         ("profile unset p2", "no such command 'unset'\nhint: use: svcctl profile set NAME KEY="),
-        ("show tables", "no such command 'show'\nhint: use: svcctl tables"),
         ("-p prod describe auth.all", "no such command 'describe'\nhint: use: svcctl --profile prod tables auth.all"),
         ("schema", "no such command 'schema'\nhint: use: svcctl tables TABLE"),
         ("queries", "no such command 'queries'\nhint: use: svcctl service queries list"),
@@ -136,6 +138,8 @@ EXPORT = "see 'svcctl export --help'"
         # Options
         ("query Q --form 1h", f"no such option: --form. Did you mean --from?\nhint: {SEE}"),
         ("query Q --frm 1h", f"no such option: --frm. Did you mean --from?\nhint: {SEE}"),
+        ("query Q --port 1", f"no such option: --port\nhint: {SEE}"),
+        ("query Q --desc", f"no such option: --desc\nhint: use --sort COLUMN:desc; {SEE}"),
         ("query Q --json", f"no such option: --json\nhint: use -f ndjson, or -f json for one document; {SEE}"),
         ("profile use x --json", "no such option: --json\nhint: see 'svcctl profile use --help'"),
         ("query Q --forced", f"no such option: --forced\nhint: {SEE}"),

@@ -116,8 +116,8 @@ class Connection:
             begun = self._start < self._end
             if not self._fill(None if deadline is None else deadline - time.monotonic()):
                 if begun:
-                    raise httpx.RemoteProtocolError("Server disconnected in the middle of the head of its answer.")
-                raise httpx.ReadError("Server disconnected without sending a response.")
+                    raise httpx.RemoteProtocolError("it closed the connection in the middle of the head of its answer")
+                raise httpx.ReadError("it closed the connection without an answer")
         data = bytes(self._box[self._start : end.end()])
         self._start = end.end()
         return data

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import socket
 from base64 import b64encode
 from collections.abc import Mapping
@@ -13,12 +12,13 @@ from urllib.request import proxy_bypass
 
 import httpx
 
+from svcctl.api.wire.connection import Connection
+from svcctl.api.wire.heads import request_head
+
 if TYPE_CHECKING:
     import ssl
 
 PORTS = {"http": 80, "https": 443}
-_ANSWER = re.compile(rb"HTTP/1\.[01] ([0-9]{3})([^\r\n]*)\r?\n(?:[^\r\n]+\r?\n)*\r?\n")
-_MAX_ANSWER = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,9 @@ class Route:
         try:
             connection = self._connected(origin, proxy, timeout)
             try:
-                connection.settimeout(timeout)
                 if proxy is not None:
-                    _tunnel(connection, origin, proxy)
+                    _tunnel(connection, origin, proxy, timeout)
+                connection.settimeout(timeout)
                 if origin.secure:
                     assert self.trust is not None
                     return self.trust.wrap_socket(connection, server_hostname=origin.host)
@@ -101,21 +101,23 @@ class Route:
         return connection
 
 
-def _tunnel(connection: socket.socket, origin: Origin, proxy: SplitResult) -> None:
+def _tunnel(connected: socket.socket, origin: Origin, proxy: SplitResult, timeout: float | None) -> None:
     """Ask a proxy for a connection to the origin. ProxyError when the proxy makes none."""
     host = f"[{origin.host}]" if ":" in origin.host else origin.host
-    lines = [f"CONNECT {host}:{origin.port} HTTP/1.1", f"Host: {host}:{origin.port}"]
+    target = f"{host}:{origin.port}".encode()
+    fields = [(b"Host", target)]
     if proxy.username or proxy.password:
         secret = f"{unquote(proxy.username or '')}:{unquote(proxy.password or '')}"
-        lines.append(f"Proxy-Authorization: Basic {b64encode(secret.encode()).decode()}")
-    connection.sendall("\r\n".join([*lines, "", ""]).encode())
-    answer = b""
-    while not (head := _ANSWER.match(answer)):
-        piece = connection.recv(4096)
-        answer += piece
-        if not piece or len(answer) > _MAX_ANSWER:
-            raise httpx.ProxyError("the proxy closed the connection" if not piece else "the proxy's answer is no HTTP")
-    if not head[1].startswith(b"2"):
-        raise httpx.ProxyError(f"the proxy answered {head[1].decode()}{head[2].decode('latin-1').rstrip()}")
-    if head.end() < len(answer):
+        fields.append((b"Proxy-Authorization", b"Basic " + b64encode(secret.encode())))
+    connection = Connection(connected)
+    try:
+        connection.send(request_head(b"CONNECT", target, fields), timeout)
+        head = connection.head(timeout)
+    except httpx.TimeoutException:
+        raise TimeoutError from None
+    except (httpx.ReadError, httpx.RemoteProtocolError) as error:
+        raise httpx.ProxyError(f"the proxy failed: {error}") from error
+    if not 200 <= head.status < 300:
+        raise httpx.ProxyError(f"the proxy answered {head.status}")
+    if not connection.leave(True):
         raise httpx.ProxyError("the proxy sent more than its answer")

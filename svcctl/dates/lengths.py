@@ -11,6 +11,8 @@ from operator import mul
 
 UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 """Seconds of the units of a length, in the order in which a length is written."""
+LEAST = 0.001
+"""The shortest length that is taken, in seconds; an option where 0 has a meaning says that it takes 0."""
 MOST = 36_500 * UNITS["d"]
 """The longest length that is taken, in seconds: timers and dates overflow beyond it."""
 
@@ -31,7 +33,7 @@ def whole_seconds_of(text: str) -> int | None:
     return None if seconds is None else int(seconds)
 
 
-def parse_length(text: str, *, least: float = 0, most: float = MOST, whole: bool = False) -> float:
+def parse_length(text: str, *, least: float = LEAST, most: float = MOST, whole: bool = False) -> float:
     """The seconds of a length such as 90, 90s or 1h30m. ValueError with the reason, as a sentence about `it`."""
     seconds = float(text) if _NUMBER.fullmatch(text) else _seconds_of(text)
     if seconds is None:

@@ -82,7 +82,7 @@ def _date_format(text: str) -> None:
 
 def parse_timeout(text: str) -> float:
     """The seconds of a timeout. ValueError with the reason for any other text."""
-    return parse_length(text, least=0.001, most=UNITS["d"])
+    return parse_length(text, most=UNITS["d"])
 
 
 AUTH_METHODS = ("signature", "token", "jwt")

@@ -39,15 +39,15 @@ def _setting(
     return Setting(environment, meaning, parse, environment, default, choices)
 
 
-_time, _count = partial(parse_length, least=0.001), partial(parse_count, least=1)
+_time_or_zero, _count = partial(parse_length, least=0), partial(parse_count, least=1)
 
-DEMO = _setting("SVCCTL_DEMO", "how far back demo events are created; 0 for none", parse_length, "30d")
-QUERY_TIME = _setting("SVCCTL_QUERY_TIME", "how long the local service may work on a query", _time, "10m")
-PADDING_TIME = _setting("SVCCTL_PADDING_TIME", "silence before a waiting client gets padding", _time, "5s")
-LAG = _setting("SVCCTL_LAG", "how long a continuous query waits for late events of a period", parse_length, "10s")
+DEMO = _setting("SVCCTL_DEMO", "how far back demo events are created; 0 for none", _time_or_zero, "30d")
+QUERY_TIME = _setting("SVCCTL_QUERY_TIME", "how long the local service may work on a query", parse_length, "10m")
+PADDING_TIME = _setting("SVCCTL_PADDING_TIME", "silence before a waiting client gets padding", parse_length, "5s")
+LAG = _setting("SVCCTL_LAG", "how long a continuous query waits for late events of a period", _time_or_zero, "10s")
 CONNECTIONS = _setting("SVCCTL_CONNECTIONS", "connections that the local service keeps open at once", _count, "500")
 ACCESS_EVENTS = _setting("SVCCTL_ACCESS_EVENTS", "requests that the table service.access keeps", _count, "100000")
-ACCESS_TIME = _setting("SVCCTL_ACCESS_TIME", "how long the table service.access keeps a request", _time, "30d")
+ACCESS_TIME = _setting("SVCCTL_ACCESS_TIME", "how long the table service.access keeps a request", parse_length, "30d")
 QUERY_PLACES = _setting("SVCCTL_QUERY_PLACES", "queries that the local service works on at once", _count, "8")
 OPEN_QUERIES = _setting("SVCCTL_OPEN_QUERIES", "open queries of one domain; one more is refused with 429", _count, "64")
 RUNNING_JOBS = _setting("SVCCTL_RUNNING_JOBS", "running jobs of one domain", _count, "16")

@@ -27,6 +27,15 @@ def test_every_option_that_is_a_length_is_known() -> None:
 
 
 @pytest.mark.parametrize("name", LENGTHS)
+def test_no_length_is_zero_where_zero_means_nothing(name: str) -> None:
+    if name in ("--lag", "--keep-for"):
+        assert LENGTHS[name].type.convert("0", None, None) == 0
+        return
+    with pytest.raises(UsageError, match=f"^{name} '0' cannot be used: it must be at least "):
+        LENGTHS[name].type.convert("0", None, None)
+
+
+@pytest.mark.parametrize("name", LENGTHS)
 def test_a_length_is_a_number_of_seconds_or_has_units_in_every_option(name: str) -> None:
     type_ = LENGTHS[name].type
     found = [type_.convert(text, None, None) for text in ("90", "90s", "5m", "1h30m", "1d")]

@@ -346,7 +346,7 @@ def test_without_a_terminal_a_removal_is_refused_before_anything_changes(job: Re
         ),
         (["other", "--for", "paused,running"], 0, ""),
         (
-            ["nightly", "--for", "RUNNING", "--max-time", "0", "--keep-waiting"],
+            ["nightly", "--for", "RUNNING", "--max-time", "0.001", "--keep-waiting"],
             6,
             f"svcctl: job {NIGHTLY} is FAILING and reports: {REFUSED} (still waiting)\n"
             f"svcctl: error: job {NIGHTLY} is FAILING ({REFUSED}), not RUNNING, and the time is up\n",
@@ -431,5 +431,5 @@ def test_what_is_said_of_a_job_that_was_stopped_with_an_error_or_waits_for_event
     }
     assert job("stop", "nightly").code == 0
     job_table.change(place.store, OTHER, last_datetime=4_102_444_800_000)
-    for verb, arguments in (("restart", ["nightly"]), ("wait", ["other", "--max-time", "0"])):
+    for verb, arguments in (("restart", ["nightly"]), ("wait", ["other", "--max-time", "0.001"])):
         assert job(verb, *arguments).stderr == said[verb]

@@ -62,7 +62,12 @@ EndOpt = Annotated[
 ]
 LagOpt = Annotated[
     float | None,
-    length_option("--lag", f"Leave out windows younger than this.  [{length_text(LAG)} with --state]", Heading.RANGE),
+    length_option(
+        "--lag",
+        f"Leave out windows younger than this.  [{length_text(LAG)} with --state]",
+        Heading.RANGE,
+        partial(parse_length, least=0),
+    ),
 ]
 ForceOpt = Annotated[bool, _output("--force", help="Fetch all of the range again, and overwrite existing files.")]
 OnErrorOpt = Annotated[

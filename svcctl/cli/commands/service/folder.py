@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +18,7 @@ from svcctl.cli.commands.service.state import known_state
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
 from svcctl.cli.options import YesOpt, length_option
+from svcctl.dates.lengths import parse_length
 from svcctl.errors import ServiceError, SvcctlError, Terminated, UsageError
 from svcctl.io import extras
 from svcctl.io.time_limit import without_signals
@@ -39,7 +41,12 @@ TableArg = Annotated[
 MovedArg = Annotated[str, typer.Argument(metavar="TABLE", help="Table to move."), Completes("tables")]
 
 
-KeepOpt = Annotated[Any, length_option("--keep-for", "How long files stay that running queries may need.", None)]
+KeepOpt = Annotated[
+    Any,
+    length_option(
+        "--keep-for", "How long files stay that running queries may need.", None, partial(parse_length, least=0)
+    ),
+]
 ToOpt = Annotated[
     str,
     typer.Option("--to", metavar="PLACE", help="folder (the shared one) or file (that of the local service)."),

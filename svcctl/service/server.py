@@ -197,15 +197,13 @@ def _tables(files: process.Files, progress: Callable[[str, float], None], histor
     """
     gone = threading.Event()
 
-    def go_on(what: str, fraction: float) -> None:
-        if gone.is_set():
-            raise Terminated
-        progress(what, fraction)
-
     def made() -> DuckDBEngine:
         with ExitStack() as closing:
             own = closing.enter_context(DuckDBEngine(files.events))
-            demo.extend(own, datetime.now(UTC), go_on, history)
+            for table, fraction, _ in demo.extend(own, datetime.now(UTC), history):
+                if gone.is_set():
+                    raise Terminated
+                progress(table, fraction)
             closing.pop_all()
         return own
 

@@ -267,11 +267,11 @@ def test_a_signal_while_the_demo_events_are_made_ends_the_service(
     script = (
         "import duckdb, os, signal, sys, threading\n"
         "from svcctl.service.loading import demo\n"
-        "def extend(engine, until, progress, history):\n"
+        "def extend(engine, until, history):\n"
         f"    threading.Timer(0.2, os.kill, (os.getpid(), signal.{sent})).start()\n"
         "    while True:\n"
         "        duckdb.sql('SELECT sum(range) FROM range(20000000)').fetchall()\n"
-        "        progress('auth.all', 0.5)\n"
+        "        yield 'auth.all', 0.5, 1\n"
         "demo.extend = extend\n"
         "sys.argv[1:] = ['service', 'serve']\n"
         "from svcctl.__main__ import main\n"

@@ -3,20 +3,11 @@
 Every second of the calendar has its events, and they are the same whenever they are made. So a table can be extended
 at any time from its end, and two laptops show the same shop. DuckDB makes the events, see
 `engines/duckdb/demo_events.py`; this module owns the tables and decides which seconds are made, and when.
-
-Traffic follows the day and the week. Three incidents recur by the number of the day since 1970, so that any 30 days
-hold some of each:
-
-- every 7th day (3 modulo 7), 14:00 to 14:12 UTC: most of the shop's answers are 5xx, and slow
-- every 9th day (4 modulo 9), from 02:17 UTC: one address tries passwords for `admin` for 12 minutes, then logs in
-- every 11th day (6 modulo 11), 01:00 to 04:00 UTC: the host 10.0.3.77 sends gigabytes to one address outside
-
-Addresses are private or from the ranges reserved for documentation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
@@ -27,57 +18,39 @@ from svcctl.dates.lengths import UNITS
 from svcctl.service.engines import Tables
 from svcctl.service.engines.duckdb.demo_events import made
 from svcctl.service.language.types import Column, Type
-from svcctl.service.settings import DEMO
 
-HISTORY = timedelta(seconds=DEMO.read({}))
 STRETCH = 5 * UNITS["d"]
 """How many seconds are made in one transaction: an interruption loses little, and memory stays low."""
 AHEAD = 300
 """How many seconds a running service makes at once: DuckDB takes longer to plan than to make their events."""
 
 
-def extend(
-    engine: Tables,
-    until: datetime,
-    progress: Callable[[str, float], None] = lambda name, share: None,
-    history: timedelta = HISTORY,
-) -> int:
-    """Extend the demo tables up to the whole second of `until` (aware). Returns how many events were added.
+def extend(engine: Tables, until: datetime, history: timedelta) -> Iterator[tuple[str, float, int]]:
+    """Extend the demo tables up to the whole second of `until` (aware).
 
-    A table that is missing or empty begins `history` before `until`. `progress` is called with a table's name and the
-    fraction that is done.
+    A table that is missing or empty begins `history` before `until`. Yields a table, the fraction of its events that is
+    done, and how many were added.
     """
-    if not history:
-        return 0
-    end = int(until.timestamp())
-    return sum(_extend(engine, table, end, history, progress) for table in TABLES)
+    for table in TABLES if history else ():
+        yield from _extend(engine, table, int(until.timestamp()), history)
 
 
-def _extend(
-    engine: Tables,
-    table: str,
-    end: int,
-    history: timedelta,
-    progress: Callable[[str, float], None] = lambda name, share: None,
-) -> int:
+def _extend(engine: Tables, table: str, end: int, history: timedelta) -> Iterator[tuple[str, float, int]]:
     if table not in engine.tables():
         engine.create(table, TABLES[table])
     newest = engine.newest(table)
     # Only whole seconds are made, so the second of the newest event is complete.
     start = int(newest.replace(tzinfo=UTC).timestamp()) + 1 if newest else end - int(history.total_seconds())
     if start >= end:
-        return 0
+        return
     bounds = [*range(start, end, STRETCH), end]
-    added = 0
     with ThreadPoolExecutor(1) as ahead:  # a stretch is made while the previous one is stored
         coming = ahead.submit(made, table, *bounds[:2])
         for stop, after in zip(bounds[1:], [*bounds[2:], None], strict=True):
             events = coming.result()
             if after is not None:
                 coming = ahead.submit(made, table, stop, after)
-            added += engine.append(table, events.to_reader())
-            progress(table, (stop - start) / (end - start))
-    return added
+            yield table, (stop - start) / (end - start), engine.append(table, events.to_reader())
 
 
 class Growing:
@@ -90,14 +63,14 @@ class Growing:
         """Events of each table that are not stored yet, and the second before which they are."""
 
     def extend(self, until: datetime) -> int:
-        """Like the function `extend`, for frequent calls."""
+        """Like the function `extend`, for frequent calls. Returns how many events were added."""
         end = int(until.timestamp())
         return sum(self._extend(table, end) for table in TABLES) if self._history else 0
 
     def _extend(self, table: str, end: int) -> int:
         ahead, last = self._ahead.pop(table, (None, 0))
         if ahead is None or end > last:
-            added = _extend(self._engine, table, end, self._history)
+            added = sum(count for *_, count in _extend(self._engine, table, end, self._history))
             ahead, last = made(table, end, end + AHEAD).sort_by("eventdate"), end + AHEAD
         else:
             moment = pa.scalar(datetime.fromtimestamp(end, UTC).replace(tzinfo=None), pa.timestamp("us"))

@@ -14,15 +14,17 @@ from svcctl.service.loading.demo import AHEAD, TABLES, Growing, extend
 
 NOW = datetime(2026, 3, 20, 12, 0, 0, 700_000, tzinfo=UTC)
 START = datetime(2026, 2, 18, 12, 0)
+HISTORY = timedelta(days=30)
 
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[DuckDBEngine]:
     with DuckDBEngine() as engine:
-        heard: list[tuple[str, float]] = []
-        added = extend(engine, NOW, lambda table, share: heard.append((table, round(share, 3))))
-        assert added == sum(engine.mark(table) for table in TABLES)
-        assert heard == [(table, round(step / 6, 3)) for table in TABLES for step in range(1, 7)]
+        steps = list(extend(engine, NOW, HISTORY))
+        assert sum(added for *_, added in steps) == sum(engine.mark(table) for table in TABLES)
+        assert [(table, round(share * 6, 3)) for table, share, _ in steps] == [
+            (table, step) for table in TABLES for step in range(1, 7)
+        ]
         yield engine
 
 
@@ -74,11 +76,11 @@ def test_a_later_call_adds_only_what_happened_since(engine: DuckDBEngine) -> Non
             seed = ", ".join(f'{value} AS "{name}"' for name, value in values.items())
             other.append(table, selected(f"SELECT {seed}"), create=columns)
         later = datetime(2026, 3, 20, 12, 10, 1, 900_000, tzinfo=UTC)
-        added = extend(other, later)
+        added = sum(added for *_, added in extend(other, later, HISTORY))
         assert added == sum(other.mark(table) for table in TABLES) - 3
         assert 300 < added < 1500
-        assert extend(other, later) == 0
-        assert extend(other, later - timedelta(hours=1)) == 0
+        assert sum(added for *_, added in extend(other, later, HISTORY)) == 0
+        assert list(extend(other, later - timedelta(hours=1), HISTORY)) == []
         for table in TABLES:
             ((first, last),) = rows(
                 other,
@@ -103,7 +105,7 @@ def test_a_running_service_stores_each_event_once_its_second_has_passed() -> Non
                 newest = engine.newest(table)
                 assert newest is not None
                 assert newest < latest.replace(tzinfo=None, microsecond=0)
-        extend(other, begun + timedelta(seconds=passed[-1]), history=history + timedelta(seconds=passed[-1]))
+        list(extend(other, begun + timedelta(seconds=passed[-1]), history + timedelta(seconds=passed[-1])))
         for table in TABLES:
             select = f'SELECT * FROM events."{table}" ORDER BY ALL'
             assert rows(engine, select) == rows(other, select)

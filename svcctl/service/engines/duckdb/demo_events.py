@@ -2,6 +2,15 @@
 
 Every value of an event is computed from a hash of its second, its lane (events of one second differ in their lane) and
 a name. The hash is DuckDB's, so another release of DuckDB may make other events.
+
+Traffic follows the day and the week. Three incidents recur by the number of the day since 1970, so that any 30 days
+hold some of each:
+
+- every 7th day (3 modulo 7), 14:00 to 14:12 UTC: most of the shop's answers are 5xx, and slow
+- every 9th day (4 modulo 9), from 02:17 UTC: one address tries passwords for `admin` for 12 minutes, then logs in
+- every 11th day (6 modulo 11), 01:00 to 04:00 UTC: the host 10.0.3.77 sends gigabytes to one address outside
+
+Addresses are private or from the ranges reserved for documentation.
 """
 
 from __future__ import annotations

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from svcctl.api.refusals import records
+from svcctl.errors import UsageError
+
+_TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +89,12 @@ class Loaded:
 
 def _findings(source: Mapping[str, Any], kind: str) -> tuple[Finding, ...]:
     return tuple(Finding(**{**one, "fields": tuple(one["fields"])}) for one in records(source, kind))
+
+
+def check_table_name(name: str) -> None:
+    """Raise UsageError for a name that needs back quotes in a query because of its characters."""
+    if not _TABLE_NAME.fullmatch(name):
+        raise UsageError(
+            f"'{name}' cannot name a table",
+            hint="use letters, digits and _ in parts joined by dots, which begin with no digit, as in web.access",
+        )

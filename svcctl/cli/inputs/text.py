@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
-import shlex
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -68,19 +65,11 @@ def as_file(source: Path, directory: Callable[[], Path]) -> Iterator[Path]:
         yield Path(spool.name)
 
 
-def _ending(folder: Path) -> str:
-    """The most frequent ending of the files in a folder, including .gz or .zst; empty if no file has one."""
-    names = [path for path in folder.iterdir() if path.is_file()] if os.access(folder, os.R_OK) else []
-    endings = ("".join(path.suffixes[-2 if path.suffix in (".gz", ".zst") else -1 :]) for path in names)
-    return next((ending for ending, _ in Counter(filter(None, endings)).most_common(1)), "")
-
-
 def _opened(source: Path) -> AbstractContextManager[IO[bytes]]:
     if str(source) == STDIN:
         return nullcontext(sys.stdin.buffer)
     if source.is_dir():
-        names = f"{shlex.quote(str(source))}/*{_ending(source)}"
-        raise UsageError(f"{source} is a directory", hint=f"name the files in it, such as {names}")
+        raise UsageError(f"{source} is a directory", hint="name the files in it")
     if not source.exists():
         raise UsageError(f"no file {source}")
     try:

@@ -11,7 +11,6 @@ tests/service/engines/test_conformance.py say what is missing.
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -22,6 +21,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from svcctl.api.loads import check_table_name
 from svcctl.errors import NotFound, ServiceError, SvcctlError, UsageError
 from svcctl.service.language import compile, tree
 from svcctl.service.language.dialect import Dialect
@@ -54,7 +54,6 @@ BYTES_PER_BATCH = 1 << 22
 """About the most bytes of a batch, whatever the size of a row."""
 
 _BEGIN = datetime(1, 1, 1, tzinfo=UTC)
-_TABLE_NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,18 +312,11 @@ class AlreadyLoaded(UsageError):
         super().__init__(f"table '{name}' has the load {load_id} already")
 
 
-def check_table_name(name: str) -> str:
-    """The name unchanged. Raises UsageError unless it consists of letters, digits and _, in parts joined by dots."""
-    if not _TABLE_NAME.fullmatch(name):
-        raise UsageError(
-            f"'{name}' cannot name a table", hint="use letters, digits and _ in parts joined by dots, as in web.access"
-        )
-    return name
-
-
 def check_table(name: str, columns: Sequence[Column], existing: Collection[str], *, replace: bool = False) -> None:
     """Raise UsageError if the name or a column of a new table cannot be used, TableExists if the table exists."""
     check_table_name(name)
+    for word in tree.RESERVED.intersection(name.split(".")):
+        raise UsageError(f"'{name}' cannot name a table: queries would need back quotes around {word}")
     if Column("eventdate", Type.TIMESTAMP) not in columns:
         raise UsageError(f"table '{name}' needs a column eventdate of type timestamp")
     if len({column.name.casefold() for column in columns}) < len(columns):

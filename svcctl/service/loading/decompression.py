@@ -75,6 +75,14 @@ def require_read(source: Source, head: bytes) -> None:
             raise UsageError(f"{source.name} is {what}, which is not read as it is", hint=remedy)
 
 
+def require_end(source: Source, contents: Path, bracket: bytes) -> None:
+    """Raise UsageError unless the last byte of a file that is not blank is a bracket. DuckDB reads `[{},` as whole."""
+    with contents.open("rb") as file:
+        file.seek(max(0, contents.stat().st_size - BLOCK))
+        if not file.read().rstrip().endswith(bracket):
+            raise _damaged(source, f"it does not end with {bracket.decode()}")
+
+
 def require_whole_pages(source: Source, contents: Path, rows: int) -> None:
     """Read all pages of a parquet file, so many rows at once. Raises UsageError when a check sum of a page fails."""
     try:

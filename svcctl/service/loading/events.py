@@ -66,9 +66,14 @@ def _when(layout: Layout) -> str:
     if layout.clock is None:
         return as_time(given.stored, given.type, times)
     day = given.stored if given.type is Type.STR else f"{given.raw}::VARCHAR"
-    clock = f"TRY_CAST(coalesce(nullif({layout.fields[layout.clock].stored}, ''), '00:00') AS TIME)"
+    clock = _time_of_day(layout.fields[layout.clock])
     text = f"({day} || ' ' || strftime(DATE '1970-01-01' + {clock}, '%H:%M:%S.%f'))"
     return as_time(text, Type.STR, replace(times, format=f"{times.spec} %H:%M:%S.%f") if times.spec else times)
+
+
+def _time_of_day(clock: Field) -> str:
+    """SQL for the time of day of a row, which is midnight if it is missing; 24:00 would be on the day after."""
+    return f"nullif(TRY_CAST(coalesce(nullif({clock.stored}, ''), '00:00') AS TIME), TIME '24:00')"
 
 
 def _skip(layout: Layout, fields: Mapping[str, Field]) -> str:
@@ -79,9 +84,14 @@ def _skip(layout: Layout, fields: Mapping[str, Field]) -> str:
     missing = _reason(Skip.NO_TIME, layout.time)
     if layout.columns.text != "NULL::VARCHAR":
         missing = f"CASE WHEN coalesce({cells}) IS NULL THEN {_reason(Skip.ENTRY, '', text)} ELSE {missing} END"
+    unread = _reason(Skip.TIME, layout.time, value)
+    if layout.clock is not None:
+        clock = layout.fields[layout.clock]
+        unclear = _reason(Skip.TIME, layout.clock, f"({clock.raw})::VARCHAR")
+        unread = f"CASE WHEN {_time_of_day(clock)} IS NULL THEN {unclear} ELSE {unread} END"
     cases = [
         f"WHEN {time.raw} IS NULL THEN {missing}",
-        f"WHEN {when} IS NULL THEN {_reason(Skip.TIME, layout.time, value)}",
+        f"WHEN {when} IS NULL THEN {unread}",
         f"WHEN {when} < {FIRST} THEN {_reason(Skip.EARLY, layout.time, value)}",
         *(
             f"WHEN {field.is_bad} THEN {_reason(Skip.TYPE, name, f'({field.raw})::VARCHAR')}"

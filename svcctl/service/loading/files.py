@@ -8,6 +8,7 @@ ndjson, and a row of csv that has them is skipped.
 from __future__ import annotations
 
 import glob
+import json
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -24,10 +25,10 @@ from svcctl.errors import SvcctlError, UsageError
 from svcctl.io.temporary import temporary
 from svcctl.service.engines.duckdb.statement import first_line
 from svcctl.service.engines.duckdb.text import literal
-from svcctl.service.loading import csv, lines
-from svcctl.service.loading.decompression import Source, codec, opened, require_read, require_whole_pages, widest_rows
+from svcctl.service.loading import csv, decompression, lines
+from svcctl.service.loading.decompression import Source, codec, opened
 from svcctl.service.loading.kinds import FileKind
-from svcctl.service.loading.outcome import CONVERT, Tally
+from svcctl.service.loading.outcome import NOTHING, Tally, shown
 
 HEAD_ROWS = 10_000
 """The most rows of a head; it has no more than the first two batches that have rows."""
@@ -36,6 +37,8 @@ ROWS_OF_KNOWN_WIDTH = 8192
 BATCH_BYTES = 1 << 26
 """The most rows and bytes of a batch: few rows where the length of the next ones is unknown (not parquet)."""
 _HEAD_BLOCK = 1 << 20
+_LARGEST_CHECKED = 1 << 26
+_NUL = "remove it: tr -d '\\0' <FILE | svcctl service load - -t …; or convert UTF-16 with: iconv -f utf-16 -t utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +113,12 @@ class FileReader:
             with opened(source) as packed, contents.open("wb") as file:
                 shutil.copyfileobj(packed, file, lines.BLOCK)
         if kind.name == "parquet":
-            width = widest_rows(contents)
-            require_whole_pages(source, contents, max(1, BATCH_BYTES // width))
+            width = decompression.widest_rows(contents)
+            decompression.require_whole_pages(source, contents, max(1, BATCH_BYTES // width))
             return KnownFile(source, kind, contents, width=width)
         is_array = head.lstrip(lines.BOM + b" \t\r\n").startswith(b"[")
+        if kind.name == "json":
+            decompression.require_end(source, contents, b"]" if is_array else b"}")
         return KnownFile(source, kind, contents, is_array=is_array)
 
     def head(self, file: KnownFile) -> Tally:
@@ -179,7 +184,22 @@ class FileReader:
                 f"FROM read_json_objects({file.literal}, {form})"
             )
             assert found is not None
-            yield from (batch.cast(lines.SCHEMA) for batch in found.to_arrow_reader(ROWS_PER_BATCH))
+            try:
+                yield from (batch.cast(lines.SCHEMA) for batch in found.to_arrow_reader(ROWS_PER_BATCH))
+            except (duckdb.Error, OSError):
+                self._check_json(file)
+                raise
+
+    def _check_json(self, file: KnownFile) -> None:
+        """Raise UsageError with the line at which an array is not JSON, unless that would take much memory."""
+        if file.is_array and file.contents.stat().st_size <= _LARGEST_CHECKED:
+            try:
+                json.loads(file.contents.read_text("utf-8-sig", "replace"), object_pairs_hook=len)
+            except json.JSONDecodeError as error:
+                where = f"line {error.lineno} is not JSON: {shown(error.doc[error.pos :])}"
+                raise UsageError(f"{file.source.name} could not be read: {where}", hint=NOTHING) from None
+            except (RecursionError, ValueError):
+                pass  # JSON, but not as DuckDB reads it
 
     def _watched(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Batches of a stream. An error ends it and is kept, because DuckDB would keep only its text."""
@@ -228,7 +248,7 @@ def first_bytes(source: Source) -> bytes:
     """The first bytes of a file, unpacked. Raises UsageError if its packing is not supported."""
     with opened(source) as file:
         head = file.read(csv.HEAD)
-    require_read(source, head)
+    decompression.require_read(source, head)
     return head
 
 
@@ -239,5 +259,5 @@ def first_lines(source: Source, head: bytes) -> list[str]:
     """
     found = list(islice(filter(str.strip, head.decode("utf-8-sig", errors="replace").splitlines()), 5))
     if found and "\0" in found[0] and not head.startswith(b"PAR1"):
-        raise UsageError(f"{source.name} is not text in UTF-8: its first line has the character NUL", hint=CONVERT)
+        raise UsageError(f"{source.name} is not text in UTF-8: its first line has the character NUL", hint=_NUL)
     return found

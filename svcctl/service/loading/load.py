@@ -6,7 +6,7 @@ table, is skipped and counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -15,20 +15,18 @@ import pyarrow.compute as pc
 
 from svcctl.api.loads import Finding, Loaded, Wishes
 from svcctl.errors import SvcctlError, UsageError
-from svcctl.service.engines import ARROW, AlreadyLoaded, TableExists, Tables, check_table_name
+from svcctl.service.engines import ARROW, AlreadyLoaded, TableExists, Tables
 from svcctl.service.engines.duckdb.text import LINE
-from svcctl.service.language.printer import name_text
 from svcctl.service.language.types import Column, Type
 from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.events import BITS, MARKS, MISFIT, SKIPPED, select
 from svcctl.service.loading.files import FileReader, reading
 from svcctl.service.loading.outcome import NOTHING, Change, Skip, Tally, sentence, unread
 from svcctl.service.loading.recognition import LOOKED_AT, Layout, Recogniser
-from svcctl.service.loading.values import merged
+from svcctl.service.loading.values import NUMBERS, merged
 from svcctl.words import some
 
 _ANEW = "load into another table, or make it anew with --replace ('svcctl help loading')"
-_AS_TEXT = "read the lines as text with --format log, or "
 
 
 class Misfit(Exception):
@@ -52,23 +50,18 @@ def load(
     Raises UsageError when a file, its format, its time or its columns cannot be used. Files without events load nothing
     and change nothing; --replace needs events.
     """
-    check_table_name(table)
-    for part in table.split(".") if table not in engine.tables() else ():
-        if name_text(part) != part:
-            raise UsageError(f"'{table}' cannot name a table: queries would need back quotes around {part}")
     if load_id is not None and engine.has_load(table, load_id):
         return None
     whole = False
-    try:
-        while True:
-            try:
-                return _load(engine, sources, table, wishes, go_on, load_id, whole=whole)
-            except TableExists:
-                continue
-            except Misfit:
-                whole = True
-    except AlreadyLoaded:
-        return None
+    while True:
+        try:
+            return _load(engine, sources, table, wishes, go_on, load_id, whole=whole)
+        except AlreadyLoaded:
+            return None
+        except TableExists:
+            continue
+        except Misfit:
+            whole = True
 
 
 def _load(
@@ -90,12 +83,15 @@ def _load(
         found = [(source.name, recogniser.layout(source)) for source in sources]
         layouts = [layout for _, layout in found if layout is not None]
         empty = [name for name, layout in found if layout is None]
-        if not layouts and not wishes.replace:
+        if not layouts and wishes.replace:
+            raise UsageError(f"no events in {some(empty)}", hint=NOTHING)
+        if not layouts:
             return Loaded(table, 0, before=before, empty=tuple(empty))
         types = _types(layouts, wishes.types)
+        layouts = _with_texts_marked(layouts, types, {*held, *wishes.types})
         if not made:
             types = _held_types(table, held, types, wishes.types)
-        rows = _Rows(reader, layouts, types, wishes.strict, empty, go_on)
+        rows = _Rows(reader, layouts, types, held, wishes.strict)
         columns = tuple(Column(name, type_) for name, type_ in types.items())
         try:
             create = columns if made else None
@@ -126,6 +122,22 @@ def _types(layouts: Sequence[Layout], wished: Mapping[str, str]) -> dict[str, Ty
     return {"eventdate": Type.TIMESTAMP, **types}
 
 
+def _with_texts_marked(layouts: Sequence[Layout], types: Mapping[str, Type], named: Collection[str]) -> list[Layout]:
+    """The layouts with marks at other values of a column that has numbers in another file; not if its type is named."""
+    numbers = {name for layout in layouts for name, type_ in layout.types.items() if type_ in NUMBERS}
+    mixed = {name for name in numbers.difference(named) if types[name] is Type.STR}
+    found = []
+    for layout in layouts:
+        texts = {
+            name: f"({layout.columns.sql[name]}) IS NOT NULL"
+            for name, type_ in layout.types.items()
+            if name in mixed and type_ not in NUMBERS
+        }
+        marks = {**layout.columns.marks, Change.TEXT: texts | dict(layout.columns.marks.get(Change.TEXT, {}))}
+        found.append(replace(layout, columns=replace(layout.columns, marks=marks)))
+    return found
+
+
 def _held_types(
     table: str, held: Mapping[str, Type], types: Mapping[str, Type], wished: Mapping[str, str]
 ) -> dict[str, Type]:
@@ -134,9 +146,8 @@ def _held_types(
         if name in held and held[name] != word:
             raise UsageError(f"column '{name}' of table '{table}' is {held[name]} already, not {word}", hint=_ANEW)
     if unknown := [name for name in types if name not in held]:
-        hint = _ANEW if set(held) != {"eventdate", "message"} else _AS_TEXT + _ANEW
         raise UsageError(
-            f"table '{table}' has no column {', '.join(map(repr, unknown))}", hint=f"it has {', '.join(held)}; {hint}"
+            f"table '{table}' has no column {', '.join(map(repr, unknown))}", hint=f"it has {', '.join(held)}; {_ANEW}"
         )
     return {name: held[name] for name in types}
 
@@ -148,9 +159,8 @@ class _Rows:
     reader: FileReader
     layouts: Sequence[Layout]
     types: Mapping[str, Type]
+    held: Mapping[str, Type]
     strict: bool
-    empty: list[str]
-    go_on: Callable[[], None]
     tallies: list[tuple[Layout, Tally]] = field(default_factory=list)
     oldest: datetime | None = None
     newest: datetime | None = None
@@ -158,18 +168,13 @@ class _Rows:
 
     def batches(self) -> pa.RecordBatchReader:
         """The rows in the form in which they are stored."""
-        names = list(self.types)
-        if len(self.layouts) == 1:
-            names = ["eventdate", *self.layouts[0].types]
-        schema = pa.schema([(name, ARROW[self.types[name]]) for name in names])
+        schema = pa.schema([(name, ARROW[type_]) for name, type_ in self.types.items()])
         return pa.RecordBatchReader.from_batches(schema, self._kept(schema))
 
     def _kept(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         try:
             for layout in self.layouts:
                 yield from self._of(layout, schema)
-            if self.oldest is None:
-                raise UsageError(f"no events in {some(self.empty)}", hint=NOTHING)
         except (SvcctlError, Misfit) as error:  # DuckDB reads the rows, and would pass on only the error's text
             self.failure = error
             raise
@@ -180,7 +185,6 @@ class _Rows:
         seen = 0
         self.reader.stream(layout.file, tally)
         for batch in self.reader.batches(layout.file, select(layout, self.types)):
-            self.go_on()
             for structure in batch.column(MISFIT).unique().to_pylist():
                 if structure is not None and not layout.columns.fits(structure):
                     raise Misfit
@@ -194,7 +198,6 @@ class _Rows:
             if seen >= LOOKED_AT and not tally.rows:
                 break
             yield _shaped(kept, schema)
-        self.go_on()
         self._check(layout, tally)
 
     def _check(self, layout: Layout, tally: Tally) -> None:
@@ -202,6 +205,8 @@ class _Rows:
         what, file = tally.first_skip, layout.file
         if what is not None and (self.strict or not tally.rows):
             hint = f"{NOTHING}; without --strict such lines are skipped" if tally.rows else ""
+            if not hint and what is Skip.TYPE and tally.found[what][3] in self.held:
+                hint = _ANEW
             raise unread(file.source.name, file.unit, tally, self._kind(layout, what, tally), hint)
 
     def _extend(self, kept: pa.RecordBatch) -> None:

@@ -20,10 +20,6 @@ LONGEST_LINE = 1 << 24
 
 CONVERT = "convert it from its encoding, such as latin1: iconv -f latin1 -t utf-8 FILE | svcctl service load - -t …"
 NOTHING = "nothing was changed"
-_DESCRIBE = (
-    "describe how it is written with --time-format, such as '%d/%m/%Y %H:%M:%S', or name another column with "
-    "--time-field, or two as DATE,TIME"
-)
 
 
 class Skip(StrEnum):
@@ -64,8 +60,9 @@ _SENTENCES: Mapping[Skip | Change, str] = {
     Skip.TYPE: "{fields} {value} is not {kind}",
     Change.COLUMN: "dates were read from the column {fields}; --time-field names another",
     Change.SHORT: "the last cells are missing, and null",
-    Change.TEXT: "text, not numbers, because of other values in the column: {fields}; --types {wish} skips such lines, "
-    "and --null names texts that mean null",
+    Change.TEXT: "text, not numbers, because of other values in the column: {fields}; to change that, load "
+    "again with --replace and --types {wish}, which skips lines without a number there, or --null, which names texts "
+    "that mean null",
     Change.FINER: "times are kept to the millisecond",
     Change.ZONE: "times without a zone were read as UTC; --time-zone names their zone",
     Change.INFINITE: "NaN and infinite numbers are null: {fields}",
@@ -74,9 +71,9 @@ _SENTENCES: Mapping[Skip | Change, str] = {
 
 _HINTS: Mapping[Skip, str] = {
     Skip.ENCODING: CONVERT,
-    Skip.TIME: _DESCRIBE,
-    Skip.TYPE: "read the column as another type, such as with --types {fields}=str; a table keeps the types of its "
-    "columns until it is made anew with --replace",
+    Skip.TIME: "describe how it is written with --time-format, such as '%d/%m/%Y %H:%M:%S', or name another column "
+    "with --time-field, or two as DATE,TIME",
+    Skip.TYPE: "read the column as another type, such as with --types {fields}=str",
 }
 """What helps if no line of a file could be read."""
 

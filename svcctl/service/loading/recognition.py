@@ -34,14 +34,12 @@ from svcctl.service.loading.times import (
 from svcctl.service.loading.values import Field
 from svcctl.service.loading.values import field as value_field
 
-TIME_NAMES = (
-    *("eventdate", "timestamp", "@timestamp", "time", "date", "datetime", "ts", "epoch", "__realtime_timestamp"),
-)
+TIME_NAMES = ("eventdate", "timestamp", "@timestamp", "time", "date", "datetime", "ts", "epoch", "__realtime_timestamp")
 """Names of columns with the event's time, the likeliest first."""
 LOOKED_AT = 1000
 """How many rows decide whether a column has times: the first rows."""
 _CLOCK = r"([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?"
-_DATA = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b|\d{8,}$")
+_DATA = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:\D|$)|\d{8,}(?:\.\d+)?$")
 """A date or a number where a name of a column should be."""
 
 
@@ -80,7 +78,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class _Profile:
-    """What the first values of a column look like: all times of which some are after 1970, all times of day, all days.
+    """What the first values of a column are: all times of which some are after 1970, mostly times of day, all days.
 
     `slashed` and `abbreviated` are the first value that is a date with slashes, and that ends with an abbreviation of a
     zone. It is None what a column without values looks like.
@@ -193,7 +191,7 @@ def _profiles(
         asked += [
             # Versions such as 5.10.1 look like dates of the first years.
             f"count(t{at}) = count(v{at}) AND max(t{at}) >= '1970-01-01'",
-            f"bool_and(regexp_full_match(v{at}, '{_CLOCK}'))",
+            f"2 * count(*) FILTER (regexp_full_match(v{at}, '{_CLOCK}')) >= nullif(count(v{at}), 0)",
             f"bool_and(t{at} = date_trunc('day', t{at}))",
             f"first(v{at}) FILTER (regexp_matches(v{at}, '{SLASHED}'))",
             f"first(v{at}) FILTER ({is_abbreviated(f'v{at}')})",
@@ -229,8 +227,8 @@ def _found(file: KnownFile, fields: Collection[str], profiles: Mapping[str, _Pro
     known = [usual[word] for word in TIME_NAMES if word in usual]
     if known and (known[0].casefold() == "eventdate" or len(times) != 1):
         return known[0]
+    _check_names(file, times or file.names)
     if len(times) == 1:
-        _check_names(file, times)
         return times[0]
     hint = f"name it with --time-field: {', '.join(fields)}; if none has it, add a column of times"
     if times:

@@ -22,6 +22,7 @@ _STORED = {
     **dict.fromkeys(("DATE", "TIMESTAMP"), Type.TIMESTAMP),
     "BOOLEAN": Type.BOOL,
 }
+NUMBERS = frozenset((Type.INT4, Type.INT8, Type.FLOAT8))
 WAYS: tuple[tuple[Type, str], ...] = (
     # A cast that fails is slow, so text that cannot begin a number is not cast: 007 and 25 digits stay text.
     (
@@ -81,7 +82,7 @@ def converted(given: Field, type_: Type, times: TimeFormat, *, has_decimal_comma
     value = short(given.stored) if is_text else given.stored
     if given.type is Type.INT8 or (given.type is Type.FLOAT8 and type_ is Type.STR):
         value = given.raw  # the number may not fit int8, and its text may be longer than that of the number
-    if is_text and type_ in (Type.INT4, Type.INT8, Type.FLOAT8):
+    if is_text and type_ in NUMBERS:
         value = _without_commas(value, are_decimal=has_decimal_commas)
     cast = f"TRY_CAST({value} AS {SQL_TYPES[type_]})"
     if type_ is Type.FLOAT8 and is_text:
@@ -111,7 +112,7 @@ def merged(types: Sequence[Type]) -> Type:
         return types[0]
     if found and found <= {Type.INT4, Type.INT8}:
         return Type.INT8
-    return Type.FLOAT8 if found and found <= {Type.INT4, Type.INT8, Type.FLOAT8} else Type.STR
+    return Type.FLOAT8 if found and found <= NUMBERS else Type.STR
 
 
 def nothing(value: str, texts: Sequence[str]) -> str:

@@ -89,6 +89,11 @@ def test_dates_before_1970_and_after_9999_are_skipped_for_no_query_reaches_them(
         ("date,time\n2026-11-01,12:03\n", {"time_zone": "Europe/Berlin"}, ["2026-11-01T11:03"]),
         ("date,time\n20261121,12:03\n", {"time_format": "%Y%m%d"}, ["2026-11-21T12:03"]),
         ("date,time\n11/21/2026,12:03\n", {"time_format": "%m/%d"}, ["2026-11-21T12:03"]),
+        (
+            "date,time\n2026-11-01,n/a\n2026-11-01,24:00\n2026-11-21,12:03\n2026-11-22,12:04\n",
+            {},
+            ["2026-11-21T12:03", "2026-11-22T12:04"],
+        ),
         ('Datum;a,b;Ende\n21.11.2026;10:00;11:00\n22.11.2026;"";\n', {}, ["2026-11-21T10", "2026-11-22"]),
         (None, {}, ["2026-11-01T12:03:04"]),
     ],
@@ -111,10 +116,10 @@ def test_a_day_beside_a_time_of_day_is_refused_and_read_with_both_names_or_with_
 
 
 def test_other_columns_are_no_times_of_day(engine: DuckDBEngine, tmp_path: Path) -> None:
-    text = "date,time\n2026-11-01,noon\n2026-11-02,12:00\n"
+    text = "date,time\n2026-11-01,noon\n2026-11-02,12:00\n2026-11-03,night\n"
     assert changes(load(engine, written(tmp_path, "a.csv", text), "t")) == {}
     result = load(engine, tmp_path / "a.csv", "u", time_field="date,time")
-    assert (result.rows, first_skipped(result)) == (1, "line 2: date '2026-11-01' is not a time")
+    assert (result.rows, first_skipped(result)) == (1, "line 2: time 'noon' is not a time")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from support.loads import CSV, CSV_COLUMNS, load, rows, told, written
 
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.loading.outcome import Change
 
 Wished = dict[str, Any]
 
@@ -26,10 +27,8 @@ UNCLEAR = "each event needs a time, and it is not clear which column of a.csv ha
 NAMES = "put a line of names before it: (echo time,…; cat FILE) | svcctl service load - -t …"
 ORDER = "say which with --time-format %d/%m or --time-format %m/%d"
 ANEW = "load into another table, or make it anew with --replace ('svcctl help loading')"
-TYPE = (
-    "read the column as another type, such as with --types n=str; a table keeps the types of its columns until it is "
-    "made anew with --replace"
-)
+TYPE = "read the column as another type, such as with --types n=str"
+NUL = "remove it: tr -d '\\0' <FILE | svcctl service load - -t …; or convert UTF-16 with: iconv -f utf-16 -t utf-8"
 
 REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
     ("a,b\n1,2\n", {}, UNCLEAR, "name it with --time-field: a, b; if none has it, add a column of times"),
@@ -59,6 +58,8 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
             ("20261121", "ann\t20261121\nbob\t20261122\n", {"time_format": "%Y%m%d"}),
             ("2026-11-21 10:00", "2026-11-21 10:00,ann", {}),
             ("1763719200", "ann,1763719200\n", {}),
+            ("1763719200.5", "1763719200.5,ann\n1763719201.5,bob\n", {}),
+            ("2026-11-21T10:00:00Z", "2026-11-21T10:00:00Z,ann\n2026-11-21T11:00:00Z,bob\n", {}),
         )
     ),
     ("a,b\n1,2\n", {"time_field": "c"}, "a.csv has no column 'c'", "its columns are a, b"),
@@ -112,7 +113,7 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         "time\n2026-01-01\n",
         {"table": "no table"},
         "'no table' cannot name a table",
-        "use letters, digits and _ in parts joined by dots, as in web.access",
+        "use letters, digits and _ in parts joined by dots, which begin with no digit, as in web.access",
     ),
     (
         CSV,
@@ -124,7 +125,7 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         "\ufefftime,n\n2026-01-01,1\n".encode("utf-16le"),
         {},
         "a.csv is not text in UTF-8: its first line has the character NUL",
-        CONVERT,
+        NUL,
     ),
     (
         "Datum;Zeit;Kunde\n10.11.2026;10:15;Müller\n".encode("latin-1"),
@@ -156,6 +157,29 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         "a.csv could not be read: line 2: n '1.5' is not int8",
         TYPE,
     ),
+    *(
+        (
+            f'[{{"time":1,"n":1}}{text}',
+            {"format": "json"},
+            f"a.csv is damaged or cut off: it does not end with {end}",
+            "nothing of it was loaded; copy or download the file again",
+        )
+        for text, end in ((",\n", "]"), ("] x", "]"))
+    ),
+    *(
+        (
+            f'[{{"time":1}},\n{{"time":2}}{text}',
+            {"format": "json"},
+            f"a.csv could not be read: line {line} is not JSON: {rest}",
+            "nothing was changed",
+        )
+        for text, line, rest in (
+            (",\n{,}]", 3, "',}]'"),
+            ("]\n[1]", 3, "'[1]'"),
+            ("\n" + ',{"time":3}\n' * 100_000 + '{"time":4}]', 100_003, "'{\"time\":4}]'"),
+        )
+    ),
+    ("time,n\n2026-01-01,x\n", {"table": "there"}, "a.csv could not be read: line 2: n 'x' is not int8", ANEW),
     (
         gzip.compress(b"time,n\n2026-01-01,1\n", mtime=0)[:-1],
         {},
@@ -229,8 +253,9 @@ SAID: dict[str, tuple[str, str | bytes, Wished, list[str]]] = {
         [
             "line 2: dates were read from the column made; --time-field names another",
             "line 5: the last cells are missing, and null",
-            "line 4: text, not numbers, because of other values in the column: n, x y; --types 'n=float8,x y=float8' "
-            "skips such lines, and --null names texts that mean null",
+            "line 4: text, not numbers, because of other values in the column: n, x y; to change that, load again with "
+            "--replace and --types 'n=float8,x y=float8', which skips lines without a number there, or --null, which "
+            "names texts that mean null",
             "line 2: times are kept to the millisecond",
             "line 2: times without a zone were read as UTC; --time-zone names their zone",
         ],
@@ -262,3 +287,15 @@ def test_what_happened_in_several_files_is_counted_in_all_with_the_first_place(
         pq.write_table(pa.table({"time": days, "x y": [1.5, float("nan")]}), tmp_path / f"{name}.parquet")
     [found] = load(engine, [tmp_path / "a.parquet", tmp_path / "b.parquet"], "t").changes
     assert (found.count, told(found)) == (2, "a.parquet, row 2: NaN and infinite numbers are null: x y")
+
+
+def test_a_column_that_is_text_because_of_another_file_is_noted_unless_its_type_was_named(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    files = [
+        written(tmp_path, f"{n}.csv", f"time,n\n2026-01-01T00:00Z,\n2026-01-01T00:00Z,{n}\n")
+        for n in ("1", "one", "true", "2")
+    ]
+    [found] = load(engine, files, "t").changes
+    assert (found.what, found.count, found.place, found.fields) == (Change.TEXT, 2, "one.csv, line 3", ("n",))
+    assert load(engine, files, "t").changes == load(engine, files, "u", types={"n": "str"}).changes == ()

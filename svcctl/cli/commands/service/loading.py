@@ -32,7 +32,6 @@ from svcctl.terminal.records import second
 from svcctl.words import counted, size_text, some
 
 if TYPE_CHECKING:
-    from svcctl.api.client import Client
     from svcctl.api.loads import Loaded, Wishes
     from svcctl.api.own_service import Extent
 
@@ -127,9 +126,10 @@ def load(
     zcat old.csv.gz | svcctl service load - -t shop.old --time-field created
     svcctl service load orders.csv -t shop.orders --id 2026-01-31
     """
-    from svcctl.api.loads import Wishes
+    from svcctl.api.loads import Wishes, check_table_name
 
     svc: Context = ctx.obj
+    check_table_name(table)
     if load_id is not None and not load_id.strip():
         raise UsageError("--id is empty", hint="name the load, or leave out --id")
     if create and tables is None:
@@ -200,12 +200,11 @@ def _tell_given_up(svc: Context, stored: Loaded | None, *, replace: bool) -> Non
 def _types(text: str | None) -> dict[str, str]:
     """The types of `a=ip4,b=str`."""
     found = {}
-    for pair in (text or "").split(","):
+    for pair in filter(None, (text or "").split(",")):
         name, equals, type_ = pair.rpartition("=")
-        if pair and not (equals and name):
+        if not (equals and name):
             raise UsageError(f"--types '{pair}' is not of the form FIELD=TYPE", hint="such as --types srcIp=ip4,n=int8")
-        if pair:
-            found[name.strip()] = type_.strip()
+        found[name.strip()] = type_.strip()
     return found
 
 
@@ -242,7 +241,13 @@ def drop(ctx: typer.Context, tables: TablesArg, yes: YesOpt = False) -> None:
     client = svc.with_flags(profile=LOCAL).client
     names = list(dict.fromkeys(tables))
     if not yes:
-        _ask_to_drop(svc, client, names)
+        try:
+            found = list(svc.diagnostics.each(names, partial(own_service.table, client)))
+        except Reported:
+            svc.diagnostics.done("nothing was dropped")
+            raise
+        if lost := [_described(table) for table in found if not table.live]:  # the service drops none of its own
+            svc.ask(f"Drop {'; '.join(lost)}?")
     for one in svc.diagnostics.each(names, partial(own_service.drop, client)):
         svc.diagnostics.note(f"dropped {_described(one)}")
 
@@ -272,24 +277,6 @@ def trim(ctx: typer.Context, table: TrimmedArg, before: BeforeOpt, yes: YesOpt =
     svc.diagnostics.note(
         f"removed {counted(removed, 'event')} from {table}; {counted(left.events, 'is', 'are')} left{rest}"
     )
-
-
-def _ask_to_drop(svc: Context, client: Client, names: Sequence[str]) -> None:
-    """Ask once about all tables; Reported when a table is unknown. The service refuses to drop its own tables."""
-    from svcctl.api import own_service
-
-    try:
-        found = list(svc.diagnostics.each(names, partial(own_service.table, client)))
-    except Reported:
-        svc.diagnostics.done("nothing was dropped")
-        raise
-    lost = [_described(table) for table in found if not table.live]
-    if not svc.is_attended and len(lost) > 1:
-        svc.ask(f"Drop {len(lost)} tables?")
-    elif len(lost) > 1:
-        svc.ask("\n  ".join(["Tables:", *lost]) + f"\nDrop these {len(lost)} tables?")
-    elif lost:
-        svc.ask(f"Drop {lost[0]}?")
 
 
 def _described(table: Extent) -> str:

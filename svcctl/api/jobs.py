@@ -41,7 +41,7 @@ def wait_for(
     wanted: Collection[str],
     deadline: float | None,
     *,
-    seen: Callable[[Job], None] = lambda job: None,
+    seen: Callable[[Job], None] | None = None,
 ) -> Job:
     """The job once it is in a wanted state and without errors; `deadline` is a reading of time.monotonic.
 
@@ -64,7 +64,8 @@ def wait_for(
             if job.status in wanted and not job.error:
                 return job
             _check_hope(job, wanted)
-            seen(job)
+            if seen:
+                seen(job)
             state = _unlike(job, wanted)
         if deadline is not None and time.monotonic() >= deadline:
             raise Unavailable(f"job {job_id} is {state}, and the time is up")

@@ -138,7 +138,7 @@ class Sender:
         self._http.close()
 
     def send(
-        self, call: Call, read: Callable[[httpx.Response], T], after_loss: Callable[[], T | None] = lambda: None
+        self, call: Call, read: Callable[[httpx.Response], T], after_loss: Callable[[], T | None] | None = None
     ) -> T:
         """What `read` makes of a successful answer, after as many attempts as are needed and allowed.
 
@@ -177,7 +177,8 @@ class Sender:
             if self._observe:
                 self._observe(Retry(failure, delay, attempt + 1, attempts))
             self._sleep(delay)
-            if lost and (found := after_loss()) is not None:
+            found = after_loss() if lost and after_loss else None
+            if found is not None:
                 return found
         raise AssertionError("the last attempt returns or raises")
 

@@ -22,7 +22,7 @@ def connect(
     profile: Profile,
     diagnostics: Diagnostics,
     clock: Callable[[], float],
-    observe: Callable[[Exchange | Retry], None],
+    observe: Callable[[Exchange | Retry], None] | None,
 ) -> Client:
     """A client of the profile's service. ProfileError when a setting that it needs is missing."""
 
@@ -32,7 +32,8 @@ def connect(
         _tell(diagnostics, event)
         if isinstance(event, Exchange) and event.method != "GET" and not event.url.endswith(paths.query):
             expire_names()
-        observe(event)
+        if observe:
+            observe(event)
 
     return Client(
         profile.base_url,

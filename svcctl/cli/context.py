@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from svcctl.service import process
 
     Observe = Callable[[Exchange | Retry], None]
-    ClientFactory = Callable[[profiles.Profile, Diagnostics, Callable[[], float], Observe], Client]
+    ClientFactory = Callable[[profiles.Profile, Diagnostics, Callable[[], float], Observe | None], Client]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Flags:
 
 
 def _connect(
-    profile: profiles.Profile, diagnostics: Diagnostics, clock: Callable[[], float], observe: Observe
+    profile: profiles.Profile, diagnostics: Diagnostics, clock: Callable[[], float], observe: Observe | None
 ) -> Client:
     """A client over the network; its code is imported on first use, so that commands without a client start sooner."""
     from svcctl.cli.connect import connect
@@ -159,7 +159,7 @@ class Context:
         error.unanswered = unanswered
         return error
 
-    def connect(self, observe: Observe = lambda event: None) -> Client:
+    def connect(self, observe: Observe | None = None) -> Client:
         """A client of the profile; nothing is started and nothing sent."""
         return self.closing.enter_context(self.client_factory(self.profile, self.diagnostics, self.clock, observe))
 

@@ -126,7 +126,7 @@ class PlainEngine:
         create: Sequence[Column] | None = None,
         replace: bool = False,
         load_id: str | None = None,
-        go_on: Callable[[], None] = lambda: None,
+        go_on: Callable[[], None] | None = None,
     ) -> int:
         if load_id is not None and self.has_load(name, load_id):
             raise AlreadyLoaded(name, load_id)
@@ -153,7 +153,8 @@ class PlainEngine:
             raise ServiceError(str(error), code=500) from None
         if stored["eventdate"].null_count:
             raise ServiceError("a row has no eventdate", code=500)
-        go_on()
+        if go_on:
+            go_on()
         if create is not None:
             if replace and name in self._tables:
                 self.drop(name)

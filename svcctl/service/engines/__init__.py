@@ -141,7 +141,7 @@ class Tables(Protocol):
         create: Sequence[Column] | None = None,
         replace: bool = False,
         load_id: str | None = None,
-        go_on: Callable[[], None] = lambda: None,
+        go_on: Callable[[], None] | None = None,
     ) -> int:
         """Store rows in the order of eventdate, all or none. Returns how many they are.
 

@@ -148,7 +148,7 @@ class DuckDBEngine(Reading):
         create: Sequence[Column] | None = None,
         replace: bool = False,
         load_id: str | None = None,
-        go_on: Callable[[], None] = lambda: None,
+        go_on: Callable[[], None] | None = None,
     ) -> int:
         with self._write() as cursor:
             if load_id is not None and _has_load(cursor, name, load_id):
@@ -185,7 +185,8 @@ class DuckDBEngine(Reading):
                 cursor.execute("UPDATE main.stored SET ordered = false WHERE name = ?", [name])
             if load_id is not None:
                 cursor.execute("INSERT INTO main.loaded VALUES (?, ?)", [name, load_id])
-            go_on()
+            if go_on:
+                go_on()
         return added
 
     def has_load(self, name: str, load_id: str) -> bool:

@@ -55,10 +55,10 @@ class LakeTables(Lake):
         create: Sequence[Column] | None = None,
         replace: bool = False,
         load_id: str | None = None,
-        go_on: Callable[[], None] = lambda: None,
+        go_on: Callable[[], None] | None = None,
     ) -> int:
         with self.scanner.arranged(name, rows, create) as arranged:
-            batches = _followed(arranged, go_on)
+            batches = _followed(arranged, go_on) if go_on else arranged
             if create is not None:
                 return self.make(name, create, batches, replace=replace, id_=load_id)
             return self.extend(name, batches, id_=load_id)

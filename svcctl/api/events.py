@@ -16,7 +16,7 @@ from svcctl.api.formats import documents
 from svcctl.api.formats.batches import Batches
 from svcctl.api.formats.delimited import CSV, TSV
 from svcctl.api.formats.lines import RECORDS, VALUES
-from svcctl.api.formats.markup import xls, xml, xml_rows
+from svcctl.api.formats.markup import xls, xml
 from svcctl.api.formats.progress import Delivered, Late
 from svcctl.api.models import Column
 from svcctl.api.refusals import MAX_BODY, is_page, page_line, read_refusal
@@ -52,7 +52,7 @@ MODES: Mapping[str, Mode] = {
         Mode("msgpack", documents.raw(documents.MsgpackReader), documents.rows(documents.MsgpackReader), streams=False),
         Mode("csv", CSV.raw, CSV.rows, padding=b"\n"),
         Mode("tsv", TSV.raw, TSV.rows, padding=b"\n"),
-        Mode("xml", xml, xml_rows),
+        Mode("xml", xml, None),
         Mode("xls", xls, None, streams=False),
     )
 }

@@ -9,21 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from html import unescape
-from typing import TYPE_CHECKING, Any, cast
 
-from svcctl.api.formats.lines import rows_of
 from svcctl.api.formats.progress import BLOCK, Delivered
-from svcctl.api.models import Column
 from svcctl.api.refusals import Refusal
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 _PROLOGUE = re.compile(rb"\s+|\xef\xbb\xbf|<\?.*?\?>|<!--.*?-->|<![A-Z][^>]*>", re.DOTALL)
 _ROOT = re.compile(rb"<([^\s/><!?]+)[^>]*?(/?)>")
 _ERROR = re.compile(rb"<error\b([^>]*)>((?:(?!<error\b).)*?)</error>\s*</[^>]+>\s*\Z", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
-_ESCAPED = re.compile(r"_x([0-9A-F]{4})_")
 _CODE = re.compile(r"\b\d{1,6}\b")
 _ZIP_END = b"PK\x05\x06"
 _ZIP_END_SIZE = 22
@@ -35,10 +28,6 @@ _SECTOR = 512
 def xml(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
     """The document without padding behind it; inside it, white space stays. The rows are not counted."""
     delivered.rows = None
-    yield from _document(chunks, delivered)
-
-
-def _document(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
     head = held = b""
     for chunk in chunks:
         head += chunk[: BLOCK - len(head)]
@@ -57,58 +46,6 @@ def _document(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
     if not end.endswith(b"</" + root[1] + b">") and not (root[2] and end.endswith(b"/>")):
         raise delivered.cut()
     yield end + (b"\n" if b"\n" in held[len(end) :] else b"")
-
-
-def xml_rows(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
-    """The rows as text. A row is an element below the root whose children are the cells, each a text.
-
-    The column of a cell is its `name` attribute, otherwise its tag; a cell that a row lacks is None. When a `<columns>`
-    element comes first, as svcctl's own service writes it, it names the columns, null is an attribute, and characters
-    that XML cannot hold are written `_xHHHH_`.
-    """
-    from xml.etree.ElementTree import ParseError, XMLPullParser  # only this format needs the parser
-
-    parser: XMLPullParser[Element] = XMLPullParser(("start", "end"))
-    open_elements: list[Element] = []
-    containers: set[Element] = set()
-    read = _text
-    try:
-        for chunk in _document(chunks, delivered):
-            parser.feed(chunk)
-            batch: list[dict[str, Any]] = []
-            for event, element in cast("Iterator[tuple[str, Element]]", parser.read_events()):
-                if event == "start":
-                    open_elements.append(element)
-                    continue
-                open_elements.pop()
-                if not open_elements:
-                    continue
-                parent = open_elements[-1]
-                delivered.check_width(len(parent))
-                if element.tag == "columns" and len(open_elements) == 1:
-                    delivered.columns = tuple(Column(each.get("name", ""), each.get("type")) for each in element)
-                    read = _declared_text
-                elif element in containers:
-                    containers.add(parent)
-                elif len(element):
-                    batch.append({cell.get("name", cell.tag): read(cell) for cell in element})
-                    containers.add(parent)
-                    parent.remove(element)
-            delivered.add(len(batch))
-            yield rows_of(batch, delivered)
-        parser.close()
-    except ParseError as error:
-        raise delivered.incomplete(f"it is not valid xml: {error}") from None
-
-
-def _text(cell: Element) -> str | None:
-    return cell.text
-
-
-def _declared_text(cell: Element) -> str | None:
-    if cell.get("null") == "true":
-        return None
-    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), cell.text or "")
 
 
 def xls(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:

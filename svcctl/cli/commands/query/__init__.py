@@ -14,8 +14,6 @@ import typer
 
 from svcctl.api.destinations import NAMES
 from svcctl.cli.commands import page_of
-from svcctl.cli.commands.query import request, result
-from svcctl.cli.commands.query.every import repeat
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
@@ -169,6 +167,8 @@ def query(
     svcctl query 'from auth.all' --from 1h --dest donothing
     """
     from svcctl.api.query import QueryRequest
+    from svcctl.cli.commands.query import request, result
+    from svcctl.cli.commands.query.every import repeat
 
     svc: Context = ctx.obj
     target = destination.read(dest, dest_param or [], dest_json, svc.diagnostics.note)

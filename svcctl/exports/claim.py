@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from svcctl.errors import UsageError
-from svcctl.exports.record import PROFILE, Damaged, Entry, Record, difference, read, read_for, union
+from svcctl.exports.record import BEGINS_ANEW, PROFILE, Damaged, Entry, Record, difference, read, read_for, union
 from svcctl.exports.windows import Window
 from svcctl.storage import exists
 
@@ -99,14 +99,14 @@ def _found(export: Export) -> Record | None:
 
 def _another(export: Export, found: Record) -> UsageError:
     target = export.storage.address(export.target.text)
-    message = f"{target} belongs to another export: {difference(found.about, export.about)}"
-    other = "write to another path, or"
+    words, changes = difference(found.about, export.about)
+    message = f"{target} belongs to another export: {words}"
     if found.about.service != export.about.service:
-        return UsageError(message, hint=f"{other} {PROFILE}")
+        return UsageError(message, hint=f"write to another path, or {PROFILE}")
+    anew = "give --force to begin anew"
     if (state := export.order.state) is not None and export.order.until is not None:
-        end = f"first end the state '{state}', which writes to this one, with 'svcctl export rm {state}'"
-        return UsageError(message, hint=f"{other} {end}, and then give --force")
-    return UsageError(message, hint=f"{other} give --force to begin anew")
+        anew = BEGINS_ANEW.format(state=state)
+    return UsageError(message, hint=f"give {changes}, write to another path, or {anew}")
 
 
 def _refuse_files_of_others(export: Export, record: Record) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from svcctl.errors import NotFound
 from svcctl.exports.claim import sizes_of
@@ -42,10 +42,6 @@ class Inventory:
             if f"/{entry.path}".endswith(f"/{name}"):  # its directory may be spelled in another way
                 return Window(start, entry.end)
         return entry.window
-
-    def later(self, date: int) -> Inventory:
-        """The same export without what ended by a date."""
-        return replace(self, record=self.record.later(date))
 
     def gaps(self) -> list[Window]:
         """The ranges that runs were to export and did not."""
@@ -93,9 +89,7 @@ class Inventory:
 
     def missing(self, lost: Sequence[tuple[str, Entry]]) -> int:
         """The number of windows that were not exported, or are in files that `holdings` calls lost."""
-        length, zone = self.record.about.window, self.record.about.zone
-        missed = [*self.gaps(), *(entry.window for _, entry in lost)]
-        return sum(window.count(length, zone) for window in missed)
+        return self.record.about.count([*self.gaps(), *(entry.window for _, entry in lost)])
 
     def files(self) -> list[Entry]:
         """The files that should be there: those of windows and of runs, and the parts of a run that has not ended.

@@ -170,8 +170,9 @@ class Reconcile:
                 entry, now = before[task.window], outcome.entry
                 if now.sha256 == entry.sha256:
                     continue
-                self._note(entry, now.rows)
-                if not self._dry and (self._fewer or now.rows >= entry.rows):
+                if self._dry or (now.rows < entry.rows and not self._fewer):
+                    self._note(entry, now.rows)
+                else:
                     changes = (*entry.changes, (now.when, entry.rows, now.rows))
                     yield entry, replace(outcome, entry=replace(now, changes=changes))
 
@@ -182,6 +183,7 @@ class Reconcile:
             with closing(self._fetched(entries, replaces=True)) as replaced:
                 for entry, fetched in replaced:
                     known[entry.window] = fetched.entry
+                    self._note(entry, fetched.entry.rows)
                     if time.monotonic() - self._saved > SECONDS:
                         self._save(replace(self.record, entries=dict(known)))
         finally:
@@ -222,6 +224,8 @@ class Reconcile:
                 raise IncompleteResult(f"the part of window {error.window} changes while it is read") from None
         else:
             self._fetch_whole(file, [fetched.entry for _, fetched in changed])
+        for entry, fetched in changed:
+            self._note(entry, fetched.entry.rows)
         self._remove_parts(changed)
 
     def _remove_parts(self, changed: Sequence[tuple[Entry, Fetched]]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, tzinfo
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
 VERSION = 1
 NAME = "record.json"
-
-_NAMES = {"clock": "time zone"}
-"""Options whose names here differ from those on the command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +46,17 @@ class About:
         """The zone of windows and names."""
         return named_zone(self.options["clock"]) if "clock" in self.options else UTC
 
+    def count(self, windows: Iterable[Window]) -> int:
+        """How many windows of the export's length these are."""
+        return sum(window.count(self.window, self.zone) for window in windows)
+
     @property
     def named(self) -> Mapping[str, str]:
         """All fields as users know them: options by their names on the command line, the zone among them."""
         fixed = {"query": self.query, "format": self.format, "service": self.service}
-        options = {_NAMES.get(name, name.replace("_", " ")): str(value) for name, value in self.options.items()}
+        options = {name.replace("_", " "): str(value) for name, value in self.options.items() if name != "clock"}
+        if "clock" in self.options:
+            options["time zone"] = self.options["clock"]
         return {**fixed, "window": length_text(self.window), **options}
 
     @property
@@ -62,12 +66,22 @@ class About:
         return _sha256(text)
 
 
-def difference(one: About, other: About) -> str:
-    """The difference between two exports in words, with the values of the first one; a query is too long for that."""
+def difference(one: About, other: About) -> tuple[str, str]:
+    """The difference between two exports in words, with the values of the first one, and what makes them the same."""
     before, now = one.named, other.named
-    values = {name: f" ({value})" for name, value in before.items() if name != "query"}
-    differing = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    return " and ".join(f"another {name}{values.get(name, '')}" for name in differing)
+    words, changes = [], []
+    for name in {**before, **now}:
+        value = before.get(name)
+        if value == now.get(name):
+            continue
+        if name == "query":
+            words.append("another query")
+            changes.append("the same query")
+            continue
+        option = f"--{name.replace(' ', '-')}"
+        words.append(f"another {name}" + f" ({value})" * (value is not None))
+        changes.append(f"no {option}" if value is None else f"{option} {shlex.quote(value.partition('.')[0])}")
+    return " and ".join(words), " and ".join(changes)
 
 
 class Damaged(UsageError):
@@ -143,17 +157,16 @@ class Record:
 
     def later(self, date: int) -> Record:
         """The record without the windows and files that ended by a date."""
+        merged = tuple(file for file in self.merged if file.end > date)
+        files = {file.path for file in merged}
         return replace(
             self,
             entries={window: entry for window, entry in self.entries.items() if window.end > date},
-            merged=tuple(entry for entry in self.merged if entry.end > date),
-            inside=tuple(entry for entry in self.inside if entry.end > date or self._is_in_a_later_file(entry, date)),
+            merged=merged,
+            inside=tuple(entry for entry in self.inside if entry.path in files),
             ranges=tuple((max(start, date), end) for start, end in self.ranges if end > date),
             since=max(self.since, date),
         )
-
-    def _is_in_a_later_file(self, entry: Entry, date: int) -> bool:
-        return any(file.path == entry.path and file.end > date for file in self.merged)
 
     def settled(self, storage: Storage) -> Record:
         """The record after a reconcile that was killed while it replaced a merged file."""

@@ -99,17 +99,14 @@ class States:
         except OSError as error:
             raise UsageError(f"state {path} cannot be read: {error.strerror}") from None
 
-    def all(self) -> Iterator[tuple[str, State]]:
-        """The states that can be read, by name."""
-        for name in self.names():
-            with suppress(UsageError):  # what is wrong with another state is no concern of this export
-                if (state := self.load(name)) is not None:
-                    yield name, state
-
     def writing(self, target: str) -> tuple[str, State] | None:
         """The state whose export goes to a target, with its name."""
         place = placed(target)
-        return next(((name, state) for name, state in self.all() if state.target == place), None)
+        for name in self.names():
+            with suppress(UsageError):  # what is wrong with another state is no concern of this export
+                if (state := self.load(name)) is not None and state.target == place:
+                    return name, state
+        return None
 
     def need(self, name: str) -> State:
         """The state of a name; NotFound when there is none."""

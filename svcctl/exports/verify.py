@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from svcctl.errors import UsageError
+from svcctl.exports.claim import sizes_of
 from svcctl.exports.export import folder_of
 from svcctl.exports.formats import format_of
 from svcctl.exports.inventory import Inventory
@@ -36,13 +37,23 @@ def damage(found: Inventory) -> Iterator[tuple[str, Window, bool]]:
         yield f"{gap} is not exported yet", gap, False
 
 
-def keep(found: Inventory, date: int) -> Inventory:
-    """Note in the record that files of windows that ended by a date are not kept; returns the export from then on."""
+def keep(found: Inventory, date: int) -> tuple[int, int]:
+    """Remove from the record what ended by a date; returns how many windows that is, and how many of their files exist.
+
+    UsageError for a date after all that was exported, and for an export that is one file.
+    """
+    if found.pattern.is_one_file:
+        raise UsageError(f"{found.target} is one file, which is kept whole", hint="leave out --keep")
+    end = max((end for _, end in found.record.ranges), default=found.record.since)
+    if date > end:
+        raise UsageError(f"{moment(date)} is after all that was exported, which ends at {moment(end)}")
     folder = folder_of(found.stored)
     with alone(found.storage, found.stored):
         record = read(found.storage, folder) or found.record
         write(found.storage, folder, record.later(date))
-    return found.later(date)
+    gone = [entry for entry in (*record.entries.values(), *record.merged) if entry.end <= date]
+    files = sizes_of(found.storage, [entry.path for entry in gone if entry.is_file], distant="://" in found.target)
+    return record.about.count(entry.window for entry in gone), len(files)
 
 
 def repair(found: Inventory, lost: Sequence[Window], profiles: Sequence[str | None]) -> str:

@@ -315,6 +315,8 @@ COLUMNS: Listing[Sequence[Any]] = Listing(
 RANGE = rows("as", "from", "to")
 STATUS = rows("what", "value")
 STATES = rows("name", "target", "until", "missing", "failed", missing="int8")
+"""Of a narrow terminal, targets and failures get lines of their own, whole."""
+STATES = replace(STATES, people=tuple(replace(one, below=one.name in ("target", "failed")) for one in STATES.fields))
 
 
 def _fact_lines(row: Sequence[Any], width: int) -> str:

@@ -75,11 +75,7 @@ class RunProgress:
         if not self.of:
             return "looking for what is there already"
         progress, seconds = self.progress, max(self.seconds, 0.001)
-        parts = [
-            f"{self.done} of {self.of} windows",
-            f"{progress.rows / seconds:,.0f} rows/s",
-            f"{size_text(progress.bytes / seconds)}/s",
-        ]
+        parts = [f"{self.done} of {self.of} windows", f"{size_text(progress.bytes / seconds)}/s"]
         if progress.retries:
             parts.append(counted(progress.retries, "retry"))
         return ", ".join(parts)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import shlex
-import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -13,14 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svcctl.cli.commands.export.options import MetricsOpt, PaceOpt, WorkersOpt
+from svcctl.cli.commands.export import metrics
+from svcctl.cli.commands.export.options import MaxTimeOpt, MetricsOpt, PaceOpt, WorkersOpt
 from svcctl.cli.commands.export.run import late, resumable, workers_of
+from svcctl.cli.commands.export.verify import range_of
 from svcctl.cli.completion.words import EXPORTS, Completes
 from svcctl.cli.context import Context
-from svcctl.cli.options import FormatOpt, length_option
-from svcctl.dates.range import dates_of
+from svcctl.cli.options import FormatOpt
 from svcctl.dates.shorthand import parse_moment
 from svcctl.errors import Differs, IncompleteResult, Unavailable, UsageError
+from svcctl.exports.state import default_states, placed
 from svcctl.exports.windows import moment
 from svcctl.io.time_limit import time_limit
 from svcctl.terminal.diagnostics import Work
@@ -46,7 +46,6 @@ DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Only compare; exit 1
 FewerOpt = Annotated[
     bool, typer.Option("--allow-fewer", help="Replace windows too that have fewer rows at the service than before.")
 ]
-MaxTimeOpt = Annotated[float | None, length_option("--max-time", "Stop after 30s, 5m, …; run it again to go on.")]
 
 
 def reconcile(
@@ -65,7 +64,8 @@ def reconcile(
 ) -> None:
     """Compare an export with the service, and fetch again only the windows that differ
 
-    Prints a row for each window that differed: its start, its rows before and now, and the file that was replaced.
+    Prints a row for each window that was replaced: its start, its rows before and now, and the file. Days such as
+    7ad are those of the export's zone.
     Events are compared by counts, in one query; groups, and all with --deep, by fetching. Counts do not see an event
     that was changed, or one that came while another went. Windows with fewer rows than before, as after retention, are
     named and left, exit 10. Files that are missing, or have another size, are exit 7; see verify.
@@ -78,7 +78,6 @@ def reconcile(
     from svcctl.exports.reconcile import Reconcile, export_of
     from svcctl.exports.record import PROFILE
     from svcctl.exports.run import alone
-    from svcctl.exports.state import default_states
     from svcctl.exports.workers.crew import RunProgress
 
     svc: Context = ctx.obj
@@ -86,7 +85,7 @@ def reconcile(
     found = find(name, states, svc.environment)
     if (service := found.record.about.service) != svc.profile.base_url:
         raise UsageError(f"the export to {found.target} is of another service ({service})", hint=PROFILE)
-    start, end = _range(svc, found, from_, to)
+    start, end = range_of(svc, found, from_, to)
     export = export_of(found, svc.environment, svc.profile.retries)
     crew, going = workers_of(svc, found.target, workers, max_requests_per_second), RunProgress()
     crew.connect()  # a local service starts before the line of progress does
@@ -98,9 +97,10 @@ def reconcile(
     ):
         with crew.working(found.storage, going.progress) as ready:
             run = Reconcile(export, ready, svc.diagnostics.note, dry=dry_run, fewer=allow_fewer)
-            figures = {"windows": len(run.entries(start, end)), "success": 0.0}
+            windows = found.record.about.count(entry.window for entry in run.entries(start, end))
+            figures = {"windows": windows, "success": 0.0}
             try:
-                with svc.diagnostics.working(lambda: Work(f"comparing {counted(int(figures['windows']), 'window')}")):
+                with svc.diagnostics.working(lambda: Work(f"comparing {counted(windows, 'window')}")):
                     gaps = run(start, end, svc.client, deep=deep)
                 figures["success"] = float(not gaps)
             finally:
@@ -111,7 +111,7 @@ def reconcile(
             kind = Unavailable if all(isinstance(each, Unavailable) for each in gaps.values()) else IncompleteResult
             raise kind(f"{counted(len(gaps), 'window')} could not be fetched, from {window}: {error.message}")
     _require_files(replace(found, record=run.record), start, end)
-    _conclude(svc, run, int(figures["windows"]), dry=dry_run)
+    _conclude(svc, run, windows, dry=dry_run)
 
 
 def _require_files(found: Inventory, start: int, end: int) -> None:
@@ -125,15 +125,6 @@ def _require_files(found: Inventory, start: int, end: int) -> None:
         )
 
 
-def _range(svc: Context, found: Inventory, from_: Any, to: Any) -> tuple[int, int]:
-    """The epoch seconds of --from and --to, in the zone of the export's windows."""
-    zone = found.record.about.options.get("clock")
-    if from_ is None and to is None:
-        return 0, sys.maxsize
-    chosen = dates_of(0 if from_ is None else from_, to, None, zone, now=svc.now(), written=False).range
-    return math.floor(chosen.start.timestamp()), sys.maxsize if chosen.end is None else int(chosen.end.timestamp())
-
-
 def _print(svc: Context, run: Reconcile, format: str | None, *, dry: bool) -> None:
     """Print the windows that were replaced, or that differ, in the order of time."""
     told = sorted((one for one in run.differences if dry or not one.fewer), key=lambda one: one.entry.window)
@@ -143,9 +134,6 @@ def _print(svc: Context, run: Reconcile, format: str | None, *, dry: bool) -> No
 
 def _measure(svc: Context, path: Path | None, found: Inventory, run: Reconcile, figures: dict[str, float]) -> None:
     """Write the figures of a reconcile for Prometheus' textfile collector."""
-    from svcctl.cli.commands.export import metrics
-    from svcctl.exports.state import placed
-
     if path is None:
         return
     changed = [one for one in run.differences if not one.fewer]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from svcctl.cli.commands.export import metrics
 from svcctl.cli.context import Context
 from svcctl.dates.shorthand import named_zone
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, Unavailable, UsageError
@@ -144,8 +145,6 @@ def refuse_gaps(svc: Context, summary: Summary) -> None:
 @contextmanager
 def measured(svc: Context, path: Path | None, name: str) -> Iterator[dict[str, float]]:
     """The figures of a run, written when it ends, however it ends, unless another run holds the lock."""
-    from svcctl.cli.commands.export import metrics
-
     if path is not None and not metrics.is_writable(path):
         raise home.unexpanded(path) or UsageError(
             f"the metrics file {path} cannot be written: no such directory, or no permission"

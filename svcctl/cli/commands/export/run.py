@@ -39,20 +39,19 @@ from svcctl.dates.lengths import length_text
 from svcctl.errors import (
     IncompleteResult,
     Interrupted,
-    Locked,
     ProfileError,
     SvcctlError,
     Terminated,
     Unavailable,
     UsageError,
 )
+from svcctl.exports.state import State, States, default_states, placed
 from svcctl.exports.windows import Target, moment
 from svcctl.io.time_limit import time_limit
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
     from svcctl.exports.export import Export, Order
-    from svcctl.exports.state import State, States
     from svcctl.exports.workers.crew import Workers
 
 
@@ -88,8 +87,6 @@ def export(
     svcctl export status auth       what is there, and where the next run starts
     svcctl export verify auth       hashes all files again
     """
-    from svcctl.exports.state import default_states, placed
-
     svc: Context = ctx.obj
     target = target.replace("\\%", "%")  # crontabs escape the percent sign
     with report.measured(svc, None if dry_run else metrics, state or placed(target)) as figures:
@@ -112,24 +109,22 @@ def export(
             state=state,
         )
         crew = workers_of(svc, order.target, workers, max_requests_per_second, scheduler)
-        # A first run that is refused leaves nothing, not even the folder of its lock.
-        plan = planned(svc, states, order, None, from_, to) if before is None else None
+        plan = planned(svc, states, order, before, from_, to)  # a run that is refused leaves nothing, not even a lock
         if dry_run:
-            _rehearse(svc, plan or planned(svc, states, order, before, from_, to), asks=scheduler is None)
+            _rehearse(svc, plan, asks=scheduler is None)
             return
-        with nullcontext() if state is None else _recorded(svc, states, state):
+        with nullcontext() if state is None else states.locked(state):
             found = None if state is None else states.load(state)
-            if plan is None or found is not None:
+            if found != before:  # another run has ended meanwhile
                 plan = planned(svc, states, order, found, from_, to)
             figures["until_seconds"] = plan.whole.start
             run = _Run(svc, states, state, found, order.target, plan, figures)
             if not plan.windows:
                 run.stay()
-                report.tell_notes(svc, plan)
-                return
             report.tell_notes(svc, plan)
-            with time_limit(max_time, partial(late, svc)):
-                run(crew, asks=force and not scheduler, stops=on_error == "stop")
+            if plan.windows:
+                with time_limit(max_time, partial(late, svc)):
+                    run(crew, asks=force and not scheduler, stops=on_error == "stop")
 
 
 @dataclass
@@ -153,14 +148,14 @@ class _Run:
         with resumable(self.svc):
             if asks:  # a mistake in the query must not cost existing files
                 check(export.request, export.format, self.svc.client)
-            with opened(export) as journal:
+            with opened(export) as journal, self._noting_failures():
                 if self.found is None:
                     self._save(export.whole.start)
                 summary = report.report(self.svc, journal, workers, self.figures, stops=stops)
                 if summary.until > export.whole.start:
                     self._save(summary.until)
-            report.tell_replaced(self.svc, summary)
-            report.refuse_gaps(self.svc, summary)
+                report.tell_replaced(self.svc, summary)
+                report.refuse_gaps(self.svc, summary)
 
     def stay(self) -> None:
         """Without a window to export: store where a new state begins, or check that the state is of this export."""
@@ -177,26 +172,21 @@ class _Run:
         self.figures["success"] = 1.0
 
     def _save(self, until: int) -> None:
-        from svcctl.exports.state import State
-
         if self.name is not None:
             self.states.save(self.name, State(self.target, until))
 
-
-@contextmanager
-def _recorded(svc: Context, states: States, name: str) -> Iterator[None]:
-    """Hold the lock of a state, and note in it when the run failed, and why."""
-    with states.locked(name):
+    @contextmanager
+    def _noting_failures(self) -> Iterator[None]:
+        """Note in the state when its run failed, and why; a command that is refused before is no run."""
         try:
             yield
-        except Locked:
-            raise
         except (SvcctlError, Terminated, KeyboardInterrupt) as error:
             why = error.message if isinstance(error, SvcctlError) else "interrupted"
             with suppress(SvcctlError):  # what failed first is raised
-                if (state := states.load(name)) is not None:
+                if self.name is not None and (state := self.states.load(self.name)) is not None:
                     said = " ".join(why.split())
-                    states.save(name, replace(state, failed=f"{moment(math.floor(svc.clock()))}: {said}"))
+                    failed = f"{moment(math.floor(self.svc.clock()))}: {said}"
+                    self.states.save(self.name, replace(state, failed=failed))
             raise
 
 
@@ -204,7 +194,6 @@ def _order(svc: Context, query: str, target: str, window: int, lag: float | None
     """The export before its range is known. The path of a state's target is the same everywhere."""
     from svcctl.exports.export import Order
     from svcctl.exports.plan import check_target
-    from svcctl.exports.state import placed
 
     incremental, profile = options["state"] is not None, svc.profile
     check_target(target, incremental=incremental)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +17,7 @@ from svcctl.cli.options import FormatOpt, YesOpt
 from svcctl.dates.range import dates_of
 from svcctl.dates.shorthand import parse_moment
 from svcctl.errors import IncompleteResult, SvcctlError, UsageError
+from svcctl.exports.state import Damaged, default_states
 from svcctl.exports.windows import moment
 from svcctl.terminal.records import STATES, STATUS
 from svcctl.words import counted, size_text
@@ -74,8 +78,6 @@ def status(ctx: typer.Context, name: NameArg = None, format: FormatOpt = None) -
 
 
 def _list(svc: Context, format: str | None) -> None:
-    from svcctl.exports.state import default_states
-
     states = default_states(svc.environment)
 
     def row(name: str) -> list[Any]:
@@ -105,8 +107,6 @@ def rm(ctx: typer.Context, name: StateArg, yes: YesOpt = False) -> None:
     \b
     svcctl export rm auth --yes
     """
-    from svcctl.exports.state import Damaged, default_states
-
     svc: Context = ctx.obj
     states = default_states(svc.environment)
     try:
@@ -125,14 +125,13 @@ def verify(ctx: typer.Context, names: NamesArg = None, from_: FromOpt = None, ke
     """Hash the files of exports again; exit 7 when one is damaged or missing
 
     Without a name, verifies the exports of all states. Of a state, the last 10000 windows are verified, or files of
-    runs. With --keep, neither status, runs nor reconcile look at anything before --from any more.
+    runs. With --keep, neither status, runs nor reconcile look at anything before --from any more. Days such as
+    30ad are those of the export's zone.
 
     \b
     svcctl export verify auth && tar -cf auth.tar out
     svcctl export verify auth --from 30ad --keep
     """
-    from svcctl.exports.state import default_states
-
     svc: Context = ctx.obj
     if keep and from_ is None:
         raise UsageError("--keep needs the date before which files were removed", hint="add --from, as in --from 30ad")
@@ -153,8 +152,15 @@ def _verified(svc: Context, name: str, from_: Any, keeps: bool, label: str = "")
 
     found = _found(svc, name)
     if from_ is not None:
-        date = _date(svc, from_, found)
-        found = keep(found, date) if keeps else found.later(date)
+        date, _ = range_of(svc, found, from_, None)
+        since = found.record.since
+        if keeps and date < since:
+            svc.diagnostics.note(f"{label}kept from {moment(since)} already: an earlier date brings nothing back")
+        elif keeps:
+            windows, there = keep(found, date)
+            gone = f"{counted(windows, 'window')} not looked at any more, files still there: {there}"
+            svc.diagnostics.note(f"{label}kept from {moment(date)}; {gone}")
+        found = replace(found, record=found.record.later(date))
     lost = [*damage(found)]
     _tell_lost(svc, [text for text, *_ in lost], name)
     if lost:
@@ -171,11 +177,11 @@ def _verified(svc: Context, name: str, from_: Any, keeps: bool, label: str = "")
     return f"{label}{counted(len(files), 'file')}, {size_text(size)}: all as they were exported"
 
 
-def _date(svc: Context, from_: Any, found: Inventory) -> int:
-    """The epoch second of --from, in the zone of the export's windows."""
+def range_of(svc: Context, found: Inventory, from_: Any, to: Any) -> tuple[int, int]:
+    """The epoch seconds of --from and --to, in the zone of the export's windows."""
     zone = found.record.about.options.get("clock")
-    chosen = dates_of(from_, None, None, zone, now=svc.now(), written=False)
-    return int(chosen.range.start.timestamp())
+    chosen = dates_of(0 if from_ is None else from_, to, None, zone, now=svc.now(), written=False).range
+    return math.floor(chosen.start.timestamp()), sys.maxsize if chosen.end is None else int(chosen.end.timestamp())
 
 
 def _tell_lost(svc: Context, texts: Sequence[str], name: str) -> None:
@@ -190,7 +196,6 @@ def _tell_lost(svc: Context, texts: Sequence[str], name: str) -> None:
 
 def _found(svc: Context, name: str) -> Inventory:
     from svcctl.exports.inventory import find
-    from svcctl.exports.state import default_states
 
     return find(name, default_states(svc.environment), svc.environment)
 
@@ -198,7 +203,6 @@ def _found(svc: Context, name: str) -> Inventory:
 def _rows(found: Inventory, there: Sequence[Entry], lost: Sequence[tuple[str, Entry]]) -> Iterator[list[Any]]:
     """The status of an export, as rows of what and value."""
     record = found.record
-    length, zone = record.about.window, record.about.zone
     yield ["target", found.target]
     yield from ([what, value] for what, value in record.about.named.items() if value)
     if record.since:
@@ -206,7 +210,7 @@ def _rows(found: Inventory, there: Sequence[Entry], lost: Sequence[tuple[str, En
     for start, end in record.ranges:
         if start < end:
             yield ["range", f"{moment(start)} to {moment(end)}"]
-    yield ["windows", sum(entry.window.count(length, zone) for entry in there)]
+    yield ["windows", record.about.count(entry.window for entry in there)]
     yield ["rows", sum(entry.rows for entry in there)]
     yield ["bytes", sum(entry.bytes for entry in there)]
     yield ["missing", found.missing(lost)]

@@ -138,6 +138,25 @@ def test_parquet_is_fetched_again_whole_after_saying_so(table: Table) -> None:
     assert table.moved("export", "verify", target)[0] == 0
 
 
+def test_a_window_of_a_merged_file_is_a_row_once_the_file_is_replaced(table: Table) -> None:
+    table.arrive(*range(6))
+    target = f"{table.moved.shell.home}/all.csv"
+    table.moved.now = START + 6 * 3600
+    given = ("--from", "2024-01-31", "--to", "6h", "-o", target)
+    assert table.moved("export", f"from {table.name}", *given)[0] == 0
+    table.arrive(1, 4)
+    failing = START + 3600
+    table.proxy.choose = lambda body: "503" if json.loads(body or b"{}").get("from") == failing else None
+
+    def printed() -> tuple[int, list[str]]:
+        done = table.moved.shell("export", "reconcile", target, "--retries", "0")
+        return done.returncode, [row[:20] for row in done.stdout.splitlines()[1:]]
+
+    assert printed() == (6, [])
+    table.proxy.choose = lambda body: None
+    assert printed() == (0, ["2024-01-31T01:00:00Z", "2024-01-31T04:00:00Z"])
+
+
 def test_windows_that_cannot_be_fetched_do_not_stop_the_others_and_come_next_time(table: Table) -> None:
     table.arrive(*range(6))
     table.export()

@@ -78,13 +78,12 @@ def test_a_state_refuses_a_path_that_all_runs_would_share(moved: Moved) -> None:
     )
 
 
-def test_a_refused_run_is_noted_in_its_state(moved: Moved) -> None:
+def test_a_command_that_is_refused_is_no_failed_run_of_its_state(moved: Moved) -> None:
     moved.now = START + 3 * 3600
     assert hourly(moved)[0] == 0
     target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
     assert moved("export", "from timed.events where n > 1", "--state", "timed", "-o", target)[0] == 2
-    failed = default_states(moved.shell.environment).need("timed").failed
-    assert failed.endswith("belongs to another export: another query")
+    assert default_states(moved.shell.environment).need("timed").failed == ""
 
 
 def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:

@@ -334,22 +334,28 @@ def test_a_second_run_of_a_state_ends_at_once(moved: Moved) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "what"),
+    ("changed", "what", "same"),
     [
-        (("from timed.events where n > 1",), "another query"),
-        ((QUERY, "--time-zone", "Europe/Madrid"), "another time zone"),
-        (("from timed.events where n > 1", "--window", "2h"), "another query and another window (1h)"),
+        (("from timed.events where n > 1",), "another query", "the same query"),
+        ((QUERY, "--time-zone", "Europe/Madrid"), "another time zone", "no --time-zone"),
+        (
+            ("from timed.events where n > 1", "--window", "2h"),
+            "another query and another window (1h)",
+            "the same query and --window 1h",
+        ),
     ],
 )
-def test_a_state_says_what_differs_from_its_export(moved: Moved, changed: tuple[str, ...], what: str) -> None:
+def test_a_state_says_what_differs_from_its_export(
+    moved: Moved, changed: tuple[str, ...], what: str, same: str
+) -> None:
     moved.now = START + 3 * 3600
     assert hourly(moved)[0] == 0
     target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
     assert moved("export", *changed, "--state", "timed", "-o", target) == (
         2,
         f"svcctl: error: {target} belongs to another export: {what}\n"
-        "hint: write to another path, or first end the "
-        "state 'timed', which writes to this one, with 'svcctl export rm timed', and then give --force\n",
+        f"hint: give {same}, write to another path, or begin anew: 'svcctl export rm timed --yes', then the same "
+        "command with --from DATE --force\n",
     )
 
 

@@ -242,12 +242,12 @@ def test_padding_comes_while_nothing_else_does_and_no_reader_sees_it(serve: Serv
             if sum(not chunk.strip() for chunk in chunks) == 3:
                 served.moment = 63.0
     assert sum(not chunk.strip() for chunk in chunks) >= 3
-    read = QueryResponse(MODES[mode], answer.headers["content-type"], chunks)
-    rows = list(read.rows())
-    if mode in ("csv", "tsv", "xml"):
-        assert [row[1:] for row in rows] == [("0", "text 0"), ("1", "text 1")]
-    else:
-        assert rows == ROWS[:2]
+    if mode != "xml":  # its rows are not read
+        rows = list(QueryResponse(MODES[mode], answer.headers["content-type"], chunks).rows())
+        if mode in ("csv", "tsv"):
+            assert [row[1:] for row in rows] == [("0", "text 0"), ("1", "text 1")]
+        else:
+            assert rows == ROWS[:2]
     raw = b"".join(QueryResponse(MODES[mode], answer.headers["content-type"], chunks).raw())
     served.service.padding_seconds = 60.0  # or a busy machine would be slow enough for padding in this answer too
     whole = served.body(fields | {"to": NOON})[1]

@@ -17,7 +17,7 @@ from svcctl.terminal.escapes import joined, styled, visible
 from svcctl.terminal.layout import cell_width
 
 if TYPE_CHECKING:
-    from svcctl.terminal.live import Display
+    from svcctl.terminal.progress import Display
 
 T = TypeVar("T")
 
@@ -164,7 +164,7 @@ class Diagnostics:
             self.clear_progress()
 
     def _show(self, tell: Callable[[], Work]) -> None:
-        from svcctl.terminal.live import Display
+        from svcctl.terminal.progress import Display
 
         with self._lock:
             if self._timer is threading.current_thread():  # or the work is over

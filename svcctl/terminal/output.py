@@ -350,7 +350,7 @@ class Output:
         footer: str,
     ) -> str:
         """Rows and a line below them, as wide and as high as the terminal is now."""
-        from svcctl.terminal.live import framed
+        from svcctl.terminal.screen import framed
 
         width = shutil.get_terminal_size().columns
         style = replace(style, width=width, color=self._color, glyphs=self._glyphs, ellipsis=self._ellipsis)
@@ -358,7 +358,7 @@ class Output:
 
     def in_place(self, frames: Iterable[str]) -> None:
         """Show frames on the terminal in one place, until they end; one after the other if its cursor cannot move."""
-        from svcctl.terminal.live import show
+        from svcctl.terminal.screen import show
 
         if self._moving:
             show(frames, self._put, self._stdout, color=self._color)
@@ -422,7 +422,7 @@ class Output:
 
 def _frame(listing: Listing[Watched], look: Look, style: Style) -> str:
     from svcctl.api.jobs import failing_first
-    from svcctl.terminal.live import table_frame
+    from svcctl.terminal.screen import table_frame
 
     columns, rows = listing.laid_out(failing_first(look.jobs), shown=True)
     count = counted(len(look.jobs), "job")

@@ -8,7 +8,7 @@ import pytest
 
 from svcctl.terminal.escapes import Styled
 from svcctl.terminal.layout import Style, TableColumn
-from svcctl.terminal.live import show, table_frame
+from svcctl.terminal.screen import show, table_frame
 
 MOVES = re.compile(r"\x1b\[(?:\?25[lh]|\?1049[hl]|H)")
 

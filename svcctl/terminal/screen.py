@@ -1,4 +1,4 @@
-"""What changes in place on a terminal, drawn by rich: the progress of work, and frames on a screen of their own.
+"""Frames on the terminal's other screen, drawn by rich: tables and charts that change in their place.
 
 This module loads rich, so it is imported when something is shown. Rich gets text that is `visible`, and never markup.
 """
@@ -12,24 +12,16 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, TextIO, cast
 
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.live import Live
-from rich.progress import Progress
-from rich.progress_bar import ProgressBar
-from rich.segment import Segment, Segments
-from rich.spinner import Spinner
-from rich.table import Column, Table
 from rich.text import Text
 
-from svcctl.dates.lengths import rough_text
 from svcctl.terminal import layout
-from svcctl.terminal.escapes import Styled, joined, visible
+from svcctl.terminal.escapes import Styled, joined
 from svcctl.terminal.layout import Style, TableColumn
 
 Write = Callable[[str], object]
 
-SPEED_SECONDS = 300.0
-"""The time left follows from the speed over the last so many seconds."""
 _WAY_OUT = "Ctrl-C leaves this screen"
 """The line below each frame."""
 
@@ -48,7 +40,8 @@ class _Drawn(io.TextIOBase):
         return len(text)
 
 
-def _console(write: Write, stream: TextIO, *, color: bool) -> Console:
+def console_on(write: Write, stream: TextIO, *, color: bool) -> Console:
+    """Rich on a terminal, `stream`, that `write` writes to."""
     drawn = _Drawn(write, stream)
     colors: Any = "standard" if color else None
     return Console(
@@ -56,46 +49,9 @@ def _console(write: Write, stream: TextIO, *, color: bool) -> Console:
     )
 
 
-class Display(Progress):
-    """The progress of work on a line that disappears when it stops: a bar, or a spinner without a total.
-
-    `tell` returns a text, how much is done, and the total. `write` writes to `stream`, which is a terminal.
-    """
-
-    def __init__(
-        self, write: Write, stream: TextIO, tell: Callable[[], tuple[str, float, float | None]], *, color: bool
-    ) -> None:
-        self._tell = tell
-        self._spinner = Spinner("line")
-        super().__init__(
-            console=_console(write, stream, color=color),
-            speed_estimate_period=SPEED_SECONDS,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        self.add_task("", total=None)
-        self.start()
-
-    def get_renderables(self) -> Iterable[RenderableType]:
-        for task in self.tasks:
-            (said, done, total), width = self._tell(), self.console.width // 4
-            self.update(task.id, completed=done, total=total)
-            left = f"{rough_text(task.time_remaining)} left, " if task.time_remaining else ""
-            bar = ProgressBar(task.total, task.completed, width, complete_style="green", finished_style="green")
-            line = Table.grid(Column(no_wrap=True), Column(no_wrap=True), Column(), padding=(0, 1, 0, 0))
-            text = Text(visible(f"{left}{said}"), no_wrap=True, overflow="crop")
-            line.add_row("svcctl:", self._spinner if total is None else bar, text)
-            yield line
-
-    def above(self, text: Styled) -> None:
-        """Write lines above the progress, which stays."""
-        self.console.print(Segments([Segment(text)]), crop=False, end="")
-
-
 def show(frames: Iterable[str], write: Write, stream: TextIO, *, color: bool = False) -> None:
     """Show each frame on the terminal's other screen, and the last one on the main screen."""
-    frame, console = "", _console(write, stream, color=color)
+    frame, console = "", console_on(write, stream, color=color)
     live = Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
     try:
         with live:

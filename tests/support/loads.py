@@ -22,7 +22,7 @@ from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Type
 from svcctl.service.loading import load as loading
 from svcctl.service.loading.decompression import Source
-from svcctl.service.loading.outcome import Change
+from svcctl.service.loading.skips import Change
 
 CSV = (
     "timestamp,n,x,ok,text,code\n"

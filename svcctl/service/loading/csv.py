@@ -19,7 +19,7 @@ from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb.text import LINE, SHORT, distinct
 from svcctl.service.loading.decompression import Source, opened
 from svcctl.service.loading.lines import BLOCK, BOM, blocks
-from svcctl.service.loading.outcome import CONVERT, LONGEST_LINE, Skip, Tally, shown
+from svcctl.service.loading.skips import CONVERT, LONGEST_LINE, Skip, Tally, shown
 
 HEAD = 1 << 17
 """The heading must end within this many bytes."""

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from svcctl.service.engines.duckdb.text import LINE, literal, quote
 from svcctl.service.language.types import Type
-from svcctl.service.loading.outcome import Change, Skip
 from svcctl.service.loading.recognition import Layout
+from svcctl.service.loading.skips import Change, Skip
 from svcctl.service.loading.times import as_time, has_no_zone
 from svcctl.service.loading.values import Field, converted
 

@@ -28,7 +28,7 @@ from svcctl.service.engines.duckdb.text import literal
 from svcctl.service.loading import csv, decompression, lines
 from svcctl.service.loading.decompression import Source, codec, opened
 from svcctl.service.loading.kinds import FileKind
-from svcctl.service.loading.outcome import NOTHING, Tally, shown
+from svcctl.service.loading.skips import NOTHING, Tally, shown
 
 HEAD_ROWS = 10_000
 """The most rows of a head; it has no more than the first two batches that have rows."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from svcctl.service.loading.decompression import Source, opened
-from svcctl.service.loading.outcome import LONGEST_LINE, Skip, Tally
+from svcctl.service.loading.skips import LONGEST_LINE, Skip, Tally
 
 BLOCK = 1 << 22
 BOM = b"\xef\xbb\xbf"

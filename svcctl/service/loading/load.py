@@ -21,8 +21,8 @@ from svcctl.service.language.types import Column, Type
 from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.events import BITS, MARKS, MISFIT, SKIPPED, select
 from svcctl.service.loading.files import FileReader, reading
-from svcctl.service.loading.outcome import NOTHING, Change, Skip, Tally, sentence, unread
 from svcctl.service.loading.recognition import LOOKED_AT, Layout, Recogniser
+from svcctl.service.loading.skips import NOTHING, Change, Skip, Tally, sentence, unread
 from svcctl.service.loading.values import NUMBERS, merged
 from svcctl.words import some
 

@@ -16,11 +16,11 @@ from svcctl.api.loads import Wishes
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb.text import quote
 from svcctl.service.language.types import Type
+from svcctl.service.loading.columns import COLUMNS_OF, Columns, Wanted
 from svcctl.service.loading.decompression import ENDINGS, Source
 from svcctl.service.loading.files import FileReader, KnownFile, first_bytes, first_lines
 from svcctl.service.loading.kinds import FILE_KINDS, FileKind, known_kind, looks_log, named_log
-from svcctl.service.loading.outcome import Change, Skip, Tally, shown, unread
-from svcctl.service.loading.readers import READERS, Columns, Wanted
+from svcctl.service.loading.skips import Change, Skip, Tally, shown, unread
 from svcctl.service.loading.times import (
     ORDERS,
     SLASHED,
@@ -144,7 +144,7 @@ class Recogniser:
         types = {name: type_ for name, type_ in self.held.items() if name != "eventdate"}
         types |= {name: Type(word) for name, word in self.wishes.types.items() if word in set(Type)}
         wanted = Wanted(types, self.wishes.null, self.wishes.time_zone, rows)
-        return READERS[file.kind.name](file, wanted)
+        return COLUMNS_OF[file.kind.name](file, wanted)
 
     def _kind(self, source: Source, found: Sequence[str], written: str) -> FileKind | None:
         """The kind of a file: the named one, or found by its ending and its first lines. None if the file is empty.

@@ -1,4 +1,4 @@
-"""The columns of a file as SQL: the types of text, and values as a table stores them.
+"""The values of columns as SQL: the types that texts can have, and values as a table stores them.
 
 Text becomes a number or true/false only if all values of the column are written so; addresses stay text until a table
 asks for ip4. Nested JSON stays JSON text.

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from svcctl.service.engines.duckdb.text import LINE, SHORT
 from svcctl.service.loading.csv import batches, heading
 from svcctl.service.loading.decompression import Source
-from svcctl.service.loading.outcome import Skip, Tally
+from svcctl.service.loading.skips import Skip, Tally
 
 Row = tuple[str | None, ...]
 

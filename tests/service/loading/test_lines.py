@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from svcctl.service.loading import lines
 from svcctl.service.loading.decompression import Source
-from svcctl.service.loading.outcome import Skip, Tally
+from svcctl.service.loading.skips import Skip, Tally
 
 
 def entries(path: Path, continuation: str, block_size: int) -> list[tuple[int, str]]:

@@ -13,7 +13,7 @@ from support.loads import at, changes, columns, first_skipped, load, rows, told,
 
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.loading.outcome import Change
+from svcctl.service.loading.skips import Change
 
 
 def test_rows_without_a_time_are_counted_and_the_first_is_named(engine: DuckDBEngine, tmp_path: Path) -> None:

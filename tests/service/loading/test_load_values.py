@@ -16,7 +16,7 @@ from support.loads import CSV, CSV_COLUMNS, CSV_ROWS, at, changes, columns, firs
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Type
-from svcctl.service.loading.outcome import Change, Skip
+from svcctl.service.loading.skips import Change, Skip
 
 
 @pytest.mark.parametrize(

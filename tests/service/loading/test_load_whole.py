@@ -34,9 +34,9 @@ from svcctl.errors import ServiceError, UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Type
 from svcctl.service.loading import load as loading
+from svcctl.service.loading.columns import COLUMNS_OF
 from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.kinds import FILE_KINDS
-from svcctl.service.loading.readers import READERS
 
 
 @pytest.mark.slow
@@ -146,8 +146,8 @@ def test_older_events_go_to_the_end_of_an_existing_table(engine: DuckDBEngine, t
     assert not engine.table("t").ordered
 
 
-def test_every_kind_of_file_has_a_reader() -> None:
-    assert list(FILE_KINDS) == list(READERS)
+def test_the_columns_of_every_kind_of_file_are_found() -> None:
+    assert list(FILE_KINDS) == list(COLUMNS_OF)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from support.loads import CSV, CSV_COLUMNS, load, rows, told, written
 
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.loading.outcome import Change
+from svcctl.service.loading.skips import Change
 
 Wished = dict[str, Any]
 

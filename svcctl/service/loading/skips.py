@@ -1,4 +1,4 @@
-"""What happened to the lines of a load: why one was skipped, and what was changed in what was read.
+"""The lines that a load skips, and what it changes in others: the reasons, their counts, and their sentences.
 
 Each has a count, a first place and one sentence. This module imports no engine.
 """

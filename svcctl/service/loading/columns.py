@@ -1,4 +1,4 @@
-"""Finds the columns of a file: their names, their types, and the SQL that reads them, for each kind of file.
+"""The columns of a file: their names, their types, and the SQL that reads them, for each kind of file.
 
 Text is selected from the table `lines`, which has the number and text of each line or, for csv, its cells. Types of
 csv, logfmt and JSON are those of the head. A row that they do not fit is a misfit: then the whole file decides.
@@ -19,7 +19,7 @@ from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb.text import LINE, SHORT, SQL_TYPES, distinct, literal, quote
 from svcctl.service.language.types import Type
 from svcctl.service.loading.files import KnownFile
-from svcctl.service.loading.outcome import Change
+from svcctl.service.loading.skips import Change
 from svcctl.service.loading.times import in_utc
 from svcctl.service.loading.values import NUMBER_LIKE, ODD, WAYS, nothing
 
@@ -361,7 +361,7 @@ def _log(file: KnownFile, wanted: Wanted) -> Columns:
     )
 
 
-READERS: Mapping[str, Callable[[KnownFile, Wanted], Columns]] = {
+COLUMNS_OF: Mapping[str, Callable[[KnownFile, Wanted], Columns]] = {
     "csv": _csv,
     "tsv": _csv,
     "ndjson": _json,

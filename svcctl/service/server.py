@@ -29,13 +29,13 @@ from svcctl.service.engines import Engine, Engines
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build, settle
 from svcctl.service.http.connection import Connection, Limits
+from svcctl.service.http.context import Service
 from svcctl.service.http.middleware import TABLE as ACCESS_TABLE
 from svcctl.service.http.middleware import AccessLog
 from svcctl.service.jobs.delivery import deliver
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.loading import demo
 from svcctl.service.loading.shared_folder import opened
-from svcctl.service.service import Service
 from svcctl.service.settings import (
     ACCESS_EVENTS,
     ACCESS_TIME,

@@ -29,12 +29,12 @@ from svcctl.service.accounts.accounts import Account
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build
+from svcctl.service.http.context import Service
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language.types import Column, Type
 from svcctl.service.rendering import arrow
 from svcctl.service.rendering.rows import CSV
-from svcctl.service.service import Service
 
 FIRST = 1_704_067_200
 """The epoch second of the first event."""

@@ -25,9 +25,9 @@ from svcctl.service.accounts import accounts, seed
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.engines import Engines
 from svcctl.service.http import app as service_app
+from svcctl.service.http.context import Service
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.jobs import Jobs
-from svcctl.service.service import Service
 from svcctl.service.state.store import Store
 from svcctl.terminal.diagnostics import Diagnostics
 

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, Connection, delete, func, select
 
 from svcctl.errors import NotFound, UsageError
-from svcctl.service.accounts import domains, offers
+from svcctl.service.accounts import domains, price_plans
 from svcctl.service.state import schema
 from svcctl.service.state.store import Store
 from svcctl.service.state.store import replace as store_row
@@ -96,7 +96,7 @@ def issue(
     if (domain is None) == (reseller is None):
         raise UsageError("a key belongs to a domain or to a reseller", hint="give --domain NAME or --reseller NAME")
     with store.transaction() as connection:
-        if reseller is not None and offers.reseller(connection, reseller) is None:
+        if reseller is not None and price_plans.reseller(connection, reseller) is None:
             raise NotFound(f"no reseller '{reseller}'")
         secret = secrets.token_hex(16), secrets.token_hex(32), secrets.token_urlsafe(32)
         return _put(connection, Account(*secret, domain or "", administrator, reseller))

@@ -21,7 +21,7 @@ from sqlalchemy import delete as delete_
 
 from svcctl.api.models import DomainStatus
 from svcctl.errors import NotFound, SvcctlError, UsageError
-from svcctl.service.accounts import offers
+from svcctl.service.accounts import price_plans
 from svcctl.service.accounts.codes import Reason, refused
 from svcctl.service.state import schema
 from svcctl.service.state.store import Store, is_there
@@ -96,20 +96,20 @@ def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> StoredDoma
     name = full_name(_required(fields, "name"), reseller)
     plan_name = _required(fields, "plan")
     with store.transaction() as connection:
-        plan = offers.plan(connection, reseller, plan_name)
+        plan = price_plans.plan(connection, reseller, plan_name)
         if plan is None:
             raise refused(
                 Reason.NO_PLAN,
                 f"reseller '{reseller}' has no plan '{plan_name}'",
-                hint=f"its plans are {', '.join(offers.plan_names(connection, reseller)) or 'none'}",
+                hint=f"its plans are {', '.join(price_plans.plan_names(connection, reseller)) or 'none'}",
             )
         amounts = {key: _amount(fields, key, getattr(plan, key), plan_name) for key in ("time", "volume")}
         if _select(connection, _DOMAINS.name == name):
             raise refused(Reason.TAKEN, f"domain {name} already exists")
         domain = _insert(connection, StoredDomain(0, name, reseller, plan_name, **amounts, status=DomainStatus.ACTIVE))
-        preference = offers.reseller(connection, reseller)
+        preference = price_plans.reseller(connection, reseller)
         if preference is not None and preference.include_all_available_apps:
-            _activate(connection, domain, (*plan.applications, *offers.generic(connection, "application")))
+            _activate(connection, domain, (*plan.applications, *price_plans.generic(connection, "application")))
     return domain
 
 
@@ -213,17 +213,17 @@ def find(connection: Connection, name: str) -> StoredDomain:
     return found[0]
 
 
-def available(connection: Connection, domain: StoredDomain, kind: offers.Kind) -> tuple[str, ...]:
+def available(connection: Connection, domain: StoredDomain, kind: price_plans.Kind) -> tuple[str, ...]:
     """List the policies or applications of the domain's Admin role; in a domain of the provider, all that exist."""
     if domain.reseller is None or domain.plan is None:
-        return offers.every(connection, kind)
+        return price_plans.every(connection, kind)
     if kind == "application":
         active, features = schema.domain_applications.c, schema.features.c
         there = select(features.name).where(features.kind == kind)
         names = select(active.name).where(active.domain == domain.id, active.name.in_(there)).order_by(active.name)
         return tuple(connection.scalars(names))
-    plan = offers.plan(connection, domain.reseller, domain.plan)
-    return tuple(sorted({*(plan.policies if plan else ()), *offers.generic(connection, kind)}))
+    plan = price_plans.plan(connection, domain.reseller, domain.plan)
+    return tuple(sorted({*(plan.policies if plan else ()), *price_plans.generic(connection, kind)}))
 
 
 # What the provider does, with `svcctl service accounts`

@@ -14,9 +14,9 @@ from pathlib import Path
 from svcctl.errors import Locked, Unavailable, UsageError
 from svcctl.io import extras
 from svcctl.service import process
-from svcctl.service.accounts import accounts, domains, offers
+from svcctl.service.accounts import accounts, domains, price_plans
 from svcctl.service.accounts.accounts import Account
-from svcctl.service.accounts.offers import Feature, PricePlan, Reseller
+from svcctl.service.accounts.price_plans import Feature, PricePlan, Reseller
 from svcctl.service.settings import STATE, STATE_PASSWORD_FILE
 from svcctl.service.state.database import Database, StateUnavailable
 from svcctl.service.state.store import Store
@@ -97,11 +97,11 @@ def catalog(store: Store) -> None:
     with store.transaction():
         domains.put_own(store, LOCAL_DOMAIN)
         domains.assign(store, LOCAL_DOMAIN, LOCAL_OWNER, domains.OWNER)
-        offers.put_reseller(store, Reseller(RESELLER))
+        price_plans.put_reseller(store, Reseller(RESELLER))
         for feature in FEATURES:
-            offers.put_feature(store, feature)
+            price_plans.put_feature(store, feature)
         for plan in PLANS:
-            offers.put_plan(store, plan)
+            price_plans.put_plan(store, plan)
 
 
 def profiles(store: Store, own: Mapping[str, str], reseller: Mapping[str, str]) -> None:

@@ -24,6 +24,7 @@ from svcctl.service.accounts.accounts import Account
 from svcctl.service.http import monitoring, provisioning, tables
 from svcctl.service.http.body import value_text
 from svcctl.service.http.connection import left
+from svcctl.service.http.context import Service
 from svcctl.service.http.envelope import failed, succeeded
 from svcctl.service.http.middleware import Answered, OnOwnSocket, for_pages, signed
 from svcctl.service.http.query_body import read_query
@@ -33,10 +34,9 @@ from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.jobs import Deliver, Jobs
 from svcctl.service.language import parse
 from svcctl.service.queries import saved_queries
+from svcctl.service.queries.concurrency import OpenQuery
 from svcctl.service.queries.continuous import AskedQuery, Step, Steps
-from svcctl.service.queries.turns import OpenQuery
 from svcctl.service.rendering import ENCODERS
-from svcctl.service.service import Service
 from svcctl.service.state.database import StateUnavailable
 
 LEFT = 499

@@ -27,9 +27,9 @@ from svcctl.service.accounts import domains
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.engines import Tables
 from svcctl.service.http.auth import claimed
+from svcctl.service.http.context import Counts, Service
 from svcctl.service.http.envelope import failed
 from svcctl.service.language.types import Column, Type
-from svcctl.service.service import Counts, Service
 from svcctl.service.settings import ACCESS_EVENTS, ACCESS_TIME
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store

@@ -18,11 +18,11 @@ from svcctl.dates.lengths import length_text
 from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service import rendering
 from svcctl.service.engines import Stream
+from svcctl.service.http.context import Service
 from svcctl.service.http.envelope import cut, http_status, refusal
+from svcctl.service.queries.concurrency import INTERRUPT_SECONDS, OpenQuery
 from svcctl.service.queries.continuous import AskedQuery, Step, Steps
-from svcctl.service.queries.turns import INTERRUPT_SECONDS, OpenQuery
 from svcctl.service.rendering import ENCODERS, LINE_ENDS, Dates, Encoder, Rendering
-from svcctl.service.service import Service
 
 POLL_SECONDS = 0.2
 """How often a continuous query looks for new events."""

@@ -23,6 +23,7 @@ from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, Us
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.body import flag, json_object, members, note_unknown, optional_text, text, texts
 from svcctl.service.http.connection import left
+from svcctl.service.http.context import Service
 from svcctl.service.http.envelope import encoded, envelope, error_envelope, refusal, succeeded
 from svcctl.service.http.middleware import TABLE as ACCESS_TABLE
 from svcctl.service.http.middleware import signed
@@ -35,7 +36,6 @@ from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.load import load
 from svcctl.service.queries import saved_queries
 from svcctl.service.queries.continuous import from_ms
-from svcctl.service.service import Service
 from svcctl.service.state.store import Store
 
 # Settings decide how much a table holds that the service writes itself.

@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Any
 
 from svcctl.errors import UsageError
-from svcctl.service.engines.duckdb.text import LINE, SHORT, SQL_TYPES, distinct, literal, quote
+from svcctl.service.engines.duckdb.syntax import LINE, SHORT, SQL_TYPES, distinct, literal, quote
 from svcctl.service.language.types import Type
 from svcctl.service.loading.files import KnownFile
 from svcctl.service.loading.skips import Change

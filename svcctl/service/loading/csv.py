@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from svcctl.errors import UsageError
-from svcctl.service.engines.duckdb.text import LINE, SHORT, distinct
+from svcctl.service.engines.duckdb.syntax import LINE, SHORT, distinct
 from svcctl.service.loading.decompression import Source, opened
 from svcctl.service.loading.lines import BLOCK, BOM, blocks
 from svcctl.service.loading.skips import CONVERT, LONGEST_LINE, Skip, Tally, shown

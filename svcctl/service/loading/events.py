@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from svcctl.service.engines.duckdb.text import LINE, literal, quote
+from svcctl.service.engines.duckdb.syntax import LINE, literal, quote
 from svcctl.service.language.types import Type
 from svcctl.service.loading.recognition import Layout
 from svcctl.service.loading.skips import Change, Skip

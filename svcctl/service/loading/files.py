@@ -24,7 +24,7 @@ import pyarrow as pa
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.io.temporary import temporary
 from svcctl.service.engines.duckdb.statement import first_line
-from svcctl.service.engines.duckdb.text import literal
+from svcctl.service.engines.duckdb.syntax import literal
 from svcctl.service.loading import csv, decompression, lines
 from svcctl.service.loading.decompression import Source, codec, opened
 from svcctl.service.loading.kinds import FileKind

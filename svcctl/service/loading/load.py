@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from svcctl.api.loads import Finding, Loaded, Wishes
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.service.engines import ARROW, AlreadyLoaded, TableExists, Tables
-from svcctl.service.engines.duckdb.text import LINE
+from svcctl.service.engines.duckdb.syntax import LINE
 from svcctl.service.language.types import Column, Type
 from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.events import BITS, MARKS, MISFIT, SKIPPED, select

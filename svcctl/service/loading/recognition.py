@@ -14,7 +14,7 @@ from typing import Any
 
 from svcctl.api.loads import Wishes
 from svcctl.errors import UsageError
-from svcctl.service.engines.duckdb.text import quote
+from svcctl.service.engines.duckdb.syntax import quote
 from svcctl.service.language.types import Type
 from svcctl.service.loading.columns import COLUMNS_OF, Columns, Wanted
 from svcctl.service.loading.decompression import ENDINGS, Source

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from svcctl.dates.operators import MAX_EPOCH_SECONDS
 from svcctl.errors import UsageError
-from svcctl.service.engines.duckdb.text import literal
+from svcctl.service.engines.duckdb.syntax import literal
 from svcctl.service.language.types import Type
 
 LONGEST_VALUE = 500

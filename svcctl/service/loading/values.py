@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from svcctl.service.engines.duckdb.text import SQL_TYPES, literal
+from svcctl.service.engines.duckdb.syntax import SQL_TYPES, literal
 from svcctl.service.language.types import Type
 from svcctl.service.loading.times import TimeFormat, as_time, in_utc, short
 

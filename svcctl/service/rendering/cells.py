@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta, timezone
 
-from svcctl.service.engines.duckdb.text import SEPARATED, literal
+from svcctl.service.engines.duckdb.syntax import SEPARATED, literal
 from svcctl.service.language.types import Type
 
 

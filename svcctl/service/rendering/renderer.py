@@ -16,7 +16,7 @@ from svcctl.errors import SvcctlError
 from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Mark, Reader, Stream
 from svcctl.service.engines.duckdb.reading import Reading
 from svcctl.service.engines.duckdb.statement import Statement
-from svcctl.service.engines.duckdb.text import DEFINED
+from svcctl.service.engines.duckdb.syntax import DEFINED
 from svcctl.service.language.types import Plan, Type
 
 

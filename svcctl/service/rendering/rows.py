@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, timezone
 from typing import Protocol
 
-from svcctl.service.engines.duckdb.text import literal
+from svcctl.service.engines.duckdb.syntax import literal
 from svcctl.service.language.types import Column, Type
 from svcctl.service.rendering import cells
 

@@ -24,7 +24,7 @@ from svcctl.errors import SvcctlError
 from svcctl.service.accounts import accounts, domains, seed
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.app import build
-from svcctl.service.service import Service
+from svcctl.service.http.context import Service
 
 State = Mapping[str, Any]
 FAULTS = st.lists(st.tuples(st.integers(0, 6), st.sampled_from(["lost", "kill before", "kill behind"])), max_size=5)

@@ -16,10 +16,10 @@ from sqlalchemy import event, select
 
 from svcctl.api.models import DomainStatus
 from svcctl.errors import NotFound, ServiceError, UsageError
-from svcctl.service.accounts import accounts, domains, offers, roles
+from svcctl.service.accounts import accounts, domains, price_plans, roles
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.accounts.domains import StoredDomain
-from svcctl.service.accounts.offers import Feature, Kind, PricePlan, Reseller
+from svcctl.service.accounts.price_plans import Feature, Kind, PricePlan, Reseller
 from svcctl.service.state import schema
 from svcctl.service.state.postgresql import PostgreSQL
 from svcctl.service.state.sqlite import SQLite
@@ -28,8 +28,8 @@ from svcctl.service.state.store import Store
 
 def fill(store: Store) -> None:
     """Two resellers with a plan of the same name, one of them with a preference against applications."""
-    offers.put_reseller(store, Reseller("north"))
-    offers.put_reseller(store, Reseller("south", include_all_available_apps=False))
+    price_plans.put_reseller(store, Reseller("north"))
+    price_plans.put_reseller(store, Reseller("south", include_all_available_apps=False))
     features: tuple[tuple[Kind, str, bool], ...] = (
         ("policy", "Search", True),
         ("policy", "Alerts", False),
@@ -39,10 +39,10 @@ def fill(store: Store) -> None:
         ("application", "dashboards", False),
     )
     for kind, name, generic in features:
-        offers.put_feature(store, Feature(kind, name, generic))
+        price_plans.put_feature(store, Feature(kind, name, generic))
     for reseller in ("north", "south"):
-        offers.put_plan(store, PricePlan(reseller, "basic", 30, 10.5, ("Alerts",), ("dashboards",)))
-        offers.put_plan(store, PricePlan(reseller, "trial"))
+        price_plans.put_plan(store, PricePlan(reseller, "basic", 30, 10.5, ("Alerts",), ("dashboards",)))
+        price_plans.put_plan(store, PricePlan(reseller, "trial"))
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def applications_of(store: Store, domain: StoredDomain) -> tuple[str, ...]:
 def test_the_plans_applications_and_the_generic_ones_are_activated(store: Store) -> None:
     domain = create(store)
     assert applications_of(store, domain) == ("dashboards", "explorer")
-    offers.put_plan(store, PricePlan("north", "basic", 30, 10.5, ("Alerts",), ("reports",)))
+    price_plans.put_plan(store, PricePlan("north", "basic", 30, 10.5, ("Alerts",), ("reports",)))
     assert applications_of(store, domain) == ("dashboards", "explorer")
 
 
@@ -160,7 +160,7 @@ def test_no_application_is_activated_for_a_reseller_that_prefers_so(store: Store
 
 def test_an_application_that_is_removed_is_not_available_any_more(store: Store) -> None:
     domain = create(store)
-    offers.remove_feature(store, "application", "dashboards")
+    price_plans.remove_feature(store, "application", "dashboards")
     assert applications_of(store, domain) == ("explorer",)
 
 
@@ -398,10 +398,10 @@ def test_an_account_of_a_deleted_domain_is_refused_while_another_has_the_name(st
 
 def test_a_plan_refers_to_what_exists(store: Store) -> None:
     with pytest.raises(UsageError, match=r"^no reseller 'west'$"):
-        offers.put_plan(store, PricePlan("west", "basic"))
+        price_plans.put_plan(store, PricePlan("west", "basic"))
     with pytest.raises(UsageError, match=r"^no policy 'Sorting'$"):
-        offers.put_plan(store, PricePlan("north", "new", policies=("Search", "Sorting")))
-    assert [(plan.reseller, plan.name) for plan in offers.plans(store)] == [
+        price_plans.put_plan(store, PricePlan("north", "new", policies=("Search", "Sorting")))
+    assert [(plan.reseller, plan.name) for plan in price_plans.plans(store)] == [
         ("north", "basic"),
         ("north", "trial"),
         ("south", "basic"),
@@ -412,24 +412,24 @@ def test_a_plan_refers_to_what_exists(store: Store) -> None:
 def test_what_is_in_use_is_not_removed(store: Store) -> None:
     create(store)
     with pytest.raises(UsageError, match=r"^plan 'basic' of reseller 'north' still has domains$"):
-        offers.remove_plan(store, "north", "basic")
+        price_plans.remove_plan(store, "north", "basic")
     with pytest.raises(UsageError, match=r"^reseller 'north' still has plans$"):
-        offers.remove_reseller(store, "north")
+        price_plans.remove_reseller(store, "north")
     domains.delete(store, "north", "acme")
-    offers.remove_plan(store, "north", "basic")
-    offers.remove_plan(store, "north", "trial")
+    price_plans.remove_plan(store, "north", "basic")
+    price_plans.remove_plan(store, "north", "trial")
     with pytest.raises(UsageError, match=r"^reseller 'north' still has domains \(deleted ones count\)$"):
-        offers.remove_reseller(store, "north")
+        price_plans.remove_reseller(store, "north")
     with pytest.raises(NotFound, match=r"^no plan 'basic' of reseller 'north'$"):
-        offers.remove_plan(store, "north", "basic")
+        price_plans.remove_plan(store, "north", "basic")
 
 
 def test_a_reseller_goes_with_its_accounts(store: Store) -> None:
     accounts.put(store, Account("key", "secret", None, "", reseller="south"))
-    offers.remove_plan(store, "south", "basic")
-    offers.remove_plan(store, "south", "trial")
-    offers.remove_reseller(store, "south")
-    assert (offers.resellers(store), accounts.with_key(store, "key")) == ([Reseller("north")], None)
+    price_plans.remove_plan(store, "south", "basic")
+    price_plans.remove_plan(store, "south", "trial")
+    price_plans.remove_reseller(store, "south")
+    assert (price_plans.resellers(store), accounts.with_key(store, "key")) == ([Reseller("north")], None)
 
 
 # A long life, compared with a model

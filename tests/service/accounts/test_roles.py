@@ -9,10 +9,10 @@ import pytest
 
 from svcctl.api.models import DomainStatus
 from svcctl.errors import ServiceError
-from svcctl.service.accounts import domains, offers, roles
+from svcctl.service.accounts import domains, price_plans, roles
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.accounts.codes import Reason
-from svcctl.service.accounts.offers import Feature, PricePlan, Reseller
+from svcctl.service.accounts.price_plans import Feature, PricePlan, Reseller
 from svcctl.service.accounts.rules import CustomRole
 from svcctl.service.state.store import Store
 
@@ -33,10 +33,10 @@ OTHER_RESELLER = Account("x", "s", None, "", reseller="south")
 def store(tmp_path: Path) -> Iterator[Store]:
     store = Store(tmp_path / "state.db")
     for name in ("north", "south"):
-        offers.put_reseller(store, Reseller(name))
-    offers.put_feature(store, Feature("policy", "Search", True))
-    offers.put_feature(store, Feature("application", "explorer", True))
-    offers.put_plan(store, PricePlan("north", "basic"))
+        price_plans.put_reseller(store, Reseller(name))
+    price_plans.put_feature(store, Feature("policy", "Search", True))
+    price_plans.put_feature(store, Feature("application", "explorer", True))
+    price_plans.put_plan(store, PricePlan("north", "basic"))
     domains.create(store, "north", {"name": "acme", "plan": "basic"})
     domains.assign(store, "acme@north", "ann@acme.example", "OWNER")
     yield store

@@ -16,7 +16,7 @@ from sqlalchemy import update
 from support import killed
 
 from svcctl.errors import Locked
-from svcctl.service.accounts import accounts, offers
+from svcctl.service.accounts import accounts, price_plans
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.accounts.seed import open_store
 from svcctl.service.process import Files, all_credentials
@@ -102,9 +102,9 @@ def test_a_service_whose_first_start_is_killed_at_any_moment_is_whole_the_next_t
 def test_what_is_removed_from_a_new_state_stays_removed(tmp_path: Path) -> None:
     files = Files(tmp_path / "data")
     with closing(open_store(files)) as store:
-        offers.remove_plan(store, "demo", "trial")
+        price_plans.remove_plan(store, "demo", "trial")
     with closing(open_store(files)) as store:
-        assert [plan.name for plan in offers.plans(store)] == ["basic", "full"]
+        assert [plan.name for plan in price_plans.plans(store)] == ["basic", "full"]
 
 
 def test_accounts_of_the_built_in_profiles_are_stored_at_every_start(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from svcctl import __version__
 from svcctl.cli.help import topics
 from svcctl.service.http import monitoring, provisioning, tables
 from svcctl.service.http.app import build
-from svcctl.service.service import Service
+from svcctl.service.http.context import Service
 from svcctl.service.state.store import Store
 
 NOW = 1_700_000_000.0

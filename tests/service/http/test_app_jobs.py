@@ -21,9 +21,9 @@ from support.state import FAILURES, with_catalog
 from svcctl.service.accounts import accounts, domains, seed
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.app import build
+from svcctl.service.http.context import Service
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language.types import Column, Type
-from svcctl.service.service import Service
 from svcctl.service.state.sqlite import SQLite
 from svcctl.service.state.store import Store
 

@@ -18,6 +18,7 @@ from support.engines import chosen_engine, engines_of, new_lake
 from svcctl.api.models import JobStatus
 from svcctl.service.accounts.accounts import Owner
 from svcctl.service.http.app import build
+from svcctl.service.http.context import Service
 from svcctl.service.http.middleware import TABLE, AccessLog
 from svcctl.service.http.monitoring import exposed
 from svcctl.service.jobs import job_table
@@ -27,7 +28,6 @@ from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language.types import Column, Type
 from svcctl.service.queries.continuous import Late
 from svcctl.service.server import keep_settled
-from svcctl.service.service import Service
 from svcctl.service.state.database import AWAY, StateUnavailable
 from svcctl.service.state.store import Store
 

@@ -14,10 +14,10 @@ from support.application import answered
 from support.state import with_catalog
 
 from svcctl.api.models import DomainStatus
-from svcctl.service.accounts import accounts, domains, offers
+from svcctl.service.accounts import accounts, domains, price_plans
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.app import build
-from svcctl.service.service import Service
+from svcctl.service.http.context import Service
 from svcctl.service.state.store import Store
 
 NOW = 1_700_000_000.0
@@ -37,7 +37,7 @@ Ask = Callable[..., tuple[int, Any]]
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     store = with_catalog(tmp_path / "state.db")
-    offers.put_reseller(store, offers.Reseller("other"))
+    price_plans.put_reseller(store, price_plans.Reseller("other"))
     for who in ("reseller", "other", "local"):
         accounts.put(store, ACCOUNTS[who])
     yield store

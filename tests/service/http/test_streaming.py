@@ -29,14 +29,14 @@ from svcctl.api.events import MODES, QueryResponse
 from svcctl.api.follow import Follow
 from svcctl.api.query import QueryRequest
 from svcctl.errors import IncompleteResult, NotFound, ServiceError
-from svcctl.service.accounts import accounts, domains, offers
+from svcctl.service.accounts import accounts, domains, price_plans
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.engines import Engines
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build
+from svcctl.service.http.context import Service
 from svcctl.service.language.types import Column, Type
 from svcctl.service.rendering import ENCODERS
-from svcctl.service.service import Service
 from svcctl.service.state.store import Store
 
 NOON = 1_704_110_400
@@ -432,8 +432,8 @@ def acme(serve: Serve) -> Served:
     """A service with the domain acme of the reseller that has the token; acme's token is `customer`."""
     served = serve(threads=8, padding_seconds=0.05)
     store = served.service.store
-    offers.put_reseller(store, offers.Reseller("none"))
-    offers.put_plan(store, offers.PricePlan("none", "basic"))
+    price_plans.put_reseller(store, price_plans.Reseller("none"))
+    price_plans.put_plan(store, price_plans.PricePlan("none", "basic"))
     domains.create(store, "none", {"name": "acme", "plan": "basic"})
     domains.assign(store, "acme@none", "ann@acme.example", domains.OWNER)
     accounts.put(store, Account("customer", "secret", "customer", "acme@none"))

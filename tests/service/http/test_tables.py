@@ -14,8 +14,8 @@ from starlette.types import Message
 from support.engines import chosen_engine
 
 from svcctl.service.http import app as service_app
+from svcctl.service.http.context import Service
 from svcctl.service.jobs.jobs import Jobs
-from svcctl.service.service import Service
 from svcctl.service.state.store import Store
 
 

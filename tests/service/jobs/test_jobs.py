@@ -22,7 +22,7 @@ from support.state import FAILURES, read_only
 from svcctl.api import models
 from svcctl.api.models import DomainStatus, JobStatus
 from svcctl.errors import Conflict, NotFound, ServiceError, Unavailable
-from svcctl.service.accounts import accounts, domains, offers
+from svcctl.service.accounts import accounts, domains, price_plans
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.jobs import job_table, jobs
 from svcctl.service.jobs.job_table import StoredJob
@@ -408,8 +408,8 @@ def customer(store: Store) -> Account:
 
 
 def new_customer(store: Store) -> Account:
-    offers.put_reseller(store, offers.Reseller("north"))
-    offers.put_plan(store, offers.PricePlan("north", "basic"))
+    price_plans.put_reseller(store, price_plans.Reseller("north"))
+    price_plans.put_plan(store, price_plans.PricePlan("north", "basic"))
     domains.create(store, "north", {"name": "acme", "plan": "basic"})
     domains.assign(store, "acme@north", "ann@acme.example", domains.OWNER)
     return accounts.issue(store, domain="acme@north")
@@ -472,9 +472,9 @@ def test_the_jobs_of_a_deleted_domain_end_and_the_next_of_its_name_has_none(
 
 
 def test_the_jobs_of_a_reseller_go_with_it(mine: Jobs, store: Store) -> None:
-    offers.put_reseller(store, offers.Reseller("north"))
+    price_plans.put_reseller(store, price_plans.Reseller("north"))
     job_id = launch(mine, RESELLER)
-    offers.remove_reseller(store, "north")
+    price_plans.remove_reseller(store, "north")
     mine.settle()
     assert (job_table.get(store, job_id), mine.listed(RESELLER)) == (None, [])
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from svcctl.service.engines.duckdb.text import LINE, SHORT
+from svcctl.service.engines.duckdb.syntax import LINE, SHORT
 from svcctl.service.loading.csv import batches, heading
 from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.skips import Skip, Tally

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from svcctl.dates.operators import DATE_FORMATS
-from svcctl.service.engines.duckdb.text import DEFINED
+from svcctl.service.engines.duckdb.syntax import DEFINED
 from svcctl.service.language.types import Column, Type
 from svcctl.service.rendering import cells
 from svcctl.service.rendering.rows import ARRAY, CSV, OBJECT, OBJECT_LINE, TSV, XML, Dates, RowFormat

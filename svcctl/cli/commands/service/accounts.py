@@ -155,9 +155,9 @@ def reseller(ctx: typer.Context, name: NameArg, include_all_apps: IncludeAppsOpt
     """Create a reseller, or change its preference"""
     svc: Context = ctx.obj
     store = open_state(svc)
-    from svcctl.service.accounts import offers
+    from svcctl.service.accounts import price_plans
 
-    offers.put_reseller(store, offers.Reseller(name, include_all_apps))
+    price_plans.put_reseller(store, price_plans.Reseller(name, include_all_apps))
     svc.diagnostics.note(f"stored reseller {name}")
 
 
@@ -177,10 +177,10 @@ def plan(
     """
     svc: Context = ctx.obj
     store = open_state(svc)
-    from svcctl.service.accounts import offers
+    from svcctl.service.accounts import price_plans
 
     included = tuple(policies or ()), tuple(applications or ())
-    offers.put_plan(store, offers.PricePlan(reseller, name, time, volume, *included))
+    price_plans.put_plan(store, price_plans.PricePlan(reseller, name, time, volume, *included))
     svc.diagnostics.note(f"stored plan {reseller}/{name}")
 
 
@@ -189,9 +189,9 @@ def policy(ctx: typer.Context, name: NameArg, generic: GenericOpt = False) -> No
     """Create a policy, or change whether it is generic"""
     svc: Context = ctx.obj
     store = open_state(svc)
-    from svcctl.service.accounts import offers
+    from svcctl.service.accounts import price_plans
 
-    offers.put_feature(store, offers.Feature("policy", name, generic))
+    price_plans.put_feature(store, price_plans.Feature("policy", name, generic))
     svc.diagnostics.note(f"stored policy {name}")
 
 
@@ -200,9 +200,9 @@ def application(ctx: typer.Context, name: NameArg, generic: GenericOpt = False) 
     """Create an application, or change whether it is generic"""
     svc: Context = ctx.obj
     store = open_state(svc)
-    from svcctl.service.accounts import offers
+    from svcctl.service.accounts import price_plans
 
-    offers.put_feature(store, offers.Feature("application", name, generic))
+    price_plans.put_feature(store, price_plans.Feature("application", name, generic))
     svc.diagnostics.note(f"stored application {name}")
 
 
@@ -290,52 +290,52 @@ def _remove_key(store: Store, name: str) -> None:
 
 
 def _resellers(store: Store) -> Iterable[Any]:
-    from svcctl.service.accounts import offers
+    from svcctl.service.accounts import price_plans
 
-    return offers.resellers(store)
+    return price_plans.resellers(store)
 
 
 def _remove_reseller(store: Store, name: str) -> None:
-    from svcctl.service.accounts import offers
+    from svcctl.service.accounts import price_plans
 
-    offers.remove_reseller(store, name)
+    price_plans.remove_reseller(store, name)
 
 
 def _plans(store: Store) -> Iterable[Any]:
-    from svcctl.service.accounts import offers
+    from svcctl.service.accounts import price_plans
 
-    return offers.plans(store)
+    return price_plans.plans(store)
 
 
 def _remove_plan(store: Store, name: str) -> None:
-    from svcctl.service.accounts import offers
+    from svcctl.service.accounts import price_plans
 
     reseller, _, plan = name.partition("/")
-    offers.remove_plan(store, reseller, plan)
+    price_plans.remove_plan(store, reseller, plan)
 
 
 def _policies(store: Store) -> Iterable[Any]:
-    from svcctl.service.accounts import offers
+    from svcctl.service.accounts import price_plans
 
-    return offers.features(store, "policy")
+    return price_plans.features(store, "policy")
 
 
 def _remove_policy(store: Store, name: str) -> None:
-    from svcctl.service.accounts import offers
+    from svcctl.service.accounts import price_plans
 
-    offers.remove_feature(store, "policy", name)
+    price_plans.remove_feature(store, "policy", name)
 
 
 def _applications(store: Store) -> Iterable[Any]:
-    from svcctl.service.accounts import offers
+    from svcctl.service.accounts import price_plans
 
-    return offers.features(store, "application")
+    return price_plans.features(store, "application")
 
 
 def _remove_application(store: Store, name: str) -> None:
-    from svcctl.service.accounts import offers
+    from svcctl.service.accounts import price_plans
 
-    offers.remove_feature(store, "application", name)
+    price_plans.remove_feature(store, "application", name)
 
 
 def _domains(store: Store) -> Iterable[Any]:

@@ -12,7 +12,7 @@
     reading.py       what both readers share
     dialect.py       the SQL of DuckDB where engines differ
     statement.py     one running statement, and DuckDB's errors as errors of svcctl
-    text.py          quoting, and the types of stored columns
+    syntax.py        quoting, and the types of stored columns
     demo_events.py   the demo events, made in SQL
 
 Only this folder and `rendering` know DuckDB; it writes the rows of responses for every engine.

@@ -32,7 +32,7 @@ from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
 from svcctl.service.engines.duckdb.opening import SCHEMA, open_file, readable
 from svcctl.service.engines.duckdb.reading import Reading, Selects
 from svcctl.service.engines.duckdb.statement import Statement, translated
-from svcctl.service.engines.duckdb.text import ARRIVED, SQL_TYPES, TYPES, quote
+from svcctl.service.engines.duckdb.syntax import ARRIVED, SQL_TYPES, TYPES, quote
 from svcctl.service.engines.duckdb.windows import SORTED_ROWS, windowed
 from svcctl.service.language.dialect import write
 from svcctl.service.language.types import Column, Plan, Table, Type

@@ -16,7 +16,7 @@ from sqlglot import exp
 from svcctl.service.engines import Mark
 from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
 from svcctl.service.engines.duckdb.reading import Reading, Selects
-from svcctl.service.engines.duckdb.text import quote
+from svcctl.service.engines.duckdb.syntax import quote
 from svcctl.service.engines.lake.shared_tables import LakeTables
 from svcctl.service.engines.lake.snapshot import Snapshot, parts, whole
 from svcctl.service.language.dialect import write

@@ -23,7 +23,7 @@ from svcctl.errors import Locked, UsageError
 from svcctl.io.files import sync_directory
 from svcctl.service.engines.duckdb import positions
 from svcctl.service.engines.duckdb.statement import Cause, StatementFailed
-from svcctl.service.engines.duckdb.text import DEFINED, literal
+from svcctl.service.engines.duckdb.syntax import DEFINED, literal
 
 SCHEMA = "events"
 VERSION = 1

@@ -20,7 +20,7 @@ from svcctl.errors import ServiceError, Unavailable
 from svcctl.service.engines.duckdb.opening import open_reader
 from svcctl.service.engines.duckdb.sorting import arranged
 from svcctl.service.engines.duckdb.statement import Cause, StatementFailed, translated
-from svcctl.service.engines.duckdb.text import literal, quote
+from svcctl.service.engines.duckdb.syntax import literal, quote
 from svcctl.service.engines.lake import Lake, layout
 from svcctl.service.engines.lake.snapshot import File, Loads, Part, Snapshot, whole
 from svcctl.service.language.types import Column

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import duckdb
 
 from svcctl.service.engines.duckdb.statement import VECTOR
-from svcctl.service.engines.duckdb.text import literal, quote
+from svcctl.service.engines.duckdb.syntax import literal, quote
 
 LARGE = 1 << 26
 """A group is read in slices if a vector could have more bytes of texts than this."""

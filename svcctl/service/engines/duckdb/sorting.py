@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from svcctl.errors import ServiceError, SvcctlError, UsageError
 from svcctl.service.engines.duckdb.statement import Statement
-from svcctl.service.engines.duckdb.text import ARRIVED
+from svcctl.service.engines.duckdb.syntax import ARRIVED
 from svcctl.service.engines.lake.layout import stored
 from svcctl.service.language.types import Column, Type
 

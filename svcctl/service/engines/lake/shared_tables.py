@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from svcctl.service.engines.duckdb.scanner import Scanner
 from svcctl.service.engines.duckdb.statement import Statement
-from svcctl.service.engines.duckdb.text import literal, quote
+from svcctl.service.engines.duckdb.syntax import literal, quote
 from svcctl.service.engines.lake.lake import Lake
 from svcctl.service.engines.lake.snapshot import SORTED_ROWS, File, Snapshot, parts
 from svcctl.service.engines.lake.upkeep import together

@@ -1,4 +1,4 @@
-"""What the provider sells: resellers, their price plans, and the policies and applications that a plan includes.
+"""Price plans, the resellers that have them, and the policies and applications that a plan includes.
 
 The interface names these without operations on them, so a new state is seeded with some, and `svcctl service accounts`
 changes them. Policies and applications are features. Every domain has the generic ones.

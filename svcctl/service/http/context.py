@@ -1,4 +1,4 @@
-"""The parts of a running service that its routes share, and what it has done since it started."""
+"""What every route works with: the parts of a running service, its limits, and what it has done since it started."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import anyio
 
 from svcctl.service.engines import Engines
-from svcctl.service.queries.turns import Turns
+from svcctl.service.queries.concurrency import Turns
 from svcctl.service.settings import LAG, LINE_END, OPEN_QUERIES, PADDING_TIME, QUERY_PLACES, QUERY_TIME
 from svcctl.service.state.store import Store
 

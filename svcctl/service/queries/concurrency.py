@@ -1,4 +1,4 @@
-"""Which queries the engine works on, and which wait for their turn.
+"""How many queries are open and are worked on at once, and which of the others is next.
 
 The work on a query is done in pieces: its plan, each batch of its rows. A piece takes a place while it runs in a
 thread, and a query gives its place up between two pieces. So a client that reads slowly, or not at all, holds no place.

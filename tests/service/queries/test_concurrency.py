@@ -14,7 +14,7 @@ import pytest
 
 from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service.accounts.accounts import Owner
-from svcctl.service.queries.turns import SLICE, OpenQuery, Turns
+from svcctl.service.queries.concurrency import SLICE, OpenQuery, Turns
 
 SOON = 0.01
 """A slice after which every piece of work is long."""

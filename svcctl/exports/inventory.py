@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from svcctl.errors import NotFound
-from svcctl.exports.claim import sizes_of
 from svcctl.exports.export import folder_of
+from svcctl.exports.ownership import sizes_of
 from svcctl.exports.record import Entry, Record, read, read_for
 from svcctl.exports.state import State, States
 from svcctl.exports.windows import Target, Window

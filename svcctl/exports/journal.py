@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from svcctl.errors import IncompleteResult, SvcctlError
-from svcctl.exports.claim import Claim, sizes_of
+from svcctl.exports.ownership import Claim, sizes_of
 from svcctl.exports.record import Entry, union, write
 
 if TYPE_CHECKING:

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from svcctl.api.query import QueryRequest, counting, outline
 from svcctl.errors import IncompleteResult, SvcctlError
-from svcctl.exports.claim import Claim
 from svcctl.exports.export import Export, Order, folder_of
 from svcctl.exports.inventory import Inventory
 from svcctl.exports.journal import SECONDS, Journal
 from svcctl.exports.merge import Damaged, Hashed, checked
+from svcctl.exports.ownership import Claim
 from svcctl.exports.plan import plan
 from svcctl.exports.record import Entry, Record, read, write
 from svcctl.exports.run import Run
 from svcctl.exports.windows import Window, cut
-from svcctl.exports.workers.crew import Crew, Failures
+from svcctl.exports.workers.dispatch import Crew, Failures
 from svcctl.exports.workers.fetch import Fetched, Known
 
 if TYPE_CHECKING:

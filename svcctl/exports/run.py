@@ -15,13 +15,13 @@ from contextlib import closing, contextmanager
 from functools import partial
 
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
-from svcctl.exports.claim import claim
 from svcctl.exports.export import Export, Summary, folder_of
 from svcctl.exports.formats import Part
 from svcctl.exports.journal import Journal
 from svcctl.exports.merge import Damaged, Merging, checked, heading_of, merging
+from svcctl.exports.ownership import claim
 from svcctl.exports.windows import Target, Window
-from svcctl.exports.workers.crew import Crew, Failures
+from svcctl.exports.workers.dispatch import Crew, Failures
 from svcctl.exports.workers.fetch import Fetched, Task
 from svcctl.storage import Storage
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from svcctl.errors import UsageError
-from svcctl.exports.claim import sizes_of
 from svcctl.exports.export import folder_of
 from svcctl.exports.formats import format_of
 from svcctl.exports.inventory import Inventory
+from svcctl.exports.ownership import sizes_of
 from svcctl.exports.record import read, write
 from svcctl.exports.run import alone
 from svcctl.exports.windows import Window, moment

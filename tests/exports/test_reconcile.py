@@ -31,7 +31,7 @@ from svcctl.exports.run import alone
 from svcctl.exports.state import States
 from svcctl.exports.verify import damage
 from svcctl.exports.windows import Window
-from svcctl.exports.workers.crew import Crew
+from svcctl.exports.workers.dispatch import Crew
 from svcctl.exports.workers.fetch import Progress, fetch
 from svcctl.exports.workers.pace import Pace
 from svcctl.storage import Sink

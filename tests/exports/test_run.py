@@ -27,7 +27,7 @@ from svcctl.exports.inventory import find
 from svcctl.exports.record import Record
 from svcctl.exports.state import States
 from svcctl.exports.verify import damage
-from svcctl.exports.workers.crew import AHEAD
+from svcctl.exports.workers.dispatch import AHEAD
 from svcctl.exports.workers.fetch import Stopped
 from svcctl.storage import Growing
 from svcctl.storage.local import Local

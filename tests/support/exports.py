@@ -18,7 +18,7 @@ from svcctl.api.client import Client
 from svcctl.exports.export import Export, Order, Summary
 from svcctl.exports.plan import plan
 from svcctl.exports.run import Run, opened
-from svcctl.exports.workers.crew import Crew
+from svcctl.exports.workers.dispatch import Crew
 from svcctl.exports.workers.fetch import Progress, fetch
 from svcctl.exports.workers.pace import Pace
 from svcctl.io.files import PART_SUFFIX

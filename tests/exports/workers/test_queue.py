@@ -22,7 +22,7 @@ from svcctl.exports.record import Entry
 from svcctl.exports.run import Run, opened
 from svcctl.exports.state import States
 from svcctl.exports.windows import Window
-from svcctl.exports.workers.crew import Crew
+from svcctl.exports.workers.dispatch import Crew
 from svcctl.exports.workers.fetch import Fetched, Task
 from svcctl.exports.workers.queue import Queue
 

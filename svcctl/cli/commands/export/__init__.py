@@ -4,9 +4,10 @@ run.py         the export itself
 report.py      what a run says
 metrics.py     the figures of a run for collectors
 reconcile.py   `reconcile`: compare with the service, and replace what differs
-span.py        the span of a run, from when to when, and what to say about it
-verify.py      `status`, `verify` and `rm`: what earlier runs left
 options.py     the options of an export
+request.py     the export that is requested: its range, and what to say about it
+status.py      `status` and `rm`: what there is of earlier exports
+verify.py      `verify`: what is damaged or missing of them
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from __future__ import annotations
 import typer
 
 from svcctl.cli.commands import page_of
-from svcctl.cli.commands.export import reconcile, run, verify
+from svcctl.cli.commands.export import reconcile, run, status, verify
 
 
 def register(app: typer.Typer) -> None:
     app.command("export", help=page_of("export", run.export))(run.export)
-    app.command("export status")(verify.status)
+    app.command("export status")(status.status)
     app.command("export verify")(verify.verify)
     app.command("export reconcile")(reconcile.reconcile)
-    app.command("export rm")(verify.rm)
+    app.command("export rm")(status.rm)

@@ -78,7 +78,7 @@ def reconcile(
     from svcctl.exports.reconcile import Reconcile, export_of
     from svcctl.exports.record import PROFILE
     from svcctl.exports.run import alone
-    from svcctl.exports.workers.crew import RunProgress
+    from svcctl.exports.workers.dispatch import RunProgress
 
     svc: Context = ctx.obj
     states = default_states(svc.environment)

@@ -16,13 +16,13 @@ from svcctl.exports.windows import moment
 from svcctl.io import home
 from svcctl.terminal.diagnostics import Work
 from svcctl.terminal.records import WINDOWS
-from svcctl.words import counted
+from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
     from svcctl.exports.export import Export, Summary
     from svcctl.exports.journal import Journal
     from svcctl.exports.windows import Window
-    from svcctl.exports.workers.crew import RunProgress, Workers
+    from svcctl.exports.workers.dispatch import RunProgress, Workers
     from svcctl.exports.workers.fetch import Fetched
 
 RESUMES = "the same command again fetches only what is missing"
@@ -45,7 +45,7 @@ def print_windows(svc: Context, export: Export) -> None:
 def report(svc: Context, journal: Journal, workers: Workers, figures: dict[str, float], *, stops: bool) -> Summary:
     """Run an export and report it; fills in `figures`, for collectors."""
     from svcctl.exports.run import Run
-    from svcctl.exports.workers.crew import RunProgress
+    from svcctl.exports.workers.dispatch import RunProgress
 
     if workers.scheduler is None:
         workers.connect()  # a local service starts before the line of progress does
@@ -62,7 +62,7 @@ def report(svc: Context, journal: Journal, workers: Workers, figures: dict[str, 
 
     try:
         with (
-            svc.diagnostics.working(lambda: Work(going.line(), going.done, going.of or None)),
+            svc.diagnostics.working(lambda: Work(progress_line(going), going.done, going.of or None)),
             workers.working(export.storage, going.progress) as crew,
         ):
             summary = Run(journal, crew, done, stops=stops)()
@@ -78,6 +78,17 @@ def report(svc: Context, journal: Journal, workers: Workers, figures: dict[str, 
         }
     _tell_summary(svc, export, summary, going, figures)
     return summary
+
+
+def progress_line(going: RunProgress) -> str:
+    """The progress of a run in one line."""
+    if not going.of:
+        return "looking for what is there already"
+    progress, seconds = going.progress, max(going.seconds, 0.001)
+    parts = [f"{going.done} of {going.of} windows", f"{size_text(progress.bytes / seconds)}/s"]
+    if progress.retries:
+        parts.append(counted(progress.retries, "retry"))
+    return ", ".join(parts)
 
 
 def _tell_summary(

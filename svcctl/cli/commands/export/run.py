@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from svcctl.cli.commands.export import report
 from svcctl.cli.commands.export.options import (
-    LAG,
     ON_ERROR,
     DryRunOpt,
     EndOpt,
@@ -31,7 +30,7 @@ from svcctl.cli.commands.export.options import (
     WindowOpt,
     WorkersOpt,
 )
-from svcctl.cli.commands.export.span import planned
+from svcctl.cli.commands.export.request import order_of, planned
 from svcctl.cli.context import Context, Flags
 from svcctl.cli.inputs import query_text
 from svcctl.cli.options import DateFormatOpt, QueryFileOpt, QueryTextArg, TimeZoneOpt, VarOpt
@@ -46,13 +45,13 @@ from svcctl.errors import (
     UsageError,
 )
 from svcctl.exports.state import State, States, default_states, placed
-from svcctl.exports.windows import Target, moment
+from svcctl.exports.windows import moment
 from svcctl.io.time_limit import time_limit
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
-    from svcctl.exports.export import Export, Order
-    from svcctl.exports.workers.crew import Workers
+    from svcctl.exports.export import Export
+    from svcctl.exports.workers.dispatch import Workers
 
 
 def export(
@@ -96,7 +95,7 @@ def export(
             figures["until_seconds"] = before.until
         if on_error not in ON_ERROR:
             raise UsageError(f"unknown --on-error '{on_error}'", hint=f"it is one of: {', '.join(ON_ERROR)}")
-        order = _order(
+        order = order_of(
             svc,
             query_text.fill(query_text.read(text, file), var or []),
             target if scheduler is None else placed(target),  # a cluster's workers run in other directories
@@ -159,7 +158,7 @@ class _Run:
 
     def stay(self) -> None:
         """Without a window to export: store where a new state begins, or check that the state is of this export."""
-        from svcctl.exports.claim import claim
+        from svcctl.exports.ownership import claim
         from svcctl.exports.run import opened
 
         if self.found is not None:
@@ -190,27 +189,11 @@ class _Run:
             raise
 
 
-def _order(svc: Context, query: str, target: str, window: int, lag: float | None, **options: Any) -> Order:
-    """The export before its range is known. The path of a state's target is the same everywhere."""
-    from svcctl.exports.export import Order
-    from svcctl.exports.plan import check_target
-
-    incremental, profile = options["state"] is not None, svc.profile
-    check_target(target, incremental=incremental)
-    if lag is None:  # a file of a window has all of it, so that the window has to have ended
-        lag = LAG if incremental else 0.0 if Target(target).per_window else None
-    options["settled"] = None if lag is None else math.floor(svc.clock() - lag)
-    if incremental:
-        target = placed(target)
-    service, retries = profile.base_url, profile.retries
-    return Order(query, target, 0, 0, int(window), service, retries=retries, incremental=incremental, **options)
-
-
 def workers_of(
     svc: Context, target: str, count: int | None, per_second: float | None, scheduler: str | None = None
 ) -> Workers:
     """The workers of a run: threads here, or those of a cluster."""
-    from svcctl.exports.workers.crew import Workers
+    from svcctl.exports.workers.dispatch import Workers
 
     here = svc.with_flags(retries=0)
     there = WorkerClient(replace(svc.flags, profile=svc.profile.name, retries=0), svc.profile.base_url)
@@ -258,7 +241,7 @@ def _rehearse(svc: Context, plan: Export, *, asks: bool) -> None:
 
     `asks` is False for a cluster, whose workers have credentials of their own: the query is not checked.
     """
-    from svcctl.exports.claim import claim
+    from svcctl.exports.ownership import claim
     from svcctl.exports.workers.fetch import check
 
     if plan.windows or plan.order.until is not None:

@@ -1,11 +1,11 @@
-"""`svcctl export status`, `verify` and `rm`: the files and states of earlier exports."""
+"""`svcctl export verify`: what is damaged or missing of earlier exports."""
 
 from __future__ import annotations
 
 import math
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,24 +13,16 @@ import typer
 
 from svcctl.cli.completion.words import EXPORTS, Completes
 from svcctl.cli.context import Context
-from svcctl.cli.options import FormatOpt, YesOpt
 from svcctl.dates.range import dates_of
 from svcctl.dates.shorthand import parse_moment
-from svcctl.errors import IncompleteResult, SvcctlError, UsageError
-from svcctl.exports.state import Damaged, default_states
+from svcctl.errors import IncompleteResult, UsageError
+from svcctl.exports.state import default_states
 from svcctl.exports.windows import moment
-from svcctl.terminal.records import STATES, STATUS
 from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
     from svcctl.exports.inventory import Inventory
-    from svcctl.exports.record import Entry
 
-NameArg = Annotated[
-    str | None,
-    typer.Argument(metavar="[NAME|PATH]", help="A state, or PATH as given to -o (default: all states)."),
-    Completes(EXPORTS),
-]
 NamesArg = Annotated[
     list[str] | None,
     typer.Argument(metavar="[NAME|PATH]…", help="States, or PATHs as given to -o (default: all states)."),
@@ -49,76 +41,6 @@ KeepOpt = Annotated[
 NAMED = 5
 """Damaged and missing files that `verify` names; it counts the others."""
 NOTHING = "nothing is exported yet"
-StateArg = Annotated[str, typer.Argument(metavar="STATE", help="Name of a state."), Completes("states")]
-
-
-def status(ctx: typer.Context, name: NameArg = None, format: FormatOpt = None) -> None:
-    """Show what an export has, what is missing, and where the next run starts; 'verify' finds all damage
-
-    Without a name, lists the states: where each exports to, where its next run starts ('until'; a run that failed may
-    have exported more), how many windows are missing, and why its last run failed.
-    In s3:// and hdfs:// only 'status NAME' looks.
-
-    \b
-    svcctl export status
-    svcctl export status auth
-    svcctl export status 'out/{start:%F/%H}.csv.gz'
-    """
-    svc: Context = ctx.obj
-    if name is None:
-        _list(svc, format)
-        return
-    found = _found(svc, name)
-    holdings = found.holdings()
-    svc.output.records(STATUS, _rows(found, *holdings), svc.format(format, lists=True))
-    if found.record.is_empty and not found.gaps():
-        svc.diagnostics.note(NOTHING)
-    if holdings[1]:
-        svc.diagnostics.note(f"files were removed or changed: svcctl export verify {shlex.quote(name)}")
-
-
-def _list(svc: Context, format: str | None) -> None:
-    states = default_states(svc.environment)
-
-    def row(name: str) -> list[Any]:
-        state = states.need(name)
-        missing = None if "://" in state.target else _missing(svc, name)
-        return [name, state.target, moment(state.until), missing, state.failed or None]
-
-    names = states.names()
-    svc.output.records(STATES, svc.diagnostics.each(names, row), svc.format(format, lists=True))
-    if not names:
-        svc.diagnostics.done("no states")
-
-
-def _missing(svc: Context, name: str) -> int | None:
-    """How many windows of a state are missing; None, with a note that says why, if that cannot be found out."""
-    try:
-        found = _found(svc, name)
-        return found.missing(found.holdings()[1])
-    except SvcctlError as error:
-        svc.diagnostics.note(error.message)
-        return None
-
-
-def rm(ctx: typer.Context, name: StateArg, yes: YesOpt = False) -> None:
-    """Remove a state: its next run starts at --from again; the files that it has exported stay
-
-    \b
-    svcctl export rm auth --yes
-    """
-    svc: Context = ctx.obj
-    states = default_states(svc.environment)
-    try:
-        state = states.need(name)
-        lost = f"the state '{name}' of {state.target}, up to {moment(state.until)}"
-    except Damaged:
-        lost = f"the damaged state '{name}'"
-    if not yes:
-        svc.ask(f"Remove {lost}? Its files stay.")
-    with states.locked(name):
-        states.remove(name)
-    svc.diagnostics.note(f"removed {lost}; its files stay")
 
 
 def verify(ctx: typer.Context, names: NamesArg = None, from_: FromOpt = None, keep: KeepOpt = False) -> None:
@@ -150,7 +72,7 @@ def _verified(svc: Context, name: str, from_: Any, keeps: bool, label: str = "")
     """A sentence about the files of an export, all unchanged, behind a label; IncompleteResult when some are not."""
     from svcctl.exports.verify import damage, keep, repair
 
-    found = _found(svc, name)
+    found = inventory_of(svc, name)
     if from_ is not None:
         date, _ = range_of(svc, found, from_, None)
         since = found.record.since
@@ -194,31 +116,8 @@ def _tell_lost(svc: Context, texts: Sequence[str], name: str) -> None:
         svc.diagnostics.report(IncompleteResult(f"{more} more are missing or damaged; {every}"))
 
 
-def _found(svc: Context, name: str) -> Inventory:
+def inventory_of(svc: Context, name: str) -> Inventory:
+    """What the export of a name has: that of a state, or of a target."""
     from svcctl.exports.inventory import find
 
     return find(name, default_states(svc.environment), svc.environment)
-
-
-def _rows(found: Inventory, there: Sequence[Entry], lost: Sequence[tuple[str, Entry]]) -> Iterator[list[Any]]:
-    """The status of an export, as rows of what and value."""
-    record = found.record
-    yield ["target", found.target]
-    yield from ([what, value] for what, value in record.about.named.items() if value)
-    if record.since:
-        yield ["kept from", moment(record.since)]
-    for start, end in record.ranges:
-        if start < end:
-            yield ["range", f"{moment(start)} to {moment(end)}"]
-    yield ["windows", record.about.count(entry.window for entry in there)]
-    yield ["rows", sum(entry.rows for entry in there)]
-    yield ["bytes", sum(entry.bytes for entry in there)]
-    yield ["missing", found.missing(lost)]
-    for gap in found.gaps():
-        yield ["gap", f"{moment(gap.start)} to {moment(gap.end)}"]
-    for what, entry in lost:
-        yield [what, found.storage.address(entry.path)]
-    if found.state is not None:
-        yield ["next run from", moment(found.state.until)]
-        if found.state.failed:
-            yield ["last run failed", found.state.failed]

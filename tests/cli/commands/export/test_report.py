@@ -12,6 +12,9 @@ from support.faults import FaultyProxy
 from support.shells import Shell
 from support.timed_events import BERLIN, HOURS, QUERY, broken, forgets, hinted, timeless
 
+from svcctl.cli.commands.export.report import progress_line
+from svcctl.exports.workers.dispatch import RunProgress
+
 BOTH = "--from 2024-01-31T01:00:00Z --to 2024-01-31T05:00:00Z"
 WHOLE = "--from 2024-01-31T00:00:00Z --to 2024-01-31T06:00:00Z"
 PERIODS = f"{QUERY} group every 1d select count() as n"
@@ -174,3 +177,9 @@ def test_what_an_export_with_missing_windows_says(proxied: tuple[Shell, FaultyPr
     options = ("--retries", "0", "--workers", "1", "--on-error", on_error)
     done = shell("export", QUERY, *HOURS, "-o", "{start:%H}.csv", *options)
     assert timeless(done.stderr) == f"{said}hint: the same command again fetches only what is missing\n"
+
+
+def test_a_rate_in_the_line_of_progress_and_its_unit_have_one_blank_between_them() -> None:
+    going = RunProgress(clock=lambda: 0.0)
+    going.take(0, 24)
+    assert progress_line(going) == "0 of 24 windows, 0 bytes/s"

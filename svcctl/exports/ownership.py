@@ -1,4 +1,4 @@
-"""A claim: what a run may write, and what of earlier runs stays.
+"""Ownership: which files are an export's own. A claim says what a run may write, and what of earlier runs stays.
 
 A file is replaced only by one of the same export: a file of a window by that of the same window, and a merged file by
 one that covers all of its time. The record says which files are the export's own.

@@ -1,7 +1,8 @@
-"""The span of a run: from --from or from where the state ends, to --to; its windows, and what to say about them."""
+"""The export that is requested: its order, its range, from --from or where the state ends, and what to say about it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -9,14 +10,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from svcctl.api.query import outline
+from svcctl.cli.commands.export.options import LAG
 from svcctl.cli.context import Context
 from svcctl.dates.range import Dates, dates_of, shifted
 from svcctl.errors import UsageError
-from svcctl.exports.windows import moment
+from svcctl.exports.state import placed
+from svcctl.exports.windows import Target, moment
 
 if TYPE_CHECKING:
     from svcctl.exports.export import Export, Order
     from svcctl.exports.state import State, States
+
+
+def order_of(svc: Context, query: str, target: str, window: int, lag: float | None, **options: Any) -> Order:
+    """The export before its range is known. The path of a state's target is the same everywhere."""
+    from svcctl.exports.export import Order
+    from svcctl.exports.plan import check_target
+
+    incremental, profile = options["state"] is not None, svc.profile
+    check_target(target, incremental=incremental)
+    if lag is None:  # a file of a window has all of it, so that the window has to have ended
+        lag = LAG if incremental else 0.0 if Target(target).per_window else None
+    options["settled"] = None if lag is None else math.floor(svc.clock() - lag)
+    if incremental:
+        target = placed(target)
+    service, retries = profile.base_url, profile.retries
+    return Order(query, target, 0, 0, int(window), service, retries=retries, incremental=incremental, **options)
 
 
 def planned(svc: Context, states: States, order: Order, state: State | None, from_: Any, to: Any) -> Export:

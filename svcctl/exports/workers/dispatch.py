@@ -1,5 +1,5 @@
-"""The workers of a run: threads of this process or of a cluster; how windows are handed out to them, what ends a run
-at once, and the progress that it shows.
+"""How windows are handed out to the workers of a run, threads of this process or of a cluster; how far the run is, and
+which failures end it at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from svcctl.exports.workers.pace import Pace
 from svcctl.exports.workers.queue import Queue
 from svcctl.exports.workers.spool import Unstored
 from svcctl.io.time_limit import without_signals
-from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
@@ -69,16 +68,6 @@ class RunProgress:
     def fetched(self) -> int:
         """The number of windows that this run has fetched."""
         return self.done - (self._before or 0)
-
-    def line(self) -> str:
-        """The progress in one line."""
-        if not self.of:
-            return "looking for what is there already"
-        progress, seconds = self.progress, max(self.seconds, 0.001)
-        parts = [f"{self.done} of {self.of} windows", f"{size_text(progress.bytes / seconds)}/s"]
-        if progress.retries:
-            parts.append(counted(progress.retries, "retry"))
-        return ", ".join(parts)
 
 
 class Failures:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from svcctl.api.models import Domain, DomainStatus
 from svcctl.cli.apply.plan import Action, Difference, Step, plan
 from svcctl.cli.apply.steps import Noun
-from svcctl.cli.inputs.documents import Document
+from svcctl.cli.inputs.yaml_files import Document
 from svcctl.errors import UsageError
 from svcctl.words import counted
 

@@ -16,7 +16,7 @@ from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
 from svcctl.cli.idempotence import create_domain, done_if
-from svcctl.cli.inputs import documents
+from svcctl.cli.inputs import yaml_files
 from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import FormatOpt, YesOpt, spread
 from svcctl.errors import SvcctlError
@@ -121,7 +121,7 @@ def export(ctx: typer.Context, name: ExportedDomainArg = None) -> None:
     svc: Context = ctx.obj
     with known_domain(svc.client, name or ""):
         domains = svc.client.domains() if name is None else [svc.client.domain(name)]
-    svc.output.text(documents.to_yaml([exported(one) for one in domains]))
+    svc.output.text(yaml_files.to_yaml([exported(one) for one in domains]))
 
 
 @_app.command("apply")
@@ -134,7 +134,7 @@ def apply_(ctx: typer.Context, options: ApplyOptions, prune_domains: PruneOpt = 
     before the first change. See 'svcctl help apply'.
     """
     svc: Context = ctx.obj
-    written = documents.read(options.file, "domain", options.var or ())
+    written = yaml_files.read(options.file, "domain", options.var or ())
     domains = Domains(svc.client)
     steps = domains.steps(written, prune=prune_domains)
     carry_out(svc, domains, steps, options)

@@ -238,12 +238,12 @@ def export(ctx: typer.Context, ids: ExportedIdsArg = None) -> None:
     svcctl job export > jobs.yaml
     """
     from svcctl.cli.apply.job_steps import exported
-    from svcctl.cli.inputs import documents
+    from svcctl.cli.inputs import yaml_files
 
     svc: Context = ctx.obj
     given = job_ids.read(ids or [])
     jobs = [svc.client.job(one) for one in _chosen(svc, given).ids] if given else svc.client.jobs()
-    svc.output.text(documents.to_yaml([exported(job) for job in jobs]))
+    svc.output.text(yaml_files.to_yaml([exported(job) for job in jobs]))
     if any((job.type or "").lower() != "donothing" for job in jobs):
         missing = "secrets" if all("params" in job.extra for job in jobs) else "'to' and the parameters of destinations"
         svc.diagnostics.note(f"jobs are shown without {missing}: add them where they are needed")
@@ -271,10 +271,10 @@ def apply_(ctx: typer.Context, options: ApplyOptions, relaunch: RelaunchOpt = No
     A secret has its own file: sasl.password_file: PATH, or ..._command: COMMAND.
     """
     from svcctl.cli.apply.job_steps import Jobs
-    from svcctl.cli.inputs import documents, job_files
+    from svcctl.cli.inputs import job_files, yaml_files
 
     svc: Context = ctx.obj
-    written = job_files.jobs_of(documents.read(options.file, "job", options.var or ()), svc.now())
+    written = job_files.jobs_of(yaml_files.read(options.file, "job", options.var or ()), svc.now())
     jobs = Jobs(svc.client, svc.diagnostics.note, relaunch=relaunch or ())
     steps = jobs.steps(written, prune=prune)
     carry_out(svc, jobs, steps, options)

@@ -18,7 +18,7 @@ from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.idempotence import done_if
-from svcctl.cli.inputs import documents, role_files
+from svcctl.cli.inputs import role_files, yaml_files
 from svcctl.cli.inputs.role_files import RoleOptions, WrittenRole
 from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import FormatOpt, YesOpt, spread
@@ -88,7 +88,7 @@ def export(ctx: typer.Context, domain: DomainArg, role: ExportedRoleArg = None) 
     svc: Context = ctx.obj
     with known_role(svc.client, domain, role or ""):
         roles = svc.client.roles(domain) if role is None else [svc.client.role(domain, role)]
-    svc.output.text(documents.to_yaml([one.body() for one in roles]))
+    svc.output.text(yaml_files.to_yaml([one.body() for one in roles]))
 
 
 @_app.command()

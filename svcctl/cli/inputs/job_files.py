@@ -24,7 +24,7 @@ from svcctl.api import destinations, jobs
 from svcctl.api.destinations import REDACTED, Destination
 from svcctl.api.query import QueryRequest
 from svcctl.cli.inputs import text
-from svcctl.cli.inputs.documents import Document
+from svcctl.cli.inputs.yaml_files import Document
 from svcctl.dates.operators import Moment
 from svcctl.dates.range import dates_of
 from svcctl.dates.shorthand import parse_moment

@@ -13,8 +13,8 @@ import typer
 from svcctl.api.models import ALL, Role
 from svcctl.api.roles import Finding, grants_all, lint
 from svcctl.cli.completion.words import FILES, Completes
-from svcctl.cli.inputs import documents, text
-from svcctl.cli.inputs.documents import COMMAND_LINE, Document, FileError
+from svcctl.cli.inputs import text, yaml_files
+from svcctl.cli.inputs.yaml_files import COMMAND_LINE, Document, FileError
 from svcctl.errors import UsageError
 from svcctl.words import did_you_mean
 
@@ -129,7 +129,7 @@ def linted(path: Path) -> Linted:
 
 def read_roles(paths: Iterable[Path], var: Sequence[str] = ()) -> list[WrittenRole]:
     """The roles in files. UsageError names the file, and line and key if known."""
-    return list(map(WrittenRole, documents.read(paths, "role", var)))
+    return list(map(WrittenRole, yaml_files.read(paths, "role", var)))
 
 
 # Options

@@ -17,7 +17,7 @@ from support.job_service import FIRST, Killed, World, opened
 
 from svcctl.api.models import JobStatus
 from svcctl.cli.apply.job_steps import Jobs, JobStep
-from svcctl.cli.inputs import documents
+from svcctl.cli.inputs import yaml_files
 from svcctl.cli.inputs.job_files import WrittenJob, jobs_of
 from svcctl.errors import ServiceError, SvcctlError, UsageError
 
@@ -42,7 +42,7 @@ def described(name: str, version: int = 0, state: str = "running", topic: str = 
 
 
 def read(*jobs: Mapping[str, Any]) -> list[WrittenJob]:
-    return jobs_of(documents.parse(documents.to_yaml(list(jobs)), "jobs.yaml", "job"), NOW)
+    return jobs_of(yaml_files.parse(yaml_files.to_yaml(list(jobs)), "jobs.yaml", "job"), NOW)
 
 
 def planned(

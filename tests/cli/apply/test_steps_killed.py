@@ -18,7 +18,7 @@ from svcctl.api.auth import Bearer
 from svcctl.api.client import Client
 from svcctl.cli.apply.domain_steps import Domains
 from svcctl.cli.apply.role_steps import Roles
-from svcctl.cli.inputs import documents
+from svcctl.cli.inputs import yaml_files
 from svcctl.cli.inputs.role_files import WrittenRole
 from svcctl.errors import SvcctlError
 from svcctl.service.accounts import accounts, domains, seed
@@ -42,11 +42,11 @@ STATES: Mapping[str, st.SearchStrategy[State]] = {
 def planned(client: Client, kind: str, state: State) -> tuple[Domains | Roles, Sequence[Any]]:
     """The plan for a state, which removes what is not in it."""
     bodies = [{"name": name, **({"plan": "basic"} if kind == "domain" else {}), **body} for name, body in state.items()]
-    described = documents.parse(documents.to_yaml(bodies), "f.yaml", kind)
+    described = yaml_files.parse(yaml_files.to_yaml(bodies), "f.yaml", kind)
     if kind == "role":
         roles = Roles(client, "own")
         return roles, roles.steps(list(map(WrittenRole, described)), prune=True)
-    own = documents.parse("name: own\nplan: basic\n", "f.yaml", kind)
+    own = yaml_files.parse("name: own\nplan: basic\n", "f.yaml", kind)
     found = Domains(client)
     there = {domain.name.partition("@")[0] for domain in client.domains()}
     return found, found.steps([*own, *described], prune=len(there - {*state, "own"}))

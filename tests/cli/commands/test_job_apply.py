@@ -15,7 +15,7 @@ from support.reseller import WIDE, Done, Scripted
 
 from svcctl.cli import main
 from svcctl.cli.context import Context
-from svcctl.cli.inputs import documents, job_files
+from svcctl.cli.inputs import job_files, yaml_files
 from svcctl.terminal.diagnostics import Diagnostics
 
 Run = Callable[..., Done]
@@ -155,7 +155,7 @@ def test_a_query_of_several_lines_differs_line_by_line(run: Run, file: Path) -> 
 
 def test_a_second_job_of_a_name_is_shown_before_it_is_removed(run: Run, world: World, file: Path) -> None:
     run("job", "apply", "-F", str(file), "--yes")
-    other = job_files.jobs_of(documents.parse(JOBS, str(file), "job"), datetime.now(UTC))[1].request()
+    other = job_files.jobs_of(yaml_files.parse(JOBS, str(file), "job"), datetime.now(UTC))[1].request()
     world.client.stop_job(other_id := world.client.launch(other))
     shown = run("job", "apply", "-F", str(file), "--dry-run").stdout
     ids = [job.id for job in world.client.jobs() if str(job.friendly_name).startswith("b.")]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from svcctl.cli.inputs import documents
+from svcctl.cli.inputs import yaml_files
 from svcctl.cli.inputs.job_files import WrittenJob, jobs_of
 from svcctl.errors import UsageError
 
@@ -25,7 +25,7 @@ SECRET = WHOLE.replace("topic: fails", "topic: fails\n    sasl.password: s3cret"
 
 
 def read(file: Path) -> WrittenJob:
-    (job,) = jobs_of(documents.read([file], "job"), NOW)
+    (job,) = jobs_of(yaml_files.read([file], "job"), NOW)
     return job
 
 

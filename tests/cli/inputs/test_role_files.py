@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from support import ROOT
 
-from svcctl.cli.inputs.documents import Document, parse, unique
 from svcctl.cli.inputs.role_files import WrittenRole, read_roles, require_sound
+from svcctl.cli.inputs.yaml_files import Document, parse, unique
 from svcctl.errors import UsageError
 
 

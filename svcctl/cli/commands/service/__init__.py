@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from svcctl.cli.commands.service import accounts, control, folder, loading, saved_queries
+from svcctl.cli.commands.service import accounts, control, loading, saved_queries, shared_folder
 from svcctl.cli.context import Context
 from svcctl.errors import UsageError
 from svcctl.profiles import BUILT_IN
@@ -12,8 +12,8 @@ from svcctl.profiles import BUILT_IN
 control.app.command()(loading.load)
 control.app.command()(loading.drop)
 control.app.command()(loading.trim)
-control.app.command()(folder.compact)
-control.app.command()(folder.copy)
+control.app.command()(shared_folder.compact)
+control.app.command()(shared_folder.copy)
 control.app.add_typer(accounts.app, name="accounts")
 control.app.add_typer(saved_queries.app, name="queries")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from svcctl.cli.commands import verbs_of
-from svcctl.cli.commands.service.state import open_state
+from svcctl.cli.commands.service.local_state import open_state
 from svcctl.cli.context import Context
 from svcctl.cli.options import FormatOpt, YesOpt
 from svcctl.errors import NotFound, Unavailable, UsageError

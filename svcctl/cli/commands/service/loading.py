@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svcctl.cli.commands.service import folder
+from svcctl.cli.commands.service import shared_folder
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
@@ -24,7 +24,7 @@ from svcctl.dates.lengths import rough_text
 from svcctl.dates.operators import epoch_milliseconds, moment_text, resolve
 from svcctl.dates.shorthand import EVERY, parse_moment, zone_name
 from svcctl.errors import SvcctlError, Terminated, UsageError
-from svcctl.io.positions import read_so_far
+from svcctl.io.file_offsets import read_so_far
 from svcctl.profiles import LOCAL
 from svcctl.service.loading.kinds import FILE_KINDS
 from svcctl.terminal.diagnostics import Reported, Work
@@ -146,9 +146,9 @@ def load(
         else:
             given_up = partial(_tell_given_up, svc, replace=replace)
             with svc.diagnostics.working(reading(given, os.getpid(), svc.clock)):
-                loaded = folder.load(svc, tables, given, table, wishes, load_id, given_up, create=create)
+                loaded = shared_folder.load(svc, tables, given, table, wishes, load_id, given_up, create=create)
             if replace and loaded is not None and loaded.before:
-                loaded = dataclasses.replace(loaded, jobs=folder.readers(svc, tables, table))
+                loaded = dataclasses.replace(loaded, jobs=shared_folder.readers(svc, tables, table))
     if loaded is None:
         svc.diagnostics.note(f"{table} has the load {load_id} already: nothing was loaded")
         return

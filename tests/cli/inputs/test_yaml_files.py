@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from svcctl.cli.inputs.documents import read
+from svcctl.cli.inputs.yaml_files import read
 from svcctl.errors import UsageError
 
 JOB = """\

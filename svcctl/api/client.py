@@ -1,7 +1,7 @@
 """The client: the interface's operations as methods, over one connection pool.
 
 Retries are made in `svcctl.api.transport`, errors are recognised in `svcctl.api.refusals`, and results are read in
-`svcctl.api.events`.
+`svcctl.api.response`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from svcctl.api.wire.pool import http_client
 from svcctl.errors import Conflict, IncompleteResult, NotFound, ServiceError, SvcctlError, UsageError
 
 if TYPE_CHECKING:
-    from svcctl.api.events import QueryResponse
     from svcctl.api.formats.progress import Late
+    from svcctl.api.response import QueryResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Client:
         is written to: ReaderClosed as soon as nobody reads it any more. svcctl's own service reports to `late` the
         events that came too late for their group, if the mode is json/simple/compact.
         """
-        from svcctl.api.events import MODES, QueryResponse  # loads the readers of all formats
+        from svcctl.api.response import MODES, QueryResponse  # loads the readers of all formats
 
         if request.destination is not None:
             raise UsageError("a query with a destination is launched, not read")

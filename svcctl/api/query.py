@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import Any
 
 from svcctl.api.destinations import Destination
-from svcctl.api.events import MODES
+from svcctl.api.response import MODES
 from svcctl.dates.lengths import UNITS
 from svcctl.dates.operators import DATE_FORMATS, Moment
 from svcctl.errors import UsageError

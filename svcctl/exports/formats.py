@@ -21,7 +21,7 @@ from svcctl.words import format_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from svcctl.api.events import QueryResponse
+    from svcctl.api.response import QueryResponse
 
 Part = Callable[[], Iterator[bytes]]
 """Reads the stored part of a window, compressed as it is stored."""

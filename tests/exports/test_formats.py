@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from svcctl.api.events import MODES, QueryResponse
+from svcctl.api.response import MODES, QueryResponse
 from svcctl.errors import IncompleteResult
 from svcctl.exports.formats import FORMATS, Part
 from svcctl.io.parquet import ROWS_PER_GROUP

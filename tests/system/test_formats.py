@@ -24,8 +24,8 @@ from support.clients import client_of
 from support.shells import Shell
 
 from svcctl.api.client import Client
-from svcctl.api.events import MODES
 from svcctl.api.query import QueryRequest
+from svcctl.api.response import MODES
 from svcctl.errors import UsageError
 
 Row = tuple[Any, ...]

@@ -17,7 +17,7 @@ import pytest
 from support.hostile import Hostile, tables
 from support.shells import TESTED, Shell
 
-from svcctl.api.events import MODES, QueryResponse
+from svcctl.api.response import MODES, QueryResponse
 from svcctl.errors import IncompleteResult
 
 CLIENTS = 4

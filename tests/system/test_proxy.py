@@ -21,8 +21,8 @@ from support.clients import client_of
 from support.shells import Shell
 
 from svcctl.api.client import Client
-from svcctl.api.events import MODES
 from svcctl.api.query import QueryRequest
+from svcctl.api.response import MODES
 from svcctl.cli.context import Context
 from svcctl.cli.main import run
 from svcctl.errors import IncompleteResult

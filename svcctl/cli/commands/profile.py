@@ -19,7 +19,7 @@ from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import FormatOpt, YesOpt, spread
 from svcctl.errors import UsageError
 from svcctl.io import home
-from svcctl.profiles import overrides
+from svcctl.profiles import assignments
 from svcctl.profiles.resolve import profile_in_use
 from svcctl.profiles.settings import names_file
 from svcctl.terminal.formats import find_format
@@ -98,13 +98,13 @@ def set_(
     svcctl profile set prod --from-env
     """
     svc: Context = ctx.obj
-    changes = overrides.in_text(text.read(from_file, "fields"), text.name(from_file)) if from_file else {}
-    changes |= overrides.in_environment(svc.environment) if from_env else {}
-    changes |= overrides.assigned(fields or [], lambda key: _secret(svc, key))
-    changes = overrides.located(changes)
+    changes = assignments.in_text(text.read(from_file, "fields"), text.name(from_file)) if from_file else {}
+    changes |= assignments.in_environment(svc.environment) if from_env else {}
+    changes |= assignments.assigned(fields or [], lambda key: _secret(svc, key))
+    changes = assignments.located(changes)
     typed = {}
     if svc.is_attended and sys.stdin.isatty():  # otherwise standard input is data, such as a secret
-        typed = overrides.typed(svc.store.before().fields(name), changes, svc.ask_for, svc.diagnostics.note)
+        typed = assignments.typed(svc.store.before().fields(name), changes, svc.ask_for, svc.diagnostics.note)
     if not changes and not typed:
         raise UsageError("nothing to set", hint="give fields as FIELD=VALUE, for example base_url=https://…")
     if format := changes.get("format"):

@@ -25,9 +25,9 @@ from support.waiting import eventually
 
 from svcctl.api.auth import Bearer
 from svcctl.api.client import Client
-from svcctl.api.events import MODES, QueryResponse
 from svcctl.api.follow import Follow
 from svcctl.api.query import QueryRequest
+from svcctl.api.response import MODES, QueryResponse
 from svcctl.errors import IncompleteResult, NotFound, ServiceError
 from svcctl.service.accounts import accounts, domains, price_plans
 from svcctl.service.accounts.accounts import Account

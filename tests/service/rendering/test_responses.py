@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from sqlglot import exp, parse_one
 from support import GOLDEN
 
-from svcctl.api.events import MODES, QueryResponse
+from svcctl.api.response import MODES, QueryResponse
 from svcctl.errors import ServiceError
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Plan, Type

@@ -22,8 +22,8 @@ from svcctl.terminal.records import LAUNCHED
 from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
-    from svcctl.api.events import QueryResponse
     from svcctl.api.query import QueryRequest
+    from svcctl.api.response import QueryResponse
     from svcctl.terminal.output import Sink
     from svcctl.terminal.selection import Selection
 

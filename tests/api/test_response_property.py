@@ -9,7 +9,7 @@ import msgpack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from svcctl.api.events import MODES, QueryResponse
+from svcctl.api.response import MODES, QueryResponse
 
 NASTY = "\",\t\n\\ {}[]:;'\u2028\u2029\x85\x0b\x0c\x1c\x1e.error500é€😀"
 TEXT = st.text(st.sampled_from(NASTY) | st.characters(codec="utf-8", exclude_characters="\r"), max_size=12)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from svcctl.api.events import MODES, QueryResponse
+from svcctl.api.response import MODES, QueryResponse
 from svcctl.errors import IncompleteResult
 
 CUT = "the connection closed in the middle"

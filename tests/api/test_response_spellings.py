@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from svcctl.api.events import MODES, QueryResponse
 from svcctl.api.models import Column
+from svcctl.api.response import MODES, QueryResponse
 from svcctl.errors import IncompleteResult, ServiceError, SvcctlError
 
 LINES = {

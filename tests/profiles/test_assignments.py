@@ -3,7 +3,7 @@
 import pytest
 
 from svcctl.errors import UsageError
-from svcctl.profiles.overrides import assigned, typed
+from svcctl.profiles.assignments import assigned, typed
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {

@@ -11,9 +11,9 @@ from typing import Any
 import msgpack
 import pytest
 
-from svcctl.api.events import MODES, QueryResponse
 from svcctl.api.formats import progress as limits
 from svcctl.api.models import Column
+from svcctl.api.response import MODES, QueryResponse
 from svcctl.errors import IncompleteResult, InternalError, NotFound, ServiceError, SvcctlError, Unavailable, UsageError
 
 # What the errors say, each once; the tests state their kind.

@@ -70,7 +70,7 @@ class QueryResponse:
         content_type: str,
         body: Iterable[bytes],
         cid: str | None = None,
-        date: Callable[[], float | None] = lambda: None,
+        date: Callable[[], float | None] | None = None,
         late: Late | None = None,
         length: int | None = None,
     ) -> None:
@@ -88,7 +88,7 @@ class QueryResponse:
     @property
     def date(self) -> float | None:
         """When the answer began, in epoch seconds of the service's clock; None if the service did not say."""
-        return self._date()
+        return None if self._date is None else self._date()
 
     @property
     def row_count(self) -> int | None:

@@ -21,7 +21,7 @@ class _TimeIsUp(BaseException):
 
 
 @contextlib.contextmanager
-def time_limit(seconds: float | None, late: Callable[[float], Exception | None] = lambda _: None) -> Iterator[None]:
+def time_limit(seconds: float | None, late: Callable[[float], Exception | None] | None = None) -> Iterator[None]:
     """Interrupt the block after `seconds`, and raise what `late` makes of them; without an error the block just ends.
 
     Without a number there is no limit. Only the main thread may set one.
@@ -44,7 +44,7 @@ def time_limit(seconds: float | None, late: Callable[[float], Exception | None] 
     try:
         yield
     except _TimeIsUp:
-        if (error := late(seconds)) is not None:
+        if late is not None and (error := late(seconds)) is not None:
             raise error from None
     finally:
         over = True

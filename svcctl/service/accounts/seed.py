@@ -57,7 +57,7 @@ def open_store(
         profiles(store, own, reseller)
 
     place = _database(environment or {}, state) or files.state
-    before_upgrade = partial(_require_no_other_service, files) if isinstance(place, Path) else lambda: None
+    before_upgrade = partial(_require_no_other_service, files) if isinstance(place, Path) else None
     try:
         store = Store(place, fill=fill, before_upgrade=before_upgrade)
         profiles(store, own, reseller)

@@ -99,21 +99,18 @@ Room = Callable[[Sequence[Owner]], None]
 """Raises an error when one more job may not run, given the owners of the running jobs."""
 
 
-def anyway(owners: Sequence[Owner]) -> None:
-    """Whatever runs, a job that takes the place of a running one has room."""
-
-
-def add(store: Store, job: StoredJob, room: Room = lambda owners: None) -> None:
-    """Store a new job. Refused when there is no room, or its domain can no longer be accessed."""
+def add(store: Store, job: StoredJob, room: Room | None = None) -> None:
+    """Store a new job. Refused when there is no `room`, or its domain can no longer be accessed."""
     row = {name: value for name, value in asdict(job).items() if name not in ("owner", "free")}
     with store.transaction() as connection:
-        room(_owners(connection))
+        if room is not None:
+            room(_owners(connection))
         if job.owner.domain is not None:
             domains.check_access(connection, domains.identified(connection, job.owner.domain))
         connection.execute(insert(schema.jobs).values(row | asdict(job.owner) | {"status": str(job.status)}))
 
 
-def succeed(store: Store, before: str, follow: Callable[[StoredJob], StoredJob], room: Room) -> StoredJob:
+def succeed(store: Store, before: str, follow: Callable[[StoredJob], StoredJob], room: Room | None) -> StoredJob:
     """Stop a job and store the one that continues it, which `follow` makes of its last state; return the new one.
 
     The run of the first job can save nothing more. NotFound if it is gone by now; refused as in `add`.
@@ -130,15 +127,16 @@ def succeed(store: Store, before: str, follow: Callable[[StoredJob], StoredJob],
         return job
 
 
-def move(store: Store, job_id: str, before: JobStatus, after: JobStatus, room: Room = lambda owners: None) -> bool:
+def move(store: Store, job_id: str, before: JobStatus, after: JobStatus, room: Room | None = None) -> bool:
     """Change the state of a job; False if it has another state by now. Refused without room.
 
     A start clears the error of the job; until then a stopped job says why it failed.
     """
     values: dict[str, Any] = {"status": str(after)}
     with store.transaction() as connection:
-        if after is JobStatus.RUNNING:
+        if room is not None:
             room(_owners(connection))
+        if after is JobStatus.RUNNING:
             values["error"] = ()
         found = update(schema.jobs).where(_JOBS.id == job_id, _JOBS.status == str(before))
         return bool(connection.execute(found.values(_dated(store, values))).rowcount)

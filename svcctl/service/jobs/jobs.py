@@ -201,20 +201,17 @@ class Jobs:
             *(str(uuid.uuid4()), account.owner, JobStatus.RUNNING, type, str(name), query, request, params),
             place=self._place if self._store.shared and not everywhere else None,
         )
-        room = partial(self._need_room, account)
         if continues is None:
-            job_table.add(self._store, job, room)
+            job_table.add(self._store, job, partial(self._need_room, account))
         else:
-            job = self._continue(account, continues, job, follow, room)
+            job = self._continue(account, continues, job, follow)
         with suppress(StateUnavailable):
             self.settle()
         return self._shown(job)
 
-    def _continue(
-        self, account: Account, before: str, job: StoredJob, follow: Follow, room: job_table.Room
-    ) -> StoredJob:
-        if self._own(account, before).status is JobStatus.RUNNING:
-            room = job_table.anyway  # it takes the place of the one that runs
+    def _continue(self, account: Account, before: str, job: StoredJob, follow: Follow) -> StoredJob:
+        takes_place = self._own(account, before).status is JobStatus.RUNNING
+        room = None if takes_place else partial(self._need_room, account)
         self._check_last(account, before)
         if (run := self.runs.get(before)) is not None:  # it then saves how far it came
             run.stop()

@@ -39,8 +39,8 @@ class Store:
         self,
         place: Path | Database,
         *,
-        fill: Callable[[Store], None] = lambda store: None,
-        before_upgrade: Callable[[], None] = lambda: None,
+        fill: Callable[[Store], None] | None = None,
+        before_upgrade: Callable[[], None] | None = None,
         scripts: Path = migrations.SCRIPTS,
     ) -> None:
         """Open the database, or create its tables; a path is that of an SQLite file. `fill` stores the first rows in
@@ -170,14 +170,14 @@ class Store:
     def _driver(self) -> Any:
         return self._connection.connection.driver_connection
 
-    def _open(self, fill: Callable[[Store], None], before_upgrade: Callable[[], None]) -> None:
+    def _open(self, fill: Callable[[Store], None] | None, before_upgrade: Callable[[], None] | None) -> None:
         with self.reading() as connection:
             version = migrations.version_of(connection)
         if version != self._newest:
             self._upgrade(fill, before_upgrade)
         self._database.opened(self._driver, self._newest)
 
-    def _upgrade(self, fill: Callable[[Store], None], before_upgrade: Callable[[], None]) -> None:
+    def _upgrade(self, fill: Callable[[Store], None] | None, before_upgrade: Callable[[], None] | None) -> None:
         """Create or upgrade the tables in one transaction, so that killing the process leaves them as they were."""
         database = self._database
         with database.upgrading(self._driver), self.transaction() as connection:
@@ -186,7 +186,8 @@ class Store:
                 raise UsageError(f"the state {database.name} has tables of other programs", hint=database.foreign)
             if version is None:
                 migrations.create(connection, self._newest)
-                fill(self)
+                if fill is not None:
+                    fill(self)
             elif version > self._newest:
                 raise UsageError(
                     f"state {database.name} has version {int(version)}, and svcctl {__version__} reads versions up to"
@@ -194,7 +195,8 @@ class Store:
                     hint="install a newer svcctl: pip install --upgrade 'svcctl[service]'",
                 )
             elif version < self._newest:
-                before_upgrade()
+                if before_upgrade is not None:
+                    before_upgrade()
                 kept = database.keep_copy(self._driver, self._newest)
                 migrations.upgrade(connection, self._scripts)
                 _log.info("upgraded state %s to version %s; %s", database.name, self._newest, kept)

@@ -433,7 +433,7 @@ def test_no_commit_follows_a_version_that_is_gone(lake: LakeTables, tmp_path: Pa
     log = lake.log("t")
     (tmp_path / "tables/t/_delta_log" / f"{1:020}.json").unlink()
     with pytest.raises(Unavailable, match=r"^cannot write table 't': version 1 is no longer in .*/tables$"):
-        log.commit(1, list, "WRITE", conflict=lambda entry: None)
+        log.commit(1, list, "WRITE")
     assert not log.has(2)
 
 

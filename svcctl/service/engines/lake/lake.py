@@ -239,7 +239,7 @@ class Lake:
             return [{"protocol": layout.PROTOCOL}, created, *removed, *marked, *adds]
 
         version = self.reader(name).version
-        self._commit(name, version, actions, "CREATE TABLE", load=load, conflict=lambda entry: None)
+        self._commit(name, version, actions, "CREATE TABLE", load=load)
 
     def _commit(
         self,
@@ -249,7 +249,7 @@ class Lake:
         operation: str,
         *,
         load: int | None = None,
-        conflict: Callable[[Entry], None],
+        conflict: Callable[[Entry], None] | None = None,
     ) -> None:
         made = self.log(name).commit(version, actions, operation, load=load, conflict=conflict)
         self._listed_at = -LIST_SECONDS

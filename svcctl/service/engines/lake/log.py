@@ -63,7 +63,7 @@ class Log:
         operation: str,
         *,
         load: int | None = None,
-        conflict: Callable[[Entry], None],
+        conflict: Callable[[Entry], None] | None = None,
     ) -> int:
         """Add a version after `version`, the last one known. Returns the number of the new version.
 
@@ -95,7 +95,8 @@ class Log:
                 made = self.entry(version)
                 if made.commit == mark:  # our own commit: its answer was lost and the request was repeated
                     return version
-                conflict(made)
+                if conflict is not None:
+                    conflict(made)
             if version == known:  # the writer that began this version has failed
                 time.sleep(WAIT_SECONDS * min(attempt + 1, 20))
         raise Unavailable(f"{self._folder.uri}: too many others write to {self._table}")

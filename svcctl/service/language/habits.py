@@ -25,6 +25,7 @@ HABITS = {
     **dict.fromkeys(("#", "/"), COMMENT),
     **dict.fromkeys(("show", "describe"), "'svcctl tables' lists the tables, 'svcctl tables NAME' the columns of one"),
     "every": "write group every 5m",
+    "having": "a where behind the select filters groups, as in group by … select count() as n where n > 1",
 }
 """What to write instead of a word or a sign that cannot be parsed at its place."""
 

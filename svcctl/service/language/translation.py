@@ -56,7 +56,7 @@ def _in_order(text: str) -> str:
     begins = list(_CLAUSE.finditer(blanked(text)))
     for begin, end in zip(begins, [*(each.start() for each in begins[1:]), len(text)], strict=True):
         clause, body = " ".join(begin[1].lower().split()), text[begin.end() : end].strip()
-        if clause == "where" and "select" in bodies:
+        if clause == "where" and bodies.keys() & {"select", "group by"}:
             clause = "having"
         if clause.startswith("group"):
             clause, body = "group by", ", ".join(filter(None, (f"every('{begin[2]}')" * bool(begin[2]), body)))
@@ -91,7 +91,7 @@ def _query(select: Any) -> tuple[str, str]:
     if not (select.args.get("distinct") or all(isinstance(item, exp.Star) for item in items)):
         clauses.append("select " + ", ".join(map(_text, items)))
     if having := select.args.get("having"):
-        clauses.append(f"where {_text(_with_keys(having.this.unnest(), keys))}")
+        clauses.append(f"where {_having(_with_keys(having.this.unnest(), keys), items, keys)}")
     limits = {word: _text(node.expression) for word in ("offset", "limit") if (node := select.args.get(word))}
     names = [_sorted_by(each, items, keys) for each in select.find_all(exp.Ordered)]
     if names in ([], ["eventdate"]):  # the order in which rows come anyway
@@ -140,6 +140,15 @@ def _group(keys: Mapping[Any, str]) -> str:
 def _with_keys(node: Any, keys: Mapping[Any, str]) -> Any:
     """An expression after a group, in which a key is the column of its name."""
     return node.transform(lambda inner: exp.column(keys[inner], quoted=True) if inner in keys else inner)
+
+
+def _having(condition: Any, items: list[Any], keys: Mapping[Any, str]) -> str:
+    """The condition of groups, after their select: it has names of columns that groups have, and aggregates."""
+    known = {*keys.values(), *(item.alias_or_name for item in items)}
+    free = (column for column in condition.find_all(exp.Column) if column.find_ancestor(exp.AggFunc) is None)
+    if keys and any(column.name not in known for column in free):
+        raise Untranslatable
+    return _text(condition)
 
 
 def _with_names(items: list[Any]) -> list[Any]:
@@ -212,7 +221,11 @@ def _case(node: Any) -> str:
 def _count(node: Any) -> str:
     if isinstance(node.this, exp.Distinct) and len(node.this.expressions) == 1:
         return f"hllppcount({_text(node.this.expressions[0])})"
-    return "count()" if isinstance(node.this, exp.Star | exp.Literal) else f"count({_text(node.this)})"
+    return (
+        "count()"
+        if node.this is None or isinstance(node.this, exp.Star | exp.Literal)
+        else f"count({_text(node.this)})"
+    )
 
 
 def _or(node: Any) -> str:

@@ -45,6 +45,11 @@ def test_sql_is_answered_with_a_whole_query_that_compiles(
         ("from t where !a -- a comment", 14, "write from t where not a"),
         ("from t # all", 8, "write from t"),
         ("from t select distinct a, b", 24, "write from t group by a, b"),
+        (
+            "from t group by b having c > 1",
+            19,
+            "a where behind the select filters groups, as in group by … select count() as n where n > 1",
+        ),
         ("from t order by n desc", 8, "write from t and sort what is printed: --sort n:desc"),
         ("from t where a.b = 'x' && d", 15, 'write from t where `a.b` = "x" and d'),
         ("from t select a, b where c is true", 28, "write from t select a, b where c = true"),

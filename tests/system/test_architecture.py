@@ -1,6 +1,7 @@
 """Who may import whom, and what a command may not load."""
 
 import ast
+import re
 import shlex
 import subprocess
 import sys
@@ -159,6 +160,15 @@ def arrows(room: Callable[[str], str]) -> dict[str, set[str]]:
 def test_a_name_of_a_module_is_in_at_most_two_folders() -> None:
     places = Counter(path.name for path in modules().values())
     assert {name for name, number in places.items() if number > 2} - EVERYWHERE == set()
+
+
+def test_files_that_contributing_names_are_there() -> None:
+    text = (TESTS.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w./]+(?:\.(?:py|lark|txt|md|toml)|/))`", text)
+    known = [f"/{path.relative_to(TESTS.parent)}" for root in (ROOT, TESTS) for path in root.rglob("*")]
+    known += [f"/{path.name}" for path in TESTS.parent.iterdir()]
+    assert len(named) > 80
+    assert [name for name in named if not any(one.endswith(f"/{name.rstrip('/')}") for one in known)] == []
 
 
 def test_few_things_are_side_by_side() -> None:

@@ -20,7 +20,7 @@ from svcctl.api import retry
 from svcctl.api.addresses import DEFAULT_PATHS, Paths, checked_url, is_loopback, segment, trust
 from svcctl.api.auth import Credentials
 from svcctl.api.formats.body import pieces
-from svcctl.api.models import Domain, Job, JobStatus, Role
+from svcctl.api.models import Domain, Job, JobStatus, Role, is_amount
 from svcctl.api.query import QueryRequest
 from svcctl.api.refusals import CID, decoded, launched, record, records, refusal_in
 from svcctl.api.transport import LATE, Call, Exchange, Preview, Retry, Sender
@@ -214,6 +214,9 @@ class Client:
 
     def create_domain(self, name: str, plan: str, *, time: float | None = None, volume: float | None = None) -> Domain:
         """Creates a domain; the answer holds its full name."""
+        for key, value in (("time", time), ("volume", volume)):
+            if value is not None and not is_amount(value):
+                raise UsageError(f"{key} must be 0 or more, not {value:g}")
         given = Domain(name, plan, time=time, volume=volume)
         call = replace(self._domain_call("POST"), body=_encoded(given.to_json()), repeatable=False)
         return Domain.from_json(record(self._payload(call)))

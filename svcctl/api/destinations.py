@@ -1,16 +1,17 @@
-"""The known destination types: their parameters, which of those are secret, and what the local service does with each.
+"""The known destination types: their parameters with the values that these may have, and what the local service does.
 
 The interface leaves the keys of `destination.params` open, so unknown types and keys are sent too. Help, completion,
-suggestions for mistyped names and the masking of secrets all read this table.
+suggestions for mistyped names, the masking of secrets, and the checks of client and service all read this table.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from svcctl.io.urls import names_host
 from svcctl.words import nearest
 
 REDACTED = "***"
@@ -19,18 +20,87 @@ SHORTEST = 4
 
 
 @dataclass(frozen=True, slots=True)
+class Number:
+    """A whole number from `low` to `high`."""
+
+    low: int
+    high: int
+    default: int | None = None
+
+    def allows(self, text: str) -> bool:
+        return text.isascii() and text.isdigit() and len(text) < 20 and self.low <= int(text) <= self.high
+
+    @property
+    def wanted(self) -> str:
+        return f"a whole number from {self.low} to {self.high}"
+
+    @property
+    def values(self) -> str:
+        return f"{self.low} to {self.high}" + ("" if self.default is None else f", {self.default} by default")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of these words, in any letter case; the first by default."""
+
+    words: tuple[str, ...]
+
+    def allows(self, text: str) -> bool:
+        return text.lower() in self.words
+
+    @property
+    def wanted(self) -> str:
+        return f"{', '.join(self.words[:-1])} or {self.words[-1]}"
+
+    @property
+    def values(self) -> str:
+        return self.wanted.replace(self.words[0], f"{self.words[0]} (default)", 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A text that a function `allows`; `wanted` says which texts these are."""
+
+    wanted: str
+    allows: Callable[[str], bool]
+    values: str = ""
+
+
+FLAG = Choice(("true", "false"))
+
+
+@dataclass(frozen=True, slots=True)
 class Parameter:
-    """A key of `destination.params`."""
+    """A key of `destination.params`, and what its value may be: any text, unless `kind` says more."""
 
     key: str
     meaning: str
     example: str = ""
     """An example of a value; only required keys have one."""
     secret: bool = False
+    kind: Number | Choice | Form | None = None
+    needs: tuple[str, str] | None = None
+    """Another key that must be given if this one is, and its value, or nothing for any."""
 
     @property
     def required(self) -> bool:
         return bool(self.example)
+
+    @property
+    def default(self) -> str:
+        """The value that it has if none is given."""
+        match self.kind:
+            case Choice(words):
+                return words[0]
+            case Number(default=int(number)):
+                return str(number)
+            case _:
+                return ""
+
+    @property
+    def about(self) -> str:
+        """The meaning, with the values that there are."""
+        return f"{self.meaning}: {self.kind.values}" if self.kind and self.kind.values else self.meaning
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +137,10 @@ class DestinationType:
 
 
 _NAME = Parameter("friendlyName", "name of the job, shown in job lists")
+_SEVERAL = "multiplefile"
+_WEB = Form("an http or https URL", lambda text: names_host(text, "http", "https"))
+_HDFS = Form("of the form hdfs://host:port", lambda text: names_host(text, "hdfs"))
+_PATH = Form("the absolute path of a file", lambda text: text.startswith("/") and not text.endswith("/"))
 
 TYPES: Mapping[str, DestinationType] = {
     "kafka": DestinationType(
@@ -74,16 +148,22 @@ TYPES: Mapping[str, DestinationType] = {
         (
             Parameter("topic", "topic that receives the rows", example="web"),
             Parameter("bootstrap.servers", "brokers as host:port, separated by commas", example="host:9092"),
-            Parameter("mode", "json (default): an object per row; array: only the values"),
-            Parameter("maxBytesPerCommit", "bytes per batch: 1 MB by default, at most 10 MB"),
-            Parameter("maxTimeWithoutCommit", "milliseconds between batches: 10000 by default, at least 1000"),
-            Parameter("security.protocol", "plaintext, ssl, sasl_plaintext or sasl_ssl"),
+            Parameter("mode", "each row as an object, or as an array of its values", kind=Choice(("json", "array"))),
+            Parameter("maxBytesPerCommit", "bytes per batch", kind=Number(1, 10_000_000, 1_000_000)),
+            Parameter("maxTimeWithoutCommit", "milliseconds between batches", kind=Number(1000, 3_600_000, 10_000)),
+            Parameter(
+                "security.protocol",
+                "encryption and authentication",
+                kind=Choice(("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")),
+            ),
             Parameter("sasl.mechanism", "authentication mechanism, for example SCRAM-SHA-512"),
             Parameter("sasl.username", "user name"),
             Parameter("sasl.password", "password", secret=True),
             Parameter("ssl.ca.pem", "CA certificate to trust, as PEM text"),
-            Parameter("compression.type", "none, gzip, snappy, lz4 or zstd"),
-            Parameter("api.version.request", "false for brokers before 0.10"),
+            Parameter(
+                "compression.type", "compression of messages", kind=Choice(("none", "gzip", "snappy", "lz4", "zstd"))
+            ),
+            Parameter("api.version.request", "ask brokers for their version, unless it is before 0.10", kind=FLAG),
             Parameter("broker.version.fallback", "version of a broker before 0.10"),
             _NAME,
         ),
@@ -101,15 +181,15 @@ TYPES: Mapping[str, DestinationType] = {
         (
             Parameter("aws.bucket", "bucket that receives the files", example="my-bucket"),
             Parameter("aws.region", "region of the bucket"),
-            Parameter("aws.endpoint", "URL of another service with an S3 interface"),
-            Parameter("aws.accesskey", "access key"),
+            Parameter("aws.endpoint", "URL of another service with an S3 interface", kind=_WEB),
+            Parameter("aws.accesskey", "access key", needs=("aws.secretkey", "")),
             Parameter("aws.secretkey", "secret key", secret=True),
-            Parameter("format", "plain (default), gzip or zip; the rows inside are csv"),
-            Parameter("file.password", "password of the zip file", secret=True),
+            Parameter("format", "packing of the rows, which are csv", kind=Choice(("plain", "gzip", "zip"))),
+            Parameter("file.password", "password of the zip file", secret=True, needs=("format", "zip")),
             Parameter("s3.fileName", "name of the files: the job's ID by default"),
-            Parameter("multiplefile", "true (default): several files; false: a single file"),
-            Parameter("retention.size", "size of a file in MB, 50 to 500: 100 by default"),
-            Parameter("retention.time", "age of a file in seconds, 300 to 86400: 300 by default"),
+            Parameter(_SEVERAL, "several files, or a single one if the query has an end", kind=FLAG),
+            Parameter("retention.size", "size of a file in MB", kind=Number(50, 500, 100)),
+            Parameter("retention.time", "age of a file in seconds", kind=Number(300, 86_400, 300)),
             _NAME,
         ),
         local="Writes objects <name>_000.csv, <name>_001.csv … (.gz, .zip); <name> is s3.fileName or the job's ID. "
@@ -121,11 +201,11 @@ TYPES: Mapping[str, DestinationType] = {
     "hdfs": DestinationType(
         "HDFS",
         (
-            Parameter("fs.defaultFS", "file system, as hdfs://host:port", example="hdfs://host:8020"),
-            Parameter("file", "absolute path of the file", example="/logs/web.csv"),
-            Parameter("dfs.replication", "copies of each block"),
-            Parameter("retention.size", "size of a file in MB, 1 to 10000: 128 by default"),
-            Parameter("retention.time", "age of a file in seconds, 1 to 86400: 300 by default"),
+            Parameter("fs.defaultFS", "file system, as hdfs://host:port", example="hdfs://host:8020", kind=_HDFS),
+            Parameter("file", "absolute path of the file", example="/logs/web.csv", kind=_PATH),
+            Parameter("dfs.replication", "copies of each block", kind=Number(1, 512)),
+            Parameter("retention.size", "size of a file in MB", kind=Number(1, 10_000, 128)),
+            Parameter("retention.time", "age of a file in seconds", kind=Number(1, 86_400, 300)),
             _NAME,
         ),
         local="Writes several files: /logs/web.csv becomes /logs/web_000.csv, /logs/web_001.csv …. Numbers continue "
@@ -169,10 +249,34 @@ def suggest_type(name: str) -> str | None:
 
 
 def missing(destination: Destination) -> tuple[Parameter, ...]:
-    """The parameters that a known type needs and that are not given."""
+    """The parameters that a known type needs and that have no value."""
     row = TYPES.get(canonical_type(destination.type))
-    given = {key.lower() for key in destination.params}
+    given = {key.lower() for key, value in destination.params.items() if value not in (None, "")}
     return tuple(one for one in row.parameters if one.required and one.key.lower() not in given) if row else ()
+
+
+def mistakes(destination: Destination, *, endless: bool) -> Iterator[tuple[str, str]]:
+    """The parameters of a known type whose values it does not take, each with what is wrong: `must be true or false`.
+
+    The value is not in it, since it may be a secret. A command line has only text, so a value may be of any JSON type.
+    """
+    row = TYPES.get(canonical_type(destination.type))
+    given = {key.lower(): value for key, value in destination.params.items() if value not in (None, "")}
+    for one in row.parameters if row else ():
+        if (value := given.get(one.key.lower())) is None:
+            continue
+        text = str(value)
+        if isinstance(value, dict | list):
+            yield one.key, "must be text"
+        elif one.kind and not one.kind.allows(text):
+            yield one.key, f"must be {one.kind.wanted}"
+        elif one.key == _SEVERAL and endless and text.lower() == "false":
+            yield one.key, "must be true for a query without an end"
+        elif one.needs:
+            key, wanted = one.needs
+            other = str(given.get(key.lower(), ""))
+            if not other or wanted not in ("", other.lower()):
+                yield one.key, f"needs {key} {wanted}".rstrip()
 
 
 def suggest_key(destination_type: str, key: str) -> str | None:

@@ -7,6 +7,7 @@ deployed services send more than the interface lists. Client and service share t
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -197,7 +198,18 @@ class Domain:
         ) | dict(self.extra)
 
 
+def is_amount(value: float) -> bool:
+    """Whether a number can be the time or the volume of a domain."""
+    return 0 <= value < math.inf
+
+
 ALL = "*"
+BUILT_IN_ROLES = ("OWNER", "ADMIN", "USER")
+
+
+def is_built_in(role: str) -> bool:
+    """Whether every domain has a role of this name, in any letter case, so that it is neither made nor removed."""
+    return role.upper() in BUILT_IN_ROLES
 
 
 @dataclass(frozen=True, slots=True)

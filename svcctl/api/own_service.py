@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from svcctl.api.addresses import segment
 from svcctl.api.loads import Loaded, Wishes
+from svcctl.api.models import Domain
 from svcctl.api.refusals import record, records
 from svcctl.errors import CredentialsError, NotFound, ServiceError, Unavailable
 
@@ -155,18 +156,40 @@ def available(client: Client, domain: str) -> Mapping[str, Collection[str]] | No
 
     None if the service does not list them.
     """
+    found = _asked(client, "GET", f"/service/domain/{segment(domain)}/available")
+    kinds = ("policies", "applications")
+    if not isinstance(found, Mapping) or not all(isinstance(found.get(kind), list) for kind in kinds):
+        return None
+    return {kind: tuple(map(str, found[kind])) for kind in kinds}
+
+
+@dataclass(frozen=True, slots=True)
+class DomainCheck:
+    """The key of a new domain that the service refuses, why, and what to do; no key if the domain can be created."""
+
+    key: str | None
+    message: str = ""
+    hint: str | None = None
+
+
+def check_domain(client: Client, domain: Domain) -> DomainCheck | None:
+    """Whether a domain can be created; nothing is. None if the service does not say."""
+    found = _asked(client, "POST", "/service/domain/check", json.dumps(domain.to_json()).encode())
+    if not isinstance(found, Mapping) or "key" not in found:
+        return None
+    return DomainCheck(found["key"], str(found.get("message")), found.get("hint"))
+
+
+def _asked(client: Client, method: str, path: str, body: bytes = b"") -> Any:
+    """The answer to a request that changes nothing; None from a service that does not have it."""
     try:
-        found = client.call("GET", f"/service/domain/{segment(domain)}/available")
+        return client.call(method, path, body, repeatable=True)
     except ServiceError:
         return None
     except Unavailable as error:
         if error.unanswered:
             raise
         return None
-    kinds = ("policies", "applications")
-    if not isinstance(found, Mapping) or not all(isinstance(found.get(kind), list) for kind in kinds):
-        return None
-    return {kind: tuple(map(str, found[kind])) for kind in kinds}
 
 
 def load(

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from svcctl.api.models import ALL, Role
+from svcctl.api.models import ALL, Role, is_built_in
 from svcctl.api.refusals import Code, no_domain, no_role
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError
 from svcctl.words import nearest, suggesting
@@ -78,6 +78,8 @@ def _rule_1(fields: Fields, update: bool) -> Iterator[Finding]:
             yield Finding("error", 1, None, "the name is missing")
     elif not isinstance(name, str):
         yield Finding("error", 1, "name", f"name {_is_not('text', name)}")
+    elif is_built_in(name):
+        yield Finding("error", None, "name", f"'{name}' is the name of a built-in role")
     elif not name.strip() or not name.isprintable():
         yield Finding("error", 1, "name", "name is blank" if not name.strip() else "name cannot be printed")
     if update or any(nearest(str(key), GRANTS) for key in fields if key not in FIELDS):

@@ -36,7 +36,6 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Protocol, Self
-from urllib.parse import urlsplit
 
 from svcctl.errors import UsageError
 
@@ -185,12 +184,3 @@ class Absent(UsageError):
 def absent(address: str) -> Absent:
     """The error of every storage when there is nothing to read."""
     return Absent(f"{address} does not exist")
-
-
-def names_host(url: str, *schemes: str) -> bool:
-    """Whether a text is a URL of one of these schemes that names a host and, if any, a valid port."""
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False

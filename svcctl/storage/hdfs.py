@@ -21,7 +21,8 @@ from hdfs_native import Client, FileStatus, WriteOptions
 
 from svcctl.errors import SvcctlError, Unavailable, UsageError
 from svcctl.io.files import PART_SUFFIX
-from svcctl.storage import Sink, Storage, absent, exists, names_host
+from svcctl.io.urls import names_host
+from svcctl.storage import Sink, Storage, absent, exists
 from svcctl.storage.hdfs_probe import Probe
 
 PIECE_BYTES = 1 << 20

@@ -38,7 +38,8 @@ from obstore.exceptions import (
 from obstore.store import S3Store
 
 from svcctl.errors import Unavailable, UsageError
-from svcctl.storage import Sink, Storage, absent, exists, names_host
+from svcctl.io.urls import names_host
+from svcctl.storage import Sink, Storage, absent, exists
 from svcctl.words import plural
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from svcctl.terminal.layout import cell_width
 if TYPE_CHECKING:
     from svcctl.terminal.progress import Display
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 LONGEST = 4000
@@ -76,7 +77,7 @@ class Diagnostics:
         self.verbose = verbose
         self.color = color
         self.moving = moving
-        self.advice: Callable[[errors.SvcctlError], str | None] = lambda error: None
+        self.advice: Callable[[errors.SvcctlError], str | None] | None = None
         """What to do about an error that has no hint, from what it carries and the profile in use."""
         self.trouble: errors.SvcctlError | None = None
         """The error of the last failed attempt at a request; None after an attempt that succeeded."""
@@ -222,20 +223,22 @@ class Diagnostics:
         """
         hint = getattr(error, "hint", None)
         if isinstance(error, errors.SvcctlError):
-            if (of := error.subject) and of.repeats and (hint is None or isinstance(error, errors.Unavailable)):
+            if isinstance(error, errors.Unavailable) and error.subject is not None and error.subject.repeats:
                 hint = _REPEAT
-            elif hint is None:
+            elif hint is None and self.advice is not None:
                 hint = self.advice(error)
         said = dict.fromkeys(filter(None, (hint, *getattr(error, "__notes__", ()))))
         return "; ".join(said).replace("?; ", "? ") or None
 
-    def each(self, names: Iterable[str], act: Callable[[str], T]) -> Iterator[T]:
-        """Yield what `act` returns for each name. Failures are reported as they come, and raise Reported at the end."""
+    def each(
+        self, items: Iterable[S], act: Callable[[S], T], failures: type[errors.SvcctlError] = errors.SvcctlError
+    ) -> Iterator[T]:
+        """Yield what `act` returns for each item. Failures are reported as they come, and raise Reported at the end."""
         codes = []
-        for name in names:
+        for item in items:
             try:
-                found = act(name)
-            except errors.SvcctlError as error:
+                found = act(item)
+            except failures as error:
                 codes.append(self.report(error))
             else:
                 yield found

@@ -80,16 +80,21 @@ def test_an_error_without_a_hint_gets_advice_and_notes_stand_behind_both(
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "hint"),
     [
-        (errors.ServiceError("no"), "run the same command again, which is safe"),
-        (errors.ServiceError("no", hint="do this"), "do this"),
-        (errors.Unavailable("down", hint="check whether it was done"), "run the same command again, which is safe"),
+        (errors.ServiceError("no"), ""),
+        (errors.ServiceError("no", hint="do this"), "hint: do this\n"),
+        (
+            errors.Unavailable("down", hint="check whether it was done"),
+            "hint: run the same command again, which is safe\n",
+        ),
     ],
 )
-def test_what_can_be_repeated_asks_for_no_check_of_what_was_done(error: errors.SvcctlError, said: str) -> None:
+def test_what_can_be_repeated_asks_for_no_check_of_what_was_done_and_what_is_refused_is_not_repeated(
+    error: errors.SvcctlError, hint: str
+) -> None:
     error.subject = errors.Subject("job", "a", None, repeats=True)
-    assert report(error)[1] == f"svcctl: error: job 'a': {error.message}\nhint: {said}\n"
+    assert report(error)[1] == f"svcctl: error: job 'a': {error.message}\n{hint}"
 
 
 def test_an_error_that_is_said_in_other_words_keeps_its_kind_its_fields_and_its_notes() -> None:

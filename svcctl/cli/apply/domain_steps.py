@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from svcctl.api.models import Domain, DomainStatus
+from svcctl.api.models import Domain, DomainStatus, is_amount
+from svcctl.api.own_service import check_domain
 from svcctl.cli.apply.plan import Action, Difference, Step, plan
 from svcctl.cli.apply.steps import Noun
 from svcctl.cli.inputs.yaml_files import Document
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 ENABLED, DISABLED = "enabled", "disabled"
 KEYS = ("name", "plan", "time", "volume", "state")
-NOT_CHECKED = "whether the plans exist, which services do not tell"
+NOT_CHECKED = "the names, plans, times and volumes of new domains, which only svcctl's own service checks beforehand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +44,18 @@ def written(document: Document) -> WrittenDomain:
         document,
         document.needed("name"),
         document.needed("plan"),
-        _number(document, "time"),
-        _number(document, "volume"),
+        _amount(document, "time"),
+        _amount(document, "volume"),
         document.one_of("state", (ENABLED, DISABLED)),
     )
 
 
-def _number(document: Document, key: str) -> float | None:
+def _amount(document: Document, key: str) -> float | None:
     value = document.fields.get(key)
     if key in document.fields and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise document.error(f"{key} is not a number", key)
+    if value is not None and not is_amount(value):
+        raise document.error(f"{key} must be 0 or more, not {value:g}", key)
     return value
 
 
@@ -76,10 +79,10 @@ class Domains(Noun):
     def __init__(self, client: Client) -> None:
         self.client = client
 
-    def steps(self, documents: Iterable[Document], *, prune: int | None) -> list[DomainStep]:
+    def steps(self, written: Iterable[WrittenDomain], *, prune: int | None) -> list[DomainStep]:
         """The steps to the written domains, and with `prune` to these alone; it is the most domains to remove."""
         desired: dict[str, WrittenDomain] = {}
-        for one in map(written, documents):
+        for one in written:
             first = desired.setdefault(_short(one.name), one)
             if first is not one:
                 raise one.document.error(
@@ -90,8 +93,19 @@ class Domains(Noun):
         _check_number(steps, prune)
         return steps
 
-    def unchecked(self, steps: Sequence[DomainStep]) -> str | None:
-        return NOT_CHECKED if any(step.action is Action.CREATE for step in steps) else None
+    def check(self, step: DomainStep) -> str | None:
+        wanted, found = step.wanted, step.found
+        if wanted is None:
+            return None
+        if found is not None:
+            _check_unchanged(step, wanted, found)
+            return None
+        checked = check_domain(self.client, Domain(wanted.name, wanted.plan, time=wanted.time, volume=wanted.volume))
+        if checked is None:
+            return NOT_CHECKED
+        if checked.key is not None:
+            raise wanted.document.error(checked.message, checked.key, hint=checked.hint)
+        return None
 
     def warnings(self, steps: Sequence[DomainStep]) -> Iterable[str]:
         if lost := removed(steps):
@@ -116,18 +130,22 @@ class Domains(Noun):
 
 
 def differ(wanted: WrittenDomain, found: Domain | None) -> list[Difference]:
-    """What differs from the domain that is there. UsageError when that cannot be changed."""
+    """What differs from the domain that is there."""
     before = {} if found is None else exported(found)
     after = {key: value for key in KEYS[1:] if (value := getattr(wanted, key)) is not None}
     changed = [key for key, value in after.items() if value != before.get(key)]
-    if found is not None and changed and changed[0] != "state":
-        key = changed[0]
-        raise wanted.document.error(
-            f"domain {found.name} has {key} {before.get(key)}, which cannot be changed to {after[key]}",
-            key,
-            hint=f"write {key}: {before.get(key)}" if key in before else f"leave out {key}",
-        )
     return [Difference(key, str(before[key]) if key in before else None, str(after[key])) for key in changed]
+
+
+def _check_unchanged(step: DomainStep, wanted: WrittenDomain, found: Domain) -> None:
+    """UsageError when something else than the state of a domain differs: no service can change that."""
+    for key, before, after in ((one.key, one.before, one.after) for one in step.differences):
+        if key != "state":
+            raise wanted.document.error(
+                f"domain {found.name} has {key} {before}, which cannot be changed to {after}",
+                key,
+                hint=f"leave out {key}" if before is None else f"write {key}: {before}",
+            )
 
 
 def removed(steps: Sequence[DomainStep]) -> list[str]:

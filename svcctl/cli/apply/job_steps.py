@@ -23,6 +23,7 @@ from svcctl.api.jobs import split_name
 from svcctl.api.models import Job, JobStatus, status_text
 from svcctl.cli.apply.plan import Action, Difference, Step, plan
 from svcctl.cli.apply.steps import Noun
+from svcctl.cli.inputs.destination import unknown_type
 from svcctl.cli.inputs.job_files import RUNNING, STOPPED, WrittenJob, hash_of
 from svcctl.errors import CredentialsError, NotFound, ServiceError, UsageError
 from svcctl.words import did_you_mean
@@ -66,7 +67,7 @@ class Jobs(Noun):
         return own_service.table_names(self.client) is not None
 
     def steps(self, written: Sequence[WrittenJob], *, prune: bool) -> list[JobStep]:
-        """The steps to the written jobs; with `prune`, to these alone. UsageError for what cannot be done."""
+        """The steps to the written jobs; with `prune`, to these alone. UsageError for a relaunch of another job."""
         desired = {one.name: one for one in written}
         if unknown := [name for name in self.relaunch if name not in desired]:
             hint = did_you_mean(unknown[0], desired)
@@ -75,11 +76,7 @@ class Jobs(Noun):
         for job in self.client.jobs():
             name = split_name(job.friendly_name or "")[0]
             actual[name] = [*actual.get(name, ()), job]
-        steps = plan(desired, actual, self._differ, lambda found: prune and any(map(_is_applied, found)))
-        for step in steps:
-            if step.wanted is not None and self._kept(step.wanted, step.found) is None:
-                self._check(step.wanted, step.found)
-        return steps
+        return plan(desired, actual, self._differ, lambda found: prune and any(map(_is_applied, found)))
 
     def _kept(self, wanted: WrittenJob, found: Sequence[Job] | None) -> Job | None:
         """The job that has the definition of the file, if it is there and not to be launched again."""
@@ -102,29 +99,33 @@ class Jobs(Noun):
             Difference("another job of this name", f"{job.id} {status_text(job)}", "removed") for job in others
         ]
 
-    def _check(self, wanted: WrittenJob, found: Sequence[Job] | None) -> None:
-        """UsageError for a query that the service refuses, and for files that would get other events under one name."""
+    def check(self, step: JobStep) -> str | None:
+        wanted, found = step.wanted, step.found or ()
+        if wanted is None or self._kept(wanted, found) is not None:
+            return None
         if self.is_own:
-            try:
-                with self.client.query(wanted.question):
-                    return
-            except CredentialsError:
-                raise
-            except ServiceError as error:
-                raise wanted.document.error(f"query: {error.message}", "query", hint=error.hint) from None
-        old = _latest(found or ())
-        if old is None or wanted.files is None or not _is_of_type(old, wanted):
-            return
-        before = _hash(old)
-        if before is None or before[-2:] == wanted.hash[-2:]:
-            raise wanted.document.error(
-                f"job '{wanted.name}' writes files named '{wanted.files}', whose numbers this service cannot hand on",
-                "destination",
-                hint="give the files of the changed job another name",
-            )
+            self._check_type(wanted)
+            self._check_query(wanted)
+            return None
+        if (old := _latest(found)) is not None:
+            _check_files(wanted, old)
+        return NOT_CHECKED
 
-    def unchecked(self, steps: Sequence[JobStep]) -> str | None:
-        return NOT_CHECKED if any(step.wanted for step in steps) and not self.is_own else None
+    def _check_type(self, wanted: WrittenJob) -> None:
+        """UsageError for a type of destination that svcctl's own service does not have."""
+        if destinations.canonical_type(wanted.type) not in destinations.TYPES:
+            error = unknown_type(wanted.type)
+            raise wanted.document.error(error.message, "destination.type", hint=error.hint)
+
+    def _check_query(self, wanted: WrittenJob) -> None:
+        """UsageError for a query that svcctl's own service refuses."""
+        try:
+            with self.client.query(wanted.question):
+                return
+        except CredentialsError:
+            raise
+        except ServiceError as error:
+            raise wanted.document.error(f"query: {error.message}", "query", hint=error.hint) from None
 
     # Steps
 
@@ -232,6 +233,19 @@ def definitions(wanted: WrittenJob, old: Job) -> list[Difference]:
     if before == wanted.hash:
         return [Difference("launched", old.id, "again, with the secrets of now")]
     return differ or [Difference("definition", before or "unknown", f"{wanted.hash} (end or parameters differ)")]
+
+
+def _check_files(wanted: WrittenJob, old: Job) -> None:
+    """UsageError when a job would write other events to files of the same name, and the service numbers them anew."""
+    before = _hash(old)
+    if wanted.files is None or not _is_of_type(old, wanted):
+        return
+    if before is None or before[-2:] == wanted.hash[-2:]:
+        raise wanted.document.error(
+            f"job '{wanted.name}' writes files named '{wanted.files}', whose numbers this service cannot hand on",
+            "destination",
+            hint="give the files of the changed job another name",
+        )
 
 
 def exported(job: Job) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def plan(
     desired: Mapping[str, Wanted],
     actual: Mapping[str, Found],
     differ: Callable[[Wanted, Found | None], Sequence[Difference]],
-    surplus: Callable[[Found], bool] = lambda found: False,
+    surplus: Callable[[Found], bool],
 ) -> list[Step[Wanted, Found]]:
     """The steps in the order of the desired things; then those that remove the `surplus` of what nothing describes."""
     steps: list[Step[Wanted, Found]] = []

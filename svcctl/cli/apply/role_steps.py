@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from svcctl.api import own_service, roles
-from svcctl.api.models import ALL, Role
+from svcctl.api.models import ALL, Role, is_built_in
 from svcctl.api.refusals import no_role
 from svcctl.cli.apply.plan import Action, Difference, Step, plan
 from svcctl.cli.apply.steps import Noun
@@ -17,8 +18,6 @@ from svcctl.errors import NotFound, ServiceError
 if TYPE_CHECKING:
     from svcctl.api.client import Client
 
-BUILT_IN = ("ADMIN", "OWNER", "USER")
-"""Roles that are never removed, in any letter case."""
 UNREADABLE = Role()
 """Stands for a role of a service that cannot show roles: whether it is there, and how, is unknown."""
 NOT_CHECKED = "the names of policies and applications (rule 7), which this service does not tell"
@@ -37,17 +36,13 @@ class Roles(Noun):
         self.where = f" in {domain}"
 
     def steps(self, written: Sequence[WrittenRole], *, prune: bool) -> list[RoleStep]:
-        """The steps to the written roles; with `prune`, to these alone. UsageError for what a service would refuse."""
-        for one in written:
-            one.document.needed("name")
+        """The steps to the written roles; with `prune`, to these alone."""
         desired = {str(one.role.name): one for one in written}
         actual = {name: found for name in desired if (found := self._found(name)) is not None}
         if prune:
             others = {str(role.name): role for role in self.client.roles(self.domain)}
             actual |= {name: role for name, role in others.items() if name not in actual}
-        steps = plan(desired, actual, differ, lambda role: str(role.name).upper() not in BUILT_IN)
-        require_sound([step.wanted for step in steps if step.wanted and step.action is Action.CREATE])
-        return steps
+        return plan(desired, actual, differ, lambda role: not is_built_in(str(role.name)))
 
     def _found(self, name: str) -> Role | None:
         readable = True
@@ -59,14 +54,22 @@ class Roles(Noun):
             readable = roles.reads_roles(self.client, self.domain)
         return None if readable else UNREADABLE
 
-    def unchecked(self, steps: Sequence[RoleStep]) -> str | None:
-        written = [step.wanted for step in steps if step.wanted and step.wanted.granted_names]
-        if not written:
+    @cached_property
+    def available(self) -> Mapping[str, Collection[str]] | None:
+        """The names that roles of the domain can grant; None if the service does not tell them."""
+        return own_service.available(self.client, self.domain)
+
+    def check(self, step: RoleStep) -> str | None:
+        wanted = step.wanted
+        if wanted is None:
             return None
-        available = own_service.available(self.client, self.domain)
-        if available is None:
+        if step.action is Action.CREATE:
+            require_sound(wanted)
+        if not wanted.granted_names:
+            return None
+        if self.available is None:
             return NOT_CHECKED
-        require_available(written, self.domain, available)
+        require_available(wanted, self.domain, self.available)
         return None
 
     def warnings(self, steps: Sequence[RoleStep]) -> Iterable[str]:
@@ -86,7 +89,7 @@ class Roles(Noun):
             except NotFound as error:
                 if step.found is not UNREADABLE or not no_role(error):
                     raise
-                require_sound([step.wanted])
+                require_sound(step.wanted)
         client.create_role(domain, wanted)
         return "created"
 

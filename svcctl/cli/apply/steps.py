@@ -17,7 +17,7 @@ from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import text
-from svcctl.errors import Differs, ServiceError, Subject, Unavailable
+from svcctl.errors import Differs, ServiceError, Subject, Unavailable, UsageError
 from svcctl.terminal.escapes import visible
 from svcctl.terminal.records import CHANGES
 from svcctl.words import counted
@@ -56,9 +56,9 @@ class Noun(ABC):
     where: str = ""
     """Where they are, behind a name or their plural: ` in acme`, or nothing."""
 
-    def unchecked(self, steps: Sequence[Any]) -> str | None:
-        """What no service was asked about; None if all is checked. UsageError for a name that does not exist."""
-        return None
+    @abstractmethod
+    def check(self, step: Any) -> str | None:
+        """What of a step cannot be checked here; None if all is. UsageError for what the service would refuse."""
 
     def warnings(self, steps: Sequence[Any]) -> Iterable[str]:
         """Sentences about what a person should know before saying yes."""
@@ -76,9 +76,9 @@ class Noun(ABC):
 def carry_out(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], options: ApplyOptions) -> None:
     """Show the steps, and make them unless this is a trial. Differs when there are some, with --check."""
     is_trial = options.check or options.dry_run
-    unchecked = noun.unchecked(steps)
-    if unchecked is not None and is_trial:
-        svc.diagnostics.note(f"not checked: {unchecked}")
+    unchecked = dict.fromkeys(svc.diagnostics.each(steps, noun.check, failures=UsageError))
+    for what in filter(None, unchecked if is_trial else ()):
+        svc.diagnostics.note(f"not checked: {what}")
     _show(svc, noun, steps, options.format)
     sources = ", ".join(map(text.name, options.file))
     if not steps:

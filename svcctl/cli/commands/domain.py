@@ -10,7 +10,7 @@ import typer
 from svcctl.api.models import Domain
 from svcctl.api.refusals import already_so, no_domain
 from svcctl.api.roles import known_domain
-from svcctl.cli.apply.domain_steps import Domains, exported
+from svcctl.cli.apply import domain_steps
 from svcctl.cli.apply.steps import ApplyOptions, carry_out
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion.words import Completes
@@ -121,7 +121,7 @@ def export(ctx: typer.Context, name: ExportedDomainArg = None) -> None:
     svc: Context = ctx.obj
     with known_domain(svc.client, name or ""):
         domains = svc.client.domains() if name is None else [svc.client.domain(name)]
-    svc.output.text(yaml_files.to_yaml([exported(one) for one in domains]))
+    svc.output.text(yaml_files.to_yaml([domain_steps.exported(one) for one in domains]))
 
 
 @_app.command("apply")
@@ -134,8 +134,9 @@ def apply_(ctx: typer.Context, options: ApplyOptions, prune_domains: PruneOpt = 
     before the first change. See 'svcctl help apply'.
     """
     svc: Context = ctx.obj
-    written = yaml_files.read(options.file, "domain", options.var or ())
-    domains = Domains(svc.client)
+    found = yaml_files.read(options.file, "domain", options.var or ())
+    written = list(svc.diagnostics.each(found, domain_steps.written))
+    domains = domain_steps.Domains(svc.client)
     steps = domains.steps(written, prune=prune_domains)
     carry_out(svc, domains, steps, options)
 

@@ -274,7 +274,9 @@ def apply_(ctx: typer.Context, options: ApplyOptions, relaunch: RelaunchOpt = No
     from svcctl.cli.inputs import job_files, yaml_files
 
     svc: Context = ctx.obj
-    written = job_files.jobs_of(yaml_files.read(options.file, "job", options.var or ()), svc.now())
+    found = yaml_files.read(options.file, "job", options.var or ())
+    read = partial(job_files.written, now=svc.now(), note=svc.diagnostics.note)
+    written = list(svc.diagnostics.each(found, read))
     jobs = Jobs(svc.client, svc.diagnostics.note, relaunch=relaunch or ())
     steps = jobs.steps(written, prune=prune)
     carry_out(svc, jobs, steps, options)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from svcctl.api.models import Role
+from svcctl.api.models import Role, is_built_in
 from svcctl.api.refusals import no_role
 from svcctl.api.roles import known_domain, known_role, reads_roles, require
 from svcctl.cli.apply.plan import Action
@@ -88,6 +89,7 @@ def export(ctx: typer.Context, domain: DomainArg, role: ExportedRoleArg = None) 
     svc: Context = ctx.obj
     with known_role(svc.client, domain, role or ""):
         roles = svc.client.roles(domain) if role is None else [svc.client.role(domain, role)]
+        roles = [one for one in roles if not is_built_in(str(one.name))]
     svc.output.text(yaml_files.to_yaml([one.body() for one in roles]))
 
 
@@ -104,8 +106,7 @@ def create(ctx: typer.Context, domain: DomainArg, given: RoleOptions, yes: YesOp
     svcctl role create acme -F roles.yaml
     """
     svc: Context = ctx.obj
-    written = given.read("no role given")
-    role_files.require_sound(written)
+    written = list(svc.diagnostics.each(given.read("no role given"), role_files.require_sound))
     _ask_about_grants(svc, domain, written, yes, lambda: reads_roles(svc.client, domain), Action.CREATE)
     with svc.diagnostics.counted(written, "created") as counted:
         for one in counted:
@@ -128,8 +129,8 @@ def update(
     svcctl role update acme -F roles.yaml
     """
     svc: Context = ctx.obj
-    written = given.read("nothing to change: no field is given")
-    role_files.require_sound(written, update=True)
+    sound = partial(role_files.require_sound, update=True)
+    written = list(svc.diagnostics.each(given.read("nothing to change: no field is given"), sound))
     changes = [role_files.change(one, role, len(written)) for one in written]
     targets = [target for target, _ in changes]
     _ask_about_grants(svc, domain, written, yes, lambda: _require(svc, domain, targets), Action.CHANGE)
@@ -152,8 +153,8 @@ def apply_(ctx: typer.Context, domain: DomainArg, options: ApplyOptions, prune: 
     there are. See 'svcctl help apply'.
     """
     svc: Context = ctx.obj
-    written = role_files.read_roles(options.file, options.var or ())
-    role_files.require_sound(written, update=True)
+    found = role_files.read_roles(options.file, options.var or ())
+    written = list(svc.diagnostics.each(found, role_files.applied))
     roles = Roles(svc.client, domain)
     with known_domain(svc.client, domain):
         steps = roles.steps(written, prune=prune)

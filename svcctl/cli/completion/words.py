@@ -126,7 +126,7 @@ def parameters_by_destination() -> Mapping[str, Words]:
 
 def _parameters(rows: Iterable[Parameter]) -> Iterator[Word]:
     """`key=` for each; a secret is `key=@`, because it is read from a file."""
-    yield from {row.key: Word(f"{row.key}=" + "@" * row.secret, row.meaning) for row in rows}.values()
+    yield from {row.key: Word(f"{row.key}=" + "@" * row.secret, row.about) for row in rows}.values()
 
 
 def profile_fields() -> Iterator[Word]:

@@ -6,7 +6,7 @@ A value that is a secret is never taken from the command line, where other users
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
 
 def read(
-    type_: str | None, assignments: list[str], file: Path | None, note: Callable[[str], None]
+    type_: str | None, assignments: list[str], file: Path | None, note: Callable[[str], None], *, endless: bool
 ) -> Destination | None:
     """The destination, or None without these options. Unknown keys are sent too, with a warning to `note`.
 
-    The type of --dest must be known, in upper or lower case, and have the keys that it needs. A type in a file may be
-    one that only another service has: it is sent unchanged, with a warning.
+    The type of --dest must be known, in upper or lower case, and have the keys that it needs, with values that it
+    takes; `endless` says that the query has no end. A type in a file may be one that only another service has, or has
+    in another way: it is sent unchanged, with a warning if it is unknown.
     """
     if type_ is None and file is None:
         if assignments:
@@ -37,24 +38,53 @@ def read(
         raise UsageError(f"the destination in {file} has no type", hint="name it with --dest TYPE")
     typed = {destinations.known_key(kind, key): value for key, value in map(_assignment, assignments)}
     destination = _in_file(kind, given).with_params(typed)
+    if type_ is not None:
+        _check(destination, endless=endless)
+    for _, warning in warnings(destination):
+        note(warning)
+    return destination
+
+
+def unknown_type(kind: str) -> UsageError:
+    """The error about a type that is not known."""
+    from svcctl.api import destinations
+
+    types = f"types are {', '.join(destinations.NAMES)}"
+    meant = destinations.suggest_type(kind)
+    return UsageError(f"unknown destination type '{kind}'", hint=f"did you mean '{meant}'? {types}" if meant else types)
+
+
+def warnings(destination: Destination) -> Iterator[tuple[str | None, str]]:
+    """Warnings about an unknown type (None), or the keys that a known one does not have; they are sent all the same."""
+    from svcctl.api import destinations
+
+    kind = destination.type
     if destinations.canonical_type(kind) not in destinations.TYPES:
-        types = f"types are {', '.join(destinations.NAMES)}"
-        hint = f"did you mean '{meant}'? {types}" if (meant := destinations.suggest_type(kind)) else types
-        if type_ is not None:
-            raise UsageError(f"unknown destination type '{kind}'", hint=hint)
-        note(f"unknown destination type '{kind}' (sent anyway): {hint}")
-    unknown = {key: destinations.suggest_key(kind, key) for key in destinations.unknown_keys(destination)}
-    if type_ is not None and (needed := destinations.missing(destination)):
+        error = unknown_type(kind)
+        yield None, f"{error.message} (sent anyway): {error.hint}"
+    for key in destinations.unknown_keys(destination):
+        meant = destinations.suggest_key(kind, key)
+        yield key, f"{kind} has no parameter '{key}' (sent anyway)" + (f": did you mean '{meant}'?" if meant else "")
+
+
+def _check(destination: Destination, *, endless: bool) -> None:
+    """UsageError for an unknown type, for keys that it needs and that are missing, and for a value it does not take."""
+    from svcctl.api import destinations
+
+    kind = destination.type
+    if destinations.canonical_type(kind) not in destinations.TYPES:
+        raise unknown_type(kind)
+    if needed := destinations.missing(destination):
         keys = [one.key for one in needed]
+        unknown = {key: destinations.suggest_key(kind, key) for key in destinations.unknown_keys(destination)}
         slips = " and ".join(f"'{meant}' for '{key}'" for key, meant in unknown.items() if meant in keys)
         example = " ".join(f"--dest-param {one.key}={one.example}" for one in needed)
         raise UsageError(
             f"{kind} needs {' and '.join(keys)}",
             hint=f"did you mean {slips}?" if slips else f"for example: --dest {kind} {example}",
         )
-    for key, meant in unknown.items():
-        note(f"{kind} has no parameter '{key}' (sent anyway)" + (f": did you mean '{meant}'?" if meant else ""))
-    return destination
+    for key, why in destinations.mistakes(destination, endless=endless):
+        raise UsageError(f"{key} {why}")
 
 
 def _assignment(assignment: str) -> tuple[str, str]:

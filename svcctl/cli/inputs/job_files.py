@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
@@ -24,6 +24,7 @@ from svcctl.api import destinations, jobs
 from svcctl.api.destinations import REDACTED, Destination
 from svcctl.api.query import QueryRequest
 from svcctl.cli.inputs import text
+from svcctl.cli.inputs.destination import warnings
 from svcctl.cli.inputs.yaml_files import Document
 from svcctl.dates.operators import Moment
 from svcctl.dates.range import dates_of
@@ -111,12 +112,8 @@ def _digits(value: Any, count: int) -> str:
     return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode()).hexdigest()[:count]
 
 
-def jobs_of(documents: Iterable[Document], now: datetime) -> list[WrittenJob]:
-    """The jobs of files. UsageError names the key that is wrong."""
-    return [_job(document, now) for document in documents]
-
-
-def _job(document: Document, now: datetime) -> WrittenJob:
+def written(document: Document, now: datetime, note: Callable[[str], None]) -> WrittenJob:
+    """A job of a file. UsageError names the key that is wrong; `note` gets the warnings about unknown parameters."""
     document.check_keys(KEYS)
     name = document.needed("name")
     if jobs.split_name(name)[1] is not None or jobs.is_whole(name):
@@ -132,7 +129,12 @@ def _job(document: Document, now: datetime) -> WrittenJob:
         ends = dates_of(from_, to, None, None, now=now, written=True)
     except UsageError as error:
         raise document.error(error.message, "to", hint=error.hint) from None
-    type_, params, secrets = _destination(document)
+    type_, given = _destination(document)
+    params, secrets, places = _parameters(document, type_, given)
+    destination = Destination(type_, {**params, **dict.fromkeys(secrets, REDACTED)})
+    _check(document, destination, places, endless=ends.to is None)
+    for key, warning in warnings(destination):
+        note(f"{document.place(places[key] if key else 'destination.type')}: {warning}")
     state = document.one_of("state", (RUNNING, STOPPED)) or RUNNING
     return WrittenJob(document, name, query, ends.from_, ends.to, type_, params, secrets, state)
 
@@ -149,8 +151,8 @@ def _moment(document: Document, key: str) -> Moment | None:
         raise document.error(f"{key}: {error.message}", key, hint=error.hint) from None
 
 
-def _destination(document: Document) -> tuple[str, Mapping[str, Any], Mapping[str, Secret]]:
-    """The type, the parameters, and the secrets among them."""
+def _destination(document: Document) -> tuple[str, Mapping[str, Any]]:
+    """The type and the parameters as they are written."""
     given = document.fields.get("destination")
     if not isinstance(given, Mapping):
         example = "for example: destination: {type: Kafka, params: {bootstrap.servers: host:9092, topic: web}}"
@@ -166,34 +168,44 @@ def _destination(document: Document) -> tuple[str, Mapping[str, Any], Mapping[st
         raise document.error(f"unknown destination type '{kind}'", "destination.type", hint=f"did you mean '{meant}'?")
     if not isinstance(params, Mapping):
         raise document.error("destination.params is not a mapping", "destination.params")
+    return kind, params
+
+
+def _parameters(
+    document: Document, kind: str, given: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], Mapping[str, Secret], Mapping[str, str]]:
+    """The parameters without the secrets, the secrets, and the keys of all of them in the document."""
     plain: dict[str, Any] = {}
     secrets: dict[str, Secret] = {}
-    for key, value in params.items():
+    places: dict[str, str] = {}
+    for key, value in given.items():
         where = f"destination.params.{key}"
         if value is None or isinstance(value, list | Mapping):
             raise document.error(f"{key} has no value, or more than one", where)
         secret = _secret(document, where, key, value)
         name = destinations.known_key(kind, key if secret is None else secret[0])
-        if name in plain or name in secrets:
+        if name.casefold() == "friendlyname":
+            raise document.error("the job's name is its 'name', not friendlyName", where)
+        if name in places:
             raise document.error(f"{name} is given twice", where)
-        if secret is not None:
-            secrets[name] = secret[1]
-        else:
-            _check_name(document, where, kind, name)
+        places[name] = where
+        if secret is None:
             plain[name] = value
-    if needed := destinations.missing(Destination(kind, {**plain, **secrets})):
+        else:
+            secrets[name] = secret[1]
+    return plain, secrets, places
+
+
+def _check(document: Document, destination: Destination, places: Mapping[str, str], *, endless: bool) -> None:
+    """UsageError when a key that the type needs is missing, or a value is none that it takes."""
+    if needed := destinations.missing(destination):
         keys = " and ".join(one.key for one in needed)
         example = ", ".join(f"{one.key}: {one.example}" for one in needed)
-        raise document.error(f"{kind} needs {keys}", "destination", hint=f"for example: params: {{{example}}}")
-    return kind, plain, secrets
-
-
-def _check_name(document: Document, where: str, kind: str, name: str) -> None:
-    """UsageError for the parameter that names the job, and for one that is mistyped; other types' are sent too."""
-    if name.casefold() == "friendlyname":
-        raise document.error("the job's name is its 'name', not friendlyName", where)
-    if near := destinations.suggest_key(kind, name):
-        raise document.error(f"{kind} has no parameter '{name}'", where, hint=f"did you mean '{near}'?")
+        raise document.error(
+            f"{destination.type} needs {keys}", "destination", hint=f"for example: params: {{{example}}}"
+        )
+    for key, why in destinations.mistakes(destination, endless=endless):
+        raise document.error(f"{key} {why}", places[key])
 
 
 def _secret(document: Document, where: str, key: str, value: Any) -> tuple[str, Secret] | None:

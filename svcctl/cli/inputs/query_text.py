@@ -80,11 +80,13 @@ def fill(text: str, assignments: Sequence[str]) -> str:
 
 def variables(assignments: Sequence[str]) -> dict[str, str]:
     """The values of --var by their names."""
-    values = {}
+    values: dict[str, str] = {}
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
         if not equals:
             raise UsageError(f"--var '{assignment}' is not of the form K=V")
+        if key in values:
+            raise UsageError(f"--var {key} is given twice")
         values[key] = value
     return values
 

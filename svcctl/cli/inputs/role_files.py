@@ -75,29 +75,33 @@ class WrittenRole:
         return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words) or None
 
 
-def require_sound(roles: Sequence[WrittenRole], *, update: bool = False) -> None:
-    """UsageError with the first error that the rules find in these roles, and how many more there are."""
-    errors = [(role, one) for role in roles for one in role.lint(update=update) if one.level == "error"]
+def require_sound(role: WrittenRole, *, update: bool = False) -> WrittenRole:
+    """The role; UsageError with the first error that the rules find in it, and how many more there are."""
+    errors = [one for one in role.lint(update=update) if one.level == "error"]
     if not errors:
-        return
-    role, first = errors[0]
+        return role
+    first, more = errors[0], len(errors) - 1
     rule = f" (rule {first.rule})" if first.rule is not None else ""
-    more = f"{len(errors) - 1} more; " if len(errors) > 1 else ""
-    see = f"see {'them' if more else 'it'} with 'svcctl role lint {role.source}'" if role.source != COMMAND_LINE else ""
-    raise role.document.error(f"{first.message}{rule}", first.key, hint=(more + see).rstrip("; ") or None)
+    see = f"; see them with 'svcctl role lint {role.source}'" if role.source != COMMAND_LINE else ""
+    raise role.document.error(f"{first.message}{rule}", first.key, hint=f"{more} more{see}" if more else None)
 
 
-def require_available(roles: Iterable[WrittenRole], domain: str, available: Mapping[str, Collection[str]]) -> None:
-    """UsageError with the first policy or application that roles of a domain cannot grant (rule 7)."""
-    for role in roles:
-        for key, name in role.granted_names:
-            if name not in available[key]:
-                there = ", ".join(sorted(available[key])) or "none"
-                raise role.document.error(
-                    f"{key}: '{name}' does not exist or is not available in {domain} (rule 7)",
-                    key,
-                    hint=did_you_mean(name, available[key]) or f"available are {there}",
-                )
+def applied(role: WrittenRole) -> WrittenRole:
+    """The role, which `apply` finds by its name. UsageError when it has none, or breaks a rule of updates."""
+    role.document.needed("name")
+    return require_sound(role, update=True)
+
+
+def require_available(role: WrittenRole, domain: str, available: Mapping[str, Collection[str]]) -> None:
+    """UsageError with the first policy or application that a role of a domain cannot grant (rule 7)."""
+    for key, name in role.granted_names:
+        if name not in available[key]:
+            there = ", ".join(sorted(available[key])) or "none"
+            raise role.document.error(
+                f"{key}: '{name}' does not exist or is not available in {domain} (rule 7)",
+                key,
+                hint=did_you_mean(name, available[key]) or f"available are {there}",
+            )
 
 
 # Files

@@ -34,11 +34,13 @@ class Reason(IntEnum):
     TAKEN = 122, 409
     """Another domain has this name."""
     NO_PLAN = 123, 400
-    AMOUNT = 124, 400
-    """The plan does not allow this time or volume."""
+    TIME = 124, 400
+    """The plan does not allow this time."""
     BODY = 125, 400
     NOT_ADMINISTRATOR = 126, 403
     DISABLED = 127, 409
+    VOLUME = 128, 400
+    """The plan does not allow this volume."""
     NAME_ONLY = 131, 400
     """The name is missing, the only required field."""
     ALL = 132, 400

@@ -19,7 +19,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, case, func, insert, select, update
 from sqlalchemy import delete as delete_
 
-from svcctl.api.models import DomainStatus
+from svcctl.api.models import BUILT_IN_ROLES, DomainStatus
 from svcctl.errors import NotFound, SvcctlError, UsageError
 from svcctl.service.accounts import price_plans
 from svcctl.service.accounts.codes import Reason, refused
@@ -30,10 +30,7 @@ from svcctl.words import did_you_mean
 
 MAX_NAME = 64
 """Characters of a full name with its @ part. The interface has a bound and does not show its value."""
-OWNER = "OWNER"
-ADMIN = "ADMIN"
-USER = "USER"
-BUILT_IN = (OWNER, ADMIN, USER)
+OWNER, ADMIN, USER = BUILT_IN_ROLES
 NO_ROLE = ""
 """The role of a member whose role was deleted."""
 
@@ -93,24 +90,39 @@ def get(store: Store, reseller: str, name: str) -> tuple[StoredDomain, list[Memb
 
 def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> StoredDomain:
     """Create an Active domain with the applications of its plan and the generic ones, if the reseller wants them."""
-    name = full_name(_required(fields, "name"), reseller)
-    plan_name = _required(fields, "plan")
     with store.transaction() as connection:
-        plan = price_plans.plan(connection, reseller, plan_name)
-        if plan is None:
-            raise refused(
-                Reason.NO_PLAN,
-                f"reseller '{reseller}' has no plan '{plan_name}'",
-                hint=f"its plans are {', '.join(price_plans.plan_names(connection, reseller)) or 'none'}",
-            )
-        amounts = {key: _amount(fields, key, getattr(plan, key), plan_name) for key in ("time", "volume")}
-        if _select(connection, _DOMAINS.name == name):
-            raise refused(Reason.TAKEN, f"domain {name} already exists")
-        domain = _insert(connection, StoredDomain(0, name, reseller, plan_name, **amounts, status=DomainStatus.ACTIVE))
+        described, plan = _described(connection, reseller, fields)
+        domain = _insert(connection, described)
         preference = price_plans.reseller(connection, reseller)
         if preference is not None and preference.include_all_available_apps:
             _activate(connection, domain, (*plan.applications, *price_plans.generic(connection, "application")))
     return domain
+
+
+def check(store: Store, reseller: str, fields: Mapping[str, Any]) -> None:
+    """Refuse what `create` would refuse, and create nothing."""
+    with store.reading() as connection:
+        _described(connection, reseller, fields)
+
+
+def _described(
+    connection: Connection, reseller: str, fields: Mapping[str, Any]
+) -> tuple[StoredDomain, price_plans.PricePlan]:
+    """The domain that the fields describe, which is not stored, and its plan."""
+    name = full_name(_required(fields, "name"), reseller)
+    plan_name = _required(fields, "plan")
+    plan = price_plans.plan(connection, reseller, plan_name)
+    if plan is None:
+        raise refused(
+            Reason.NO_PLAN,
+            f"reseller '{reseller}' has no plan '{plan_name}'",
+            hint=f"its plans are {', '.join(price_plans.plan_names(connection, reseller)) or 'none'}",
+        )
+    time = _amount(fields, "time", plan.time, Reason.TIME, plan_name)
+    volume = _amount(fields, "volume", plan.volume, Reason.VOLUME, plan_name)
+    if _select(connection, _DOMAINS.name == name):
+        raise refused(Reason.TAKEN, f"domain {name} already exists")
+    return StoredDomain(0, name, reseller, plan_name, time, volume, DomainStatus.ACTIVE), plan
 
 
 def enable(store: Store, reseller: str, name: str) -> StoredDomain:
@@ -264,7 +276,7 @@ def assign(store: Store, name: str, email: str, role: str | None) -> tuple[str, 
     with store.transaction() as connection:
         domain = find(connection, name)
         custom = connection.scalars(select(schema.roles.c.name).where(schema.roles.c.domain == domain.id))
-        known = [*BUILT_IN, *sorted(custom)]
+        known = [*BUILT_IN_ROLES, *sorted(custom)]
         members = _members(connection, domain.id)
         if role is None:
             kept = (OWNER if member.owner else member.role for member in members if member.email == email)
@@ -396,15 +408,15 @@ def _required(fields: Mapping[str, Any], key: str) -> str:
     return value
 
 
-def _amount(fields: Mapping[str, Any], key: str, most: float | None, plan: str) -> float | None:
+def _amount(fields: Mapping[str, Any], key: str, most: float | None, reason: Reason, plan: str) -> float | None:
     value = fields.get(key)
     if value is None:
         return most
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise refused(Reason.BODY, f"{key} must be a number")
     if most is None:
-        raise refused(Reason.AMOUNT, f"plan '{plan}' does not accept {key}")
+        raise refused(reason, f"plan '{plan}' does not accept {key}")
     if not 0 < value <= most:
         got = value if isinstance(value, int) else f"{value:g}"
-        raise refused(Reason.AMOUNT, f"{key} must be 0 < {key} <= {most:g} in plan '{plan}', got {got}")
+        raise refused(reason, f"{key} must be 0 < {key} <= {most:g} in plan '{plan}', got {got}")
     return float(value)

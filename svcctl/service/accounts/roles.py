@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, insert, select
 from sqlalchemy import delete as delete_
 from sqlalchemy import update as update_
 
+from svcctl.api.models import is_built_in
 from svcctl.service.accounts import domains, rules
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.accounts.codes import Reason, refused
@@ -105,7 +106,7 @@ def _available(connection: Connection, domain: domains.StoredDomain) -> Availabl
 
 def _require_free(connection: Connection, domain: domains.StoredDomain, name: str) -> None:
     """Refuse the name of another role or of a built-in role, since users are given roles by name."""
-    if name in domains.BUILT_IN:
+    if is_built_in(name):
         raise refused(Reason.ROLE_TAKEN, f"{name} is the name of a built-in role")
     if _select(connection, domain, name):
         raise refused(Reason.ROLE_TAKEN, f"domain {domain.name} already has a role '{name}'")

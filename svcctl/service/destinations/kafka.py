@@ -45,12 +45,6 @@ SETTINGS = (
 )
 """The only settings that are passed on: others could read files of the service's machine, or run programs on it."""
 
-CHOICES = {
-    "security.protocol": ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"),
-    "compression.type": ("none", "gzip", "snappy", "lz4", "zstd"),
-}
-"""The values of settings that are words; the first is the library's default."""
-
 QUIET: dict[str, Any] = {"log_level": 0, "queue.buffering.max.messages": 10_000_000}
 """The library logs nothing, since the job's error says what matters; its queue holds the largest batch."""
 
@@ -89,12 +83,11 @@ class Kafka(Destination):
             "bootstrap.servers": params.text("bootstrap.servers"),
             **QUIET,
             **{key: value for key in SETTINGS if (value := params.text(key))},
-            **{key: params.choice(key, options) for key, options in CHOICES.items()},
             "error_cb": self._note,
         }
-        self.rows = MODES[params.choice("mode", tuple(MODES))]
-        self._most = params.number("maxBytesPerCommit", 1, 10_000_000, 1_000_000)
-        self.patience = params.number("maxTimeWithoutCommit", 1000, 3_600_000, 10_000) / 1000
+        self.rows = MODES[params.text("mode")]
+        self._most = params.number("maxBytesPerCommit")
+        self.patience = params.number("maxTimeWithoutCommit") / 1000
         self._batch: list[bytes] = []
         self._bytes = 0
         self._first = 0

@@ -78,9 +78,7 @@ def destination(type_: str, job_id: str, params: Mapping[str, Any], *, endless: 
     kind = KINDS[type_]
     if kind.extra is not None:
         extras.need(kind.extra, f"the destination {type_}")
-    given = Params(type_, params, endless=endless)
-    given.check_required()
-    return kind.make(job_id, given)
+    return kind.make(job_id, Params(type_, params, endless=endless))
 
 
 def handed_on(memo: Memo, before: tuple[str, Mapping[str, Any]], after: tuple[str, Mapping[str, Any]]) -> Memo:

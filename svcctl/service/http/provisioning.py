@@ -2,8 +2,8 @@
 
 Every answer is the domain or role object (or a list of them), even where the interface shows none: enable, disable and
 delete return the domain, the role operations return the role. Every refusal is `{"error": {"code", "message"}}`, for
-roles too. Additions to the interface: reading, listing and deleting roles, what they can grant, and `users` in a single
-domain's object.
+roles too. Additions to the interface: reading, listing and deleting roles, what they can grant, whether a domain can be
+created, and `users` in a single domain's object.
 """
 
 from __future__ import annotations
@@ -45,6 +45,19 @@ def _create_domain(store: Store, account: Account, path: Path, body: bytes) -> A
     fields = _fields(body)
     note_unknown("a new domain", fields, ("name", "plan", "time", "volume"))
     return domains.create(store, _reseller(account), fields).to_json()
+
+
+def _check_domain(store: Store, account: Account, path: Path, body: bytes) -> Any:
+    """The key of a new domain that would be refused, and why; no key if it would be created."""
+    reseller = _reseller(account)
+    try:
+        domains.check(store, reseller, _fields(body))
+    except ServiceError as error:
+        return {"key": _KEYS.get(error.code or 0, "name"), "message": error.message, "hint": error.hint}
+    return {"key": None}
+
+
+_KEYS = {int(Reason.NO_PLAN): "plan", int(Reason.TIME): "time", int(Reason.VOLUME): "volume"}
 
 
 def _enable_domain(store: Store, account: Account, path: Path, body: bytes) -> Any:
@@ -112,6 +125,7 @@ ROUTES = (
     _route("DELETE", "/domain/{domain}", _delete_domain, settling=True),
     _route("POST", "/domain/{domain}/enable", _enable_domain, settling=True),
     _route("POST", "/domain/{domain}/disable", _disable_domain, settling=True),
+    _route("POST", "/service/domain/check", _check_domain),
     _route("GET", "/service/domain/{domain}/available", _list_available),
     _route("GET", "/domain/{domain}/roles", _list_roles),
     _route("POST", "/domain/{domain}/roles", _create_role),

@@ -18,7 +18,7 @@ from support.job_service import FIRST, Killed, World, opened
 from svcctl.api.models import JobStatus
 from svcctl.cli.apply.job_steps import Jobs, JobStep
 from svcctl.cli.inputs import yaml_files
-from svcctl.cli.inputs.job_files import WrittenJob, jobs_of
+from svcctl.cli.inputs.job_files import WrittenJob, written
 from svcctl.errors import ServiceError, SvcctlError, UsageError
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -42,14 +42,18 @@ def described(name: str, version: int = 0, state: str = "running", topic: str = 
 
 
 def read(*jobs: Mapping[str, Any]) -> list[WrittenJob]:
-    return jobs_of(yaml_files.parse(yaml_files.to_yaml(list(jobs)), "jobs.yaml", "job"), NOW)
+    found = yaml_files.parse(yaml_files.to_yaml(list(jobs)), "jobs.yaml", "job")
+    return [written(one, NOW, lambda text: None) for one in found]
 
 
 def planned(
     world: World, *jobs: Mapping[str, Any], prune: bool = True, relaunch: str = ""
 ) -> tuple[Jobs, list[JobStep]]:
     noun = Jobs(world.client, lambda text: None, relaunch=relaunch.split())
-    return noun, noun.steps(read(*jobs), prune=prune)
+    steps = noun.steps(read(*jobs), prune=prune)
+    for step in steps:
+        noun.check(step)
+    return noun, steps
 
 
 def applied(world: World, *jobs: Mapping[str, Any], relaunch: str = "") -> list[str]:
@@ -151,7 +155,8 @@ def test_a_query_that_would_be_refused_is_reported_before_anything_is_changed(wo
             planned(world, described("b"), job)
         assert world.client.jobs() == ()
     else:
-        assert planned(world, job)[0].unchecked is not None
+        noun, steps = planned(world, job)
+        assert noun.check(steps[0]) is not None
 
 
 def test_a_query_without_its_keyword_is_told_as_the_query_command_tells_it(tmp_path: Path) -> None:

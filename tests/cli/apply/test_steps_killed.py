@@ -16,7 +16,7 @@ from support.state import with_catalog
 
 from svcctl.api.auth import Bearer
 from svcctl.api.client import Client
-from svcctl.cli.apply.domain_steps import Domains
+from svcctl.cli.apply.domain_steps import Domains, written
 from svcctl.cli.apply.role_steps import Roles
 from svcctl.cli.inputs import yaml_files
 from svcctl.cli.inputs.role_files import WrittenRole
@@ -49,7 +49,7 @@ def planned(client: Client, kind: str, state: State) -> tuple[Domains | Roles, S
     own = yaml_files.parse("name: own\nplan: basic\n", "f.yaml", kind)
     found = Domains(client)
     there = {domain.name.partition("@")[0] for domain in client.domains()}
-    return found, found.steps([*own, *described], prune=len(there - {*state, "own"}))
+    return found, found.steps(map(written, [*own, *described]), prune=len(there - {*state, "own"}))
 
 
 def applied(client: Client, kind: str, state: State) -> None:

@@ -270,8 +270,9 @@ def test_domains_of_a_file_are_created_and_disabled_and_the_second_time_nothing_
     apply = ("domain", "apply", "-F", str(file))
     shown = "new domain 'acme'\n+ plan: basic\nnew domain 'beta'\n+ plan: full\n+ time: 1\n+ state: disabled\n"
     trial = reseller(*apply, "--check")
-    assert (trial.code, trial.stdout, {method for method, _, _ in trial.sent}) == (10, shown, {"GET"})
-    assert trial.stderr.startswith("svcctl: not checked: whether the plans exist")
+    assert (trial.code, trial.stdout) == (10, shown)
+    assert trial.stderr == f"svcctl: error: 2 domains not as in {file}\n"
+    assert reseller("domain", "list", "-f", "csv").stdout.count("demo") == 0
     done = reseller(*apply, "--yes")
     assert (done.code, done.stdout) == (0, shown)
     assert reseller(*apply, "--check").code == 0
@@ -312,6 +313,8 @@ def test_domains_are_pruned_only_if_there_are_no_more_than_the_user_says(reselle
         ("name: acme\n", "line 1: the plan is missing"),
         ("name: acme\nplan: 7\n", "line 2: plan is not text: put it in quotes"),
         ("name: acme\nplan: basic\ntime: x\n", "line 3: time is not a number"),
+        ("name: acme\nplan: basic\ntime: -1\n", "line 3: time must be 0 or more, not -1"),
+        ("name: acme\nplan: basic\nvolume: .inf\n", "line 3: volume must be 0 or more, not inf"),
         ("name: acme\nplan: basic\nstate: off\n", "line 3: state is not text"),
         ("name: acme\nplan: basic\nstate: on it\n", "line 3: state 'on it' is not one of enabled, disabled"),
         ("- {name: acme, plan: basic}\n- {name: acme@demo, plan: basic}\n", "line 2: domain 'acme@demo' is 'acme' in"),
@@ -324,6 +327,54 @@ def test_an_error_in_a_file_of_domains_names_its_place_before_anything_is_sent(
     file.write_text(text)
     done = reseller("domain", "apply", "-F", str(file), "--yes")
     assert (done.code, done.sent, f"{file}, {message}" in done.stderr) == (2, [], True)
+
+
+WRONG = """\
+- name: D 3!
+  plan: basic
+- {name: right, plan: basic}
+- {name: elsewhere@other, plan: basic}
+- name: no-plan
+  plan: nosuch
+- name: long
+  plan: basic
+  time: 1
+  volume: 11
+"""
+
+
+def test_every_new_domain_that_the_service_would_refuse_is_reported_before_one_is_created(
+    reseller: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "domains.yaml"
+    file.write_text(WRONG)
+    for trial in ("--check", "--yes"):
+        done = reseller("domain", "apply", "-F", str(file), trial)
+        assert [(method, path) for method, path, _ in done.sent if path == "/domain"] == [("GET", "/domain")]
+        errors = [line for line in done.stderr.splitlines() if line.startswith("svcctl: error: ")]
+        assert (done.code, done.stdout, len(errors)) == (2, "", 4)
+        for error, start in zip(
+            errors,
+            (
+                "line 1: invalid domain name 'D 3!'",
+                "line 4: domain name 'elsewhere@other' must end in @demo",
+                "line 6: reseller 'demo' has no plan 'nosuch'",
+                "line 10: volume must be 0 < volume <= 10 in plan 'basic', got 11",
+            ),
+            strict=True,
+        ):
+            assert error.startswith(f"svcctl: error: {file}, {start}")
+
+
+def test_new_domains_are_not_checked_where_the_service_does_not_tell(reseller: Any, tmp_path: Path) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        is_list = request.url.path == "/domain"
+        return httpx.Response(200, json=[]) if is_list else httpx.Response(404, json={"error": {"message": "no"}})
+
+    file = tmp_path / "domains.yaml"
+    file.write_text(DOMAINS)
+    done = reseller("domain", "apply", "-F", str(file), "--dry-run", answer=answer)
+    assert (done.code, done.stderr.startswith("svcctl: not checked: the names, plans,")) == (0, True)
 
 
 def test_the_plan_of_a_domain_cannot_be_changed_by_a_file(reseller: Any, tmp_path: Path) -> None:

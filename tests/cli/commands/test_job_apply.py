@@ -112,6 +112,51 @@ def test_an_apply_that_stops_in_the_middle_says_how_much_was_done(run: Run, worl
     assert told[1].startswith(f"svcctl: error: job 'b' ({file}, line 5): line 1, column ")
 
 
+WRONG = """\
+- {name: a, query: from t, from: soon, destination: {type: donothing}}
+- {name: b, query: from t, from: 1h, destination: {type: donothing}}
+- {name: c, query: from t, from: 1h, destination: {type: HDFS, params: {fs.defaultFS: n, file: /f}}}
+- {name: d, query: from t, from: 1h, destination: {type: donothing}, state: idle}
+"""
+
+
+@pytest.mark.parametrize("trial", ["--check", "--yes"])
+def test_each_job_with_a_mistake_is_reported_before_anything_is_sent(
+    run: Run, world: World, file: Path, trial: str
+) -> None:
+    file.write_text(WRONG)
+    done = run("job", "apply", "-F", str(file), trial)
+    errors = [line for line in done.stderr.splitlines() if line.startswith("svcctl: error: ")]
+    starts = [
+        f"svcctl: error: {file}, line {line}: {key}" for line, key in ((1, "from"), (3, "fs.default"), (4, "state"))
+    ]
+    assert (done.code, done.stdout, world.wire.sent, len(errors)) == (2, "", [], 3)
+    assert all(map(str.startswith, errors, starts))
+
+
+@pytest.mark.parametrize("trial", ["--check", "--yes"])
+def test_each_query_that_would_be_refused_is_reported_before_a_job_is_launched(
+    run: Run, world: World, file: Path, trial: str
+) -> None:
+    file.write_text(JOBS.replace("from t where", "from nosuch where").replace("query: from t,", "query: form t,"))
+    done = run("job", "apply", "-F", str(file), trial)
+    errors = [line for line in done.stderr.splitlines() if line.startswith("svcctl: error: ")]
+    starts = [f"svcctl: error: {file}, line {line}: query: " for line in (2, 5)]
+    assert (done.code, done.stdout, world.client.jobs(), len(errors)) == (2, "", (), 2)
+    assert all(map(str.startswith, errors, starts))
+
+
+def test_a_type_of_destination_that_only_another_service_has_is_refused_by_svcctls_own(
+    run: Run, world: World, file: Path
+) -> None:
+    file.write_text(JOBS.replace("donothing", "FTP"))
+    apply = ("job", "apply", "-F", str(file), "--check")
+    done = run(*apply)
+    assert (done.code, f"error: {file}, line 5: unknown destination type 'FTP'" in done.stderr) == (2, True)
+    world.wire.is_own = False
+    assert run(*apply).code == 10
+
+
 def test_a_lost_answer_in_the_middle_is_told_with_its_job_and_that_a_second_run_is_safe(
     run: Run, world: World, file: Path
 ) -> None:
@@ -155,8 +200,9 @@ def test_a_query_of_several_lines_differs_line_by_line(run: Run, file: Path) -> 
 
 def test_a_second_job_of_a_name_is_shown_before_it_is_removed(run: Run, world: World, file: Path) -> None:
     run("job", "apply", "-F", str(file), "--yes")
-    other = job_files.jobs_of(yaml_files.parse(JOBS, str(file), "job"), datetime.now(UTC))[1].request()
-    world.client.stop_job(other_id := world.client.launch(other))
+    second = yaml_files.parse(JOBS, str(file), "job")[1]
+    other = job_files.written(second, datetime.now(UTC), lambda text: None)
+    world.client.stop_job(other_id := world.client.launch(other.request()))
     shown = run("job", "apply", "-F", str(file), "--dry-run").stdout
     ids = [job.id for job in world.client.jobs() if str(job.friendly_name).startswith("b.")]
     assert other_id in ids

@@ -26,7 +26,7 @@ def read_all(
     type_: str | None, assignments: list[str], file: Path | None = None
 ) -> tuple[Destination | None, list[str]]:
     notes: list[str] = []
-    return read(type_, assignments, file, notes.append), notes
+    return read(type_, assignments, file, notes.append, endless=True), notes
 
 
 def test_without_options_there_is_no_destination() -> None:
@@ -62,8 +62,8 @@ def test_a_file_may_name_another_type_or_lack_keys_for_a_service_that_differs(tm
         Destination("ftp", {"host": "h"}),
         ["unknown destination type 'ftp' (sent anyway): types are Kafka, S3, HDFS, donothing"],
     )
-    file.write_text('{"type": "kafka", "topic": "t"}', encoding="utf-8")
-    assert read_all(None, [], file) == (Destination("kafka", {"topic": "t"}), [])
+    file.write_text('{"type": "kafka", "topic": "t", "mode": "csv"}', encoding="utf-8")
+    assert read_all(None, [], file) == (Destination("kafka", {"topic": "t", "mode": "csv"}), [])
 
 
 @pytest.mark.parametrize(
@@ -95,14 +95,21 @@ def test_a_file_may_name_another_type_or_lack_keys_for_a_service_that_differs(tm
             "hdfs needs fs.defaultFS",
             "for example: --dest hdfs --dest-param fs.defaultFS=hdfs://host:8020",
         ),
+        ("s3", ["aws.bucket=b", "format=rar"], "format must be plain, gzip or zip", None),
+        (
+            "s3",
+            ["aws.bucket=b", "Multiplefile=FALSE"],
+            "multiplefile must be true for a query without an end",
+            None,
+        ),
     ],
 )
 def test_a_type_of_the_command_line_must_be_known_and_have_what_it_needs(
-    type_: str, assignments: list[str], message: str, hint: str
+    type_: str, assignments: list[str], message: str, hint: str | None
 ) -> None:
     notes: list[str] = []
     with pytest.raises(UsageError) as caught:
-        read(type_, assignments, None, notes.append)
+        read(type_, assignments, None, notes.append, endless=True)
     assert (caught.value.message, caught.value.hint, notes) == (message, hint, [])
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from svcctl.cli.inputs import yaml_files
-from svcctl.cli.inputs.job_files import WrittenJob, jobs_of
+from svcctl.cli.inputs.job_files import WrittenJob, written
 from svcctl.errors import UsageError
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -24,9 +24,9 @@ state: stopped
 SECRET = WHOLE.replace("topic: fails", "topic: fails\n    sasl.password: s3cret")
 
 
-def read(file: Path) -> WrittenJob:
-    (job,) = jobs_of(yaml_files.read([file], "job"), NOW)
-    return job
+def read(file: Path, notes: list[str] | None = None) -> WrittenJob:
+    (document,) = yaml_files.read([file], "job")
+    return written(document, NOW, ([] if notes is None else notes).append)
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,15 @@ def read(file: Path) -> WrittenJob:
         ("type: Kafka", "type: Kafak", "line 5: unknown destination type 'Kafak'"),
         ("type: Kafka", "typ: Kafka", "line 5: unknown key 'destination.typ'"),
         ("    topic: fails\n", "", "line 4: Kafka needs topic"),
-        ("topic: fails", "topic: fails\n    topik: x", "line 9: Kafka has no parameter 'topik'"),
         ("topic: fails", "topic: fails\n    friendlyName: x", "line 9: the job's name is its 'name'"),
         ("topic: fails", "topic: [a, b]", "line 8: topic has no value, or more than one"),
+        ("topic: fails", "topic: ''", "line 4: Kafka needs topic"),
+        ("topic: fails", "topic: fails\n    MODE: csv", "line 9: mode must be json or array"),
+        (
+            "topic: fails",
+            "topic: fails\n    sasl.password_file: a\n    sasl.password_command: b",
+            "line 10: sasl.password is given twice",
+        ),
         ("topic: fails", "topic: fails\n    topic: b", "line 8: key 'destination.params.topic' appears twice"),
         ("topic: fails", "topic: fails\n    Topic: b", "line 9: topic is given twice"),
         ("topic: fails", "topic: '{{topic}}'", "line 8: destination.params.topic: {{topic}} has no value"),
@@ -66,6 +72,30 @@ def test_an_error_in_a_file_of_jobs_names_line_and_key(tmp_path: Path, before: s
     with pytest.raises(UsageError) as caught:
         read(file)
     assert caught.value.message.startswith(f"{file}, {message}")
+
+
+def test_what_is_unknown_of_a_destination_is_a_warning_with_its_line(tmp_path: Path) -> None:
+    file, notes = tmp_path / "jobs.yaml", list[str]()
+    file.write_text(WHOLE.replace("topic: fails", "topic: fails\n    topik: x\n    colour: red"))
+    read(file, notes)
+    file.write_text(WHOLE.replace("Kafka", "FTP"))
+    read(file, notes)
+    assert notes == [
+        f"{file}, line 9: Kafka has no parameter 'topik' (sent anyway): did you mean 'topic'?",
+        f"{file}, line 10: Kafka has no parameter 'colour' (sent anyway)",
+        f"{file}, line 5: unknown destination type 'FTP' (sent anyway): types are Kafka, S3, HDFS, donothing",
+    ]
+
+
+def test_a_secret_that_is_not_read_yet_counts_as_given(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.yaml"
+    text = "name: a\nquery: from t\nfrom: 1h\ndestination: {{type: S3, params: {{aws.bucket: b, {}}}}}\n"
+    file.write_text(text.format("aws.accesskey: k, aws.secretkey_file: nowhere"))
+    assert list(read(file).secrets) == ["aws.secretkey"]
+    file.write_text(text.format("aws.accesskey: k"))
+    with pytest.raises(UsageError) as caught:
+        read(file)
+    assert caught.value.message == f"{file}, line 4: aws.accesskey needs aws.secretkey"
 
 
 def test_a_secret_is_read_at_the_launch_and_is_in_no_hash_and_no_text(tmp_path: Path) -> None:

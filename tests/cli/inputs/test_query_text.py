@@ -63,6 +63,12 @@ def test_a_variable_becomes_a_text_in_quotes() -> None:
     assert fill('where user = {{u}} or n = "a"', ["u=x"]) == 'where user = "x" or n = "a"'
 
 
+def test_a_variable_has_one_value() -> None:
+    with pytest.raises(UsageError) as caught:
+        fill("where user = {{u}}", ["u=x", "u=y"])
+    assert (caught.value.message, caught.value.hint) == ("--var u is given twice", None)
+
+
 @pytest.mark.parametrize("quoted", ['"{{u}}"', "'{{ u }}'"])
 def test_quotes_around_a_variable_are_refused(quoted: str) -> None:
     with pytest.raises(UsageError) as caught:

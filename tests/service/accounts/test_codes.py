@@ -20,6 +20,7 @@ def test_every_reason_has_its_code_status_and_class() -> None:
         (125, 400, "ServiceError"),
         (126, 403, "CredentialsError"),
         (127, 409, "Conflict"),
+        (128, 400, "ServiceError"),
         (131, 400, "ServiceError"),
         (132, 400, "ServiceError"),
         (133, 400, "ServiceError"),

@@ -113,14 +113,14 @@ def test_the_length_of_a_name_counts_the_tail(store: Store) -> None:
     [
         ("gold", {}, 123, "reseller 'north' has no plan 'gold'"),
         ("trial", {"time": 1}, 124, "plan 'trial' does not accept time"),
-        ("trial", {"volume": 1}, 124, "plan 'trial' does not accept volume"),
+        ("trial", {"volume": 1}, 128, "plan 'trial' does not accept volume"),
         ("basic", {"time": 31}, 124, "time must be 0 < time <= 30 in plan 'basic', got 31"),
         ("basic", {"time": 0}, 124, "time must be 0 < time <= 30 in plan 'basic', got 0"),
-        ("basic", {"volume": -1}, 124, "volume must be 0 < volume <= 10.5 in plan 'basic', got -1"),
+        ("basic", {"volume": -1}, 128, "volume must be 0 < volume <= 10.5 in plan 'basic', got -1"),
         (
             "basic",
             {"volume": float("nan")},
-            124,
+            128,
             "volume must be 0 < volume <= 10.5 in plan 'basic', got nan",
         ),
         ("basic", {"time": "1"}, 125, "time must be a number"),

@@ -38,7 +38,6 @@ def test_parameters_that_can_be_used_are_taken(type_: str, params: dict[str, Any
     [
         ("kafka", {"bootstrap.servers": "b"}, "kafka needs topic"),
         ("kafka", {"topic": "", "bootstrap.servers": None}, "kafka needs topic and bootstrap.servers"),
-        ("kafka", {"Topic": "t"}, "kafka needs topic and bootstrap.servers (did you mean 'topic' for 'Topic'?)"),
         (
             "kafka",
             {"topic": "t", "bootstrap.server": "b"},
@@ -46,11 +45,12 @@ def test_parameters_that_can_be_used_are_taken(type_: str, params: dict[str, Any
         ),
         (
             "kafka",
-            {"Topic": "t", "bootstrap.server": "b"},
+            {"topik": "t", "bootstrap.server": "b"},
             "kafka needs topic and bootstrap.servers"
-            " (did you mean 'topic' for 'Topic', 'bootstrap.servers' for 'bootstrap.server'?)",
+            " (did you mean 'topic' for 'topik', 'bootstrap.servers' for 'bootstrap.server'?)",
         ),
         ("kafka", KAFKA | {"mode": "csv"}, "mode must be json or array"),
+        ("kafka", KAFKA | {"api.version.request": "no"}, "api.version.request must be true or false"),
         (
             "kafka",
             KAFKA | {"security.protocol": "tls"},
@@ -72,7 +72,7 @@ def test_parameters_that_can_be_used_are_taken(type_: str, params: dict[str, Any
             "maxTimeWithoutCommit must be a whole number from 1000 to 3600000",
         ),
         ("s3", {}, "s3 needs aws.bucket"),
-        ("s3", S3 | {"aws.accesskey": "a"}, "s3 needs aws.secretkey"),
+        ("s3", S3 | {"aws.accesskey": "a"}, "aws.accesskey needs aws.secretkey"),
         ("s3", S3 | {"aws.endpoint": "localhost:9000"}, "aws.endpoint must be an http or https URL"),
         ("s3", S3 | {"aws.endpoint": "http://"}, "aws.endpoint must be an http or https URL"),
         ("s3", S3 | {"aws.endpoint": "http://[::1"}, "aws.endpoint must be an http or https URL"),

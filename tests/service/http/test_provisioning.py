@@ -105,6 +105,26 @@ def test_a_domain_lives_through_the_routes(ask: Ask, store: Store) -> None:
     assert ask("reseller", "GET", "/domain") == (200, [])
 
 
+@pytest.mark.parametrize(
+    ("fields", "key", "message"),
+    [
+        ({"name": "beta", "plan": "basic", "time": 14}, None, None),
+        ({"name": "beta@other", "plan": "basic"}, "name", "domain name 'beta@other' must end in @demo"),
+        ({"name": "acme", "plan": "basic"}, "name", "domain acme@demo already exists"),
+        ({"name": "beta", "plan": "x"}, "plan", "reseller 'demo' has no plan 'x'"),
+        ({"name": "beta", "plan": "trial", "time": 1}, "time", "plan 'trial' does not accept time"),
+        ({"name": "beta", "plan": "trial", "volume": 1}, "volume", "plan 'trial' does not accept volume"),
+    ],
+)
+def test_a_check_of_a_new_domain_names_the_key_that_would_be_refused_and_creates_nothing(
+    ask: Ask, fields: dict[str, Any], key: str | None, message: str | None
+) -> None:
+    ask("reseller", "POST", "/domain", {"name": "acme", "plan": "basic"})
+    status, checked = ask("reseller", "POST", "/service/domain/check", fields)
+    assert (status, checked["key"], checked.get("message")) == (200, key, message)
+    assert len(ask("reseller", "GET", "/domain")[1]) == 1
+
+
 HALF = "holds half of a surrogate pair, which is not a character"
 REFUSALS: list[tuple[str, str, Any, int, dict[str, Any]]] = [
     ("GET", "/domain/nemo", None, 404, error(106, "no domain nemo@demo")),

@@ -171,10 +171,11 @@ def query(
     from svcctl.cli.commands.query.every import repeat
 
     svc: Context = ctx.obj
-    target = destination.read(dest, dest_param or [], dest_json, svc.diagnostics.note)
+    end = request.end(follow, to)
+    target = destination.read(dest, dest_param or [], dest_json, svc.diagnostics.note, endless=end is None)
     asked = QueryRequest(
         from_=from_,
-        to=request.end(follow, to),
+        to=end,
         query=query_text.given(text, file, query_id, var or []),
         query_id=query_id,
         skip=skip,

@@ -221,11 +221,8 @@ def _case(node: Any) -> str:
 def _count(node: Any) -> str:
     if isinstance(node.this, exp.Distinct) and len(node.this.expressions) == 1:
         return f"hllppcount({_text(node.this.expressions[0])})"
-    return (
-        "count()"
-        if node.this is None or isinstance(node.this, exp.Star | exp.Literal)
-        else f"count({_text(node.this)})"
-    )
+    counts_rows = node.this is None or isinstance(node.this, exp.Star | exp.Literal)
+    return "count()" if counts_rows else f"count({_text(node.this)})"
 
 
 def _or(node: Any) -> str:

@@ -111,7 +111,7 @@ class Client:
         is written to: ReaderClosed as soon as nobody reads it any more. svcctl's own service reports to `late` the
         events that came too late for their group, if the mode is json/simple/compact.
         """
-        from svcctl.api.response import MODES, QueryResponse  # loads the readers of all formats
+        from svcctl.api.response import MODES, QueryResponse
 
         if request.destination is not None:
             raise UsageError("a query with a destination is launched, not read")

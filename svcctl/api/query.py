@@ -11,7 +11,6 @@ from itertools import takewhile
 from typing import Any
 
 from svcctl.api.destinations import Destination
-from svcctl.api.response import MODES
 from svcctl.dates.lengths import UNITS
 from svcctl.dates.operators import DATE_FORMATS, Moment
 from svcctl.errors import UsageError
@@ -41,6 +40,8 @@ class QueryRequest:
     def __post_init__(self) -> None:
         if (self.query is None) == (self.query_id is None):
             raise UsageError("a request has either a query or the ID of a saved query")
+        from svcctl.api.response import MODES  # loads the readers of all formats
+
         _known("format", self.mode, tuple(MODES))
         if self.date_format is not None:
             _known("date format", self.date_format, DATE_FORMATS)
@@ -51,6 +52,8 @@ class QueryRequest:
     @property
     def streams(self) -> bool:
         """Whether the answer begins before the service has all of its rows."""
+        from svcctl.api.response import MODES
+
         return MODES[self.mode].streams
 
     @property

@@ -253,7 +253,7 @@ def exported(job: Job) -> dict[str, Any]:
     row = destinations.TYPES.get((job.type or "").lower())
     values: dict[str, Any] = {
         "name": split_name(job.friendly_name or job.id)[0],
-        "query": job.query,
+        "query": (job.query or "").strip(),
         "from": _date(job.last_datetime or job.extra.get("from")),
         "to": _date(job.extra.get("to")),
         "destination": {"type": row.name if row else job.type, "params": job.extra.get("params", {})},

@@ -236,6 +236,15 @@ def test_exported_jobs_are_a_file_that_changes_nothing(run: Run, file: Path) -> 
     assert run("job", "apply", "-F", str(file), "--check").code == 0
 
 
+def test_a_query_of_several_lines_is_exported_as_a_block_without_the_blanks_around_it(run: Run, file: Path) -> None:
+    file.write_text('name: a\nquery: "\\nfrom t\\n\\nwhere n > 1\\n\\n"\nfrom: 1h\ndestination: {type: donothing}\n')
+    run("job", "apply", "-F", str(file), "--yes")
+    exported = run("job", "export").stdout
+    assert "query: |-\n  from t\n\n  where n > 1\n" in exported
+    file.write_text(exported)
+    assert run("job", "apply", "-F", str(file), "--check").code == 0
+
+
 def test_another_service_shows_less_of_a_job(run: Run, world: World, file: Path) -> None:
     run("job", "apply", "-F", str(file), "--yes")
     world.wire.is_own = False

@@ -1,8 +1,10 @@
-"""The page of `svcctl help apply`: its files and its commands, as they are printed, one block after the other."""
+"""The page of `svcctl help apply`: its files and its commands, each block run as it is printed."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from support.shells import Scripts, Shell
@@ -20,36 +22,57 @@ FILES = [block for block in blocks() if block.startswith("# ")]
 CHECK, APPLY, NIGHTLY, RESTORE, EXPORT = (block for block in blocks() if not block.startswith("# "))
 
 
-@pytest.fixture(scope="module")
-def run(service: Shell, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scripts]:
+@pytest.fixture
+def run(service: Shell, tmp_path: Path) -> Iterator[Scripts]:
     """Runs a block in the repository that the page describes; the service is left without what the page makes."""
-    run = Scripts(tmp_path_factory.mktemp("repository"), service)
+    run = Scripts(tmp_path, Shell(tmp_path, {"SVCCTL_DATA": service.environment["SVCCTL_DATA"]}))
     for file in FILES:
         name, _, text = file.removeprefix("# ").partition("\n")
         (run.home / name).parent.mkdir(exist_ok=True)
         (run.home / name).write_text(text + "\n")
     yield run
-    run("svcctl job list --ids | svcctl job rm --yes --if-needed -")
-    run("svcctl -p local-reseller domain rm acme --yes")
+    remove_jobs(run.service)
+    run.service("-p", "local-reseller", "domain", "rm", "acme", "--yes", "--if-needed")
 
 
-def test_the_pipeline_checks_applies_and_finds_what_is_changed_by_hand(run: Scripts) -> None:
+def remove_jobs(svcctl: Shell) -> None:
+    ids = svcctl("job", "list", "--ids").stdout
+    assert svcctl("job", "rm", "--yes", "-", stdin=ids).returncode == 0
+
+
+def commands(script: str) -> list[list[str]]:
+    """The arguments of each svcctl of a script, which has nothing else."""
+    return [shlex.split(line)[1:] for line in script.split("\n")]
+
+
+def test_a_pull_request_is_told_what_differs(run: Scripts) -> None:
     check = run(CHECK)
     assert (check.returncode, check.stdout.count("new ")) == (0, 3), check.stderr
+
+
+def test_the_main_branch_is_applied(run: Scripts) -> None:
     applied = run(APPLY)
     assert (applied.returncode, applied.stderr.count("svcctl: created ")) == (0, 4), applied.stderr
-    assert run("svcctl job stop failed-logins").returncode == 0
+
+
+def test_what_is_changed_by_hand_is_noticed_at_night(run: Scripts) -> None:
+    for arguments in [*commands(APPLY), ["job", "stop", "failed-logins"]]:
+        assert run.service(*arguments).returncode == 0
     nightly = run(NIGHTLY)
     assert (nightly.returncode, nightly.stdout) == (10, "job 'failed-logins'\n- state: stopped\n+ state: running\n")
 
 
-def test_all_jobs_are_restored_from_a_file_or_a_copy(run: Scripts) -> None:
-    applied = run("svcctl job apply -F acme/jobs.yaml --var result=FAIL --yes")
-    assert applied.returncode == 0, applied.stderr
-    assert run("svcctl job list --ids | svcctl job rm --yes -").returncode == 0
+def test_all_jobs_are_restored_from_a_file(run: Scripts) -> None:
     restored = run(RESTORE)
     assert (restored.returncode, restored.stderr.count("svcctl: created job")) == (0, 2), restored.stderr
     assert restored.stdout.count("failed-logins.") == 1
+
+
+def test_all_jobs_are_restored_from_a_copy(run: Scripts) -> None:
+    *_, jobs = commands(APPLY)
+    assert run.service(*jobs).returncode == 0
     exported = run(EXPORT)
     assert exported.returncode == 0, exported.stderr
-    assert "name: failed-logins" in run("cat jobs.yaml").stdout
+    remove_jobs(run.service)
+    restored = run.service("job", "apply", "-F", "jobs.yaml", "--yes")
+    assert (restored.returncode, restored.stderr.count("svcctl: created job")) == (0, 2), restored.stderr

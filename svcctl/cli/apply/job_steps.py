@@ -106,10 +106,11 @@ class Jobs(Noun):
         if self.is_own:
             self._check_type(wanted)
             self._check_query(wanted)
-            return None
-        if (old := _latest(found)) is not None:
+        elif (old := _latest(found)) is not None:
             _check_files(wanted, old)
-        return NOT_CHECKED
+        for text in wanted.warnings:
+            self.note(text)
+        return None if self.is_own else NOT_CHECKED
 
     def _check_type(self, wanted: WrittenJob) -> None:
         """UsageError for a type of destination that svcctl's own service does not have."""
@@ -129,11 +130,10 @@ class Jobs(Noun):
 
     # Steps
 
-    def prepare(self, steps: Sequence[JobStep]) -> None:
-        """Read the secrets of the jobs that will be launched."""
-        for step in steps:
-            if step.wanted is not None and self._kept(step.wanted, step.found) is None:
-                step.wanted.request()
+    def prepare(self, step: JobStep) -> None:
+        """Read the secrets of a job that will be launched."""
+        if step.wanted is not None and self._kept(step.wanted, step.found) is None:
+            step.wanted.request()
 
     def make(self, step: JobStep) -> str:
         wanted, found = step.wanted, step.found or ()

@@ -64,8 +64,8 @@ class Noun(ABC):
         """Sentences about what a person should know before saying yes."""
         return ()
 
-    def prepare(self, steps: Sequence[Any]) -> None:
-        """Read what the steps need before the first one is made."""
+    def prepare(self, step: Any) -> None:
+        """Read what a step needs, before the first one is made."""
         return
 
     @abstractmethod
@@ -90,7 +90,7 @@ def carry_out(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], options
         return
     if not options.yes:
         svc.ask(" ".join([*noun.warnings(steps), "Apply these changes?"]))
-    noun.prepare(steps)
+    list(svc.diagnostics.each(steps, noun.prepare, failures=UsageError))
     with svc.diagnostics.counted(steps, "applied") as left:
         for step in left:
             with _about_step(noun, step):

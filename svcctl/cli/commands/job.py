@@ -275,8 +275,7 @@ def apply_(ctx: typer.Context, options: ApplyOptions, relaunch: RelaunchOpt = No
 
     svc: Context = ctx.obj
     found = yaml_files.read(options.file, "job", options.var or ())
-    read = partial(job_files.written, now=svc.now(), note=svc.diagnostics.note)
-    written = list(svc.diagnostics.each(found, read))
+    written = list(svc.diagnostics.each(found, partial(job_files.written, now=svc.now())))
     jobs = Jobs(svc.client, svc.diagnostics.note, relaunch=relaunch or ())
     steps = jobs.steps(written, prune=prune)
     carry_out(svc, jobs, steps, options)

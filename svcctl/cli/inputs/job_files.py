@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
@@ -54,6 +54,8 @@ class WrittenJob:
     """The parameters without the secrets."""
     secrets: Mapping[str, Secret] = field(repr=False)
     state: str
+    warnings: Sequence[str]
+    """About what is unknown of the destination, and sent all the same."""
 
     @property
     def files(self) -> str | None:
@@ -112,8 +114,8 @@ def _digits(value: Any, count: int) -> str:
     return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode()).hexdigest()[:count]
 
 
-def written(document: Document, now: datetime, note: Callable[[str], None]) -> WrittenJob:
-    """A job of a file. UsageError names the key that is wrong; `note` gets the warnings about unknown parameters."""
+def written(document: Document, now: datetime) -> WrittenJob:
+    """A job of a file. UsageError names the key that is wrong."""
     document.check_keys(KEYS)
     name = document.needed("name")
     if jobs.split_name(name)[1] is not None or jobs.is_whole(name):
@@ -128,15 +130,16 @@ def written(document: Document, now: datetime, note: Callable[[str], None]) -> W
     try:
         ends = dates_of(from_, to, None, None, now=now, written=True)
     except UsageError as error:
-        raise document.error(error.message, "to", hint=error.hint) from None
+        raise document.error(f"to: {error.message}", "to", hint=error.hint) from None
     type_, given = _destination(document)
     params, secrets, places = _parameters(document, type_, given)
     destination = Destination(type_, {**params, **dict.fromkeys(secrets, REDACTED)})
     _check(document, destination, places, endless=ends.to is None)
-    for key, warning in warnings(destination):
-        note(f"{document.place(places[key] if key else 'destination.type')}: {warning}")
     state = document.one_of("state", (RUNNING, STOPPED)) or RUNNING
-    return WrittenJob(document, name, query, ends.from_, ends.to, type_, params, secrets, state)
+    unknown = [
+        f"{document.place(places[key] if key else 'destination.type')}: {text}" for key, text in warnings(destination)
+    ]
+    return WrittenJob(document, name, query, ends.from_, ends.to, type_, params, secrets, state, unknown)
 
 
 def _moment(document: Document, key: str) -> Moment | None:

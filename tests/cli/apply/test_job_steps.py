@@ -43,7 +43,7 @@ def described(name: str, version: int = 0, state: str = "running", topic: str = 
 
 def read(*jobs: Mapping[str, Any]) -> list[WrittenJob]:
     found = yaml_files.parse(yaml_files.to_yaml(list(jobs)), "jobs.yaml", "job")
-    return [written(one, NOW, lambda text: None) for one in found]
+    return [written(one, NOW) for one in found]
 
 
 def planned(

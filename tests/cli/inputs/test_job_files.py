@@ -24,9 +24,9 @@ state: stopped
 SECRET = WHOLE.replace("topic: fails", "topic: fails\n    sasl.password: s3cret")
 
 
-def read(file: Path, notes: list[str] | None = None) -> WrittenJob:
+def read(file: Path) -> WrittenJob:
     (document,) = yaml_files.read([file], "job")
-    return written(document, NOW, ([] if notes is None else notes).append)
+    return written(document, NOW)
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,14 @@ def test_an_error_in_a_file_of_jobs_names_line_and_key(tmp_path: Path, before: s
 
 
 def test_what_is_unknown_of_a_destination_is_a_warning_with_its_line(tmp_path: Path) -> None:
-    file, notes = tmp_path / "jobs.yaml", list[str]()
+    file = tmp_path / "jobs.yaml"
     file.write_text(WHOLE.replace("topic: fails", "topic: fails\n    topik: x\n    colour: red"))
-    read(file, notes)
-    file.write_text(WHOLE.replace("Kafka", "FTP"))
-    read(file, notes)
-    assert notes == [
+    assert read(file).warnings == [
         f"{file}, line 9: Kafka has no parameter 'topik' (sent anyway): did you mean 'topic'?",
         f"{file}, line 10: Kafka has no parameter 'colour' (sent anyway)",
+    ]
+    file.write_text(WHOLE.replace("Kafka", "FTP"))
+    assert read(file).warnings == [
         f"{file}, line 5: unknown destination type 'FTP' (sent anyway): types are Kafka, S3, HDFS, donothing",
     ]
 

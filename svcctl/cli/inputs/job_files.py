@@ -92,8 +92,9 @@ class WrittenJob:
 
     @property
     def question(self) -> QueryRequest:
-        """The query over an empty range, without its destination: it reads nothing."""
-        return QueryRequest(0, to=0, query=self.query)
+        """The query without its destination, over an empty range with an end if the job has one: it reads nothing."""
+        from_, to = ("now", None) if self.to is None else (0, 0)
+        return QueryRequest(from_, to=to, query=self.query, limit=0)
 
 
 def hash_of(query: str, end: Moment | None, type_: str, params: Mapping[str, Any]) -> str:

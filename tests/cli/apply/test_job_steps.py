@@ -147,7 +147,16 @@ def test_files_of_one_name_are_not_continued_where_their_numbers_cannot_be_hande
         assert len(planned(world, files("/x.csv", 1))[1]) == 1
 
 
-@pytest.mark.parametrize("query", ["from tt", "from t\nwher n = 1", "from t where missing = 1", "from t where n = ''"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "from tt",
+        "from t\nwher n = 1",
+        "from t where missing = 1",
+        "from t where n = ''",
+        "from t group by n select count() as c",  # never complete without an end
+    ],
+)
 def test_a_query_that_would_be_refused_is_reported_before_anything_is_changed(world: World, query: str) -> None:
     job = described("a") | {"query": query}
     if world.wire.is_own:

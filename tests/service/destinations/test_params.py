@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from svcctl.api.destinations import TYPES, Choice
 from svcctl.errors import ServiceError
 from svcctl.service.destinations import kinds
+from svcctl.service.destinations.kafka import MODES
+from svcctl.service.destinations.packing import PACKINGS
 
 KAFKA = {"topic": "t", "bootstrap.servers": "b:9092"}
 S3 = {"aws.bucket": "b"}
@@ -97,3 +101,9 @@ def test_an_error_names_the_key_and_not_its_value(type_: str, params: dict[str, 
     with pytest.raises(ServiceError) as caught:
         kinds.destination(type_, "job", params)
     assert caught.value.message == f"destination.params: {message}"
+
+
+@pytest.mark.parametrize(("type_", "key", "known"), [("s3", "format", PACKINGS), ("kafka", "mode", MODES)])
+def test_each_word_of_a_choice_is_one_that_the_service_knows(type_: str, key: str, known: Mapping[str, object]) -> None:
+    (kind,) = (one.kind for one in TYPES[type_].parameters if one.key == key)
+    assert kind == Choice(tuple(known))

@@ -1,4 +1,4 @@
-"""Operations of svcctl's own service that the interface does not have: its tables, loading, checks of roles and domains."""
+"""Operations of svcctl's own service that the interface does not have: tables, loading, checks of roles and domains."""
 
 from __future__ import annotations
 

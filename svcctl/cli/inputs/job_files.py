@@ -133,13 +133,19 @@ def written(document: Document, now: datetime) -> WrittenJob:
     except UsageError as error:
         raise document.error(f"to: {error.message}", "to", hint=error.hint) from None
     type_, given = _destination(document)
-    params, secrets, places = _parameters(document, type_, given)
+    params, secrets, places = _parameters(type_, given)
     destination = Destination(type_, {**params, **dict.fromkeys(secrets, REDACTED)})
-    _check(document, destination, places, endless=ends.to is None)
-    state = document.one_of("state", (RUNNING, STOPPED)) or RUNNING
+    if needed := destinations.missing(destination):
+        keys = " and ".join(one.key for one in needed)
+        example = ", ".join(f"{one.key}: {one.example}" for one in needed)
+        raise document.error(f"{type_} needs {keys}", "destination", hint=f"for example: params: {{{example}}}")
+    for key, why in destinations.mistakes(destination, endless=ends.to is None):
+        raise given.error(f"{key} {why}", places[key])
     unknown = [
-        f"{document.place(places[key] if key else 'destination.type')}: {text}" for key, text in warnings(destination)
+        f"{document.place(f'destination.params.{places[key]}' if key else 'destination.type')}: {text}"
+        for key, text in warnings(destination)
     ]
+    state = document.one_of("state", (RUNNING, STOPPED)) or RUNNING
     return WrittenJob(document, name, query, ends.from_, ends.to, type_, params, secrets, state, unknown)
 
 
@@ -155,93 +161,71 @@ def _moment(document: Document, key: str) -> Moment | None:
         raise document.error(f"{key}: {error.message}", key, hint=error.hint) from None
 
 
-def _destination(document: Document) -> tuple[str, Mapping[str, Any]]:
+def _destination(document: Document) -> tuple[str, Document]:
     """The type and the parameters as they are written."""
-    given = document.fields.get("destination")
-    if not isinstance(given, Mapping):
-        example = "for example: destination: {type: Kafka, params: {bootstrap.servers: host:9092, topic: web}}"
-        problem = "destination is not a mapping" if "destination" in document.fields else "the destination is missing"
-        raise document.error(problem, "destination", hint=example)
-    if unknown := next((key for key in given if key not in ("type", "params")), None):
-        where = f"destination.{unknown}"
-        raise document.error(f"unknown key '{where}'", where, hint="keys are type, params")
-    kind, params = given.get("type"), given.get("params") or {}
-    if not isinstance(kind, str):
-        raise document.error("destination.type is missing, or not text", "destination.type")
+    example = "for example: destination: {type: Kafka, params: {bootstrap.servers: host:9092, topic: web}}"
+    destination = document.below("destination", hint=example)
+    if not destination.fields:
+        raise document.error("the destination is missing", "destination", hint=example)
+    destination.check_keys(("type", "params"))
+    kind = destination.needed("type")
     if meant := destinations.suggest_type(kind):
-        raise document.error(f"unknown destination type '{kind}'", "destination.type", hint=f"did you mean '{meant}'?")
-    if not isinstance(params, Mapping):
-        raise document.error("destination.params is not a mapping", "destination.params")
-    return kind, params
+        raise destination.error(f"unknown destination type '{kind}'", "type", hint=f"did you mean '{meant}'?")
+    return kind, destination.below("params")
 
 
-def _parameters(
-    document: Document, kind: str, given: Mapping[str, Any]
-) -> tuple[Mapping[str, Any], Mapping[str, Secret], Mapping[str, str]]:
-    """The parameters without the secrets, the secrets, and the keys of all of them in the document."""
+def _parameters(kind: str, given: Document) -> tuple[Mapping[str, Any], Mapping[str, Secret], Mapping[str, str]]:
+    """The parameters without the secrets, the secrets, and the keys of all of them as they are written."""
     plain: dict[str, Any] = {}
     secrets: dict[str, Secret] = {}
-    places: dict[str, str] = {}
-    for key, value in given.items():
-        where = f"destination.params.{key}"
+    written: dict[str, str] = {}
+    for key, value in given.fields.items():
         if value is None or isinstance(value, list | Mapping):
-            raise document.error(f"{key} has no value, or more than one", where)
-        secret = _secret(document, where, key, value)
+            raise given.error(f"{key} has no value, or more than one", key)
+        secret = _secret(given, key, str(value))
         name = destinations.known_key(kind, key if secret is None else secret[0])
         if name.casefold() == "friendlyname":
-            raise document.error("the job's name is its 'name', not friendlyName", where)
-        if name in places:
-            raise document.error(f"{name} is given twice", where)
-        places[name] = where
+            raise given.error("the job's name is its 'name', not friendlyName", key)
+        if name in written:
+            raise given.error(f"{name} is given twice", key)
+        written[name] = key
         if secret is None:
             plain[name] = value
         else:
             secrets[name] = secret[1]
-    return plain, secrets, places
+    return plain, secrets, written
 
 
-def _check(document: Document, destination: Destination, places: Mapping[str, str], *, endless: bool) -> None:
-    """UsageError when a key that the type needs is missing, or a value is none that it takes."""
-    if needed := destinations.missing(destination):
-        keys = " and ".join(one.key for one in needed)
-        example = ", ".join(f"{one.key}: {one.example}" for one in needed)
-        raise document.error(
-            f"{destination.type} needs {keys}", "destination", hint=f"for example: params: {{{example}}}"
-        )
-    for key, why in destinations.mistakes(destination, endless=endless):
-        raise document.error(f"{key} {why}", places[key])
-
-
-def _secret(document: Document, where: str, key: str, value: Any) -> tuple[str, Secret] | None:
+def _secret(given: Document, key: str, value: str) -> tuple[str, Secret] | None:
     """The name of a parameter that is a secret, and how it is read; None for any other parameter."""
     name, _, way = key.rpartition("_")
     if way in ("file", "command") and destinations.is_secret(name):
-        return name, cache(partial(_read_secret, document, where, way, str(value)))
+        return name, cache(partial(_read_secret, given, key, way, value))
     if not destinations.is_secret(key):
         return None
-    _check_private(document, where, key)
-    return key, partial(str, value)
+    _check_private(given, key)
+    return key, lambda: value
 
 
-def _read_secret(document: Document, where: str, way: str, value: str) -> str:
+def _read_secret(given: Document, key: str, way: str, value: str) -> str:
     """The secret in a file, which is named from the folder of the document, or that a command prints."""
-    folder = Path() if document.is_standard_input else Path(document.source).parent
+    folder = Path() if given.is_standard_input else Path(given.source).parent
     try:
         if way == "command":
             return SecretCommand(value).text
         return text.read(folder / Path(value).expanduser(), "the secret").strip()
     except UsageError as error:
-        raise document.error(f"{where}: {error.message}", where, hint=error.hint) from None
+        raise given.error(f"{key}: {error.message}", key, hint=error.hint) from None
 
 
-def _check_private(document: Document, where: str, key: str) -> None:
+def _check_private(given: Document, key: str) -> None:
     """UsageError when others can read a file with a secret in it."""
-    if document.is_standard_input:
+    if given.is_standard_input:
         return
-    mode = stat.S_IMODE(Path(document.source).stat().st_mode)
+    mode = stat.S_IMODE(Path(given.source).stat().st_mode)
     if mode & 0o077:
-        raise document.error(
+        raise given.error(
             f"{key} is a secret, and others can read this file (mode {mode:04o})",
-            where,
-            hint=f"name where it is: {key}_file: PATH, or {key}_command: COMMAND; or chmod 600 '{document.source}'",
+            key,
+            hint=f"name where it is: {key}_file: PATH, or {key}_command: COMMAND; or chmod 600 '{given.source}'",
         )

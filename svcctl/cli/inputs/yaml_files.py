@@ -88,6 +88,15 @@ class Document:
             raise self.error(f"{key} is not text{quote}", key)
         return value
 
+    def below(self, key: str, *, hint: str | None = None) -> Document:
+        """The mapping of a key as a document of its own, which is empty if the key has no value."""
+        value = self.fields.get(key)
+        if value is not None and not isinstance(value, Mapping):
+            raise self.error(f"{key} is not a mapping", key, hint=hint)
+        prefix = f"{key}."
+        lines = {name.removeprefix(prefix): line for name, line in self.lines.items() if name.startswith(prefix)}
+        return Document(value or {}, self.source, self.line_of(key), lines)
+
     def one_of(self, key: str, words: Sequence[str]) -> str | None:
         """The word of a key that takes one of these; None if it is not given."""
         word = self.text(key)

@@ -43,7 +43,7 @@ def read(file: Path) -> WrittenJob:
         ("from: 1ad", "from: 1h\nto: 2001-01-01", "line 4: "),
         ("state: stopped", "state: paused", "line 9: state 'paused' is not one of running, stopped"),
         ("type: Kafka", "type: Kafak", "line 5: unknown destination type 'Kafak'"),
-        ("type: Kafka", "typ: Kafka", "line 5: unknown key 'destination.typ'"),
+        ("type: Kafka", "typ: Kafka", "line 5: unknown key 'typ'"),
         ("    topic: fails\n", "", "line 4: Kafka needs topic"),
         ("topic: fails", "topic: fails\n    friendlyName: x", "line 9: the job's name is its 'name'"),
         ("topic: fails", "topic: [a, b]", "line 8: topic has no value, or more than one"),
@@ -150,7 +150,7 @@ def test_a_secret_that_cannot_be_read_is_an_error_of_its_line(tmp_path: Path, li
     file.write_text(WHOLE.replace("topic: fails", f"topic: fails\n    {line}"))
     with pytest.raises(UsageError) as caught:
         read(file).request()
-    assert caught.value.message.startswith(f"{file}, line 9: destination.params.sasl.password_")
+    assert caught.value.message.startswith(f"{file}, line 9: sasl.password_")
 
 
 def test_the_last_two_digits_of_a_hash_are_those_of_the_name_of_the_files(tmp_path: Path) -> None:

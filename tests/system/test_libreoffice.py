@@ -27,7 +27,7 @@ from svcctl.service import rendering
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Plan, Type
 from svcctl.service.rendering import Rendering
-from svcctl.service.rendering.binary import Xls
+from svcctl.service.rendering.xls import Xls
 
 # Comma, double quotes, UTF-8, from line 1, cells as they are shown, all sheets.
 CSV = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,true,false,false,false,-1"

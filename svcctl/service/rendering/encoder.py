@@ -8,9 +8,14 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from svcctl.errors import ServiceError
 from svcctl.service.language.types import Column, Type
+from svcctl.service.rendering import cells
 from svcctl.service.rendering.keep_alive import KeepAlive, Shape
 from svcctl.service.rendering.rows import Dates
+
+BLOCK = 1 << 18
+"""The bytes that are sent at once of a temporary file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +106,29 @@ class Encoder:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class Whole(Encoder):
+    """A format that needs every row before it sends the first byte; its rows are in a temporary file meanwhile."""
+
+    streams = False
+
+    def expressions(self) -> list[str]:
+        return [self.value(f"c{index}", column.type) for index, column in enumerate(self.written)]
+
+    def value(self, value: str, type_: Type) -> str:
+        """The SQL of a column as the encoder takes it."""
+        match type_:
+            case Type.FLOAT8:
+                return cells.finite(value)
+            case Type.IP4:
+                return cells.ip_text(value)
+            case _:
+                return value
+
+    def error(self, code: int, message: str) -> bytes:
+        """Raise the failure: nothing has been sent yet, so the caller can still answer with it."""
+        raise ServiceError(message, code=code, cid=self.rendering.cid)
 
 
 def _with_addresses(columns: Sequence[Column], type_: Type) -> tuple[Column, ...]:

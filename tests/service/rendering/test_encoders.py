@@ -26,9 +26,9 @@ from svcctl.errors import ServiceError
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Plan, Type
 from svcctl.service.rendering import ENCODERS, Dates, Encoder, Rendering, stream
-from svcctl.service.rendering.binary import Xls
 from svcctl.service.rendering.keep_alive import KeepAlive
-from svcctl.service.rendering.responses import Csv
+from svcctl.service.rendering.text_formats import Csv
+from svcctl.service.rendering.xls import Xls
 
 ENDINGS = {
     "json": "json",

@@ -1,4 +1,4 @@
-"""The formats that stream. DuckDB writes each row's text in SQL, in parallel; Python passes on the bytes it made."""
+"""The formats that stream: json, csv, tsv and xml. DuckDB writes the text of rows; Python passes on its bytes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from svcctl.service.language.types import Column
 from svcctl.service.rendering import arrow, rows
-from svcctl.service.rendering.base import Encoder
 from svcctl.service.rendering.cells import xml_text
+from svcctl.service.rendering.encoder import Encoder
 from svcctl.service.rendering.keep_alive import NEWLINE, SPACES, Shape
 
 BETWEEN = ",\n"

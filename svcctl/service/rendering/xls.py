@@ -1,163 +1,22 @@
-"""The formats that need every row before they send the first byte: rows are written to a temporary file.
-
-MessagePack writes the number of rows before the rows, a spreadsheet is a zip archive. Both keep memory bounded.
-"""
+"""The response as a workbook of a spreadsheet, a zip archive that is written to a temporary file first."""
 
 from __future__ import annotations
 
-import sys
-import tempfile
-from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timedelta
-from functools import cache, partial
-from itertools import chain
-from typing import IO, Any
+from typing import Any
 
-import msgpack
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from svcctl.errors import ServiceError
 from svcctl.io.temporary import temporary
 from svcctl.service.language.types import Column, Type
-from svcctl.service.rendering import arrow, cells
-from svcctl.service.rendering.base import Encoder, Rendering
-
-BLOCK = 1 << 18
+from svcctl.service.rendering import cells
+from svcctl.service.rendering.encoder import BLOCK, Rendering, Whole
 
 
-class Spooled(Encoder):
-    streams = False
-
-    def expressions(self) -> list[str]:
-        return [self.value(f"c{index}", column.type) for index, column in enumerate(self.written)]
-
-    def value(self, value: str, type_: Type) -> str:
-        """The SQL of a column as the encoder takes it."""
-        match type_:
-            case Type.FLOAT8:
-                return cells.finite(value)
-            case Type.IP4:
-                return cells.ip_text(value)
-            case _:
-                return value
-
-    def error(self, code: int, message: str) -> bytes:
-        """Raise the failure: nothing has been sent yet, so the caller can still answer with it."""
-        raise ServiceError(message, code=code, cid=self.rendering.cid)
-
-
-class MsgPack(Spooled):
-    """The structure of the JSON format in MessagePack.
-
-    A batch is encoded by columns: Arrow makes every cell's bytes of a column at once, then joins keys and cells row by
-    row. Numbers take the fixed width of their type.
-    """
-
-    content_type = "application/msgpack"
-
-    def __init__(self, columns: Sequence[Column], rendering: Rendering) -> None:
-        super().__init__(columns, rendering)
-        self._rows = 0
-        self._spool: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  close() closes it
-        packer = msgpack.Packer()
-        self._keys = [packer.pack(column.name) for column in self.columns]
-        self._keys[0] = packer.pack_map_header(len(self.columns)) + self._keys[0]
-
-    def value(self, value: str, type_: Type) -> str:
-        match type_:
-            case Type.TIMESTAMP:
-                return f"epoch_ms({value})"
-            case Type.INT8:
-                return f"{value}::BIGINT"  # an address has fewer bits
-            case _:
-                return super().value(value, type_)
-
-    def chunk(self, batch: pa.RecordBatch) -> bytes:
-        parts = [
-            (pa.scalar(key, pa.binary()), _PACKED[column.type](cell))
-            for key, column, cell in zip(self._keys, self.written, batch.columns, strict=True)
-        ]
-        rows = pc.binary_join_element_wise(*chain.from_iterable(parts), b"")
-        self._spool.write(arrow.text(rows))
-        self._rows += len(rows)
-        return b""
-
-    def tail(self) -> Iterator[bytes]:
-        packer = msgpack.Packer()
-        members = self.rendering.envelope()
-        yield b"".join(
-            [
-                packer.pack_map_header(len(members) + 1),
-                *map(packer.pack, chain.from_iterable(members.items())),
-                packer.pack("object"),
-                packer.pack_array_header(self._rows),
-            ]
-        )
-        self._spool.seek(0)
-        while block := self._spool.read(BLOCK):
-            yield block
-
-    def close(self) -> None:
-        self._spool.close()
-
-
-def _packed_number(tag: bytes, code: str, cell: pa.Array) -> pa.Array:
-    """A tag and the big-endian number; nil for null."""
-    numbers = array(code)
-    width = numbers.itemsize
-    start = cell.offset * width
-    numbers.frombytes(memoryview(cell.buffers()[1])[start : start + len(cell) * width])
-    if sys.byteorder == "little":
-        numbers.byteswap()
-    fixed = pa.Array.from_buffers(pa.binary(width), len(cell), [None, pa.py_buffer(numbers)])
-    packed = pc.binary_join_element_wise(pa.scalar(tag), fixed.cast(pa.binary()), b"")
-    return pc.if_else(cell.is_null(), pa.scalar(b"\xc0"), packed)
-
-
-def _packed_bool(cell: pa.Array) -> pa.Array:
-    return pc.if_else(cell, pa.scalar(b"\xc3"), pa.scalar(b"\xc2")).fill_null(b"\xc0")
-
-
-def _packed_text(cell: pa.Array) -> pa.Array:
-    lengths = pc.binary_length(cell)
-    if (pc.max(lengths).as_py() or 0) < len(_headers()):
-        headers = _headers().take(lengths)
-    else:
-        headers = pa.array([None if n is None else _text_header(n) for n in lengths.to_pylist()], pa.binary())
-    return pc.binary_join_element_wise(headers, cell.cast(pa.binary()), b"").fill_null(b"\xc0")
-
-
-def _text_header(length: int) -> bytes:
-    """The MessagePack header of a text of that many bytes."""
-    if length < 32:
-        return bytes([0xA0 | length])
-    for tag, width in ((0xD9, 1), (0xDA, 2)):
-        if length < 1 << 8 * width:
-            return bytes([tag]) + length.to_bytes(width)
-    return b"\xdb" + length.to_bytes(4)
-
-
-@cache
-def _headers() -> pa.Array:
-    """The headers of texts by length, for all but long ones."""
-    return pa.array([_text_header(length) for length in range(4096)], pa.binary())
-
-
-_PACKED: dict[Type, Callable[[pa.Array], pa.Array]] = {
-    Type.TIMESTAMP: partial(_packed_number, b"\xd3", "q"),
-    Type.INT8: partial(_packed_number, b"\xd3", "q"),
-    Type.INT4: partial(_packed_number, b"\xd2", "i"),
-    Type.FLOAT8: partial(_packed_number, b"\xcb", "d"),
-    Type.BOOL: _packed_bool,
-    Type.STR: _packed_text,
-    Type.IP4: _packed_text,
-}
-
-
-class Xls(Spooled):
+class Xls(Whole):
     """A workbook of typed cells; when a sheet is full, events continue on the next, below the same header.
 
     Values that a spreadsheet cannot hold are changed: an int8 beyond 2^53 and a date before 1900 become text, a date

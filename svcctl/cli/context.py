@@ -22,7 +22,7 @@ from svcctl.terminal.diagnostics import Diagnostics, Work, wants_color
 from svcctl.terminal.formats import AUTO, Format, find_format
 from svcctl.terminal.output import Output
 from svcctl.terminal.prompt import Prompt, TerminalPrompt
-from svcctl.terminal.streams import has_glyphs, moves
+from svcctl.terminal.standard_streams import has_glyphs, moves
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client

@@ -28,7 +28,7 @@ from svcctl.cli.options import length_option
 from svcctl.errors import Terminated, UsageError, exit_code
 from svcctl.io import encoding
 from svcctl.profiles.settings import parse_timeout
-from svcctl.terminal import streams
+from svcctl.terminal import standard_streams
 from svcctl.terminal.diagnostics import wants_color
 
 HIDDEN = {"complete": "completion"}
@@ -300,7 +300,7 @@ def _terminate(*_: object) -> None:
 def main() -> NoReturn:
     """Run the command line of this process and exit. `svcctl.__main__` prints the version without one."""
     encoding.use_utf8()
-    streams.adopt()
+    standard_streams.adopt()
     arguments = [encoding.argument(word) for word in sys.argv[1:]]
     context = Context(arguments=arguments)
     signal.signal(signal.SIGTERM, _terminate)

@@ -56,7 +56,7 @@ from svcctl.service.settings import (
     TOTAL_JOBS,
     places,
 )
-from svcctl.service.state import same_folder
+from svcctl.service.state import folder_identity
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
 
@@ -255,13 +255,13 @@ def _shared(
             raise UsageError(f"{given} needs a shared folder of tables", hint=hint)
         lake = None if uri is None else closing.enter_context(opened(uri, os.environ))
         folder = None if lake is None else lake.folder
-        if before := same_folder.join(store, folder, create=create):
-            now = same_folder.NONE if folder is None else folder.uri
+        if before := folder_identity.join(store, folder, create=create):
+            now = folder_identity.NONE if folder is None else folder.uri
             note(f"its folder is {now} now, and was {before}: {TABLES.environment} sets it")
         if lake is None:
             yield None
         elif on == EMBEDDED:
-            from svcctl.service.engines.duckdb.lake import LakeReader
+            from svcctl.service.engines.duckdb.lake_reader import LakeReader
 
             yield Engine(lake, LakeReader(lake))
         else:

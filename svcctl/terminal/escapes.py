@@ -1,8 +1,8 @@
 """Text that is safe to look at: whatever a terminal would obey instead of print is written as an escape.
 
 Events hold what strangers wrote, so a terminal gets no control character but svcctl's own. Its colours and movements of
-the cursor are `Styled`, made by the functions here and by constants; `terminal.streams` passes all other text through
-`shown`. A part of a Styled, or a Styled with something added, is a plain str, and the terminal shows its escape
+the cursor are `Styled`, made by the functions here and by constants; `terminal.standard_streams` passes all other text
+through `shown`. A part of a Styled, or a Styled with something added, is a plain str, and the terminal shows its escape
 sequences: a mistake is seen, and does no harm.
 """
 

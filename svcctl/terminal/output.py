@@ -22,7 +22,7 @@ from svcctl.terminal.escapes import Styled, joined, styled, visible
 from svcctl.terminal.formats import FORMATS, Format, alone, sorted_blocks
 from svcctl.terminal.layout import Style, TableColumn
 from svcctl.terminal.selection import ALL, Selection
-from svcctl.terminal.streams import Terminal
+from svcctl.terminal.standard_streams import Terminal
 from svcctl.words import counted
 
 if TYPE_CHECKING:

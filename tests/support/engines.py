@@ -33,7 +33,7 @@ from svcctl.service.engines import (
 )
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.dialect import DuckDBDialect
-from svcctl.service.engines.duckdb.lake import LakeReader
+from svcctl.service.engines.duckdb.lake_reader import LakeReader
 from svcctl.service.engines.duckdb.syntax import quote
 from svcctl.service.engines.lake.shared_tables import LakeTables
 from svcctl.service.engines.spark import Connection, Server, SparkReader

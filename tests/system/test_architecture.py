@@ -144,8 +144,8 @@ def test_requests_jobs_and_destinations_know_an_engine_by_its_protocol_only() ->
         for name, path in modules().items()
         if any(within(one.removeprefix("svcctl."), engine) for one in imports(path) for engine in engines)
     }
-    rooms = ("service.engines", "service.server", "service.rendering", "service.loading", "service.state.same_folder")
-    assert {name for name in users if not any(within(name, room) for room in rooms)} == set()
+    rooms = ("engines", "server", "rendering", "loading", "state.folder_identity")
+    assert {name for name in users if not any(within(name, f"service.{room}") for room in rooms)} == set()
 
 
 def arrows(room: Callable[[str], str]) -> dict[str, set[str]]:

@@ -1,12 +1,12 @@
 """Destinations: where the rows of a job go, each behind one protocol.
 
-    kinds.py       the table of destination types
-    params.py      the parameters that a request gives
-    kafka.py       rows as messages, in transactions
-    objects.py     s3 and hdfs: which storage, and the names of the files
-    parts.py       rows as csv in files, over svcctl.storage
-    packing.py     plain, gzip and zip files
-    donothing.py   rows counted and dropped
+    kinds.py            the table of destination types
+    params.py           the parameters that a request gives
+    kafka.py            rows as messages, in transactions
+    s3_and_hdfs.py      which storage, and the names of the files
+    numbered_files.py   rows as csv in files, over svcctl.storage
+    gzip_and_zip.py     how these files are packed
+    donothing.py        rows counted and dropped
 
 A job opens a destination, writes batches of rows, and commits each batch:
 

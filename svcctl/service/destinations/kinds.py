@@ -23,13 +23,13 @@ def _kafka(job_id: str, params: Params) -> Destination:
 
 
 def _s3(job_id: str, params: Params) -> Destination:
-    from svcctl.service.destinations.objects import s3
+    from svcctl.service.destinations.s3_and_hdfs import s3
 
     return s3(job_id, params)
 
 
 def _hdfs(job_id: str, params: Params) -> Destination:
-    from svcctl.service.destinations.objects import hdfs
+    from svcctl.service.destinations.s3_and_hdfs import hdfs
 
     return hdfs(job_id, params)
 

@@ -17,7 +17,7 @@ from svcctl.io import extras
 from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.load import load
 from svcctl.service.settings import TABLES_LOCK
-from svcctl.service.state import same_folder
+from svcctl.service.state import folder_identity
 from svcctl.service.state.store import Store
 
 if TYPE_CHECKING:
@@ -58,12 +58,12 @@ def load_into(
 ) -> Loaded | None:
     """Load files into a table of a shared folder like `load`; None when a load with this ID is in the table.
 
-    Raises Unavailable when the folder does not exist, and the errors of `same_folder.check`. With `create` the folder
-    is made, and `notify` is called.
+    Raises Unavailable when the folder does not exist, and the errors of `folder_identity.check`. With `create` the
+    folder is made, and `notify` is called.
     """
     with opened(uri, environment) as lake:
         folder = lake.folder
-        if same_folder.check(state, folder, create=create):  # before reading the files, which may take long
+        if folder_identity.check(state, folder, create=create):  # before reading the files, which may take long
             notify(f"made the shared folder {folder.uri}")
         return load(lake, sources, table, wishes, go_on, load_id=load_id)
 
@@ -75,7 +75,7 @@ def compact(
     with opened(uri, environment) as lake:
         from svcctl.service.engines.lake.upkeep import vacuum
 
-        same_folder.check(state, lake.folder)
+        folder_identity.check(state, lake.folder)
         names = lake.folder.names() if table is None else [lake.table(table).name]
         if not names:
             raise NotFound(f"no tables in {uri}")

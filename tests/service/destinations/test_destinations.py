@@ -31,7 +31,7 @@ from svcctl.service import rendering
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.destinations import Memo
 from svcctl.service.destinations.kinds import destination
-from svcctl.service.destinations.parts import LEAST_ROOM
+from svcctl.service.destinations.numbered_files import LEAST_ROOM
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.checkpoint import StoredQuery

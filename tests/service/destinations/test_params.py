@@ -10,8 +10,8 @@ import pytest
 from svcctl.api.destinations import TYPES, Choice
 from svcctl.errors import ServiceError
 from svcctl.service.destinations import kinds
+from svcctl.service.destinations.gzip_and_zip import PACKINGS
 from svcctl.service.destinations.kafka import MODES
-from svcctl.service.destinations.packing import PACKINGS
 
 KAFKA = {"topic": "t", "bootstrap.servers": "b:9092"}
 S3 = {"aws.bucket": "b"}
@@ -34,7 +34,7 @@ HDFS = {"fs.defaultFS": "hdfs://n:8020", "file": "/a/b.csv"}
 )
 def test_parameters_that_can_be_used_are_taken(type_: str, params: dict[str, Any]) -> None:
     made = kinds.destination(type_, "job", params)
-    assert type(made).__name__ == {"kafka": "Kafka", "s3": "Parts", "hdfs": "Parts", "donothing": "DoNothing"}[type_]
+    assert type(made).__name__ == {"kafka": "Kafka", "donothing": "DoNothing"}.get(type_, "NumberedFiles")
 
 
 @pytest.mark.parametrize(

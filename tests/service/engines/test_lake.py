@@ -22,7 +22,7 @@ from svcctl.errors import ServiceError, Unavailable, UsageError
 from svcctl.service import rendering
 from svcctl.service.engines import AlreadyLoaded, Engine, Engines, Mark
 from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.engines.duckdb.lake import LakeReader
+from svcctl.service.engines.duckdb.lake_reader import LakeReader
 from svcctl.service.engines.lake.log import ATTEMPTS
 from svcctl.service.engines.lake.shared_tables import LakeTables
 from svcctl.service.engines.lake.snapshot import File, Part, parts, whole

@@ -17,7 +17,7 @@ import pytest
 from support.engines import new_lake
 from support.places import Place, hdfs, local, s3
 
-from svcctl.service.engines.duckdb.lake import LakeReader
+from svcctl.service.engines.duckdb.lake_reader import LakeReader
 from svcctl.service.engines.lake.shared_tables import LakeTables
 from svcctl.service.language import Column, Type, compile, parse
 
@@ -27,7 +27,7 @@ DAY = 86_400_000_000
 FIRST = 19_723 * DAY  # 2024-01-01
 
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["svcctl.service.engines.duckdb.lake", "svcctl.service.engines.lake"])
+_context.set_forkserver_preload(["svcctl.service.engines.duckdb.lake_reader", "svcctl.service.engines.lake"])
 
 
 def opened(place: Place | tuple[str, dict[str, str]]) -> LakeTables:

@@ -19,7 +19,7 @@ from support.events import store
 from svcctl.errors import ServiceError
 from svcctl.service.engines import Engine, Stream
 from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.engines.duckdb.lake import LakeReader
+from svcctl.service.engines.duckdb.lake_reader import LakeReader
 from svcctl.service.language import Column, Plan, Type, compile, parse
 from svcctl.service.rendering import ENCODERS, Rendering, stream
 

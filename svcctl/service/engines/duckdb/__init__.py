@@ -5,8 +5,8 @@
     positions.py     the positions of rows, by which marks work
     opening.py       opens the service's file and checks its version; DuckDB in memory for other work
     windows.py       windows of dates, which are sorted one after the other
-    slices.py        slices of a table with long texts
-    lake.py          runs plans over the tables of a shared folder, see `engines.lake`
+    long_texts.py    slices of a table with long texts
+    lake_reader.py   runs plans over the tables of a shared folder, see `engines.lake`
     scanner.py       reads the files of a shared folder
     sorting.py       prepares rows for a shared folder
     reading.py       what both readers share

@@ -26,7 +26,7 @@ from sqlglot import exp
 
 from svcctl.errors import UsageError
 from svcctl.service.engines import ROWS_PER_BATCH, AlreadyLoaded, Extent, Mark, UnknownTable, check_table
-from svcctl.service.engines.duckdb import positions, slices
+from svcctl.service.engines.duckdb import long_texts, positions
 from svcctl.service.engines.duckdb.date_order import Arriving
 from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
 from svcctl.service.engines.duckdb.opening import SCHEMA, open_file, readable
@@ -308,7 +308,7 @@ class DuckDBEngine(Reading):
         if not whole.by_event or any(column.name.casefold() == ROWID for column in table.columns):
             return None
         relation = f"store.{_relation(table)}"
-        groups = slices.groups(cursor, relation, texts)
+        groups = long_texts.groups(cursor, relation, texts)
         if not groups:
             return None
         dates = [plan.start or datetime.min, plan.end or datetime.max]
@@ -316,10 +316,10 @@ class DuckDBEngine(Reading):
         kept = f"{relation} WHERE eventdate >= ? AND eventdate < ? AND {ROWID} >= ? AND {ROWID} < ?"
         if table.ordered:
             [(first, last)] = cursor.execute(f"SELECT min({ROWID}), max({ROWID}) FROM {kept}", dates + rows).fetchall()
-            parts = slices.ranges(groups, first or 0, 0 if last is None else last + 1)
+            parts = long_texts.ranges(groups, first or 0, 0 if last is None else last + 1)
         else:
             order = cursor.execute(f"SELECT {ROWID} FROM {kept} ORDER BY eventdate, {ROWID}", dates + rows)
-            parts = slices.of_rows(groups, [row for (row,) in order.fetchall()])
+            parts = long_texts.of_rows(groups, [row for (row,) in order.fetchall()])
         skip = offset or 0
         return Selects(self._over(select, relation, parts), skip, None if limit is None else skip + limit)
 

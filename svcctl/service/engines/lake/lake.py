@@ -1,4 +1,4 @@
-"""The log of a shared folder: any number of processes list, make, extend, replace and drop its tables.
+"""The tables of a shared folder: any number of processes list, make, extend, replace and drop them, by their logs.
 
 A table is read as it is now; the list of tables shows changes by other processes within a second.
 """

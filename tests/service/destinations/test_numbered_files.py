@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from svcctl.errors import Unavailable, UsageError
 from svcctl.service.destinations import Memo
-from svcctl.service.destinations.parts import Names, Parts
+from svcctl.service.destinations.numbered_files import Names, NumberedFiles
 from svcctl.storage import Sink, Storage, exists
 from svcctl.storage.local import Local
 
@@ -24,13 +24,15 @@ HEAD = b"n\n"
 NAMES = Names("out/n", ".csv")
 
 
-def parts(folder: Path, packing: str = "plain", password: str = "", size: int = 1_000_000, job: str = "job") -> Parts:
-    return Parts(job, Local(folder), NAMES, size=size, age=1.0, packing=packing, password=password)
+def parts(
+    folder: Path, packing: str = "plain", password: str = "", size: int = 1_000_000, job: str = "job"
+) -> NumberedFiles:
+    return NumberedFiles(job, Local(folder), NAMES, size=size, age=1.0, packing=packing, password=password)
 
 
 def deliver(storage: Storage, job: str, *numbers: int, memo: Memo | None = None, names: Names = NAMES) -> Memo:
     """One file of a job that goes on from a memo, and the memo after it."""
-    written = Parts(job, storage, names, size=1_000_000, age=1.0)
+    written = NumberedFiles(job, storage, names, size=1_000_000, age=1.0)
     written.open(0, memo or {}, HEAD)
     written.write(rows(*numbers), 0)
     after = written.commit()
@@ -200,9 +202,9 @@ def test_of_two_processes_with_the_same_job_one_completes_the_file(packing: str,
     """One was suspended. What it has packed may differ, by the salt of an archive, from what the other has."""
     storage = Mortal([])
     saved: Memo = {}
-    processes: list[Parts] = []
+    processes: list[NumberedFiles] = []
     for _ in range(3):
-        written = Parts("job", storage, NAMES, size=1_000_000, age=1.0, packing=packing, password=password)
+        written = NumberedFiles("job", storage, NAMES, size=1_000_000, age=1.0, packing=packing, password=password)
         written.open(0, saved, HEAD)
         written.write(rows(1, 2), 0)
         saved = written.prepare()
@@ -226,7 +228,7 @@ def test_each_of_two_jobs_with_the_same_rows_delivers_them_once_wherever_they_di
     saved: dict[str, Memo] = {job: {} for job in left}
 
     def attempt(job: str) -> None:
-        written = Parts(job, storage, NAMES, size=1_000_000, age=1.0)
+        written = NumberedFiles(job, storage, NAMES, size=1_000_000, age=1.0)
         written.open(0, saved[job], HEAD)
         written.write(rows(*left[job][0]), 0)
         saved[job] = {**saved[job], **written.prepare()}
@@ -293,7 +295,7 @@ def test_the_reason_of_a_failure_comes_before_the_address_which_narrow_lists_cut
         def create(self, name: str, *, overwrite: bool, durable: bool = True) -> Sink:
             raise UsageError(f"s3://bucket/{name}: Access Denied")
 
-    written = Parts("job", Refusing(tmp_path), Names("n", ".csv"), size=9, age=1.0)
+    written = NumberedFiles("job", Refusing(tmp_path), Names("n", ".csv"), size=9, age=1.0)
     written.open(0, {}, HEAD)
     with pytest.raises(Unavailable) as caught:
         written.write(rows(1), 0)

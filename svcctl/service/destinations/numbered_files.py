@@ -25,7 +25,7 @@ import pyarrow as pa
 from svcctl.errors import SvcctlError, Unavailable
 from svcctl.io.files import PART_SUFFIX
 from svcctl.service.destinations import Destination, Memo
-from svcctl.service.destinations.packing import PACKINGS, Counted, Packer
+from svcctl.service.destinations.gzip_and_zip import PACKINGS, Counted, Packer
 from svcctl.service.rendering import arrow
 from svcctl.service.rendering.rows import CSV
 from svcctl.storage import Sink, Storage
@@ -82,7 +82,7 @@ class _File:
     finished: bool = False
 
 
-class Parts(Destination):
+class NumberedFiles(Destination):
     """Files of a storage with the names of `names`, and the suffix of the packing.
 
     A file has at most `size` bytes, unless a single row has more, and waits at most `age` seconds for its completion.

@@ -15,8 +15,8 @@ from support.places import Place, hdfs, local, s3
 
 from svcctl.errors import Unavailable, UsageError
 from svcctl.service.engines.lake.folder import Folder
+from svcctl.service.state.folder_identity import join
 from svcctl.service.state.postgresql import PostgreSQL
-from svcctl.service.state.same_folder import join
 from svcctl.service.state.store import Store
 
 STORES: Mapping[str, Callable[[Any], Place]] = {"tmp_path": local, "ceph_peer": s3, "hdfs_peer": hdfs}

@@ -12,7 +12,7 @@ import pytest
 
 from svcctl.errors import IncompleteResult, ReaderClosed
 from svcctl.terminal.escapes import styled
-from svcctl.terminal.streams import Descriptor, Terminal, Text, has_glyphs
+from svcctl.terminal.standard_streams import Descriptor, Terminal, Text, has_glyphs
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {

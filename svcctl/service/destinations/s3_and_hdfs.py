@@ -8,14 +8,14 @@ from __future__ import annotations
 import posixpath
 
 from svcctl.errors import UsageError
+from svcctl.service.destinations.numbered_files import Names, NumberedFiles
 from svcctl.service.destinations.params import Params, refused
-from svcctl.service.destinations.parts import Names, Parts
 
 MEGABYTE = 1_000_000
 UNLIMITED_SIZE, UNLIMITED_AGE = 1 << 62, float("inf")
 
 
-def s3(job_id: str, params: Params) -> Parts:
+def s3(job_id: str, params: Params) -> NumberedFiles:
     """Objects `<s3.fileName>_<nnn>.csv`, and `.gz` or `.zip`; with `multiplefile` false a single `<s3.fileName>.csv`,
     unless that exists.
 
@@ -32,7 +32,7 @@ def s3(job_id: str, params: Params) -> Parts:
         endpoint=params.text("aws.endpoint") or None,
     )
     several = params.text("multiplefile") == "true"
-    return Parts(
+    return NumberedFiles(
         job_id,
         storage,
         Names(params.text("s3.fileName", job_id), ".csv", plain=not several),
@@ -43,7 +43,7 @@ def s3(job_id: str, params: Params) -> Parts:
     )
 
 
-def hdfs(job_id: str, params: Params) -> Parts:
+def hdfs(job_id: str, params: Params) -> NumberedFiles:
     """Files numbered before the extension: `/logs/web.csv` becomes `/logs/web_000.csv`, `/logs/web_001.csv`, …."""
     from svcctl.storage.hdfs import Hdfs
 
@@ -53,7 +53,7 @@ def hdfs(job_id: str, params: Params) -> Parts:
     except UsageError:  # a host without a port may be a cluster that this machine knows
         raise refused("fs.defaultFS", "must be of the form hdfs://host:port") from None
     stem, extension = posixpath.splitext(params.text("file").lstrip("/"))
-    return Parts(
+    return NumberedFiles(
         job_id,
         storage,
         Names(stem, extension),

@@ -20,65 +20,37 @@ SHORTEST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
-    """A whole number from `low` to `high`."""
-
-    low: int
-    high: int
-    default: int | None = None
-
-    def allows(self, text: str) -> bool:
-        return text.isascii() and text.isdigit() and len(text) < 20 and self.low <= int(text) <= self.high
-
-    @property
-    def wanted(self) -> str:
-        return f"a whole number from {self.low} to {self.high}"
-
-    @property
-    def values(self) -> str:
-        return f"{self.low} to {self.high}" + ("" if self.default is None else f", {self.default} by default")
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One of these words, in any letter case; the first by default."""
-
-    words: tuple[str, ...]
-
-    def allows(self, text: str) -> bool:
-        return text.lower() in self.words
-
-    @property
-    def wanted(self) -> str:
-        return f"{', '.join(self.words[:-1])} or {self.words[-1]}"
-
-    @property
-    def values(self) -> str:
-        return self.wanted.replace(self.words[0], f"{self.words[0]} (default)", 1)
-
-
-@dataclass(frozen=True, slots=True)
 class Form:
-    """A text that a function `allows`; `wanted` says which texts these are."""
+    """The values that a parameter may have: texts that a function allows; `wanted` says which these are."""
 
     wanted: str
     allows: Callable[[str], bool]
-    values: str = ""
+    any_case: bool = False
+    """Whether letter case does not count."""
 
 
-FLAG = Choice(("true", "false"))
+def _number(low: int, high: int) -> Form:
+    def allows(text: str) -> bool:
+        return text.isascii() and text.isdigit() and len(text) < 20 and low <= int(text) <= high
+
+    return Form(f"a whole number from {low} to {high}", allows)
+
+
+def _word(*words: str) -> Form:
+    return Form(f"{', '.join(words[:-1])} or {words[-1]}", lambda text: text.lower() in words, any_case=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A key of `destination.params`, and what its value may be: any text, unless `kind` says more."""
+    """A key of `destination.params`. Its value is any text, unless it has a form."""
 
     key: str
     meaning: str
     example: str = ""
     """An example of a value; only required keys have one."""
     secret: bool = False
-    kind: Number | Choice | Form | None = None
+    form: Form | None = None
+    default: str = ""
     needs: tuple[str, str] | None = None
     """Another key that must be given if this one is, and its value, or nothing for any."""
 
@@ -87,20 +59,10 @@ class Parameter:
         return bool(self.example)
 
     @property
-    def default(self) -> str:
-        """The value that it has if none is given."""
-        match self.kind:
-            case Choice(words):
-                return words[0]
-            case Number(default=int(number)):
-                return str(number)
-            case _:
-                return ""
-
-    @property
     def about(self) -> str:
-        """The meaning, with the values that there are."""
-        return f"{self.meaning}: {self.kind.values}" if self.kind and self.kind.values else self.meaning
+        """The meaning, the values that there are, and the default."""
+        form = f": {self.form.wanted}" if self.form else ""
+        return self.meaning + form + (f", {self.default} by default" if self.default else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +100,7 @@ class DestinationType:
 
 _NAME = Parameter("friendlyName", "name of the job, shown in job lists")
 _SEVERAL = "multiplefile"
+_FLAG = _word("true", "false")
 _WEB = Form("an http or https URL", lambda text: names_host(text, "http", "https"))
 _HDFS = Form("of the form hdfs://host:port", lambda text: names_host(text, "hdfs"))
 _PATH = Form("the absolute path of a file", lambda text: text.startswith("/") and not text.endswith("/"))
@@ -148,22 +111,33 @@ TYPES: Mapping[str, DestinationType] = {
         (
             Parameter("topic", "topic that receives the rows", example="web"),
             Parameter("bootstrap.servers", "brokers as host:port, separated by commas", example="host:9092"),
-            Parameter("mode", "each row as an object, or as an array of its values", kind=Choice(("json", "array"))),
-            Parameter("maxBytesPerCommit", "bytes per batch", kind=Number(1, 10_000_000, 1_000_000)),
-            Parameter("maxTimeWithoutCommit", "milliseconds between batches", kind=Number(1000, 3_600_000, 10_000)),
+            Parameter("mode", "each row as an object or as its values", form=_word("json", "array"), default="json"),
+            Parameter("maxBytesPerCommit", "bytes per batch", form=_number(1, 10_000_000), default="1000000"),
+            Parameter(
+                "maxTimeWithoutCommit", "milliseconds between batches", form=_number(1000, 3_600_000), default="10000"
+            ),
             Parameter(
                 "security.protocol",
                 "encryption and authentication",
-                kind=Choice(("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")),
+                form=_word("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"),
+                default="plaintext",
             ),
             Parameter("sasl.mechanism", "authentication mechanism, for example SCRAM-SHA-512"),
             Parameter("sasl.username", "user name"),
             Parameter("sasl.password", "password", secret=True),
             Parameter("ssl.ca.pem", "CA certificate to trust, as PEM text"),
             Parameter(
-                "compression.type", "compression of messages", kind=Choice(("none", "gzip", "snappy", "lz4", "zstd"))
+                "compression.type",
+                "compression of messages",
+                form=_word("none", "gzip", "snappy", "lz4", "zstd"),
+                default="none",
             ),
-            Parameter("api.version.request", "ask brokers for their version, unless it is before 0.10", kind=FLAG),
+            Parameter(
+                "api.version.request",
+                "ask brokers for their version, unless it is before 0.10",
+                form=_FLAG,
+                default="true",
+            ),
             Parameter("broker.version.fallback", "version of a broker before 0.10"),
             _NAME,
         ),
@@ -181,15 +155,17 @@ TYPES: Mapping[str, DestinationType] = {
         (
             Parameter("aws.bucket", "bucket that receives the files", example="my-bucket"),
             Parameter("aws.region", "region of the bucket"),
-            Parameter("aws.endpoint", "URL of another service with an S3 interface", kind=_WEB),
+            Parameter("aws.endpoint", "another service with an S3 interface", form=_WEB),
             Parameter("aws.accesskey", "access key", needs=("aws.secretkey", "")),
             Parameter("aws.secretkey", "secret key", secret=True),
-            Parameter("format", "packing of the rows, which are csv", kind=Choice(("plain", "gzip", "zip"))),
+            Parameter(
+                "format", "packing of the rows, which are csv", form=_word("plain", "gzip", "zip"), default="plain"
+            ),
             Parameter("file.password", "password of the zip file", secret=True, needs=("format", "zip")),
             Parameter("s3.fileName", "name of the files: the job's ID by default"),
-            Parameter(_SEVERAL, "several files, or a single one if the query has an end", kind=FLAG),
-            Parameter("retention.size", "size of a file in MB", kind=Number(50, 500, 100)),
-            Parameter("retention.time", "age of a file in seconds", kind=Number(300, 86_400, 300)),
+            Parameter(_SEVERAL, "several files, or a single one if the query has an end", form=_FLAG, default="true"),
+            Parameter("retention.size", "size of a file in MB", form=_number(50, 500), default="100"),
+            Parameter("retention.time", "age of a file in seconds", form=_number(300, 86_400), default="300"),
             _NAME,
         ),
         local="Writes objects <name>_000.csv, <name>_001.csv … (.gz, .zip); <name> is s3.fileName or the job's ID. "
@@ -201,11 +177,11 @@ TYPES: Mapping[str, DestinationType] = {
     "hdfs": DestinationType(
         "HDFS",
         (
-            Parameter("fs.defaultFS", "file system, as hdfs://host:port", example="hdfs://host:8020", kind=_HDFS),
-            Parameter("file", "absolute path of the file", example="/logs/web.csv", kind=_PATH),
-            Parameter("dfs.replication", "copies of each block", kind=Number(1, 512)),
-            Parameter("retention.size", "size of a file in MB", kind=Number(1, 10_000, 128)),
-            Parameter("retention.time", "age of a file in seconds", kind=Number(1, 86_400, 300)),
+            Parameter("fs.defaultFS", "file system", example="hdfs://host:8020", form=_HDFS),
+            Parameter("file", "name of the files", example="/logs/web.csv", form=_PATH),
+            Parameter("dfs.replication", "copies of each block", form=_number(1, 512)),
+            Parameter("retention.size", "size of a file in MB", form=_number(1, 10_000), default="128"),
+            Parameter("retention.time", "age of a file in seconds", form=_number(1, 86_400), default="300"),
             _NAME,
         ),
         local="Writes several files: /logs/web.csv becomes /logs/web_000.csv, /logs/web_001.csv …. Numbers continue "
@@ -268,8 +244,8 @@ def mistakes(destination: Destination, *, endless: bool) -> Iterator[tuple[str, 
         text = str(value)
         if isinstance(value, dict | list):
             yield one.key, "must be text"
-        elif one.kind and not one.kind.allows(text):
-            yield one.key, f"must be {one.kind.wanted}"
+        elif one.form and not one.form.allows(text):
+            yield one.key, f"must be {one.form.wanted}"
         elif one.key == _SEVERAL and endless and text.lower() == "false":
             yield one.key, "must be true for a query without an end"
         elif one.needs:

@@ -34,10 +34,10 @@ class Params:
         self._rows = {one.key: one for one in api.TYPES[type_].parameters}
 
     def text(self, key: str, default: str = "") -> str:
-        """The value of a parameter, else its default in the table, else `default`; words of a choice in lower case."""
+        """The value of a parameter, else its default or `default`; in lower case if case does not count."""
         row, value = self._rows[key], self._given.get(key)
         text = row.default or default if value in (None, "") else str(value)
-        return text.lower() if isinstance(row.kind, api.Choice) else text
+        return text.lower() if row.form and row.form.any_case else text
 
     def number(self, key: str) -> int:
         return int(self.text(key))

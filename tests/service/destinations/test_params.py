@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from svcctl.api.destinations import TYPES, Choice
+from svcctl.api.destinations import TYPES
 from svcctl.errors import ServiceError
 from svcctl.service.destinations import kinds
 from svcctl.service.destinations.gzip_and_zip import PACKINGS
@@ -105,5 +105,6 @@ def test_an_error_names_the_key_and_not_its_value(type_: str, params: dict[str, 
 
 @pytest.mark.parametrize(("type_", "key", "known"), [("s3", "format", PACKINGS), ("kafka", "mode", MODES)])
 def test_each_word_of_a_choice_is_one_that_the_service_knows(type_: str, key: str, known: Mapping[str, object]) -> None:
-    (kind,) = (one.kind for one in TYPES[type_].parameters if one.key == key)
-    assert kind == Choice(tuple(known))
+    (form,) = (one.form for one in TYPES[type_].parameters if one.key == key)
+    *first, last = known
+    assert (form and form.wanted) == f"{', '.join(first)} or {last}"

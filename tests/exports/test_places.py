@@ -16,15 +16,10 @@ from support.shells import Shell
 
 from svcctl.errors import IncompleteResult, SvcctlError, UsageError
 
-SERVERS = [
-    "s3_peer",
-    pytest.param("ceph_peer", marks=pytest.mark.slow),
-    pytest.param("hdfs_peer", marks=pytest.mark.slow),
-]
 NAMES = ("all.csv.gz", "all.parquet", "day/{start:%H%M}.csv")
 
 
-@pytest.fixture(params=SERVERS)
+@pytest.fixture(params=["s3_peer", "ceph_peer", "hdfs_peer"])
 def place(request: pytest.FixtureRequest) -> Place:
     peer = request.getfixturevalue(request.param)
     return hdfs(peer) if isinstance(peer, HdfsPeer) else s3(peer)

@@ -14,15 +14,18 @@ SLOW = {"ceph_peer", "hdfs_peer", "old_kafka_peer", "postgresql_peer", "terminal
 """The fixtures of programs that pip cannot install; `terminal` is tmux."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before `-m` looks at the markers
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)  # before `-m` looks at the markers, and `--dist loadgroup` at the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Mark tests that use a slow peer as slow, and run them on one worker, as those of one file (`--dist loadgroup`).
 
-    Tests that need a slow peer or Spark come first, since they take longest.
+    A test uses a peer as a fixture, or names it in a parameter. Tests that need a slow peer or Spark come first, since
+    they take longest.
     """
     first: dict[pytest.Item, bool] = {}
     for item in items:
-        peers = sorted(SLOW & set(getattr(item, "fixturenames", ())))
+        parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        named = {value for value in parameters if isinstance(value, str)}
+        peers = sorted(SLOW & {*getattr(item, "fixturenames", ()), *named})
         if peers:
             item.add_marker(pytest.mark.slow)
         spark = "spark" in item.nodeid
@@ -30,6 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.xdist_group([*peers, of_file][0]))
         first[item] = bool(peers) or spark
     items.sort(key=lambda item: not first[item])
+    yield
 
 
 @pytest.fixture(scope="session")

@@ -191,7 +191,7 @@ def store(peer: S3Peer, *, secret: str | None = None) -> S3Store:
     )
 
 
-@pytest.fixture(params=["s3_peer", pytest.param("ceph_peer", marks=pytest.mark.slow)])
+@pytest.fixture(params=["s3_peer", "ceph_peer"])
 def bucket(request: pytest.FixtureRequest) -> S3Peer:
     peer: S3Peer = request.getfixturevalue(request.param)
     return peer.fresh_bucket()

@@ -60,6 +60,7 @@ def spark(
             "-Xss16m",
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
+            "-XX:ReservedCodeCacheSize=256m",
             "-Dio.netty.tryReflectionSetAccessible=true",
         ),
         *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),

@@ -57,15 +57,15 @@ def test_the_files_of_a_running_service_of_an_older_version_are_not_upgraded(tmp
     [
         ("sqlite", 30, 4),
         pytest.param("sqlite", 1, 100, marks=pytest.mark.slow),
-        pytest.param("postgresql", 3, 30, marks=pytest.mark.slow),
+        ("postgresql_peer", 3, 30),
     ],
 )
 def test_a_first_start_that_is_killed_after_any_statement_is_whole_the_next_time(
     tmp_path: Path, request: pytest.FixtureRequest, database: str, statements: int, kills: int
 ) -> None:
     urls = []
-    if database == "postgresql":
-        peer = request.getfixturevalue("postgresql_peer")
+    if database == "postgresql_peer":
+        peer = request.getfixturevalue(database)
         urls = [peer.fresh_schema() for _ in range(2 * kills)]
     script = [sys.executable, killed.__file__, str(tmp_path), str(statements), *urls]
     environment = os.environ | {"PGPASSWORD": PASSWORD}
@@ -87,14 +87,14 @@ def test_a_first_start_that_is_killed_after_any_statement_is_whole_the_next_time
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("database", ["sqlite", "postgresql_peer"])
 def test_a_service_whose_first_start_is_killed_at_any_moment_is_whole_the_next_time(
     tmp_path: Path, request: pytest.FixtureRequest, database: str
 ) -> None:
     environment = os.environ | {"HOME": str(tmp_path), "PGPASSWORD": PASSWORD, "SVCCTL_DEMO": "0"}
     script = [sys.executable, first_start.__file__, "--kills", "12"]
-    if database == "postgresql":
-        script += ["--state", request.getfixturevalue("postgresql_peer").fresh_database()]
+    if database == "postgresql_peer":
+        script += ["--state", request.getfixturevalue(database).fresh_database()]
     done = subprocess.run(script, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
 

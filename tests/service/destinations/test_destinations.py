@@ -229,9 +229,7 @@ class Shelf:
     files: Callable[[], Mapping[str, bytes]]
 
 
-@pytest.fixture(
-    params=["s3_peer", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ceph_peer", "hdfs_peer"))]
-)
+@pytest.fixture(params=["s3_peer", "ceph_peer", "hdfs_peer"])
 def shelf(request: pytest.FixtureRequest) -> Shelf:
     peer = request.getfixturevalue(request.param)
     if isinstance(peer, HdfsPeer):
@@ -272,7 +270,7 @@ def test_a_job_goes_on_behind_what_another_delivered_while_it_was_stopped(site: 
 
 
 @pytest.mark.parametrize("rows", [10, 200_000])
-@pytest.mark.parametrize("peer", ["s3_peer", pytest.param("ceph_peer", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("peer", ["s3_peer", "ceph_peer"])
 def test_a_process_that_wakes_up_when_another_has_its_file_complete_changes_nothing(
     request: pytest.FixtureRequest, peer: str, rows: int
 ) -> None:

@@ -69,10 +69,9 @@ def lake(tmp_path: Path) -> Iterator[LakeTables]:
 
 
 STORES: Mapping[str, Callable[[Any], Place]] = {"tmp_path": local, "ceph_peer": s3, "hdfs_peer": hdfs}
-ROWS = [pytest.param(name, marks=[pytest.mark.slow] * name.endswith("_peer")) for name in STORES]
 
 
-@pytest.fixture(params=ROWS)
+@pytest.fixture(params=STORES)
 def place(request: pytest.FixtureRequest) -> Place:
     return STORES[request.param](request.getfixturevalue(request.param))
 

@@ -68,9 +68,7 @@ def loads(lake: LakeTables) -> dict[int, tuple[int, int]]:
 WHOLE = (ROWS, ROWS * (ROWS - 1) // 2)
 
 
-@pytest.fixture(
-    params=["tmp_path", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ceph_peer", "hdfs_peer"))]
-)
+@pytest.fixture(params=["tmp_path", "ceph_peer", "hdfs_peer"])
 def place(request: pytest.FixtureRequest) -> Place:
     kinds: dict[str, Callable[[Any], Place]] = {"tmp_path": local, "ceph_peer": s3, "hdfs_peer": hdfs}
     return kinds[request.param](request.getfixturevalue(request.param))

@@ -62,9 +62,7 @@ def test_a_service_with_another_folder_than_that_of_the_state_does_not_start(sta
     assert moved.uri in (caught.value.hint or "")
 
 
-@pytest.fixture(
-    params=["tmp_path", *(pytest.param(peer, marks=pytest.mark.slow) for peer in ("ceph_peer", "hdfs_peer"))]
-)
+@pytest.fixture(params=STORES)
 def place(request: pytest.FixtureRequest) -> Place:
     return STORES[request.param](request.getfixturevalue(request.param))
 

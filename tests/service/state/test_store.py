@@ -34,13 +34,13 @@ Opened = Callable[[], Store]
 """Opens the state as another process does."""
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", "postgresql_peer"])
 def opened(request: pytest.FixtureRequest, file: Path) -> Iterator[Opened]:
     with ExitStack() as stack:
         if request.param == "sqlite":
             place: Path | PostgreSQL = file
         else:
-            place = PostgreSQL(request.getfixturevalue("postgresql_peer").fresh_database(), password=PASSWORD)
+            place = PostgreSQL(request.getfixturevalue(request.param).fresh_database(), password=PASSWORD)
         yield lambda: stack.enter_context(closing(Store(copy(place))))
 
 

@@ -31,7 +31,8 @@ from svcctl.service.http.query_body import read_query
 from svcctl.service.http.streaming import LATE, AnswerResponse, StreamedAnswer
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.checkpoint import StoredQuery
-from svcctl.service.jobs.jobs import Deliver, Jobs
+from svcctl.service.jobs.jobs import Jobs
+from svcctl.service.jobs.runner import Deliver
 from svcctl.service.language import parse
 from svcctl.service.queries import saved_queries
 from svcctl.service.queries.concurrency import OpenQuery

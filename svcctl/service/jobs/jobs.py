@@ -1,4 +1,4 @@
-"""The job operations of the interface, the states of jobs, and the threads that run them.
+"""The job operations of the interface, the states of jobs, and which jobs this process runs.
 
 A job is a query whose rows go to a destination. The module `delivery` sends the rows; it is passed in as `deliver`.
 
@@ -38,13 +38,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from svcctl.api import destinations, models, retry
+from svcctl.api import destinations, models
 from svcctl.api.models import JobStatus
-from svcctl.errors import Conflict, NotFound, SvcctlError, Unavailable
+from svcctl.errors import Conflict, NotFound, SvcctlError
 from svcctl.service.accounts.accounts import Account, Owner
 from svcctl.service.jobs import job_table, leases
 from svcctl.service.jobs.job_table import StoredJob
-from svcctl.service.jobs.runner import Fenced, Run
+from svcctl.service.jobs.runner import WAITING_SECONDS, Deliver, Run, Runner
 from svcctl.service.settings import RUNNING_JOBS, TOTAL_JOBS
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
@@ -61,18 +61,12 @@ ELSEWHERE_SECONDS = 1.5
 """Seconds that an operation waits for the process that runs the job."""
 CLOSE_SECONDS = 10.0
 """How long the end of the service waits for the destinations."""
-WAITING_SECONDS = 5.0
-"""After this time a job that waits for its previous run says so in its `error`."""
-MOST_DOUBLED = 4
-"""After so many failures in a row a job's wait for its state or its events grows no longer; it is 4 s then."""
 
 _log = logging.getLogger("svcctl.service")
 
 
 Follow = Callable[[StoredJob, StoredJob], StoredJob]
 """Makes the second job, which is new, begin where the first one stopped."""
-Deliver = Callable[[StoredJob, Run], bool]
-"""Delivers a job from its checkpoint until it is complete (True) or its run is stopped (False)."""
 
 
 class Jobs:
@@ -95,14 +89,13 @@ class Jobs:
     ) -> None:
         self._store = store
         self._term = term
-        self._waiting = waiting
         self._place = place
         self._holder = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
         self._renewed = 0.0
         self._trouble: tuple[str, ...] = ()
         self._troubled_since: int | None = None
         """Why the last `settle` could not start the jobs that nobody runs, and since when, in epoch milliseconds."""
-        self._deliver = deliver
+        self._runner = Runner(deliver, waiting)
         self._share = share
         self._total = total
         self.runs: dict[str, Run] = {}
@@ -354,51 +347,11 @@ class Jobs:
         run.thread.start()
 
     def _work(self, run: Run, before: Run | None) -> None:
-        """Run a job in its thread until the job or the run ends; retry while state or events are unavailable."""
         try:
-            failures = 0
-            while not self._attempt(run, before):
-                failures = failures + 1 if run.error else 1
-                if run.fenced or run.stopping.wait(retry.delay(min(failures, MOST_DOUBLED))):
-                    break
-            if run.fenced:
-                _log.info("job %s: its thread has ended, some time after it was stopped or taken over", run.job_id)
+            self._runner.work(run, before)
             self._give_back(run)
         finally:
             run.ended.set()
-
-    def _attempt(self, run: Run, before: Run | None) -> bool:
-        """Run a job from its checkpoint until the job or the run ends; False if something it needs is unavailable."""
-        try:
-            while before is not None and not before.ended.wait(self._waiting):  # two runs would deliver rows twice
-                if not run.stopping.is_set():
-                    run.trouble("waiting for the destination to answer the job's previous run")
-            run.keep_error()
-            job = job_table.get(self._store, run.job_id)
-            running = job is not None and job.status is JobStatus.RUNNING and not run.stopping.is_set()
-            if job is not None and running and job.fence == run.token:
-                run.check()
-                self._run(job, run)
-        except Unavailable as error:
-            run.wait_for(error)
-            return False
-        except Fenced:  # a lease that has ended is renewed later if no other process took the job
-            return False
-        return True
-
-    def _run(self, job: StoredJob, run: Run) -> None:
-        try:
-            if self._deliver(job, run):
-                run.end(JobStatus.COMPLETED)
-            else:
-                run.keep_reached()
-        except (Fenced, Unavailable):
-            raise
-        except SvcctlError as error:
-            run.end(JobStatus.STOPPED, error.message)
-        except Exception:
-            _log.exception("job %s failed", run.job_id)
-            run.end(JobStatus.STOPPED, "the service failed on this job; its log has the reason")
 
     def _give_back(self, run: Run) -> None:
         """Forget a run that is over. If the state cannot be written, its lease ends by itself."""

@@ -1,4 +1,7 @@
-"""The thread that runs a job: what it may still save, and how it is told to end."""
+"""The thread that runs a job: how it tries again, what it may still save, and how it is told to end.
+
+A job whose query fails stops; one whose state, events or destination are away waits and is tried again.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from svcctl.api import retry
 from svcctl.api.models import JobStatus
-from svcctl.errors import Unavailable
+from svcctl.errors import SvcctlError, Unavailable
 from svcctl.service.jobs import job_table, leases
+from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
+
+WAITING_SECONDS = 5.0
+"""After this time a job that waits for its previous run says so in its `error`."""
+MOST_DOUBLED = 4
+"""After so many failures in a row a job's wait for its state or its events grows no longer; it is 4 s then."""
 
 _log = logging.getLogger("svcctl.service")
 
@@ -133,3 +143,63 @@ class Run:
         with self._saving:
             if not self.fenced and not (errors and self.stopping.is_set()):
                 job_table.end(self.store, self.job_id, self.token, status, errors)
+
+
+Deliver = Callable[[StoredJob, Run], bool]
+"""Delivers a job from its checkpoint until it is complete (True) or its run is stopped (False)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """Runs jobs, each in the thread that calls `work`. After `waiting` seconds a job that waits for its previous run
+    says so.
+    """
+
+    deliver: Deliver
+    waiting: float
+
+    def work(self, run: Run, before: Run | None) -> None:
+        """Run a job until the job or the run ends; try again while state or events are unavailable.
+
+        The job begins when its previous run, `before`, has ended.
+        """
+        failures = 0
+        while not self._attempt(run, before):
+            failures = failures + 1 if run.error else 1
+            if run.fenced or run.stopping.wait(retry.delay(min(failures, MOST_DOUBLED))):
+                break
+        if run.fenced:
+            _log.info("job %s: its thread has ended, some time after it was stopped or taken over", run.job_id)
+
+    def _attempt(self, run: Run, before: Run | None) -> bool:
+        """Run a job from its checkpoint until the job or the run ends; False if something it needs is unavailable."""
+        try:
+            while before is not None and not before.ended.wait(self.waiting):  # two runs would deliver rows twice
+                if not run.stopping.is_set():
+                    run.trouble("waiting for the destination to answer the job's previous run")
+            run.keep_error()
+            job = job_table.get(run.store, run.job_id)
+            running = job is not None and job.status is JobStatus.RUNNING and not run.stopping.is_set()
+            if job is not None and running and job.fence == run.token:
+                run.check()
+                self._run(job, run)
+        except Unavailable as error:
+            run.wait_for(error)
+            return False
+        except Fenced:  # a lease that has ended is renewed later if no other process took the job
+            return False
+        return True
+
+    def _run(self, job: StoredJob, run: Run) -> None:
+        try:
+            if self.deliver(job, run):
+                run.end(JobStatus.COMPLETED)
+            else:
+                run.keep_reached()
+        except (Fenced, Unavailable):
+            raise
+        except SvcctlError as error:
+            run.end(JobStatus.STOPPED, error.message)
+        except Exception:
+            _log.exception("job %s failed", run.job_id)
+            run.end(JobStatus.STOPPED, "the service failed on this job; its log has the reason")

@@ -66,7 +66,7 @@ def test_a_time_limit_that_is_not_above_zero_is_refused(text: str, why: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("setting", "default"), [(QUERY_PLACES, 8), (OPEN_QUERIES, 64), (RUNNING_JOBS, 16), (TOTAL_JOBS, 64)]
+    ("setting", "default"), [(QUERY_PLACES, 8), (OPEN_QUERIES, 64), (RUNNING_JOBS, 64), (TOTAL_JOBS, 256)]
 )
 def test_a_count_is_a_whole_number(setting: Setting, default: float) -> None:
     assert setting.read({}) == default

@@ -232,7 +232,7 @@ def test_jobs_end_as_the_files_say_after_lost_answers_and_kills(is_own: bool) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_own", [True, False])
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(states=st.lists(STATES, min_size=1, max_size=4), faults=FAULTS)
 def test_jobs_end_as_the_files_say_after_many_lost_answers_and_kills(
     is_own: bool, states: list[State], faults: list[tuple[int, str]]

@@ -258,14 +258,16 @@ def test_a_defect_stops_its_job_and_says_no_more_than_where_to_look(store: Store
     assert (job.status, job.error) == ("STOPPED", ("the service failed on this job; its log has the reason",))
 
 
-def test_no_more_than_so_many_run_at_once(mine: Jobs) -> None:
-    running = [launch(mine) for _ in range(jobs.MOST_RUNNING)]
+def test_no_more_than_so_many_run_at_once(store: Store, work: Work) -> None:
+    mine = Jobs(store, work, share=2)
+    running = [launch(mine), launch(mine)]
     assert refusal(lambda: launch(mine)) == ("Conflict", 101)
     mine.stop(ME, running[0])
     another = launch(mine)
     assert refusal(lambda: mine.start(ME, running[0])) == ("Conflict", 101)
     mine.remove(ME, another)
     assert mine.start(ME, running[0]).status == "RUNNING"
+    mine.close()
 
 
 def test_each_domain_has_a_share_of_the_jobs_and_all_together_a_maximum(store: Store, work: Work) -> None:
@@ -650,13 +652,14 @@ class States(RuleBasedStateMachine):
     """The interface's transition table as a model; a service that is killed and comes back is one more move."""
 
     known = Bundle("known")
+    share = 2
 
     def __init__(self) -> None:
         super().__init__()
         self.directory = tempfile.TemporaryDirectory()
         self.store = opened(Path(self.directory.name))
         self.work = Work()
-        self.jobs = Jobs(self.store, self.work)
+        self.jobs = Jobs(self.store, self.work, share=self.share)
         self.model: dict[str, str] = {}
 
     def teardown(self) -> None:
@@ -675,9 +678,13 @@ class States(RuleBasedStateMachine):
         assert (job.id, job.status, job.error) == (job_id, expected, ())
         self.model[job_id] = expected
 
+    def is_full(self) -> bool:
+        return list(self.model.values()).count("RUNNING") == self.share
+
     @rule(target=known)
     def launch(self) -> str:
-        if list(self.model.values()).count("RUNNING") == jobs.MOST_RUNNING:
+        if self.is_full():
+            assert refusal(lambda: launch(self.jobs)) == ("Conflict", 101)
             return "00000000-0000-0000-0000-000000000000"
         job_id = launch(self.jobs)
         self.model[job_id] = "RUNNING"
@@ -689,7 +696,8 @@ class States(RuleBasedStateMachine):
 
     @rule(job_id=known)
     def start(self, job_id: str) -> None:
-        self.moved(self.jobs.start, job_id, {"STOPPED": "RUNNING", "RUNNING": 101, "COMPLETED": "COMPLETED"})
+        resumed: str | int = 101 if self.is_full() else "RUNNING"
+        self.moved(self.jobs.start, job_id, {"STOPPED": resumed, "RUNNING": 101, "COMPLETED": "COMPLETED"})
 
     @rule(job_id=known)
     def remove(self, job_id: str) -> None:
@@ -707,7 +715,7 @@ class States(RuleBasedStateMachine):
         self.work.alive = False
         self.jobs.close()
         self.work = Work()
-        self.jobs = Jobs(self.store, self.work)
+        self.jobs = Jobs(self.store, self.work, share=self.share)
         self.jobs.settle()
 
     @invariant()

@@ -51,8 +51,8 @@ class Kept(Destination):
     counts = True
     patience = 0.02
 
-    def __init__(self, there: list[bytes], topic: str) -> None:
-        self.there, self.topic = there, topic
+    def __init__(self, there: list[bytes], topic: str, size: int) -> None:
+        self.there, self.topic, self.size = there, topic, size
         self.batch: list[bytes] = []
 
     def open(self, sent: int, memo: Memo, head: bytes) -> int:
@@ -61,7 +61,7 @@ class Kept(Destination):
         return len(self.there)
 
     def room(self) -> int:
-        return 400 - sum(map(len, self.batch))
+        return self.size - sum(map(len, self.batch))
 
     def write(self, lines: pa.StringArray, row: int) -> None:
         self.batch += arrow.each(lines)
@@ -171,12 +171,13 @@ class World:
 
 
 @contextmanager
-def opened(directory: Path, *, is_own: bool = True) -> Iterator[World]:
+def opened(directory: Path, *, is_own: bool = True, batch: int = 400) -> Iterator[World]:
+    """A world whose destinations take batches of so many bytes."""
     held: dict[tuple[str, str], list[bytes]] = {}
 
     def connect(type_: str, job_id: str, params: Mapping[str, Any], /, *, endless: bool) -> Destination:
         name = split_name(str(params.get("friendlyName")))[0]
-        return Kept(held.setdefault((name, job_id), []), str(params.get("topic")))
+        return Kept(held.setdefault((name, job_id), []), str(params.get("topic")), batch)
 
     with (
         DuckDBEngine() as engine,

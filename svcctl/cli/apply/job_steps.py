@@ -6,7 +6,7 @@ hash of its definition, as nightly-auth.3f2a9c1b, and another hash means another
 A job that changes is continued: svcctl's own service launches the new job and stops the old one in one transaction.
 Another service is asked to stop the old one, and to launch the new one from its lastDatetime. The old one is removed
 when the new one runs; if that fails at once, the old one runs again. Whatever stops in the middle leaves the old job,
-the new one, or both, from which the next plan goes on.
+the new one, or both. From these the next plan goes on: of both, from the new one, also when it is no longer wanted.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Jobs(Noun):
 
     def _kept(self, wanted: WrittenJob, found: Sequence[Job] | None) -> Job | None:
         """The job that has the definition of the file, if it is there and not to be launched again."""
-        same = [job for job in found or () if _hash(job) == wanted.hash]
+        same = [job for job in _current(found or ()) if _hash(job) == wanted.hash]
         return None if wanted.name in self.relaunch else _latest(same)
 
     def _differ(self, wanted: WrittenJob, found: Sequence[Job] | None) -> list[Difference]:
@@ -292,9 +292,19 @@ def _is_of_type(job: Job, wanted: WrittenJob) -> bool:
     return (job.type or "").lower() == destinations.canonical_type(wanted.type)
 
 
+def _current(jobs: Sequence[Job]) -> list[Job]:
+    """The jobs that no other one continues: a job that was continued would deliver what the other one has delivered."""
+    continued = {job.extra.get("continues") for job in jobs}
+    return [job for job in jobs if job.id not in continued]
+
+
 def _latest(jobs: Sequence[Job]) -> Job | None:
-    """The job that runs, else the one that has read the most; of equal ones the last in the list."""
-    return max(reversed(jobs), key=lambda job: (job.status == JobStatus.RUNNING, job.last_datetime or 0), default=None)
+    """The current job that runs, else the one that has read the most; of equal ones the last in the list."""
+    return max(
+        reversed(_current(jobs)),
+        key=lambda job: (job.status == JobStatus.RUNNING, job.last_datetime or 0),
+        default=None,
+    )
 
 
 def _has_read(job: Job) -> bool:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.job_service import FIRST, Killed, World, opened
+from support.waiting import eventually
 
 from svcctl.api.models import JobStatus
 from svcctl.cli.apply.job_steps import Jobs, JobStep
@@ -86,14 +87,14 @@ def test_jobs_are_launched_changed_stopped_started_and_removed(world: World) -> 
 
 def test_late_events_are_delivered_once_while_the_query_of_a_running_job_changes(tmp_path: Path) -> None:
     with opened(tmp_path) as world:
-        changes(world, events=90, count=2)
+        changes(world, events=90, count=1)
         world.settle("a")
         assert world.rows("a") == list(range(world.events))
 
 
 @pytest.mark.slow
 def test_200_000_events_are_delivered_once_over_20_changes_of_a_running_job(tmp_path: Path) -> None:
-    with opened(tmp_path) as world:
+    with opened(tmp_path, batch=10_000) as world:
         changes(world, events=200_000, count=20)
         world.settle("a")
         assert world.rows("a") == list(range(world.events))
@@ -107,6 +108,22 @@ def changes(world: World, *, events: int, count: int) -> None:
         world.append(seconds[: each // 2])
         applied(world, described("a", version))
         world.append(seconds[each // 2 :])
+
+
+def test_a_change_that_ended_in_the_middle_is_taken_back_where_its_job_has_read_to(tmp_path: Path) -> None:
+    with opened(tmp_path) as world:
+        world.append([1, 2])
+        applied(world, described("a"))
+        [old] = world.client.jobs()
+        world.client.launch(read(described("a", 1))[0].request(continues=old.id))  # and the old one is not removed
+        world.append([3, 4])
+        eventually(lambda: len(world.rows("a")) == world.events)
+        world.append([5])
+        assert applied(world, described("a")) == ["updated"]
+        [new] = world.client.jobs()
+        assert (new.id != old.id, new.friendly_name) == (True, old.friendly_name)
+        world.settle("a")
+        assert world.rows("a") == [0, 1, 2, 3, 4]
 
 
 def test_the_old_job_runs_again_when_the_new_one_fails_at_once(world: World) -> None:

@@ -256,10 +256,11 @@ class Jobs:
         if job.status is JobStatus.RUNNING:
             raise Conflict(f"job {job_id} is already running", code=UNCHANGEABLE)
         self._check_last(account, job_id)
-        room = partial(self._need_room, account)
-        job_table.move(self._store, job_id, JobStatus.STOPPED, JobStatus.RUNNING, room)
-        with suppress(StateUnavailable):
-            self.settle()
+        if job.status is JobStatus.STOPPED:
+            room = partial(self._need_room, account)
+            job_table.move(self._store, job_id, JobStatus.STOPPED, JobStatus.RUNNING, room)
+            with suppress(StateUnavailable):
+                self.settle()
         return self.get(account, job_id)
 
     def remove(self, account: Account, job_id: str) -> models.Job:

@@ -1,4 +1,4 @@
-"""The text of a query: where it is read from, and the variables filled into it.
+"""The text of a query: where it is read from, with its variables filled in.
 
 Commands that take a query share this, so all of them take it in the same ways.
 """
@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from svcctl.cli.inputs.text import STDIN, name
 from svcctl.cli.inputs.text import read as read_text
+from svcctl.cli.inputs.variables import filled, variables
 from svcctl.errors import UsageError
 
-_VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}")
 _NAME = re.compile(r"\w+(?:\.\w+)+")
 """A table's name, which people give instead of a query."""
 _FILE = re.compile(r"@?([\w./~-]{1,200})")
 _WAYS = "give it as an argument, on standard input, or with -F FILE"
-_QUOTED_VARIABLE = re.compile(rf"""(["']){_VARIABLE.pattern}\1""")
 
 
 def read(text: str | None, file: Path | None) -> str:
@@ -76,35 +75,3 @@ def fill(text: str, assignments: Sequence[str]) -> str:
     if unused := values.keys() - used:
         raise UsageError(f"the query has no {{{{{min(unused)}}}}}")
     return result
-
-
-def variables(assignments: Sequence[str]) -> dict[str, str]:
-    """The values of --var by their names."""
-    values: dict[str, str] = {}
-    for assignment in assignments:
-        key, equals, value = assignment.partition("=")
-        if not equals:
-            raise UsageError(f"--var '{assignment}' is not of the form K=V")
-        if key in values:
-            raise UsageError(f"--var {key} is given twice")
-        values[key] = value
-    return values
-
-
-def filled(text: str, values: Mapping[str, str], *, quoted: bool) -> tuple[str, set[str]]:
-    """The text with each `{{k}}` replaced by its value, which is `quoted` for a query, and the names in it."""
-    used = set(_VARIABLE.findall(text))
-    if missing := used - values.keys():
-        raise UsageError(f"{{{{{min(missing)}}}}} has no value", hint=f"give it with --var {min(missing)}=…")
-    if quoted and (literal := _QUOTED_VARIABLE.search(text)):
-        name = literal[2]
-        raise UsageError(
-            f"{{{{{name}}}}} becomes a text in quotes, so it stands in quotes twice",
-            hint=f"leave out the quotes around {{{{{name}}}}}",
-        )
-    return _VARIABLE.sub(lambda match: _quoted(values[match[1]]) if quoted else values[match[1]], text), used
-
-
-def _quoted(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + '"'

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from svcctl.cli.inputs import text
-from svcctl.cli.inputs.query_text import filled, variables
+from svcctl.cli.inputs.variables import filled, variables
 from svcctl.errors import UsageError
 from svcctl.words import did_you_mean
 

@@ -1,4 +1,4 @@
-"""Domains and their users: names, states, and which domains can be accessed.
+"""Domains: their names and states, who belongs to them, and which can be accessed.
 
 A domain of a reseller has a full name, `<domain>@<reseller>`; the provider's own domains, such as that of the
 local profile, have no @ part and no plan. Deletion is logical: the row stays with its identity, and another domain can
@@ -19,24 +19,20 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, case, func, insert, select, update
 from sqlalchemy import delete as delete_
 
-from svcctl.api.models import BUILT_IN_ROLES, DomainStatus
-from svcctl.errors import NotFound, SvcctlError, UsageError
+from svcctl.api.models import DomainStatus
+from svcctl.errors import SvcctlError
 from svcctl.service.accounts import price_plans
 from svcctl.service.accounts.codes import Reason, refused
 from svcctl.service.state import schema
 from svcctl.service.state.store import Store, is_there
-from svcctl.service.state.store import replace as put
-from svcctl.words import did_you_mean
 
 MAX_NAME = 64
 """Characters of a full name with its @ part. The interface has a bound and does not show its value."""
-OWNER, ADMIN, USER = BUILT_IN_ROLES
 NO_ROLE = ""
 """The role of a member whose role was deleted."""
 
 _DOMAINS, _MEMBERS = schema.domains.c, schema.members.c
 _COLUMNS = [_DOMAINS[name] for name in ("id", "name", "reseller", "plan", "time", "volume")]
-_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 _LABEL = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
 
 
@@ -85,7 +81,7 @@ def get(store: Store, reseller: str, name: str) -> tuple[StoredDomain, list[Memb
     """Return a domain and its users; 106 when it does not exist or belongs to another reseller."""
     with store.reading() as connection:
         domain = own(connection, reseller, name)
-        return domain, _members(connection, domain.id)
+        return domain, members(connection, domain.id)
 
 
 def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> StoredDomain:
@@ -139,7 +135,7 @@ def delete(store: Store, reseller: str, name: str) -> StoredDomain:
         domain = own(connection, reseller, name)
         _change(connection, domain, deleted_at=int(time.time() * 1000))
         connection.execute(delete_(schema.members).where(_MEMBERS.domain == domain.id))
-        _delete_users_without_domain(connection)
+        delete_users_without_domain(connection)
         for table in (schema.accounts, schema.jobs):  # they contain secrets
             connection.execute(delete_(table).where(table.c.domain == domain.id))
     return replace(domain, status=DomainStatus.DELETED)
@@ -243,7 +239,12 @@ def available(connection: Connection, domain: StoredDomain, kind: price_plans.Ki
 
 def every(store: Store) -> list[tuple[StoredDomain, list[Member]]]:
     with store.reading() as connection:
-        return [(domain, _members(connection, domain.id)) for domain in _select(connection)]
+        return with_members(connection)
+
+
+def with_members(connection: Connection) -> list[tuple[StoredDomain, list[Member]]]:
+    """List all domains, each with its users."""
+    return [(domain, members(connection, domain.id)) for domain in _select(connection)]
 
 
 def put_own(store: Store, name: str) -> None:
@@ -261,79 +262,8 @@ def set_status(store: Store, name: str, status: DomainStatus) -> str:
     return domain.name
 
 
-def assign(store: Store, name: str, email: str, role: str | None) -> tuple[str, str, str | None]:
-    """Add a user to a domain, or change the user's role there.
-
-    Returns the domain's full name, the role, and whom it replaces as the owner.
-
-    Without a role the user keeps the one that is there, and a new user becomes USER.
-    OWNER sets the role ADMIN and marks the user as the owner, in place of the former one. NotFound when there is no
-    such role; UsageError when the email is invalid, the first user of a domain is not its owner, or the owner would
-    become a user without another owner.
-    """
-    if not _EMAIL.fullmatch(email):
-        raise UsageError(f"'{email}' is not an email address", hint="write it as in ann@acme.example")
-    with store.transaction() as connection:
-        domain = find(connection, name)
-        custom = connection.scalars(select(schema.roles.c.name).where(schema.roles.c.domain == domain.id))
-        known = [*BUILT_IN_ROLES, *sorted(custom)]
-        members = _members(connection, domain.id)
-        if role is None:
-            kept = (OWNER if member.owner else member.role for member in members if member.email == email)
-            role = next(kept, None) or USER
-        owner = role == OWNER
-        if role not in known:
-            hint = did_you_mean(role, known) or f"roles are: {', '.join(known)}"
-            raise NotFound(f"{name} has no role '{role}'", hint=hint)
-        if not owner and not members:
-            raise UsageError(f"the first user of {name} must be its owner", hint=f"assign one with --role {OWNER}")
-        if not owner and any(member.owner and member.email == email for member in members):
-            raise UsageError(f"{email} is the owner of {name}", hint=f"assign another user with --role {OWNER} first")
-        if owner:
-            connection.execute(update(schema.members).where(_MEMBERS.domain == domain.id).values(owner=False))
-        if not is_there(connection, schema.users.c.email == email):
-            connection.execute(insert(schema.users).values(email=email))
-        put(connection, schema.members, domain=domain.id, user=email, role=ADMIN if owner else role, owner=owner)
-    return domain.name, role, next((one.email for one in members if owner and one.owner and one.email != email), None)
-
-
-def leaving(store: Store, name: str) -> list[tuple[StoredDomain, Member]]:
-    """List the memberships that `remove_user` would end; raises the same errors."""
-    with store.reading() as connection:
-        return _leaving(connection, name)
-
-
-def remove_user(store: Store, name: str) -> None:
-    """Remove a user, given as EMAIL, from all domains, or as DOMAIN/EMAIL from one. A user without a domain is deleted.
-
-    NotFound when there is no such user; UsageError when the user owns one of them: nobody could access it any more.
-    """
-    with store.transaction() as connection:
-        for domain, member in _leaving(connection, name):
-            left = (_MEMBERS.domain == domain.id, _MEMBERS.user == member.email)
-            connection.execute(delete_(schema.members).where(*left))
-        _delete_users_without_domain(connection)
-
-
-def _leaving(connection: Connection, name: str) -> list[tuple[StoredDomain, Member]]:
-    found = [
-        (domain, member)
-        for domain in _select(connection)
-        for member in _members(connection, domain.id)
-        if name in (member.email, f"{domain.name}/{member.email}")
-    ]
-    if not found:
-        raise NotFound(f"no user '{name}'")
-    for domain, member in found:
-        if member.owner:
-            raise UsageError(
-                f"{member.email} is the owner of {domain.name}",
-                hint=f"first give it another one: svcctl service accounts user EMAIL {domain.name} --role {OWNER}",
-            )
-    return found
-
-
-def _delete_users_without_domain(connection: Connection) -> None:
+def delete_users_without_domain(connection: Connection) -> None:
+    """Delete the users that are left without a domain."""
     connection.execute(delete_(schema.users).where(schema.users.c.email.not_in(select(_MEMBERS.user))))
 
 
@@ -390,7 +320,8 @@ def _activate(connection: Connection, domain: StoredDomain, applications: tuple[
         connection.execute(insert(schema.domain_applications), rows)
 
 
-def _members(connection: Connection, domain: int) -> list[Member]:
+def members(connection: Connection, domain: int) -> list[Member]:
+    """List the users of the domain with this identity."""
     theirs = schema.members.alias()
     count = select(func.count()).where(theirs.c.user == _MEMBERS.user).scalar_subquery()
     rows = connection.execute(

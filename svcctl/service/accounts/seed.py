@@ -14,7 +14,7 @@ from pathlib import Path
 from svcctl.errors import Locked, Unavailable, UsageError
 from svcctl.io import extras
 from svcctl.service import process
-from svcctl.service.accounts import accounts, domains, price_plans
+from svcctl.service.accounts import accounts, domains, price_plans, users
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.accounts.price_plans import Feature, PricePlan, Reseller
 from svcctl.service.settings import STATE, STATE_PASSWORD_FILE
@@ -96,7 +96,7 @@ def catalog(store: Store) -> None:
     """Store the local domain with its owner, and the demo reseller with its plans."""
     with store.transaction():
         domains.put_own(store, LOCAL_DOMAIN)
-        domains.assign(store, LOCAL_DOMAIN, LOCAL_OWNER, domains.OWNER)
+        users.assign(store, LOCAL_DOMAIN, LOCAL_OWNER, users.OWNER)
         price_plans.put_reseller(store, Reseller(RESELLER))
         for feature in FEATURES:
             price_plans.put_feature(store, feature)

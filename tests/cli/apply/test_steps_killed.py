@@ -21,7 +21,7 @@ from svcctl.cli.apply.role_steps import Roles
 from svcctl.cli.inputs import yaml_files
 from svcctl.cli.inputs.role_files import WrittenRole
 from svcctl.errors import SvcctlError
-from svcctl.service.accounts import accounts, domains, seed
+from svcctl.service.accounts import accounts, domains, seed, users
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.app import build
 from svcctl.service.http.context import Service
@@ -69,7 +69,7 @@ def test_domains_and_roles_end_as_the_files_say_after_lost_answers_and_kills(
     with tempfile.TemporaryDirectory() as directory, closing(with_catalog(Path(directory) / "state.db")) as store:
         accounts.put(store, Account("key", "secret", "token", "", reseller=seed.RESELLER))
         domains.create(store, seed.RESELLER, {"name": "own", "plan": "basic"})
-        domains.assign(store, "own@demo", "ann@own.example", "OWNER")
+        users.assign(store, "own@demo", "ann@own.example", "OWNER")
         wire = Faults(build(Service(cast(Any, None), store, cast(Any, None))))
         client = Client("http://localhost", Bearer("token"), transport=wire, retries=0)
         for state in states:

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from svcctl.api.models import DomainStatus
-from svcctl.service.accounts import domains
+from svcctl.service.accounts import domains, users
 
 HEADING = "name,plan,time,volume,status\n"
 ACME = {"name": "acme", "plan": "basic"}
@@ -27,7 +27,7 @@ def test_a_domain_is_created_listed_and_shown(reseller: Any, machine: Any) -> No
     assert created.sent == [("POST", "/domain", ACME | {"time": 14.5})]
     listed = reseller("domain", "list", "-f", "tsv")
     assert listed.stdout == "name\tplan\ttime\tvolume\tstatus\nacme@demo\tbasic\t14.5\t10.0\tActive\n"
-    domains.assign(machine.store, "acme@demo", "ann@acme.example", "OWNER")
+    users.assign(machine.store, "acme@demo", "ann@acme.example", "OWNER")
     shown = reseller("domain", "show", "acme", "-f", "table")
     assert shown.stdout.split("\n") == [
         "name       plan   time  volume  status  users",
@@ -129,8 +129,8 @@ def two(reseller: Any, machine: Any) -> None:
     """An active domain with two users, one of whom has another domain; and that one, which is pending."""
     for name in ("acme", "waiting"):
         domains.create(machine.store, "demo", {"name": name, "plan": "basic"})
-        domains.assign(machine.store, f"{name}@demo", "ann@acme.example", "OWNER")
-    domains.assign(machine.store, "acme@demo", "bob@acme.example", "USER")
+        users.assign(machine.store, f"{name}@demo", "ann@acme.example", "OWNER")
+    users.assign(machine.store, "acme@demo", "bob@acme.example", "USER")
     domains.set_status(machine.store, "waiting@demo", DomainStatus.PENDING)
 
 

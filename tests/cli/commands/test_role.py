@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from svcctl.service.accounts import domains
+from svcctl.service.accounts import domains, users
 
 OPTIONS: dict[str, list[tuple[list[str], dict[str, Any]]]] = {
     "description": [([], {}), (["--description", "d e"], {"description": "d e"})],
@@ -194,7 +194,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def acme(machine: Any) -> None:
     domains.create(machine.store, "demo", {"name": "acme", "plan": "full"})
-    domains.assign(machine.store, "acme@demo", "ann@acme.example", "OWNER")
+    users.assign(machine.store, "acme@demo", "ann@acme.example", "OWNER")
 
 
 def test_a_file_creates_and_updates_each_of_its_roles(reseller: Any, file: Path) -> None:
@@ -508,8 +508,8 @@ def test_roles_are_listed_shown_and_removed(reseller: Any, machine: Any, file: P
     assert reseller("role", "rm", "acme", "Readers").code == 2
     mistyped = reseller("role", "rm", "acme", "readrs", answers=["y"])
     assert (mistyped.code, mistyped.questions, "'Readers'" in mistyped.stderr) == (4, [], True)
-    domains.assign(machine.store, "acme@demo", "bob@acme.example", "Readers")
-    domains.assign(machine.store, "acme@demo", "amy@acme.example", "Readers")
+    users.assign(machine.store, "acme@demo", "bob@acme.example", "Readers")
+    users.assign(machine.store, "acme@demo", "amy@acme.example", "Readers")
     lost = "role 'Readers' of acme, the role of amy@acme.example, bob@acme.example"
     done = reseller("role", "rm", "acme", "Readers", answers=["y"])
     assert (done.code, done.questions, lost in done.stderr) == (0, [f"Delete {lost}?"], True)
@@ -623,7 +623,7 @@ def test_what_a_command_of_roles_says(
         paths[name].write_text(text)
     reseller("role", "create", "acme", "-F", str(paths["roles"]))
     for person in ("bob", "amy"):
-        domains.assign(machine.store, "acme@demo", f"{person}@acme.example", "Readers")
+        users.assign(machine.store, "acme@demo", f"{person}@acme.example", "Readers")
     assert reseller("role", *(word.format_map(paths) for word in arguments)).stderr == said.format_map(paths)
 
 

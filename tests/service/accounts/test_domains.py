@@ -16,7 +16,7 @@ from sqlalchemy import event, select
 
 from svcctl.api.models import DomainStatus
 from svcctl.errors import NotFound, ServiceError, UsageError
-from svcctl.service.accounts import accounts, domains, price_plans, roles
+from svcctl.service.accounts import accounts, domains, price_plans, roles, users
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.accounts.domains import StoredDomain
 from svcctl.service.accounts.price_plans import Feature, Kind, PricePlan, Reseller
@@ -284,7 +284,7 @@ def access(store: Store, name: str = "acme@north") -> tuple[int | None, str] | N
 def test_a_domain_without_an_owner_cannot_be_accessed(store: Store) -> None:
     create(store)
     assert access(store) == (119, "domain acme@north has no owner and cannot be accessed until one is assigned")
-    domains.assign(store, "acme@north", "ann@acme.example", "OWNER")
+    users.assign(store, "acme@north", "ann@acme.example", "OWNER")
     assert access(store) is None
 
 
@@ -298,17 +298,17 @@ def test_a_domain_without_an_owner_cannot_be_accessed(store: Store) -> None:
 )
 def test_access_depends_on_the_state(store: Store, state: str, outcome: tuple[int, str] | None) -> None:
     create(store)
-    domains.assign(store, "acme@north", "ann@acme.example", "OWNER")
+    users.assign(store, "acme@north", "ann@acme.example", "OWNER")
     domains.set_status(store, "acme@north", DomainStatus(state))
     assert access(store) == outcome
 
 
 def test_the_role_owner_becomes_admin_and_the_mark_of_an_owner(store: Store) -> None:
     create(store)
-    domains.assign(store, "acme@north", "ann@acme.example", "OWNER")
-    domains.assign(store, "acme@north", "bob@acme.example", "USER")
-    _, users = domains.get(store, "north", "acme")
-    assert [user.to_json() for user in users] == [
+    users.assign(store, "acme@north", "ann@acme.example", "OWNER")
+    users.assign(store, "acme@north", "bob@acme.example", "USER")
+    _, members = domains.get(store, "north", "acme")
+    assert [user.to_json() for user in members] == [
         {"email": "ann@acme.example", "role": "ADMIN", "owner": True, "lastDomain": True},
         {"email": "bob@acme.example", "role": "USER", "owner": False, "lastDomain": True},
     ]
@@ -316,15 +316,15 @@ def test_the_role_owner_becomes_admin_and_the_mark_of_an_owner(store: Store) -> 
 
 def test_a_user_has_a_role_of_the_domain(store: Store) -> None:
     create(store)
-    domains.assign(store, "acme@north", "ann@acme.example", "OWNER")
+    users.assign(store, "acme@north", "ann@acme.example", "OWNER")
     account = accounts.issue(store, domain="acme@north", administrator=True)
     roles.create(store, account, "acme@north", {"name": "Reader", "policies": [], "applications": "*"})
-    domains.assign(store, "acme@north", "bob@acme.example", "Reader")
+    users.assign(store, "acme@north", "bob@acme.example", "Reader")
     with pytest.raises(NotFound, match=r"^acme@north has no role 'reader'$") as caught:
-        domains.assign(store, "acme@north", "bob@acme.example", "reader")
+        users.assign(store, "acme@north", "bob@acme.example", "reader")
     assert caught.value.hint == "did you mean 'Reader'?"
-    _, users = domains.get(store, "north", "acme")
-    assert [(user.email, user.role) for user in users] == [
+    _, members = domains.get(store, "north", "acme")
+    assert [(user.email, user.role) for user in members] == [
         ("ann@acme.example", "ADMIN"),
         ("bob@acme.example", "Reader"),
     ]
@@ -332,10 +332,10 @@ def test_a_user_has_a_role_of_the_domain(store: Store) -> None:
 
 def test_another_owner_takes_the_mark_over(store: Store) -> None:
     create(store)
-    domains.assign(store, "acme@north", "ann@acme.example", "OWNER")
-    domains.assign(store, "acme@north", "bob@acme.example", "OWNER")
-    _, users = domains.get(store, "north", "acme")
-    assert [(user.email, user.role, user.owner) for user in users] == [
+    users.assign(store, "acme@north", "ann@acme.example", "OWNER")
+    users.assign(store, "acme@north", "bob@acme.example", "OWNER")
+    _, members = domains.get(store, "north", "acme")
+    assert [(user.email, user.role, user.owner) for user in members] == [
         ("ann@acme.example", "ADMIN", False),
         ("bob@acme.example", "ADMIN", True),
     ]
@@ -344,10 +344,10 @@ def test_another_owner_takes_the_mark_over(store: Store) -> None:
 def test_the_first_user_must_be_the_owner_and_an_owner_stays_one(store: Store) -> None:
     create(store)
     with pytest.raises(UsageError, match=r"^the first user of acme@north must be its owner$"):
-        domains.assign(store, "acme@north", "ann@acme.example", "USER")
-    domains.assign(store, "acme@north", "ann@acme.example", "OWNER")
+        users.assign(store, "acme@north", "ann@acme.example", "USER")
+    users.assign(store, "acme@north", "ann@acme.example", "OWNER")
     with pytest.raises(UsageError, match=r"^ann@acme\.example is the owner of acme@north$"):
-        domains.assign(store, "acme@north", "ann@acme.example", "USER")
+        users.assign(store, "acme@north", "ann@acme.example", "USER")
 
 
 def test_deleting_a_domain_deletes_the_users_who_have_no_other(store: Store) -> None:
@@ -355,9 +355,9 @@ def test_deleting_a_domain_deletes_the_users_who_have_no_other(store: Store) -> 
     create(store, "two")
     for name, email in (("one", "ann@x.example"), ("two", "ann@x.example"), ("one", "bob@x.example")):
         role = "USER" if email.startswith("bob") else "OWNER"
-        domains.assign(store, f"{name}@north", email, role)
-    _, users = domains.get(store, "north", "one")
-    assert [(user.email, user.last_domain) for user in users] == [("ann@x.example", False), ("bob@x.example", True)]
+        users.assign(store, f"{name}@north", email, role)
+    _, members = domains.get(store, "north", "one")
+    assert [(user.email, user.last_domain) for user in members] == [("ann@x.example", False), ("bob@x.example", True)]
     domains.delete(store, "north", "one")
     with store.reading() as connection:
         assert connection.execute(select(schema.users.c.email)).all() == [("ann@x.example",)]
@@ -381,11 +381,11 @@ def test_a_key_needs_a_domain(store: Store) -> None:
 
 def test_an_account_of_a_deleted_domain_is_refused_while_another_has_the_name(store: Store) -> None:
     create(store)
-    domains.assign(store, "acme@north", "ann@acme.example", "OWNER")
+    users.assign(store, "acme@north", "ann@acme.example", "OWNER")
     account = accounts.issue(store, domain="acme@north", administrator=True)
     domains.delete(store, "north", "acme")
     create(store)
-    domains.assign(store, "acme@north", "eve@acme.example", "OWNER")
+    users.assign(store, "acme@north", "eve@acme.example", "OWNER")
     assert account.domain_id is not None
     deleted = (106, "domain acme@north is deleted")
     assert refusal(lambda: domains.require_access(store, account.domain_id or 0)) == deleted
@@ -503,7 +503,7 @@ class Life(RuleBasedStateMachine):
     @rule(name=NAMES, email=EMAILS)
     def own(self, name: str, email: str) -> None:
         full = name.partition("@")[0] + "@north"
-        code = self.attempt(lambda: domains.assign(self.store, full, email, "OWNER"))
+        code = self.attempt(lambda: users.assign(self.store, full, email, "OWNER"))
         assert code == (None if full in self.states else 106)
         if full in self.users:
             self.users[full] = [email, *(other for other in self.users[full] if other != email)]

@@ -9,7 +9,7 @@ import pytest
 
 from svcctl.api.models import DomainStatus
 from svcctl.errors import ServiceError
-from svcctl.service.accounts import domains, price_plans, roles
+from svcctl.service.accounts import domains, price_plans, roles, users
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.accounts.codes import Reason
 from svcctl.service.accounts.price_plans import Feature, PricePlan, Reseller
@@ -38,7 +38,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     price_plans.put_feature(store, Feature("application", "explorer", True))
     price_plans.put_plan(store, PricePlan("north", "basic"))
     domains.create(store, "north", {"name": "acme", "plan": "basic"})
-    domains.assign(store, "acme@north", "ann@acme.example", "OWNER")
+    users.assign(store, "acme@north", "ann@acme.example", "OWNER")
     yield store
     store.close()
 
@@ -48,7 +48,7 @@ def test_roles_are_kept_with_their_domain(store: Store) -> None:
     roles.create(store, RESELLER, "acme@north", {"name": "a"})
     assert [role.name for role in roles.listed(store, ADMIN, "acme@north")] == ["a", "b"]
     assert roles.get(store, RESELLER, "acme", "b") == CustomRole("b", None, ("Search",), (), (1, 2), None, None)
-    domains.assign(store, "acme@north", "bob@acme.example", "b")
+    users.assign(store, "acme@north", "bob@acme.example", "b")
     assert roles.delete(store, ADMIN, "acme", "b").name == "b"
     roles.create(store, ADMIN, "acme", {"name": "b"})
     assert roles.users(store, ADMIN, "acme", "b") == []
@@ -61,7 +61,7 @@ def test_roles_are_kept_with_their_domain(store: Store) -> None:
     assert refusal(lambda: roles.get(store, ADMIN, "acme", "b")) == (140, "domain acme@north has no role 'b'")
     domains.delete(store, "north", "acme")
     domains.create(store, "north", {"name": "acme", "plan": "basic"})
-    domains.assign(store, "acme@north", "ann@acme.example", "OWNER")
+    users.assign(store, "acme@north", "ann@acme.example", "OWNER")
     assert roles.listed(store, RESELLER, "acme") == []
 
 
@@ -89,12 +89,12 @@ def test_no_role_has_the_name_of_a_built_in_one(store: Store, name: str) -> None
 def test_the_users_of_a_role_are_known_and_keep_it_under_a_new_name(store: Store) -> None:
     roles.create(store, ADMIN, "acme", {"name": "a"})
     for email in ("eve@acme.example", "bob@acme.example"):
-        domains.assign(store, "acme@north", email, "a")
+        users.assign(store, "acme@north", email, "a")
     assert roles.users(store, ADMIN, "acme", "a") == ["bob@acme.example", "eve@acme.example"]
     roles.update(store, RESELLER, "acme", "a", {"name": "b"})
     assert [roles.users(store, ADMIN, "acme", name) for name in "ab"] == [[], ["bob@acme.example", "eve@acme.example"]]
-    _, users = domains.get(store, "north", "acme")
-    assert [user.role for user in users] == ["ADMIN", "b", "b"]
+    _, members = domains.get(store, "north", "acme")
+    assert [user.role for user in members] == ["ADMIN", "b", "b"]
 
 
 @pytest.mark.parametrize(

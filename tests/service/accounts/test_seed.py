@@ -57,7 +57,7 @@ def test_the_files_of_a_running_service_of_an_older_version_are_not_upgraded(tmp
     [
         ("sqlite", 30, 4),
         pytest.param("sqlite", 1, 100, marks=pytest.mark.slow),
-        ("postgresql_peer", 3, 30),
+        ("postgresql_peer", 7, 15),
     ],
 )
 def test_a_first_start_that_is_killed_after_any_statement_is_whole_the_next_time(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.state import with_catalog
 
-from svcctl.service.accounts import accounts, domains, seed
+from svcctl.service.accounts import accounts, domains, seed, users
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.state.store import Store
 
@@ -19,7 +19,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store = with_catalog(tmp_path / "state.db")
     accounts.put(store, Account("key", "secret", "operator", seed.LOCAL_DOMAIN, administrator=True))
     domains.put_own(store, "elsewhere")
-    domains.assign(store, "elsewhere", "owner@elsewhere", domains.OWNER)
+    users.assign(store, "elsewhere", "owner@elsewhere", users.OWNER)
     accounts.put(store, Account("other", "secret", "ordinary", "elsewhere"))
     yield store
     store.close()

@@ -18,7 +18,7 @@ from support.application import answered
 from support.engines import chosen_engine
 from support.state import FAILURES, with_catalog
 
-from svcctl.service.accounts import accounts, domains, seed
+from svcctl.service.accounts import accounts, domains, seed, users
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.app import build
 from svcctl.service.http.context import Service
@@ -39,7 +39,7 @@ def ask(tmp_path: Path) -> Iterator[Ask]:
         store = with_catalog(tmp_path / "state.db")
         accounts.put(store, Account("key", "secret", "mine", seed.LOCAL_DOMAIN, administrator=True))
         domains.put_own(store, "elsewhere")
-        domains.assign(store, "elsewhere", "owner@elsewhere", domains.OWNER)
+        users.assign(store, "elsewhere", "owner@elsewhere", users.OWNER)
         accounts.put(store, Account("other", "secret", "theirs", "elsewhere"))
         engines.of("t").stored.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
         jobs = Jobs(store, lambda job, run: job.query.endswith("limit 0") or (run.stopping.wait() and False))

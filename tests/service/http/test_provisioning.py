@@ -14,7 +14,7 @@ from support.application import answered
 from support.state import with_catalog
 
 from svcctl.api.models import DomainStatus
-from svcctl.service.accounts import accounts, domains, price_plans
+from svcctl.service.accounts import accounts, domains, price_plans, users
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.app import build
 from svcctl.service.http.context import Service
@@ -73,7 +73,7 @@ def ask(store: Store) -> Ask:
 def acme(store: Store) -> None:
     """A domain with an owner."""
     domains.create(store, "demo", {"name": "acme", "plan": "basic", "time": 14})
-    domains.assign(store, "acme@demo", "ann@acme.example", "OWNER")
+    users.assign(store, "acme@demo", "ann@acme.example", "OWNER")
     give_keys(store)
 
 
@@ -97,7 +97,7 @@ def test_a_domain_lives_through_the_routes(ask: Ask, store: Store) -> None:
     assert ask("reseller", "POST", "/domain", {"name": "acme", "plan": "basic", "time": 14}) == (200, ACME)
     assert ask("reseller", "GET", "/domain") == (200, [ACME])
     assert ask("reseller", "GET", "/domain/acme%40demo") == (200, ACME | {"users": []})
-    domains.assign(store, "acme@demo", "ann@acme.example", "OWNER")
+    users.assign(store, "acme@demo", "ann@acme.example", "OWNER")
     assert ask("reseller", "GET", "/domain/acme") == (200, ACME | {"users": [ANN]})
     assert ask("reseller", "POST", "/domain/acme/disable") == (200, ACME | {"status": "Disabled"})
     assert ask("reseller", "POST", "/domain/acme/enable") == (200, ACME)

@@ -29,7 +29,7 @@ from svcctl.api.follow import Follow
 from svcctl.api.query import QueryRequest
 from svcctl.api.response import MODES, QueryResponse
 from svcctl.errors import IncompleteResult, NotFound, ServiceError
-from svcctl.service.accounts import accounts, domains, price_plans
+from svcctl.service.accounts import accounts, domains, price_plans, users
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.engines import Engines
 from svcctl.service.engines.duckdb import DuckDBEngine
@@ -435,7 +435,7 @@ def acme(serve: Serve) -> Served:
     price_plans.put_reseller(store, price_plans.Reseller("none"))
     price_plans.put_plan(store, price_plans.PricePlan("none", "basic"))
     domains.create(store, "none", {"name": "acme", "plan": "basic"})
-    domains.assign(store, "acme@none", "ann@acme.example", domains.OWNER)
+    users.assign(store, "acme@none", "ann@acme.example", users.OWNER)
     accounts.put(store, Account("customer", "secret", "customer", "acme@none"))
     return served
 

@@ -22,7 +22,7 @@ from support.state import FAILURES, read_only
 from svcctl.api import models
 from svcctl.api.models import DomainStatus, JobStatus
 from svcctl.errors import Conflict, NotFound, ServiceError, Unavailable
-from svcctl.service.accounts import accounts, domains, price_plans
+from svcctl.service.accounts import accounts, domains, price_plans, users
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.jobs import job_table, jobs
 from svcctl.service.jobs.job_table import StoredJob
@@ -73,7 +73,7 @@ def opened(directory: Path) -> Store:
     store = Store(directory / "state.db")
     for name in ("local", "elsewhere"):
         domains.put_own(store, name)
-        domains.assign(store, name, f"owner@{name}", domains.OWNER)
+        users.assign(store, name, f"owner@{name}", users.OWNER)
     return store
 
 
@@ -270,6 +270,16 @@ def test_no_more_than_so_many_run_at_once(store: Store, work: Work) -> None:
     mine.close()
 
 
+def test_a_start_of_a_completed_job_changes_nothing_and_needs_no_room(store: Store, work: Work) -> None:
+    mine = Jobs(store, work, share=1)
+    done = launch(mine)
+    work.orders.setdefault(done, threading.Event()).set()
+    assert ended(mine, done).status == "COMPLETED"
+    launch(mine)
+    assert mine.start(ME, done).status == "COMPLETED"
+    mine.close()
+
+
 def test_each_domain_has_a_share_of_the_jobs_and_all_together_a_maximum(store: Store, work: Work) -> None:
     mine = Jobs(store, work, share=2, total=3)
     first, _, theirs = launch(mine), launch(mine), launch(mine, STRANGER)
@@ -413,7 +423,7 @@ def new_customer(store: Store) -> Account:
     price_plans.put_reseller(store, price_plans.Reseller("north"))
     price_plans.put_plan(store, price_plans.PricePlan("north", "basic"))
     domains.create(store, "north", {"name": "acme", "plan": "basic"})
-    domains.assign(store, "acme@north", "ann@acme.example", domains.OWNER)
+    users.assign(store, "acme@north", "ann@acme.example", users.OWNER)
     return accounts.issue(store, domain="acme@north")
 
 

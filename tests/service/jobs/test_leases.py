@@ -12,7 +12,7 @@ from peers.postgresql import PASSWORD, PostgreSQLPeer
 from support.waiting import eventually
 
 from svcctl.api.models import JobStatus
-from svcctl.service.accounts import domains
+from svcctl.service.accounts import domains, users
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.jobs import job_table, jobs
 from svcctl.service.jobs.job_table import StoredJob
@@ -78,7 +78,7 @@ def processes(postgresql_peer: PostgreSQLPeer) -> Iterator[list[Process]]:
     with ExitStack() as stack:
         found = [stack.enter_context(closing(Process(url, place))) for place in ("a", "b")]
         domains.put_own(found[0].store, "local")
-        domains.assign(found[0].store, "local", "owner@local", domains.OWNER)
+        users.assign(found[0].store, "local", "owner@local", users.OWNER)
         yield found
 
 

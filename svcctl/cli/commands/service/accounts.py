@@ -216,10 +216,10 @@ def user(ctx: typer.Context, email: EmailArg, domain: DomainArg, role: RoleOpt =
     """
     svc: Context = ctx.obj
     store = open_state(svc)
-    from svcctl.service.accounts import domains
+    from svcctl.service.accounts import users
 
     with _among("domains", domain, store):
-        full, given, former = domains.assign(store, domain, email, role)
+        full, given, former = users.assign(store, domain, email, role)
     owned = f"; the owner was {former}, who stays ADMIN" if former else ""
     svc.diagnostics.note(f"{email} has the role {given} in {full}{owned}")
 
@@ -351,9 +351,9 @@ def _users(store: Store) -> Iterable[Any]:
 
 
 def _remove_user(store: Store, name: str) -> None:
-    from svcctl.service.accounts import domains
+    from svcctl.service.accounts import users
 
-    domains.remove_user(store, name)
+    users.remove(store, name)
 
 
 def _user_name(domain_and_user: tuple[Any, Any]) -> str:
@@ -363,9 +363,9 @@ def _user_name(domain_and_user: tuple[Any, Any]) -> str:
 
 def _about_user(store: Store, name: str) -> str:
     """A user, with the memberships that are deleted and those that stay."""
-    from svcctl.service.accounts import domains
+    from svcctl.service.accounts import users
 
-    going = domains.leaving(store, name)
+    going = users.leaving(store, name)
     email = going[0][1].email
     staying = [one for one in _users(store) if one[1].email == email and one not in going]
     roles = ", ".join(f"{member.role or 'no role'} in {domain.name}" for domain, member in going)

@@ -1,0 +1,94 @@
+"""The users of domains, whom the provider assigns to them and removes from them with `svcctl service accounts`."""
+
+from __future__ import annotations
+
+import re
+
+from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import delete as delete_
+
+from svcctl.api.models import BUILT_IN_ROLES
+from svcctl.errors import NotFound, UsageError
+from svcctl.service.accounts import domains
+from svcctl.service.accounts.domains import Member, StoredDomain
+from svcctl.service.state import schema
+from svcctl.service.state.store import Store, is_there
+from svcctl.service.state.store import replace as put
+from svcctl.words import did_you_mean
+
+OWNER, ADMIN, USER = BUILT_IN_ROLES
+
+_MEMBERS = schema.members.c
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
+
+
+def assign(store: Store, name: str, email: str, role: str | None) -> tuple[str, str, str | None]:
+    """Add a user to a domain, or change the user's role there.
+
+    Returns the domain's full name, the role, and whom it replaces as the owner.
+
+    Without a role the user keeps the one that is there, and a new user becomes USER.
+    OWNER sets the role ADMIN and marks the user as the owner, in place of the former one. NotFound when there is no
+    such role; UsageError when the email is invalid, the first user of a domain is not its owner, or the owner would
+    become a user without another owner.
+    """
+    if not _EMAIL.fullmatch(email):
+        raise UsageError(f"'{email}' is not an email address", hint="write it as in ann@acme.example")
+    with store.transaction() as connection:
+        domain = domains.find(connection, name)
+        custom = connection.scalars(select(schema.roles.c.name).where(schema.roles.c.domain == domain.id))
+        known = [*BUILT_IN_ROLES, *sorted(custom)]
+        members = domains.members(connection, domain.id)
+        if role is None:
+            kept = (OWNER if member.owner else member.role for member in members if member.email == email)
+            role = next(kept, None) or USER
+        owner = role == OWNER
+        if role not in known:
+            hint = did_you_mean(role, known) or f"roles are: {', '.join(known)}"
+            raise NotFound(f"{name} has no role '{role}'", hint=hint)
+        if not owner and not members:
+            raise UsageError(f"the first user of {name} must be its owner", hint=f"assign one with --role {OWNER}")
+        if not owner and any(member.owner and member.email == email for member in members):
+            raise UsageError(f"{email} is the owner of {name}", hint=f"assign another user with --role {OWNER} first")
+        if owner:
+            connection.execute(update(schema.members).where(_MEMBERS.domain == domain.id).values(owner=False))
+        if not is_there(connection, schema.users.c.email == email):
+            connection.execute(insert(schema.users).values(email=email))
+        put(connection, schema.members, domain=domain.id, user=email, role=ADMIN if owner else role, owner=owner)
+    return domain.name, role, next((one.email for one in members if owner and one.owner and one.email != email), None)
+
+
+def leaving(store: Store, name: str) -> list[tuple[StoredDomain, Member]]:
+    """List the memberships that `remove` would end; raises the same errors."""
+    with store.reading() as connection:
+        return _leaving(connection, name)
+
+
+def remove(store: Store, name: str) -> None:
+    """Remove a user, given as EMAIL, from all domains, or as DOMAIN/EMAIL from one. A user without a domain is deleted.
+
+    NotFound when there is no such user; UsageError when the user owns one of them: nobody could access it any more.
+    """
+    with store.transaction() as connection:
+        for domain, member in _leaving(connection, name):
+            left = (_MEMBERS.domain == domain.id, _MEMBERS.user == member.email)
+            connection.execute(delete_(schema.members).where(*left))
+        domains.delete_users_without_domain(connection)
+
+
+def _leaving(connection: Connection, name: str) -> list[tuple[StoredDomain, Member]]:
+    found = [
+        (domain, member)
+        for domain, members in domains.with_members(connection)
+        for member in members
+        if name in (member.email, f"{domain.name}/{member.email}")
+    ]
+    if not found:
+        raise NotFound(f"no user '{name}'")
+    for domain, member in found:
+        if member.owner:
+            raise UsageError(
+                f"{member.email} is the owner of {domain.name}",
+                hint=f"first give it another one: svcctl service accounts user EMAIL {domain.name} --role {OWNER}",
+            )
+    return found

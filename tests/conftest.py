@@ -15,11 +15,11 @@ from support.shells import SAMPLE, Shell
 
 pytest_plugins = ["peers.fixtures", "support.reseller", "support.own", "support.scripted"]
 
-# How long an example takes depends on what else the machine does. `-m slow` makes three times as many.
+# How long an example takes depends on what else the machine does. `-m slow` makes twice as many.
 settings.register_profile(
     "short", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
-settings.register_profile("long", settings.get_profile("short"), max_examples=150)
+settings.register_profile("long", settings.get_profile("short"), max_examples=100)
 
 # Tests send Ctrl-C to what they start, which a shell's background job would ignore as its parent does.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -134,7 +134,7 @@ def test_a_killed_run_is_completed_by_the_next(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 125))
+@pytest.mark.parametrize("seed", range(100, 112))
 def test_a_killed_run_is_completed_by_the_next_however_often(
     home: Shell, proxy: FaultyProxy, undisturbed: dict[str, tuple[dict[str, bytes], float]], seed: int
 ) -> None:
@@ -142,7 +142,7 @@ def test_a_killed_run_is_completed_by_the_next_however_often(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(200, 210))
+@pytest.mark.parametrize("seed", range(200, 205))
 def test_a_killed_run_whose_requests_fetch_several_windows_is_completed_by_the_next(
     home: Shell, proxy: FaultyProxy, seed: int
 ) -> None:

@@ -18,10 +18,10 @@ SLOW = {"ceph_peer", "hdfs_peer", "old_kafka_peer", "postgresql_peer", "terminal
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Mark tests that use a slow peer as slow, and run them on one worker, as those of one file (`--dist loadgroup`).
 
-    A test uses a peer as a fixture, or names it in a parameter. Tests that need a slow peer or Spark come first, since
-    they take longest.
+    A test uses a peer as a fixture, or names it in a parameter. Files that take long come first, so that all workers
+    end together: those that need a slow peer or Spark, and then those of tests/system.
     """
-    first: dict[pytest.Item, bool] = {}
+    rank: dict[pytest.Item, int] = {}
     for item in items:
         parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
         named = {value for value in parameters if isinstance(value, str)}
@@ -31,8 +31,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
         spark = "spark" in item.nodeid
         of_file = f"{item.nodeid.partition('::')[0]}{' on Spark' * spark}"
         item.add_marker(pytest.mark.xdist_group([*peers, of_file][0]))
-        first[item] = bool(peers) or spark
-    items.sort(key=lambda item: not first[item])
+        rank[item] = 0 if peers or spark else 1 if item.nodeid.startswith("tests/system/") else 2
+    items.sort(key=rank.__getitem__)
     yield
 
 

@@ -17,7 +17,9 @@ from typing import Any
 import pytest
 from bench import chaos
 from peers import installed
+from peers.kafka import KafkaPeer
 from peers.processes import HOST, Process, free_port, running
+from peers.s3 import S3Peer
 from support.clients import without_cid
 from support.shells import Shell, made
 from support.spark import spark
@@ -26,7 +28,7 @@ from support.waiting import eventually
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 TOKEN = "a-token-that-nobody-may-see"
-ROWS = 1_000_000
+ROWS = 300_000
 SLOW = 'from t.slow where s ~ re("^a*a*a*a*b") group select count() as n'
 """Some 20 seconds of work, since Java tries all ways to divide a text among the stars."""
 BALANCER = """
@@ -97,7 +99,7 @@ def secure_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureSpa
         made = SecureSpark(process, f"sc://{HOST}:{tls}", f"http://{HOST}:{ui}", directory)
         with service(directory / "loader", made.variables(SVCCTL_ENGINE="duckdb")) as shell:
             (shell.home / "slow.csv").write_text(
-                "eventdate,s\n" + f"2024-01-01 00:00:00,{'a' * 14}\n" * ROWS, encoding="ascii"
+                "eventdate,s\n" + f"2024-01-01 00:00:00,{'a' * 20}\n" * ROWS, encoding="ascii"
             )
             assert shell("service", "load", "slow.csv", "--table", "t.slow").returncode == 0
         yield made
@@ -206,11 +208,9 @@ def test_the_way_to_spark_is_protected_and_the_token_is_nowhere_to_be_read(
 
 
 def test_jobs_deliver_every_event_once_when_spark_is_killed(
-    secure_spark: SecureSpark, tmp_path: Path, request: pytest.FixtureRequest
+    secure_spark: SecureSpark, tmp_path: Path, kafka_peer: KafkaPeer, s3_peer: S3Peer
 ) -> None:
-    targets = [
-        target for name in ("kafka", "s3") for target in chaos.TARGETS[name][1](request.getfixturevalue(f"{name}_peer"))
-    ]
+    targets = [*chaos.kafka_targets(kafka_peer), chaos.s3_target(s3_peer)]
     dice = random.Random(seed := random.randrange(1 << 32))
     print("seed", seed)
     tables = {"SVCCTL_TABLES": made(tmp_path / "tables")}

@@ -194,8 +194,8 @@ def test_service_refuses_the_profile_of_another_service(shell: Shell) -> None:
 
 
 def test_nobody_changes_the_file_while_another_command_does(shell: Shell) -> None:
-    shell("profile", "set", "prod", "base_url=https://a.example.com")
     path = shell.home / ".config" / "svcctl" / "config.yaml"
+    path.parent.mkdir(parents=True)
     held = lock(path.with_name(".config.yaml.lock"), "held")
     done = shell("profile", "set", "other", "base_url=https://c.example.com")
     os.close(held)

@@ -6,30 +6,36 @@ import random
 
 import pytest
 from bench import chaos
+from peers.hdfs import HdfsPeer
+from peers.kafka import KafkaPeer
+from peers.s3 import S3Peer
 from support.shells import Shell
 
-# Each kill interrupts all jobs at once: one for each destination, and two for the old Kafka. That makes 7 of them, and
-# 28 interruptions in the long run.
-QUICK = ("kafka", "showing_kafka", "s3")
-ALL = (*QUICK, "old_kafka", "ceph", "hdfs")
+KILLS = 4
+"""Each interrupts all jobs at once: one for each destination, and two for the old Kafka and for HDFS."""
+ROWS = 500
 
 
-@pytest.mark.parametrize(
-    ("peers", "kills", "rows"),
-    [
-        pytest.param(QUICK, 3, 1000, id="quick", marks=pytest.mark.slow),
-        pytest.param(ALL, 4, 500, id="long", marks=[pytest.mark.slow, pytest.mark.timeout(600)]),
-    ],
-)
+@pytest.mark.timeout(600)
 def test_every_destination_has_every_event_once_and_in_order(
-    shell: Shell, request: pytest.FixtureRequest, peers: tuple[str, ...], kills: int, rows: int
+    shell: Shell,
+    kafka_peer: KafkaPeer,
+    showing_kafka_peer: KafkaPeer,
+    old_kafka_peer: KafkaPeer,
+    s3_peer: S3Peer,
+    ceph_peer: S3Peer,
+    hdfs_peer: HdfsPeer,
 ) -> None:
-    targets = [target for name in peers for target in chaos.TARGETS[name][1](request.getfixturevalue(f"{name}_peer"))]
+    targets = [
+        *(one for peer in (kafka_peer, showing_kafka_peer, old_kafka_peer) for one in chaos.kafka_targets(peer)),
+        *(chaos.s3_target(peer) for peer in (s3_peer, ceph_peer)),
+        chaos.hdfs_target(hdfs_peer),
+    ]
     calm = Shell(shell.home, {"SVCCTL_DEMO": "0"})
     try:
-        outcome = chaos.run(calm, targets, kills=kills, rows=rows, seed=random.randrange(1 << 32))
+        outcome = chaos.run(calm, targets, kills=KILLS, rows=ROWS, seed=random.randrange(1 << 32))
     finally:
         calm("service", "stop")
     print(outcome)
-    assert outcome.loaded >= (kills + 1) * rows
+    assert outcome.loaded >= (KILLS + 1) * ROWS
     assert outcome.wrong == []

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 from bench import chaos, losses
+from peers.kafka import KafkaPeer
 from peers.postgresql import PostgreSQLPeer
+from peers.s3 import S3Peer
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_every_destination_has_every_event_once_whatever_process_is_lost(
-    tmp_path: Path, request: pytest.FixtureRequest, postgresql_peer: PostgreSQLPeer
+    tmp_path: Path, kafka_peer: KafkaPeer, s3_peer: S3Peer, postgresql_peer: PostgreSQLPeer
 ) -> None:
-    targets = [
-        target for name in ("kafka", "s3") for target in chaos.TARGETS[name][1](request.getfixturevalue(f"{name}_peer"))
-    ]
+    targets = [*chaos.kafka_targets(kafka_peer), chaos.s3_target(s3_peer)]
     dice = random.Random(seed := random.randrange(1 << 32))
     print("seed", seed)
     with closing(losses.Cluster(tmp_path, postgresql_peer, targets, 500, dice)) as processes:

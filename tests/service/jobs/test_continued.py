@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 from bench import chaos
+from peers.kafka import KafkaPeer
+from peers.s3 import S3Peer
 from support.shells import Shell
 
 from svcctl.service import process
@@ -96,10 +98,9 @@ class Changing:
 
 
 def test_every_event_is_delivered_once_while_queries_change_and_the_service_is_killed(
-    shell: Shell, request: pytest.FixtureRequest
+    shell: Shell, kafka_peer: KafkaPeer, s3_peer: S3Peer
 ) -> None:
-    kafka = chaos.TARGETS["kafka"][1](request.getfixturevalue("kafka_peer"))[0]
-    s3 = chaos.TARGETS["s3"][1](request.getfixturevalue("s3_peer"))[0]
+    kafka, s3 = chaos.kafka_targets(kafka_peer)[0], chaos.s3_target(s3_peer)
     calm = Shell(shell.home, {"SVCCTL_DEMO": "0"})
     changing = Changing(calm, {"to-kafka": kafka, "to-s3": s3}, random.Random(7))
     try:

@@ -206,8 +206,13 @@ def large(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield engine
 
 
-@pytest.mark.parametrize("mode", [pytest.param(mode, marks=[pytest.mark.slow] * (mode != "csv")) for mode in ENCODERS])
-@pytest.mark.parametrize("table", ["ordered", pytest.param("unordered", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("table", "mode"),
+    [
+        ("ordered", "csv"),
+        *(pytest.param("unordered", mode, marks=pytest.mark.slow) for mode in ENCODERS),
+    ],
+)
 def test_rows_that_do_not_fit_in_memory_together_are_read_in_every_format(large: Engine, table: str, mode: str) -> None:
     whole = plan(large, f"from {table}")
     with (

@@ -128,7 +128,9 @@ class ProfileStore:
         if not os.access(directory, os.W_OK):  # writing the file will fail and say why
             yield
             return
-        handle = lock(directory / f".{self.path.name}.lock", f"profiles file {self.path} is being changed", patience=2)
+        handle = lock(
+            directory / f".{self.path.name}.lock", f"profiles file {self.path} is being changed", patience=1.5
+        )
         try:
             yield
         finally:

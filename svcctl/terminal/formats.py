@@ -129,7 +129,7 @@ def sorted_blocks(
 ) -> Iterator[list[str]]:
     """The lines of rows in the order of a selection, in a format that makes each line from one row: the lines are
     sorted, because they take less memory than the values."""
-    from svcctl.terminal.ordering import in_order
+    from svcctl.terminal.external_sort import in_order
 
     keys_of, waiting = selection.keys(columns), deque[list[Any]]()
 

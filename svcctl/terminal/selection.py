@@ -60,9 +60,9 @@ class Selection:
         """The rows in order, in bounded memory for any number of rows."""
         if not self.sort:
             return rows
-        from svcctl.terminal import ordering
+        from svcctl.terminal import external_sort
 
-        return ordering.in_order(rows, self.keys(columns), self.top)
+        return external_sort.in_order(rows, self.keys(columns), self.top)
 
     def pick(self, columns: Sequence[TableColumn], rows: Iterable[Row]) -> tuple[Sequence[TableColumn], Iterable[Row]]:
         """The columns to print, with their values."""

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from svcctl.api.formats.batches import Batches
 from svcctl.errors import UsageError
+from svcctl.terminal.external_sort import in_order
 from svcctl.terminal.formats import FORMATS
 from svcctl.terminal.layout import TableColumn
-from svcctl.terminal.ordering import in_order
 from svcctl.terminal.selection import ALL, Selection, SortKey, rank, selected
 
 # What the errors say, each once; the tests state their kind.

@@ -12,7 +12,7 @@ import httpx
 
 from svcctl.api.wire.connection import IDLE, Connection
 from svcctl.api.wire.heads import framing, request_head
-from svcctl.api.wire.route import Origin, Route, origin
+from svcctl.api.wire.sockets import Origin, Route, origin
 from svcctl.errors import UsageError
 
 if TYPE_CHECKING:

@@ -128,8 +128,8 @@ def _dates() -> dict[str, str]:
 
 def _formats() -> dict[str, str]:
     from svcctl.api.follow import MAX_REMEMBERED
+    from svcctl.terminal.external_sort import RUN_BYTES
     from svcctl.terminal.formats import AUTO, FORMATS, ROWS
-    from svcctl.terminal.ordering import RUN_BYTES
     from svcctl.words import size_text
 
     rows = FORMATS.values()

@@ -15,7 +15,7 @@ from svcctl.api.client import Client
 from svcctl.api.formats.body import whole
 from svcctl.api.query import QueryRequest
 from svcctl.api.wire.pool import Pool
-from svcctl.api.wire.route import Route
+from svcctl.api.wire.sockets import Route
 from svcctl.errors import CredentialsError, IncompleteResult, SvcctlError, Unavailable
 
 # What the errors say, each once; the tests state their kind.

@@ -17,7 +17,7 @@ from svcctl.api import retry
 from svcctl.api.addresses import trust
 from svcctl.api.wire.connection import BLOCK
 from svcctl.api.wire.pool import Pool
-from svcctl.api.wire.route import KEEP_ALIVE, Route, origin
+from svcctl.api.wire.sockets import KEEP_ALIVE, Route, origin
 from svcctl.errors import UsageError
 
 Serve = Callable[[socket.socket], None]

@@ -1,4 +1,4 @@
-"""Making a connection: to a host or a Unix socket, through a proxy where the environment names one, with TLS on top."""
+"""How sockets are opened: to a host or a Unix socket, through a proxy if the environment names one, with TLS on top."""
 
 from __future__ import annotations
 

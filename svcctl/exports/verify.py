@@ -1,24 +1,16 @@
-"""Verify an export: what is damaged or missing, and the command that fetches it again and nothing that is there."""
+"""Verify an export: what is damaged or missing, and the ranges to fetch again."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from svcctl.errors import UsageError
 from svcctl.exports.export import folder_of
-from svcctl.exports.formats import format_of
 from svcctl.exports.inventory import Inventory
 from svcctl.exports.ownership import sizes_of
 from svcctl.exports.record import read, write
 from svcctl.exports.run import alone
 from svcctl.exports.windows import Window, moment
-
-if TYPE_CHECKING:
-    from svcctl.exports.record import About
-
-RUN_AGAIN = "run the export again: it fetches only what is missing"
 
 
 def damage(found: Inventory) -> Iterator[tuple[str, Window, bool]]:
@@ -56,28 +48,14 @@ def keep(found: Inventory, date: int) -> tuple[int, int]:
     return record.about.count(entry.window for entry in gone), len(files)
 
 
-def repair(found: Inventory, lost: Sequence[Window], profiles: Sequence[str | None]) -> str:
-    """The command that fetches the first lost range again: the next run of a state does not, once it is past that.
-
-    `profiles` are those of the export's service; the command names one if there is one.
-    """
-    past, about = list(dict.fromkeys(filter(found.is_past, lost))), found.record.about
-    one = len(profiles) == 1
-    command = command_of(about, found.target, profiles[0] if one else None)
-    start = "" if one else f"with a profile of {about.service}, "
-    if not past:
-        return f"{start}{RUN_AGAIN}: {shlex.join([*command, '--state', str(found.name)])}"
+def ranges_to_fetch(found: Inventory, past: Sequence[Window]) -> list[Window]:
+    """The ranges that an export must be asked for, one after the other, to fetch windows that its next run does not."""
     if found.pattern.is_one_file:
-        ranges = [Window(start, end) for start, end in found.record.ranges]
-    elif found.pattern.per_run:  # each file has a range of its own, and a run that left no file is unknown
+        return [Window(start, end) for start, end in found.record.ranges]
+    if found.pattern.per_run:  # each file has a range of its own, and a run that left no file is unknown
         files = {found.named_by(entry) for entry in found.files()}
-        ranges = [window for window in past if window in files]
-    else:
-        ranges = list(_spans(past, found.record.ranges))
-    if not ranges:
-        return RUN_AGAIN
-    first = shlex.join([*command, "--from", moment(ranges[0].start), "--to", moment(ranges[0].end)])
-    return f"{start}fetch what is missing with: {first}" + "; then verify again for the next" * (len(ranges) > 1)
+        return [window for window in past if window in files]
+    return list(_spans(past, found.record.ranges))
 
 
 def _spans(lost: Sequence[Window], claimed: Sequence[tuple[int, int]]) -> Iterator[Window]:
@@ -86,17 +64,3 @@ def _spans(lost: Sequence[Window], claimed: Sequence[tuple[int, int]]) -> Iterat
         inside = [one for one in lost if start <= one.start < end]
         if inside:
             yield Window(min(one.start for one in inside), max(one.end for one in inside))
-
-
-def command_of(about: About, target: str, profile: str | None) -> list[str]:
-    """The command of an export without its range."""
-    named = dict(about.named)
-    query, format, _ = named.pop("query"), named.pop("format"), named.pop("service")
-    if named["window"] == "1h":
-        del named["window"]
-    options = [text for name, value in named.items() for text in (f"--{name.replace(' ', '-')}", value)]
-    try:
-        format_of(target, None)
-    except UsageError:  # the ending does not name the format
-        options += ["--format", format.partition(".")[0]]
-    return ["svcctl", *(["-p", profile] if profile else []), "export", query, *options, "-o", target]

@@ -17,11 +17,12 @@ from svcctl.dates.range import dates_of
 from svcctl.dates.shorthand import parse_moment
 from svcctl.errors import IncompleteResult, UsageError
 from svcctl.exports.state import default_states
-from svcctl.exports.windows import moment
+from svcctl.exports.windows import Window, moment
 from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
     from svcctl.exports.inventory import Inventory
+    from svcctl.exports.record import About
 
 NamesArg = Annotated[
     list[str] | None,
@@ -41,6 +42,7 @@ KeepOpt = Annotated[
 NAMED = 5
 """Damaged and missing files that `verify` names; it counts the others."""
 NOTHING = "nothing is exported yet"
+RUN_AGAIN = "run the export again: it fetches only what is missing"
 
 
 def verify(ctx: typer.Context, names: NamesArg = None, from_: FromOpt = None, keep: KeepOpt = False) -> None:
@@ -70,7 +72,7 @@ def verify(ctx: typer.Context, names: NamesArg = None, from_: FromOpt = None, ke
 
 def _verified(svc: Context, name: str, from_: Any, keeps: bool, label: str = "") -> str:
     """A sentence about the files of an export, all unchanged, behind a label; IncompleteResult when some are not."""
-    from svcctl.exports.verify import damage, keep, repair
+    from svcctl.exports.verify import damage, keep
 
     found = inventory_of(svc, name)
     if from_ is not None:
@@ -89,14 +91,48 @@ def _verified(svc: Context, name: str, from_: Any, keeps: bool, label: str = "")
         if any(gone for *_, gone in lost):
             removed = f"svcctl export verify {shlex.quote(name)} --from DATE --keep"
             svc.diagnostics.warning(f"{label}if files before a date were removed on purpose: {removed}")
-        profiles = svc.profiles_at(found.record.about.service)
-        hint = repair(found, [window for _, window, _ in lost], profiles)
+        hint = _repair(svc, found, [window for _, window, _ in lost])
         raise IncompleteResult(f"{label}the export to {found.target} is not whole", hint=hint)
     if found.record.is_empty and not found.record.since:
         return f"{label}{NOTHING}"
     files = found.files()
     size = sum(entry.bytes for entry in files)
     return f"{label}{counted(len(files), 'file')}, {size_text(size)}: all as they were exported"
+
+
+def _repair(svc: Context, found: Inventory, lost: Sequence[Window]) -> str:
+    """The command that fetches the first lost range again: the next run of a state does not, once it is past that."""
+    from svcctl.exports.verify import ranges_to_fetch
+
+    about = found.record.about
+    profiles = svc.profiles_at(about.service)
+    one = len(profiles) == 1
+    command = _command_of(about, found.target, profiles[0] if one else None)
+    start = "" if one else f"with a profile of {about.service}, "
+    past = list(dict.fromkeys(filter(found.is_past, lost)))
+    if not past:
+        return f"{start}{RUN_AGAIN}: {shlex.join([*command, '--state', str(found.name)])}"
+    ranges = ranges_to_fetch(found, past)
+    if not ranges:
+        return RUN_AGAIN
+    first = shlex.join([*command, "--from", moment(ranges[0].start), "--to", moment(ranges[0].end)])
+    return f"{start}fetch what is missing with: {first}" + "; then verify again for the next" * (len(ranges) > 1)
+
+
+def _command_of(about: About, target: str, profile: str | None) -> list[str]:
+    """The command of an export without its range."""
+    from svcctl.exports.formats import format_of
+
+    named = dict(about.named)
+    query, format, _ = named.pop("query"), named.pop("format"), named.pop("service")
+    if named["window"] == "1h":
+        del named["window"]
+    options = [text for name, value in named.items() for text in (f"--{name.replace(' ', '-')}", value)]
+    try:
+        format_of(target, None)
+    except UsageError:  # the ending does not name the format
+        options += ["--format", format.partition(".")[0]]
+    return ["svcctl", *(["-p", profile] if profile else []), "export", query, *options, "-o", target]
 
 
 def range_of(svc: Context, found: Inventory, from_: Any, to: Any) -> tuple[int, int]:

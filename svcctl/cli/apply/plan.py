@@ -1,11 +1,17 @@
-"""The plan: which steps lead from what is there to what is desired. It is pure; each noun brings its comparison."""
+"""The plan: which steps lead from what is there to what is desired, by the comparison of each noun; how it is shown."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from svcctl.terminal.escapes import visible
+from svcctl.terminal.records import CHANGES
+
+if TYPE_CHECKING:
+    from svcctl.cli.context import Context
 
 Wanted = TypeVar("Wanted")
 Found = TypeVar("Found")
@@ -54,3 +60,40 @@ def plan(
             steps.append(Step(Action.CHANGE, name, wanted, found, differences))
     rest = {name: found for name, found in actual.items() if name not in desired and surplus(found)}
     return steps + [Step(Action.REMOVE, name, None, found) for name, found in rest.items()]
+
+
+_TITLES = {Action.CREATE: "new ", Action.CHANGE: "", Action.REMOVE: "removed "}
+
+
+def show(svc: Context, kind: str, where: str, steps: Sequence[Step[Any, Any]], format: str | None) -> None:
+    """Print the differences of things of a kind: as lines with - and +, or in a format that was asked for."""
+    if format is not None:
+        changed = [
+            (str(step.action), kind, step.name, one and one.key, one and one.before, one and one.after)
+            for step in steps
+            for one in step.differences or (None,)
+        ]
+        svc.output.records(CHANGES, changed, svc.format(format, lists=True))
+        return
+    for step in steps:
+        svc.output.text(f"{_TITLES[step.action]}{kind} '{visible(step.name)}'{visible(where)}")
+        for one in step.differences:
+            _show_difference(svc, one, is_change=step.action is Action.CHANGE)
+
+
+def _show_difference(svc: Context, one: Difference, *, is_change: bool) -> None:
+    """Print a difference: the old value and the new one, or the lines of these if one has several."""
+    before, after = (one.before or "none").splitlines(), (one.after or "none").splitlines()
+    if len(before) <= 1 and len(after) <= 1:
+        if is_change:
+            svc.output.change("-", f"{one.key}: {one.before or 'none'}")
+        svc.output.change("+", f"{one.key}: {one.after or 'none'}")
+        return
+    import difflib
+
+    svc.output.text(f"  {one.key}:")
+    for line in difflib.ndiff(before if is_change else [], after):
+        if line[0] == " ":
+            svc.output.text(f"  {visible(line)}")
+        elif line[0] != "?":
+            svc.output.change(line[0], f"  {line[2:]}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,14 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
-from svcctl.cli.apply.plan import Action, Difference, Step
+from svcctl.cli.apply.plan import Step, show
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import text
 from svcctl.errors import Differs, ServiceError, Subject, Unavailable, UsageError
-from svcctl.terminal.escapes import visible
-from svcctl.terminal.records import CHANGES
 from svcctl.words import counted
 
 
@@ -79,7 +76,7 @@ def carry_out(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], options
     unchecked = dict.fromkeys(svc.diagnostics.each(steps, noun.check, failures=UsageError))
     for what in filter(None, unchecked if is_trial else ()):
         svc.diagnostics.note(f"not checked: {what}")
-    _show(svc, noun, steps, options.format)
+    show(svc, noun.kind, noun.where, steps, options.format)
     sources = ", ".join(map(text.name, options.file))
     if not steps:
         svc.diagnostics.note(f"nothing to do: the {noun.kind}s{noun.where} are already as in {sources}")
@@ -107,38 +104,3 @@ def _about_step(noun: Noun, step: Step[Any, Any]) -> Iterator[None]:
         place = None if step.wanted is None else step.wanted.document.place("name")
         error.subject = Subject(noun.kind, step.name, place, repeats=True)
         raise
-
-
-_TITLES = {Action.CREATE: "new ", Action.CHANGE: "", Action.REMOVE: "removed "}
-
-
-def _show(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], format: str | None) -> None:
-    """Print the differences: as lines with - and +, or in a format that was asked for."""
-    if format is not None:
-        changed = [
-            (str(step.action), noun.kind, step.name, one and one.key, one and one.before, one and one.after)
-            for step in steps
-            for one in step.differences or (None,)
-        ]
-        svc.output.records(CHANGES, changed, svc.format(format, lists=True))
-        return
-    for step in steps:
-        svc.output.text(f"{_TITLES[step.action]}{noun.kind} '{visible(step.name)}'{visible(noun.where)}")
-        for one in step.differences:
-            _show_difference(svc, one, is_change=step.action is Action.CHANGE)
-
-
-def _show_difference(svc: Context, one: Difference, *, is_change: bool) -> None:
-    """Print a difference: the old value and the new one, or the lines of these if one has several."""
-    before, after = (one.before or "none").splitlines(), (one.after or "none").splitlines()
-    if len(before) <= 1 and len(after) <= 1:
-        if is_change:
-            svc.output.change("-", f"{one.key}: {one.before or 'none'}")
-        svc.output.change("+", f"{one.key}: {one.after or 'none'}")
-        return
-    svc.output.text(f"  {one.key}:")
-    for line in difflib.ndiff(before if is_change else [], after):
-        if line[0] == " ":
-            svc.output.text(f"  {visible(line)}")
-        elif line[0] != "?":
-            svc.output.change(line[0], f"  {line[2:]}")

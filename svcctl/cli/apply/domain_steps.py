@@ -3,72 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from svcctl.api.models import Domain, DomainStatus, is_amount
+from svcctl.api.models import Domain
 from svcctl.api.own_service import check_domain
 from svcctl.cli.apply.plan import Action, Difference, Step, plan
 from svcctl.cli.apply.steps import Noun
-from svcctl.cli.inputs.yaml_files import Document
+from svcctl.cli.inputs.domain_files import DISABLED, KEYS, WrittenDomain, exported
 from svcctl.errors import UsageError
 from svcctl.words import counted
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
 
-ENABLED, DISABLED = "enabled", "disabled"
-KEYS = ("name", "plan", "time", "volume", "state")
 NOT_CHECKED = "the names, plans, times and volumes of new domains, which only svcctl's own service checks beforehand"
 
-
-@dataclass(frozen=True, slots=True)
-class WrittenDomain:
-    """A domain as a file describes it; what it does not name may be as it is."""
-
-    document: Document
-    name: str
-    plan: str
-    time: float | None
-    volume: float | None
-    state: str | None
-
-
 DomainStep = Step[WrittenDomain, Domain]
-
-
-def written(document: Document) -> WrittenDomain:
-    """A domain of a file. UsageError names the key that is wrong."""
-    document.check_keys(KEYS)
-    return WrittenDomain(
-        document,
-        document.needed("name"),
-        document.needed("plan"),
-        _amount(document, "time"),
-        _amount(document, "volume"),
-        document.one_of("state", (ENABLED, DISABLED)),
-    )
-
-
-def _amount(document: Document, key: str) -> float | None:
-    value = document.fields.get(key)
-    if key in document.fields and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise document.error(f"{key} is not a number", key)
-    if value is not None and not is_amount(value):
-        raise document.error(f"{key} must be 0 or more, not {value:g}", key)
-    return value
-
-
-def exported(domain: Domain) -> dict[str, Any]:
-    """A domain as `written` reads it."""
-    values = {
-        "name": domain.name,
-        "plan": domain.plan,
-        "time": domain.time,
-        "volume": domain.volume,
-        "state": _state(domain),
-    }
-    return {key: value for key, value in values.items() if value is not None}
 
 
 class Domains(Noun):
@@ -161,13 +111,6 @@ def _check_number(steps: Sequence[DomainStep], most: int | None) -> None:
             f"{counted(len(names), 'domain is', 'domains are')} in no file, more than {most}: {', '.join(names)}",
             hint=f"to remove them with their users: --prune-domains {len(names)}",
         )
-
-
-def _state(domain: Domain) -> str | None:
-    """Whether a domain is enabled; None where that is not known."""
-    if domain.status is None:
-        return None
-    return ENABLED if domain.status.casefold() == DomainStatus.ACTIVE.casefold() else DISABLED
 
 
 def _short(name: str) -> str:

@@ -16,7 +16,7 @@ from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
 from svcctl.cli.idempotence import create_domain, done_if
-from svcctl.cli.inputs import yaml_files
+from svcctl.cli.inputs import domain_files, yaml_files
 from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import FormatOpt, YesOpt, spread
 from svcctl.errors import SvcctlError
@@ -121,7 +121,7 @@ def export(ctx: typer.Context, name: ExportedDomainArg = None) -> None:
     svc: Context = ctx.obj
     with known_domain(svc.client, name or ""):
         domains = svc.client.domains() if name is None else [svc.client.domain(name)]
-    svc.output.text(yaml_files.to_yaml([domain_steps.exported(one) for one in domains]))
+    svc.output.text(yaml_files.to_yaml([domain_files.exported(one) for one in domains]))
 
 
 @_app.command("apply")
@@ -135,7 +135,7 @@ def apply_(ctx: typer.Context, options: ApplyOptions, prune_domains: PruneOpt = 
     """
     svc: Context = ctx.obj
     found = yaml_files.read(options.file, "domain", options.var or ())
-    written = list(svc.diagnostics.each(found, domain_steps.written))
+    written = list(svc.diagnostics.each(found, domain_files.written))
     domains = domain_steps.Domains(svc.client)
     steps = domains.steps(written, prune=prune_domains)
     carry_out(svc, domains, steps, options)

@@ -16,9 +16,10 @@ from support.state import with_catalog
 
 from svcctl.api.auth import Bearer
 from svcctl.api.client import Client
-from svcctl.cli.apply.domain_steps import Domains, written
+from svcctl.cli.apply.domain_steps import Domains
 from svcctl.cli.apply.role_steps import Roles
 from svcctl.cli.inputs import yaml_files
+from svcctl.cli.inputs.domain_files import written
 from svcctl.cli.inputs.role_files import WrittenRole
 from svcctl.errors import SvcctlError
 from svcctl.service.accounts import accounts, domains, seed, users

@@ -80,7 +80,7 @@ class Jobs(Noun):
 
     def _kept(self, wanted: WrittenJob, found: Sequence[Job] | None) -> Job | None:
         """The job that has the definition of the file, if it is there and not to be launched again."""
-        same = [job for job in _current(found or ()) if _hash(job) == wanted.hash]
+        same = [job for job in current(found or ()) if _hash(job) == wanted.hash]
         return None if wanted.name in self.relaunch else _latest(same)
 
     def _differ(self, wanted: WrittenJob, found: Sequence[Job] | None) -> list[Difference]:
@@ -292,7 +292,7 @@ def _is_of_type(job: Job, wanted: WrittenJob) -> bool:
     return (job.type or "").lower() == destinations.canonical_type(wanted.type)
 
 
-def _current(jobs: Sequence[Job]) -> list[Job]:
+def current(jobs: Sequence[Job]) -> list[Job]:
     """The jobs that no other one continues: a job that was continued would deliver what the other one has delivered."""
     continued = {job.extra.get("continues") for job in jobs}
     return [job for job in jobs if job.id not in continued]
@@ -301,7 +301,7 @@ def _current(jobs: Sequence[Job]) -> list[Job]:
 def _latest(jobs: Sequence[Job]) -> Job | None:
     """The current job that runs, else the one that has read the most; of equal ones the last in the list."""
     return max(
-        reversed(_current(jobs)),
+        reversed(current(jobs)),
         key=lambda job: (job.status == JobStatus.RUNNING, job.last_datetime or 0),
         default=None,
     )

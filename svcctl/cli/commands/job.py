@@ -237,12 +237,12 @@ def export(ctx: typer.Context, ids: ExportedIdsArg = None) -> None:
     \b
     svcctl job export > jobs.yaml
     """
-    from svcctl.cli.apply.job_steps import exported
+    from svcctl.cli.apply.job_steps import current, exported
     from svcctl.cli.inputs import yaml_files
 
     svc: Context = ctx.obj
     given = job_ids.read(ids or [])
-    jobs = [svc.client.job(one) for one in _chosen(svc, given).ids] if given else svc.client.jobs()
+    jobs = [svc.client.job(one) for one in _chosen(svc, given).ids] if given else current(svc.client.jobs())
     svc.output.text(yaml_files.to_yaml([exported(job) for job in jobs]))
     if any((job.type or "").lower() != "donothing" for job in jobs):
         missing = "secrets" if all("params" in job.extra for job in jobs) else "'to' and the parameters of destinations"

@@ -17,7 +17,7 @@ from support.job_service import FIRST, Killed, World, opened
 from support.waiting import eventually
 
 from svcctl.api.models import JobStatus
-from svcctl.cli.apply.job_steps import Jobs, JobStep
+from svcctl.cli.apply.job_steps import Jobs, JobStep, current
 from svcctl.cli.inputs import yaml_files
 from svcctl.cli.inputs.job_files import WrittenJob, written
 from svcctl.errors import ServiceError, SvcctlError, UsageError
@@ -115,7 +115,8 @@ def test_a_change_that_ended_in_the_middle_is_taken_back_where_its_job_has_read_
         world.append([1, 2])
         applied(world, described("a"))
         [old] = world.client.jobs()
-        world.client.launch(read(described("a", 1))[0].request(continues=old.id))  # and the old one is not removed
+        launched = world.client.launch(read(described("a", 1))[0].request(continues=old.id))  # the old one stays
+        assert [job.id for job in current(world.client.jobs())] == [launched]
         world.append([3, 4])
         eventually(lambda: len(world.rows("a")) == world.events)
         world.append([5])

@@ -1,8 +1,8 @@
 """Charts of rows: one bar per row, or a line over time when the rows begin with a date.
 
 They are drawn here because plotting libraries load slowly, crash on a NaN, or label axes with unrounded numbers. Like
-tables, charts know nothing of streams or formats. `rows` chooses what is drawn, `bars` and `series` draw it, `axes` has
-the axes of series. In a pipe or a file, a chart is bars of `#` beside their numbers.
+tables, charts know nothing of streams or formats. `chart` chooses what is drawn, `bars` and `series` draw it, `axes`
+has the axes of series. In a pipe or a file, a chart is bars of `#` beside their numbers.
 
 A chart over time shows the range that was asked for. A period without rows is a gap, and one that the range cuts, such
 as the present hour, is marked: neither may look like an outage, or hide one.
@@ -16,7 +16,7 @@ from typing import Any
 
 from svcctl.errors import UsageError
 from svcctl.terminal.charts.bars import bars
-from svcctl.terminal.charts.rows import Chart, choose, side_by_side
+from svcctl.terminal.charts.chart import Chart, choose, side_by_side
 from svcctl.terminal.charts.series import lines
 from svcctl.terminal.layout import NUMERIC, Style, TableColumn
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from svcctl.terminal.charts.rows import CUT_SHORT, Chart, Rows, colored, fitted
+from svcctl.terminal.charts.chart import CUT_SHORT, Chart, Rows, colored, fitted
 from svcctl.terminal.escapes import joined
 from svcctl.terminal.layout import GAP, cell_width, fill
 from svcctl.words import counted

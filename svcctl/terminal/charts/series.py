@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 
 from svcctl.terminal.charts.axes import short, time_axis, value_axis, value_rows
 from svcctl.terminal.charts.bars import bars
-from svcctl.terminal.charts.rows import CUT_SHORT, Chart, Rows, colored, fitted
+from svcctl.terminal.charts.chart import CUT_SHORT, Chart, Rows, colored, fitted
 from svcctl.terminal.escapes import joined
 from svcctl.terminal.layout import GAP, Style, cell_width
 from svcctl.terminal.selection import rank

@@ -1,4 +1,4 @@
-"""What a chart draws: the columns that name a row, the column that measures it, and the periods of time."""
+"""What all charts share: width and colours, and the columns that name a row, measure it, or are its period of time."""
 
 from __future__ import annotations
 

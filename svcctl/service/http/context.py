@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import anyio
 
 from svcctl.service.engines import Engines
-from svcctl.service.queries.concurrency import Turns
+from svcctl.service.queries.concurrency import SLICE, Turns
 from svcctl.service.settings import LAG, LINE_END, OPEN_QUERIES, PADDING_TIME, QUERY_PLACES, QUERY_TIME
 from svcctl.service.state.store import Store
 
@@ -59,6 +59,7 @@ class Service:
     """How long after its end a period of a continuous query waits for late events."""
     places: int = QUERY_PLACES.read({})
     share: int = OPEN_QUERIES.read({})
+    slice_seconds: float = SLICE
     """See `Turns`."""
     line_end: str = LINE_END.read({})
     """The line ending of line formats: lf or crlf."""
@@ -79,7 +80,7 @@ class Service:
     turns: Turns = field(init=False)
 
     def __post_init__(self) -> None:
-        self.turns = Turns(self.executor, places=self.places, share=self.share)
+        self.turns = Turns(self.executor, places=self.places, share=self.share, slice_seconds=self.slice_seconds)
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)

@@ -386,10 +386,10 @@ def test_queries_without_an_end_hold_no_thread_while_they_wait(serve: Serve) -> 
 
 @pytest.mark.slow
 def test_eight_heavy_queries_leave_a_place_for_a_small_one(serve: Serve) -> None:
-    served = serve(threads=32)
+    served = serve(threads=32, slice_seconds=4)
     heavy = [sent(served, f"from endless group by n % {10 + number} select count()", "csv") for number in range(8)]
     try:
-        eventually(lambda: sum(served.service.turns.load().values()) == 8)
+        eventually(lambda: served.service.turns.load() == {"running": 2, "waiting": 6, "idle": 0})
         for _ in range(3):
             assert served.ask("from few") == ROWS
     finally:

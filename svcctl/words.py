@@ -1,4 +1,5 @@
-"""Words: the known name that a mistyped one was probably meant to be, spellings of formats, plurals and sizes.
+"""Words: the known name that a mistyped one was probably meant to be, spellings of formats, plurals and sizes, and
+which names mean secrets.
 
 Client and service suggest by the same rule. Case does not count.
 """
@@ -29,7 +30,20 @@ FORMAT_NAMES: Mapping[str, str] = {
 }
 """Other names of formats that are accepted."""
 
+REDACTED = "***"
+"""What is shown for a secret."""
+
+_SECRET_WORDS = ("secret", "password", "passwd", "token", "sasl.jaas")
 _WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value of a parameter, a field or a header of this name must not be shown.
+
+    Names that nobody knows are sent too, so a secret is recognised by how secrets are commonly named.
+    """
+    lowered = name.lower()
+    return any(word in lowered for word in _SECRET_WORDS)
 
 
 def nearest(name: str, known: Iterable[str], likeness: float = LIKENESS) -> str | None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from svcctl.words import among, counted, did_you_mean, having_word, nearest, size_text
+from svcctl.words import among, counted, did_you_mean, having_word, is_secret, nearest, size_text
 
 COLUMNS = ["eventdate", "method", "statusCode", "uri"]
 
@@ -75,3 +75,8 @@ def test_a_number_of_things_has_its_plural(number: int, words: tuple[str, ...], 
 )
 def test_a_size_is_printed_in_its_unit(size: float, said: str) -> None:
     assert size_text(size) == said
+
+
+def test_a_secret_is_known_by_its_name() -> None:
+    names = ("aws.SecretKey", "topic", "sasl.password", "X-My-Token", "retention.size")
+    assert list(filter(is_secret, names)) == ["aws.SecretKey", "sasl.password", "X-My-Token"]

@@ -21,7 +21,6 @@ from svcctl.api.addresses import DEFAULT_PATHS, Paths, checked_url, is_loopback,
 from svcctl.api.auth import Credentials
 from svcctl.api.formats.body import pieces
 from svcctl.api.models import Domain, Job, JobStatus, Role, is_amount
-from svcctl.api.query import QueryRequest
 from svcctl.api.refusals import CID, decoded, launched, record, records, refusal_in
 from svcctl.api.transport import LATE, Call, Exchange, Preview, Retry, Sender
 from svcctl.api.wire.pool import http_client
@@ -29,6 +28,7 @@ from svcctl.errors import Conflict, IncompleteResult, NotFound, ServiceError, Sv
 
 if TYPE_CHECKING:
     from svcctl.api.formats.progress import Late
+    from svcctl.api.query import QueryRequest
     from svcctl.api.response import QueryResponse
 
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from svcctl.io.urls import names_host
-from svcctl.words import nearest
+from svcctl.words import REDACTED, nearest
 
-REDACTED = "***"
 SHORTEST = 4
 """Characters from which on a secret is masked inside longer words too."""
 
@@ -193,18 +192,6 @@ TYPES: Mapping[str, DestinationType] = {
 
 NAMES = tuple(row.name for row in TYPES.values())
 """The types as the interface spells them. Case does not count; services report them in lower case."""
-
-_SECRET_KEYS = frozenset(
-    parameter.key.lower() for row in TYPES.values() for parameter in row.parameters if parameter.secret
-)
-# Unknown keys are sent too; a secret among them is recognised by how secrets are commonly named.
-_SECRET_WORDS = ("secret", "password", "passwd", "token", "sasl.jaas")
-
-
-def is_secret(key: str) -> bool:
-    """Whether a parameter's value must not be shown."""
-    lowered = key.lower()
-    return lowered in _SECRET_KEYS or any(word in lowered for word in _SECRET_WORDS)
 
 
 def without_secret(text: str, secret: str) -> str:

@@ -18,11 +18,10 @@ import httpx
 
 from svcctl.api import addresses, retry
 from svcctl.api.auth import Credentials
-from svcctl.api.destinations import REDACTED, is_secret
 from svcctl.api.formats.body import beginning
 from svcctl.api.refusals import CID, MAX_BODY, UNAVAILABLE, error_of
 from svcctl.errors import ServiceError, SvcctlError, Unavailable, UsageError
-from svcctl.words import size_text
+from svcctl.words import REDACTED, is_secret, size_text
 
 SILENCE = 300.0
 """Seconds that a continuous query may be silent: it waits for events, but a dead connection must be noticed."""

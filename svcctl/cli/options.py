@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
@@ -16,8 +16,6 @@ import typer
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, QUERY, Completes
 from svcctl.dates.lengths import parse_length
-from svcctl.dates.operators import DATE_FORMATS, Moment
-from svcctl.dates.shorthand import named_zone, parse_moment
 from svcctl.errors import UsageError
 
 
@@ -33,7 +31,15 @@ class Heading(StrEnum):
     JOB = "Job"
 
 
+def _moment(text: str) -> Any:
+    from svcctl.dates.shorthand import parse_moment
+
+    return parse_moment(text)
+
+
 def _zone(text: str) -> str:
+    from svcctl.dates.shorthand import named_zone
+
     named_zone(text)
     return text
 
@@ -54,16 +60,16 @@ def _file(text: str) -> Path:
     return path
 
 
-Parse = Callable[[str], Moment]
+Parse = Callable[[str], Any]
 
 
-def start_option(parser: Parse = parse_moment) -> Any:
+def start_option(parser: Parse = _moment) -> Any:
     """The option --from of a command, with the function that reads its dates."""
     meaning = "Start of the range; 1h means one hour ago (see 'svcctl help dates')."
     return typer.Option("--from", parser=parser, metavar="DATE", rich_help_panel=Heading.RANGE, help=meaning)
 
 
-def end_option(future: str, parser: Parse = parse_moment) -> Any:
+def end_option(future: str, parser: Parse = _moment) -> Any:
     """The option --to of a command; `future` says what an end in the future means there."""
     return typer.Option(
         "--to",
@@ -112,7 +118,7 @@ DateFormatOpt = Annotated[
         rich_help_panel=Heading.OUTPUT,
         help="Format of printed dates: iso is 2026-01-31T10:00:00.000Z, default and sql are 2026-01-31 10:00:00.000.",
     ),
-    Completes(words=DATE_FORMATS),
+    Completes(words=words.date_formats),
 ]
 QueryFileOpt = Annotated[
     Path | None,
@@ -171,6 +177,31 @@ NoHeaderOpt = Annotated[
 ]
 ForceOpt = Annotated[bool, typer.Option("--force", rich_help_panel=Heading.OUTPUT, help="Overwrite an existing file.")]
 YesOpt = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApplyOptions:
+    """The options of every `apply`."""
+
+    file: Annotated[
+        list[Path],
+        typer.Option("--file", "-F", metavar="FILE", help="YAML of what there shall be; repeat for more files."),
+        Completes(FILES),
+    ]
+    var: Annotated[
+        list[str] | None,
+        typer.Option("--var", metavar="K=V", help="Replace {{K}} in the files by V; in a query as a quoted literal."),
+    ] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the differences and change nothing.")] = False
+    check: Annotated[bool, typer.Option("--check", help="The same, with exit code 10 if there are differences.")] = (
+        False
+    )
+    yes: YesOpt = False
+    format: Annotated[
+        str | None,
+        typer.Option("--format", "-f", metavar="FORMAT", help="Print the differences for programs, as ndjson."),
+        Completes(words=words.list_formats),
+    ] = None
 
 
 def length_option(

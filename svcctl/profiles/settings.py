@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 from svcctl.api.addresses import checked_url
 from svcctl.dates.lengths import UNITS, parse_length
-from svcctl.dates.operators import DATE_FORMATS
 from svcctl.errors import ProfileError, UsageError
 from svcctl.io.setting import Setting, parse_count
 from svcctl.profiles.secrets import mask
@@ -76,6 +75,8 @@ def _zone(text: str) -> None:
 
 
 def _date_format(text: str) -> None:
+    from svcctl.dates.operators import DATE_FORMATS
+
     if text not in DATE_FORMATS:
         raise UsageError(f"unknown date format '{text}'", hint=f"date formats are: {', '.join(DATE_FORMATS)}")
 

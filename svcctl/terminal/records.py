@@ -15,7 +15,6 @@ from typing import Any, Generic, TypeVar
 from svcctl.api import models
 from svcctl.api.jobs import Watched
 from svcctl.api.models import Domain, Job, Role
-from svcctl.api.roles import in_words
 from svcctl.dates.lengths import rough_text
 from svcctl.terminal.escapes import visible
 from svcctl.terminal.layout import NARROWEST, Style, TableColumn, format_cell, format_moment
@@ -211,6 +210,8 @@ DOMAINS = Listing[Domain](
 
 def _role_field(name: str) -> Field[Role]:
     def shown(role: Role) -> Any:
+        from svcctl.api.roles import in_words
+
         value = (role.to_json() | in_words(role)).get(name)
         return None if value == [] else value
 

@@ -5,44 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from svcctl.cli.apply.plan import Step, show
-from svcctl.cli.completion import words
-from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import text
+from svcctl.cli.options import ApplyOptions
 from svcctl.errors import Differs, ServiceError, Subject, Unavailable, UsageError
 from svcctl.words import counted
-
-
-@dataclass(frozen=True, kw_only=True)
-class ApplyOptions:
-    """The options of every `apply`."""
-
-    file: Annotated[
-        list[Path],
-        typer.Option("--file", "-F", metavar="FILE", help="YAML of what there shall be; repeat for more files."),
-        Completes(FILES),
-    ]
-    var: Annotated[
-        list[str] | None,
-        typer.Option("--var", metavar="K=V", help="Replace {{K}} in the files by V; in a query as a quoted literal."),
-    ] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the differences and change nothing.")] = False
-    check: Annotated[bool, typer.Option("--check", help="The same, with exit code 10 if there are differences.")] = (
-        False
-    )
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False
-    format: Annotated[
-        str | None,
-        typer.Option("--format", "-f", metavar="FORMAT", help="Print the differences for programs, as ndjson."),
-        Completes(words=words.list_formats),
-    ] = None
 
 
 class Noun(ABC):

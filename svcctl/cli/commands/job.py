@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 
 from svcctl.api import models
-from svcctl.api.destinations import NAMES, TYPES
 from svcctl.api.jobs import (
     ENOUGH,
     Chosen,
@@ -26,7 +25,6 @@ from svcctl.api.jobs import (
     wait_for,
 )
 from svcctl.api.models import FAILING, Job, JobStatus
-from svcctl.cli.apply.steps import ApplyOptions, carry_out
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import Completes
@@ -34,7 +32,7 @@ from svcctl.cli.context import Context
 from svcctl.cli.idempotence import change_job, done_if
 from svcctl.cli.inputs import job_ids, job_states, text
 from svcctl.cli.listing import ListOptions, print_list
-from svcctl.cli.options import ColumnsOpt, FormatOpt, YesOpt, length_option, spread
+from svcctl.cli.options import ApplyOptions, ColumnsOpt, FormatOpt, YesOpt, length_option, spread
 from svcctl.dates.lengths import length_text, parse_length
 from svcctl.errors import NotFound, ServiceError, Unavailable, UsageError
 from svcctl.io.time_limit import time_limit
@@ -140,8 +138,11 @@ def list_(
             raise UsageError(f"{option} has no effect on --ids, which prints only IDs", hint="leave out one of the two")
     every = svc.client.jobs()
     states, kind = job_states.to_list(status, lambda: every), (type or "").lower()
-    if kind and kind not in {*TYPES, *((job.type or "").lower() for job in every)}:
-        raise UsageError(f"there is no type '{type}'", hint=f"types are {', '.join(NAMES)}")
+    if kind and not any((job.type or "").lower() == kind for job in every):
+        from svcctl.api.destinations import NAMES, TYPES
+
+        if kind not in TYPES:
+            raise UsageError(f"there is no type '{type}'", hint=f"types are {', '.join(NAMES)}")
     jobs = [
         job
         for job in every
@@ -271,6 +272,7 @@ def apply_(ctx: typer.Context, options: ApplyOptions, relaunch: RelaunchOpt = No
     A secret has its own file: sasl.password_file: PATH, or ..._command: COMMAND.
     """
     from svcctl.cli.apply.job_steps import Jobs
+    from svcctl.cli.apply.steps import carry_out
     from svcctl.cli.inputs import job_files, yaml_files
 
     svc: Context = ctx.obj

@@ -103,6 +103,13 @@ def time_zones() -> Iterator[str]:
     return (f"GMT{hours:+d}" for hours in range(-12, 15))
 
 
+def date_formats() -> Iterable[str]:
+    """The formats of printed dates."""
+    from svcctl.dates.operators import DATE_FORMATS
+
+    return DATE_FORMATS
+
+
 def destinations() -> Iterable[str]:
     """The destination types."""
     from svcctl.api.destinations import NAMES

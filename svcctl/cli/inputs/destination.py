@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from svcctl.cli.inputs import text
 from svcctl.errors import UsageError
+from svcctl.words import is_secret
 
 if TYPE_CHECKING:
     from svcctl.api.destinations import Destination
@@ -88,8 +89,6 @@ def _check(destination: Destination, *, endless: bool) -> None:
 
 
 def _assignment(assignment: str) -> tuple[str, str]:
-    from svcctl.api.destinations import is_secret
-
     key, equals, value = assignment.partition("=")
     if not equals or not key:
         raise UsageError("--dest-param must be of the form K=V")  # it may be a secret, so it is not repeated

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from svcctl.api import destinations, jobs
-from svcctl.api.destinations import REDACTED, Destination
+from svcctl.api.destinations import Destination
 from svcctl.api.query import QueryRequest
 from svcctl.cli.inputs import text
 from svcctl.cli.inputs.destination import warnings
@@ -31,6 +31,7 @@ from svcctl.dates.range import dates_of
 from svcctl.dates.shorthand import parse_moment
 from svcctl.errors import UsageError
 from svcctl.profiles.secrets import SecretCommand
+from svcctl.words import REDACTED, is_secret
 
 KEYS = ("name", "query", "from", "to", "destination", "state")
 RUNNING, STOPPED = "running", "stopped"
@@ -199,9 +200,9 @@ def _parameters(kind: str, given: Document) -> tuple[Mapping[str, Any], Mapping[
 def _secret(given: Document, key: str, value: str) -> tuple[str, Secret] | None:
     """The name of a parameter that is a secret, and how it is read; None for any other parameter."""
     name, _, way = key.rpartition("_")
-    if way in ("file", "command") and destinations.is_secret(name):
+    if way in ("file", "command") and is_secret(name):
         return name, cache(partial(_read_secret, given, key, way, value))
-    if not destinations.is_secret(key):
+    if not is_secret(key):
         return None
     _check_private(given, key)
     return key, lambda: value

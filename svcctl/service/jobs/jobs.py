@@ -48,6 +48,7 @@ from svcctl.service.jobs.runner import WAITING_SECONDS, Deliver, Run, Runner
 from svcctl.service.settings import RUNNING_JOBS, TOTAL_JOBS
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
+from svcctl.words import is_secret
 
 UNKNOWN, UNCHANGEABLE, NOT_RUNNING = 100, 101, 108
 CODES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)
@@ -371,7 +372,7 @@ def _history(job: StoredJob, *, late: int | None, runs: bool, failing_since: int
     saved one.
     """
     saved = job.checkpoint.get("late") or {}
-    shown = {key for key in destinations.known_keys(job.type) if not destinations.is_secret(key)} - {"friendlyName"}
+    shown = {key for key in destinations.known_keys(job.type) if not is_secret(key)} - {"friendlyName"}
     members = {
         "from": job.request.get("from"),
         "to": job.request.get("to"),

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from svcctl.api.formats.body import whole
 from svcctl.api.models import Job
+from svcctl.api.retry import UNAVAILABLE
 from svcctl.errors import (
     Conflict,
     CredentialsError,
@@ -34,8 +35,6 @@ from svcctl.errors import (
 if TYPE_CHECKING:
     import httpx
 
-UNAVAILABLE = frozenset({429, 502, 503, 504, 520, 521, 522, 523, 524})
-"""The HTTP statuses that are worth a retry."""
 NO_SPACE = 507
 """An HTTP status that is Unavailable but not retried: a disk stays full between two attempts."""
 

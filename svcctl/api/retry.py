@@ -1,4 +1,4 @@
-"""How long to wait before trying again: one rule for requests, connections that are followed, and jobs.
+"""Which answers are tried again, and after how long: one rule for requests, connections that are followed, and jobs.
 
 A service that sends Retry-After is obeyed, up to a limit. Otherwise a limit on the wait doubles with each failure, and
 the wait is drawn evenly between half of the limit and all of it. So clients that failed together do not come back
@@ -12,6 +12,10 @@ from collections.abc import Callable
 
 from svcctl.api.addresses import first_cause
 
+UNAVAILABLE = frozenset({429, 502, 503, 504, 520, 521, 522, 523, 524})
+"""The HTTP statuses that are worth a retry."""
+NOT_ACCEPTED = frozenset({429, 503})
+"""Those of them with which a service says that it has done nothing: what must not be done twice is sent again too."""
 FIRST_DELAY = 0.5
 """The longest first wait, in seconds."""
 MAX_DELAY = 30.0

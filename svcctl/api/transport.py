@@ -19,7 +19,7 @@ import httpx
 from svcctl.api import addresses, retry
 from svcctl.api.auth import Credentials
 from svcctl.api.formats.body import beginning
-from svcctl.api.refusals import CID, MAX_BODY, UNAVAILABLE, error_of
+from svcctl.api.refusals import CID, MAX_BODY, error_of
 from svcctl.errors import ServiceError, SvcctlError, Unavailable, UsageError
 from svcctl.words import REDACTED, is_secret, size_text
 
@@ -41,7 +41,6 @@ _SAFE = "!$%&'()*+,-./:;=?@[]_~"
 """The characters of a path or a query that are sent as they are; `%` begins what is quoted already."""
 _UNSENDABLE = (httpx.LocalProtocolError, httpx.UnsupportedProtocol, UnicodeEncodeError)
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
-_NOT_ACCEPTED = frozenset({429, 503})
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 
 _MAYBE_DONE = "the service may have done it: check before trying again"
@@ -160,9 +159,9 @@ class Sender:
                 failure = _no_answer(call, error, hint=_MAYBE_DONE if lost and not call.repeatable else None)
                 most = retry.attempts(error)
             else:
-                if response.status_code not in UNAVAILABLE:
+                if response.status_code not in retry.UNAVAILABLE:
                     raise failure
-                lost = response.status_code not in _NOT_ACCEPTED
+                lost = response.status_code not in retry.NOT_ACCEPTED
                 most = None
                 retry_after = retry.after(response.headers.get("retry-after", ""), self._clock())
                 if isinstance(failure, Unavailable):
@@ -251,7 +250,7 @@ class Sender:
 
     def _is_last(self, call: Call, response: httpx.Response, attempt: int) -> bool:
         """Whether no attempt follows this answer, which is not a success."""
-        again = response.status_code in UNAVAILABLE and not _may_be_done(call, response)
+        again = response.status_code in retry.UNAVAILABLE and not _may_be_done(call, response)
         return not again or attempt == self._attempts
 
     def error(self, call: Call, response: httpx.Response, start: bytes) -> SvcctlError:
@@ -318,7 +317,7 @@ def _shown_body(body: bytes) -> tuple[str, str]:
 
 def _may_be_done(call: Call, response: httpx.Response) -> bool:
     """Whether a gateway answered, so that the service may already have done what must not be done twice."""
-    return response.status_code in UNAVAILABLE - _NOT_ACCEPTED and not call.repeatable
+    return response.status_code in retry.UNAVAILABLE - retry.NOT_ACCEPTED and not call.repeatable
 
 
 def _start_of(response: httpx.Response) -> bytes:

@@ -18,11 +18,11 @@ from svcctl import profiles
 from svcctl.dates.lengths import length_text
 from svcctl.errors import CredentialsError, Declined, NotFound, ProfileError, SvcctlError, Unavailable
 from svcctl.terminal import pager
-from svcctl.terminal.diagnostics import Diagnostics, Work, wants_color
+from svcctl.terminal.diagnostics import Diagnostics, Work
 from svcctl.terminal.formats import AUTO, Format, find_format
 from svcctl.terminal.output import Output
-from svcctl.terminal.prompt import Prompt, TerminalPrompt
-from svcctl.terminal.standard_streams import has_glyphs, moves
+from svcctl.terminal.prompt import Prompt, TerminalPrompt, confirm
+from svcctl.terminal.standard_streams import has_glyphs, moves, wants_color
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
@@ -193,8 +193,7 @@ class Context:
 
     def ask(self, question: str) -> None:
         """Return only when the answer is yes; Declined otherwise, UsageError when nobody can be asked."""
-        if self._prompt.answer(question, " [y/N]: ").strip().lower() not in ("y", "yes"):
-            raise Declined
+        confirm(self._prompt, question)
 
     def ask_word(self, question: str, expected: str, *others: str) -> None:
         """Return only when the answer is the expected word, or one of the others; Declined otherwise."""

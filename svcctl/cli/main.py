@@ -29,7 +29,7 @@ from svcctl.errors import Terminated, UsageError, exit_code
 from svcctl.io import encoding
 from svcctl.profiles.settings import parse_timeout
 from svcctl.terminal import standard_streams
-from svcctl.terminal.diagnostics import wants_color
+from svcctl.terminal.standard_streams import wants_color
 
 HIDDEN = {"complete": "completion"}
 """The command that completion scripts run, which no help page lists, and the noun whose module adds it."""

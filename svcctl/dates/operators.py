@@ -176,14 +176,6 @@ _FORMS = ", ".join(operator.written(5) for operator in OPERATORS)
 _FORMS += ", dd/MM/yyyy HH:mm:ss or epoch seconds"
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """A half-open window `start <= eventdate < end`, both in UTC; `end` is None for a continuous query."""
-
-    start: datetime
-    end: datetime | None
-
-
 def parse_zone(text: str) -> timezone:
     """`GMT`, `GMT+<n>` or `GMT-<n>` as a fixed offset, east positive: GMT+2 is UTC+02:00. UsageError otherwise."""
     match = _ZONE.fullmatch(text)
@@ -211,34 +203,6 @@ def check_epoch(seconds: Seconds) -> Seconds:
     return seconds
 
 
-def resolve(
-    start: Moment,
-    end: Moment | None,
-    *,
-    now: datetime,
-    zone: tzinfo = UTC,
-    operators: Sequence[Operator] = OPERATORS,
-) -> Range:
-    """The range of a pair at the moment `now` (aware), with operators in `zone`.
-
-    Seconds may have a fraction, which counts to the millisecond, as the dates of events do; finer digits are cut off.
-    Operators count from now in whole seconds. UsageError when a date is not valid or leaves the calendar, or when the
-    end is before the start; an empty range is allowed.
-    """
-    now = now.astimezone(zone).replace(microsecond=0)
-    first = _resolve_one(start, zone, operators, lambda operator, n: operator.in_from(now, n))
-    begin = first.astimezone(UTC)
-    if end is None:
-        return Range(begin, None)
-    last = _resolve_one(end, zone, operators, lambda operator, n: operator.in_to(now, first, n)).astimezone(UTC)
-    if last < begin:
-        raise UsageError(
-            f"the range ends before it starts: from {moment_text(begin)} to {moment_text(last)} (UTC)",
-            hint="see how a pair resolves with 'svcctl range --from … --to …'",
-        )
-    return Range(begin, last)
-
-
 def operator_of(moment: Moment | None, operators: Sequence[Operator] = OPERATORS) -> Operator | None:
     """The operator that a date is written with, None for an absolute date."""
     if not isinstance(moment, str):
@@ -246,12 +210,13 @@ def operator_of(moment: Moment | None, operators: Sequence[Operator] = OPERATORS
     return next((operator for operator in operators if operator.number_in(moment) is not None), None)
 
 
-def _resolve_one(
+def resolve_one(
     moment: Moment,
     zone: tzinfo,
     operators: Sequence[Operator],
     apply: Callable[[Operator, int], datetime],
 ) -> datetime:
+    """One date of a pair, aware; `apply` gets the operator and the number of a relative one. UsageError for others."""
     if isinstance(moment, int):
         return datetime.fromtimestamp(check_epoch(moment), zone)
     if isinstance(moment, float):

@@ -1,18 +1,65 @@
-"""Resolve `--from`, `--to`, `--date-format` and `--time-zone`: the dates to send, and how dates are shown here."""
+"""The range that a pair of dates resolves to; and for `--from`, `--to`, `--date-format` and `--time-zone`, the dates to
+send, and how dates are shown here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from svcctl.dates.lengths import UNITS, length_text
-from svcctl.dates.operators import DATE_FORMATS, Moment, Range, epoch_seconds, moment_text, operator_of, plus, resolve
+from svcctl.dates.operators import (
+    DATE_FORMATS,
+    OPERATORS,
+    Moment,
+    Operator,
+    epoch_seconds,
+    moment_text,
+    operator_of,
+    plus,
+    resolve_one,
+)
 from svcctl.dates.shorthand import EVERY, depends_on_zone, is_fixed, named_zone, offset_name, offset_spans
 from svcctl.errors import UsageError
 
 _LONG_AGO = 10**6
 """Epoch seconds, in January 1970: a smaller number is most likely a length without its unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A half-open window `start <= eventdate < end`, both in UTC; `end` is None for a continuous query."""
+
+    start: datetime
+    end: datetime | None
+
+
+def resolve(
+    start: Moment,
+    end: Moment | None,
+    *,
+    now: datetime,
+    zone: tzinfo = UTC,
+    operators: Sequence[Operator] = OPERATORS,
+) -> Range:
+    """The range of a pair at the moment `now` (aware), with operators in `zone`.
+
+    Seconds may have a fraction, which counts to the millisecond, as the dates of events do; finer digits are cut off.
+    Operators count from now in whole seconds. UsageError when a date is not valid or leaves the calendar, or when the
+    end is before the start; an empty range is allowed.
+    """
+    now = now.astimezone(zone).replace(microsecond=0)
+    first = resolve_one(start, zone, operators, lambda operator, n: operator.in_from(now, n))
+    begin = first.astimezone(UTC)
+    if end is None:
+        return Range(begin, None)
+    last = resolve_one(end, zone, operators, lambda operator, n: operator.in_to(now, first, n)).astimezone(UTC)
+    if last < begin:
+        raise UsageError(
+            f"the range ends before it starts: from {moment_text(begin)} to {moment_text(last)} (UTC)",
+            hint="see how a pair resolves with 'svcctl range --from … --to …'",
+        )
+    return Range(begin, last)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,13 +65,8 @@ THREADS = 64
 """The most threads, for queries that have their turn and for loads."""
 OTHER_DESCRIPTORS = 200
 """Open files beside connections: of the state, the events, jobs and loads."""
-GROW_SECONDS = 1.0
-"""How often the demo tables are extended and the access log is stored while requests come."""
 SETTLE_SECONDS, SHARED_SETTLE_SECONDS = 1.0, 0.4
 """How soon the service notices that another process has disabled a domain, or stopped a job."""
-QUIET_SECONDS = 60.0
-QUIET_GROW_SECONDS = 60.0
-"""The interval instead of GROW_SECONDS after QUIET_SECONDS without a request: an idle service should cost nothing."""
 
 _log = logging.getLogger("svcctl.service")
 
@@ -351,12 +346,12 @@ def keep_settled(service: Service, jobs: Jobs, pause: float, stopping: threading
 def _grow(tables: demo.Growing, log: AccessLog, is_ours: Callable[[], bool], stopping: threading.Event) -> None:
     """Extend the live tables until `stopping` is set; end the process when its files were deleted."""
     grown = 0.0
-    while not stopping.wait(GROW_SECONDS):
+    while not stopping.wait(demo.GROW_SECONDS):
         if not is_ours():
             _log.warning("the service's files are gone: the service stops")
             os.kill(os.getpid(), signal.SIGTERM)
             return
-        if log.quiet_for() > QUIET_SECONDS and time.monotonic() - grown < QUIET_GROW_SECONDS:
+        if log.quiet_for() > demo.QUIET_SECONDS and time.monotonic() - grown < demo.QUIET_GROW_SECONDS:
             continue
         grown = time.monotonic()
         try:

@@ -320,21 +320,6 @@ def _message(error: errors.SvcctlError) -> str:
     return f"{text} ({', '.join(about)})" if about else text
 
 
-def wants_color(choice: str, stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Whether to use colours: decided by --color, then NO_COLOR, CLICOLOR_FORCE, and whether it is a terminal.
-
-    A terminal whose encoding is not Unicode gets no colours.
-    """
-    if choice != "auto":
-        return choice == "always"
-    if environment.get("NO_COLOR"):
-        return False
-    if environment.get("CLICOLOR_FORCE", "0") != "0":
-        return True
-    unicode = getattr(stream, "codec", "utf-8").startswith("utf")
-    return stream.isatty() and unicode and environment.get("TERM") != "dumb"
-
-
 _INDENT = "  "
 _PROGRAMS = r"mkdir|chmod|pip|sed|jq|iconv|grep|tail|bzcat|xzcat|source|man|\(echo"
 _COMMAND = (

@@ -21,6 +21,7 @@ from svcctl.terminal.diagnostics import Diagnostics, Reported
 from svcctl.terminal.escapes import Styled, joined, styled, visible
 from svcctl.terminal.formats import FORMATS, Format, alone, sorted_blocks
 from svcctl.terminal.layout import Style, TableColumn
+from svcctl.terminal.records import LIST
 from svcctl.terminal.selection import ALL, Selection
 from svcctl.terminal.standard_streams import Terminal
 from svcctl.words import counted
@@ -174,7 +175,6 @@ _NAME = "standard output"
 _PLAIN = Style()
 _LIVE = Style(sample=0)
 _SORTED_SAMPLE = 10_000
-_LIST = Style(null="-")
 
 
 class Output:
@@ -309,12 +309,12 @@ class Output:
         columns, rows = selection.pick(*listing.laid_out(models, shown=not format.raw, every=bool(selection.columns)))
         # A pager would hold back models that arrive one by one.
         with self.paged() if isinstance(models, Sequence) else nullcontext():
-            self._write(columns, rows, format, self.sink, replace(_LIST, header=selection.header))
+            self._write(columns, rows, format, self.sink, replace(LIST, header=selection.header))
 
     def watch(self, listing: Listing[Watched], looks: Iterable[Look], format: Format) -> None:
         """Print jobs at each look: on a terminal a table that stays in place, elsewhere rows with their time."""
         if format is FORMATS["table"] and self.is_terminal:
-            style = replace(_LIST, color=self._color, ellipsis=self._ellipsis)
+            style = replace(LIST, color=self._color, ellipsis=self._ellipsis)
             self.in_place(_frame(listing, look, style) for look in looks)
             return
         if not format.lines:

@@ -90,6 +90,12 @@ class TerminalPrompt:
         return line
 
 
+def confirm(prompt: Prompt, question: str) -> None:
+    """Return only when the answer is yes; Declined otherwise, UsageError when nobody can be asked."""
+    if prompt.answer(question, " [y/N]: ").strip().lower() not in ("y", "yes"):
+        raise Declined
+
+
 def unattended(question: str) -> UsageError:
     """The error for a question when there is no terminal to ask on."""
     return UsageError(f"this needs confirmation: {question}", hint="add --yes")

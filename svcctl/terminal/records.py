@@ -23,6 +23,9 @@ from svcctl.words import size_text
 
 T = TypeVar("T")
 
+LIST = Style(null="-")
+"""How lists are laid out: a value that is not there is a dash."""
+
 
 @dataclass(frozen=True)
 class Field(Generic[T]):

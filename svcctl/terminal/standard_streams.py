@@ -14,7 +14,7 @@ import select
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TextIO
 
 from svcctl.errors import IncompleteResult, ReaderClosed, reason
 from svcctl.io import encoding
@@ -56,6 +56,21 @@ def has_glyphs(codec: str, environment: Mapping[str, str]) -> bool:
     """
     locale = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "")
     return codec.startswith("utf") and environment.get("TERM") != "dumb" and locale not in ("C", "POSIX")
+
+
+def wants_color(choice: str, stream: TextIO, environment: Mapping[str, str]) -> bool:
+    """Whether to use colours: decided by --color, then NO_COLOR, CLICOLOR_FORCE, and whether it is a terminal.
+
+    A terminal whose encoding is not Unicode gets no colours.
+    """
+    if choice != "auto":
+        return choice == "always"
+    if environment.get("NO_COLOR"):
+        return False
+    if environment.get("CLICOLOR_FORCE", "0") != "0":
+        return True
+    unicode = getattr(stream, "codec", "utf-8").startswith("utf")
+    return stream.isatty() and unicode and environment.get("TERM") != "dumb"
 
 
 def moves(environment: Mapping[str, str]) -> bool:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svcctl.dates.operators import OPERATORS, operator_of, parse_zone, resolve, with_number
+from svcctl.dates.operators import OPERATORS, operator_of, parse_zone, with_number
+from svcctl.dates.range import resolve
 from svcctl.errors import UsageError
 
 # What the errors say, each once; the tests state their kind.

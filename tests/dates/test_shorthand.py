@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svcctl.dates.operators import resolve
+from svcctl.dates.range import resolve
 from svcctl.dates.shorthand import (
     EVERY,
     TYPED,

@@ -18,25 +18,14 @@ from sqlglot import exp
 from support.shells import TESTED
 from support.spark import shared
 from svcctl.errors import ServiceError, SvcctlError, UsageError
-from svcctl.service.engines import (
-    ARROW,
-    ROWS_PER_BATCH,
-    AlreadyLoaded,
-    Engine,
-    Engines,
-    Extent,
-    Mark,
-    UnknownTable,
-    by_bytes,
-    check_table,
-    replaced,
-)
+from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Engine, Engines, Extent, Mark, by_bytes
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.dialect import DuckDBDialect
 from svcctl.service.engines.duckdb.lake_reader import LakeReader
 from svcctl.service.engines.duckdb.syntax import quote
 from svcctl.service.engines.lake.shared_tables import LakeTables
 from svcctl.service.engines.spark import Connection, Server, SparkReader
+from svcctl.service.engines.table_rules import AlreadyLoaded, UnknownTable, check_table, replaced
 from svcctl.service.http.middleware import TABLE as ACCESS_TABLE
 from svcctl.service.language.dialect import Dialect, write
 from svcctl.service.language.types import Column, Plan, Table, Type

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from svcctl import errors
-from svcctl.terminal.diagnostics import Diagnostics, Reported, wants_color
+from svcctl.terminal.diagnostics import Diagnostics, Reported
 
 
 def report(error: BaseException) -> tuple[int, str]:
@@ -150,25 +150,6 @@ def test_quiet_silences_notes_and_never_errors() -> None:
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-@pytest.mark.parametrize(
-    ("choice", "environment", "terminal", "colored"),
-    [
-        ("always", {"NO_COLOR": "1"}, False, True),
-        ("never", {"CLICOLOR_FORCE": "1"}, True, False),
-        ("auto", {}, True, True),
-        ("auto", {}, False, False),
-        ("auto", {"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}, True, False),
-        ("auto", {"CLICOLOR_FORCE": "1"}, False, True),
-        ("auto", {"CLICOLOR_FORCE": "0"}, False, False),
-        ("auto", {"TERM": "dumb"}, True, False),
-    ],
-)
-def test_colour_follows_the_option_then_the_environment_then_the_terminal(
-    choice: str, environment: dict[str, str], terminal: bool, colored: bool
-) -> None:
-    assert wants_color(choice, Terminal() if terminal else io.StringIO(), environment) is colored
 
 
 def test_a_message_is_in_lines_on_a_terminal_and_one_line_in_a_pipe() -> None:

@@ -1,5 +1,6 @@
 """What reaches a terminal, a pipe, and a stream that is closed."""
 
+import io
 import os
 import pty
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 
 from svcctl.errors import IncompleteResult, ReaderClosed
 from svcctl.terminal.escapes import styled
-from svcctl.terminal.standard_streams import Descriptor, Terminal, Text, has_glyphs
+from svcctl.terminal.standard_streams import Descriptor, Terminal, Text, has_glyphs, wants_color
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -114,3 +115,27 @@ def test_writing_says_what_fails() -> None:
     with Path("/dev/full").open("wb") as full, pytest.raises(IncompleteResult) as caught:
         Descriptor(full.fileno()).write(b"x")
     assert caught.value.message == WORDS["full"]
+
+
+class Attended(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("choice", "environment", "terminal", "colored"),
+    [
+        ("always", {"NO_COLOR": "1"}, False, True),
+        ("never", {"CLICOLOR_FORCE": "1"}, True, False),
+        ("auto", {}, True, True),
+        ("auto", {}, False, False),
+        ("auto", {"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}, True, False),
+        ("auto", {"CLICOLOR_FORCE": "1"}, False, True),
+        ("auto", {"CLICOLOR_FORCE": "0"}, False, False),
+        ("auto", {"TERM": "dumb"}, True, False),
+    ],
+)
+def test_colour_follows_the_option_then_the_environment_then_the_terminal(
+    choice: str, environment: dict[str, str], terminal: bool, colored: bool
+) -> None:
+    assert wants_color(choice, Attended() if terminal else io.StringIO(), environment) is colored

@@ -25,17 +25,15 @@ ROOM = 128 * 1024
 """Bytes before a block for what is left of the previous one; more than a head or the trailers of a body may have."""
 PIECE = 128 * 1024
 """Bytes that are taken apart at once; more than trailers may have, and less than would leave the cache of a core."""
-IDLE = 5.0
-"""Seconds after which an idle connection is not used again: the service may be about to close it."""
 
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _MAX_INTERIM = 100
 
 
 class Connection:
-    """A connection to one origin, for one answer at a time."""
+    """A connection to one origin, for one answer at a time; `idle` is for how many seconds it may be unused."""
 
-    def __init__(self, connected: socket.socket, idle: float = IDLE) -> None:
+    def __init__(self, connected: socket.socket, idle: float = 0.0) -> None:
         self._socket = connected
         self._secure = hasattr(connected, "pending")
         self._reads, self._writes = _waits(self._secure)

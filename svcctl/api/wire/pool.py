@@ -10,13 +10,16 @@ from urllib.request import getproxies
 
 import httpx
 
-from svcctl.api.wire.connection import IDLE, Connection
+from svcctl.api.wire.connection import Connection
 from svcctl.api.wire.heads import framing, request_head
 from svcctl.api.wire.sockets import Origin, Route, origin
 from svcctl.errors import UsageError
 
 if TYPE_CHECKING:
     import ssl
+
+IDLE = 5.0
+"""Seconds after which an idle connection is not used again: the service may be about to close it."""
 
 
 def http_client(

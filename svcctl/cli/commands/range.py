@@ -11,8 +11,8 @@ from svcctl.cli.commands import page_of
 from svcctl.cli.context import Context
 from svcctl.cli.options import FormatOpt, FromOpt, TimeZoneOpt, ToOpt
 from svcctl.dates.lengths import length_text
-from svcctl.dates.operators import Range, epoch_milliseconds, epoch_seconds, operator_of, resolve
-from svcctl.dates.range import last_second
+from svcctl.dates.operators import epoch_milliseconds, epoch_seconds, operator_of
+from svcctl.dates.range import Range, last_second, resolve
 from svcctl.dates.shorthand import EVERY, named_zone, parse_moment
 from svcctl.errors import UsageError
 from svcctl.terminal.records import RANGE

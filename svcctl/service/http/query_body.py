@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timezone
 from typing import Any
 
 from svcctl.api.destinations import Destination
-from svcctl.dates.operators import DATE_FORMATS, Range, parse_zone, resolve
+from svcctl.dates.operators import DATE_FORMATS, parse_zone
+from svcctl.dates.range import Range, resolve
 from svcctl.errors import ServiceError, UsageError
 from svcctl.service.http.body import flag, json_object, note_unknown, optional_text, text, value_text
 from svcctl.service.queries.continuous import AskedQuery

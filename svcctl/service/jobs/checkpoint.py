@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from svcctl.dates.operators import Range
+from svcctl.dates.range import Range
 from svcctl.errors import ServiceError
 from svcctl.service.destinations import Memo
 from svcctl.service.queries.continuous import AskedQuery, Covered, Late, Step, from_ms, to_ms

@@ -21,6 +21,10 @@ from svcctl.service.language.types import Column, Type
 
 STRETCH = 5 * UNITS["d"]
 """How many seconds are made in one transaction: an interruption loses little, and memory stays low."""
+GROW_SECONDS = 1.0
+"""How often a service extends the demo tables, and stores its access log, while requests come."""
+QUIET_SECONDS, QUIET_GROW_SECONDS = 60.0, 60.0
+"""The interval instead of GROW_SECONDS after QUIET_SECONDS without a request: an idle service should cost nothing."""
 AHEAD = 300
 """How many seconds a running service makes at once: DuckDB takes longer to plan than to make their events."""
 

@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 
 from svcctl.api.loads import Finding, Loaded, Wishes
 from svcctl.errors import SvcctlError, UsageError
-from svcctl.service.engines import ARROW, AlreadyLoaded, TableExists, Tables
+from svcctl.service.engines import ARROW, Tables
 from svcctl.service.engines.duckdb.syntax import LINE
+from svcctl.service.engines.table_rules import AlreadyLoaded, TableExists
 from svcctl.service.language.types import Column, Type
 from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.events import BITS, MARKS, MISFIT, SKIPPED, select

@@ -20,9 +20,10 @@ from enum import StrEnum
 from typing import Any
 
 from svcctl.api.destinations import Destination
-from svcctl.dates.operators import Range
+from svcctl.dates.range import Range
 from svcctl.errors import NotFound, ServiceError
-from svcctl.service.engines import Engine, Engines, Mark, replaced
+from svcctl.service.engines import Engine, Engines, Mark
+from svcctl.service.engines.table_rules import replaced
 from svcctl.service.language import Plan, QueryError, compile, parse, tree
 from svcctl.service.language.types import Catalog
 from svcctl.service.rendering.keep_alive import KeepAlive

@@ -25,7 +25,7 @@ from support.events import selected
 
 from svcctl.api.destinations import Destination
 from svcctl.api.models import Job
-from svcctl.dates.operators import Range
+from svcctl.dates.range import Range
 from svcctl.errors import Unavailable
 from svcctl.service import rendering
 from svcctl.service.accounts.accounts import Account

@@ -15,7 +15,7 @@ from support.events import selected
 from support.silent import Silent, silent
 
 from svcctl.api.destinations import Destination
-from svcctl.dates.operators import Range
+from svcctl.dates.range import Range
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.jobs import delivery

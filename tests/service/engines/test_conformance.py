@@ -20,7 +20,8 @@ from support.engines import EVERY_ENGINE, rows_of_engines
 from support.events import batches, store
 
 from svcctl.errors import ServiceError, UsageError
-from svcctl.service.engines import ARROW, BYTES_PER_BATCH, AlreadyLoaded, Engine, Mark, UnknownTable
+from svcctl.service.engines import ARROW, BYTES_PER_BATCH, Engine, Mark
+from svcctl.service.engines.table_rules import AlreadyLoaded, UnknownTable
 from svcctl.service.language import Column, Plan, Type, compile, parse
 
 COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8))

@@ -17,16 +17,17 @@ from support.engines import engines_of, new_lake
 from support.events import batches, selected, store
 from support.places import Place, hdfs, local, s3
 
-from svcctl.dates.operators import Range
+from svcctl.dates.range import Range
 from svcctl.errors import ServiceError, Unavailable, UsageError
 from svcctl.service import rendering
-from svcctl.service.engines import AlreadyLoaded, Engine, Engines, Mark
+from svcctl.service.engines import Engine, Engines, Mark
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.lake_reader import LakeReader
 from svcctl.service.engines.lake.log import ATTEMPTS
 from svcctl.service.engines.lake.shared_tables import LakeTables
 from svcctl.service.engines.lake.snapshot import File, Part, parts, whole
 from svcctl.service.engines.lake.upkeep import together, vacuum
+from svcctl.service.engines.table_rules import AlreadyLoaded
 from svcctl.service.language import Column, Plan, Type, compile, parse
 from svcctl.service.queries.continuous import AskedQuery, Steps
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from svcctl.api.destinations import Destination
-from svcctl.dates.operators import Range
+from svcctl.dates.range import Range
 from svcctl.errors import NotFound, ServiceError
 from svcctl.service.http.query_body import read_query
 from svcctl.service.queries.continuous import AskedQuery

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svcctl.dates.operators import Range
+from svcctl.dates.range import Range
 from svcctl.errors import ServiceError
 from svcctl.service.jobs.checkpoint import Batch, Checkpoint, StoredQuery
 from svcctl.service.queries.continuous import AskedQuery, Covered, Step

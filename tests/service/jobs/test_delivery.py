@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from support.engines import engines_of, new_lake
 from support.events import selected
 
-from svcctl.dates.operators import Range
+from svcctl.dates.range import Range
 from svcctl.errors import Unavailable
 from svcctl.service import rendering
 from svcctl.service.accounts.accounts import Account

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.engines import chosen_engine, engines_of
 from support.events import selected
 
-from svcctl.dates.operators import Range
+from svcctl.dates.range import Range
 from svcctl.service.engines import Engines
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language import Column, QueryError, Type

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from svcctl.api.query import keys, outline
 from svcctl.cli.context import Context
-from svcctl.dates.operators import Range, epoch_milliseconds
-from svcctl.dates.range import Dates, dates_of, shifted
+from svcctl.dates.operators import epoch_milliseconds
+from svcctl.dates.range import Dates, Range, dates_of, shifted
 from svcctl.errors import UsageError
 from svcctl.terminal.formats import AUTO, FORMATS, Format, check_file, find_format, of_file
 from svcctl.terminal.layout import Span, Style

@@ -25,15 +25,16 @@ import pyarrow as pa
 from sqlglot import exp
 
 from svcctl.errors import UsageError
-from svcctl.service.engines import ROWS_PER_BATCH, AlreadyLoaded, Extent, Mark, UnknownTable, check_table
+from svcctl.service.engines import ROWS_PER_BATCH, Extent, Mark
 from svcctl.service.engines.duckdb import long_texts, positions
 from svcctl.service.engines.duckdb.date_order import Arriving
 from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
-from svcctl.service.engines.duckdb.opening import SCHEMA, open_file, readable
+from svcctl.service.engines.duckdb.opening import MEMORY_LIMIT, SCHEMA, open_file, readable
 from svcctl.service.engines.duckdb.reading import Reading, Selects
 from svcctl.service.engines.duckdb.statement import Statement, translated
 from svcctl.service.engines.duckdb.syntax import ARRIVED, SQL_TYPES, TYPES, quote
 from svcctl.service.engines.duckdb.windows import SORTED_ROWS, windowed
+from svcctl.service.engines.table_rules import AlreadyLoaded, UnknownTable, check_table
 from svcctl.service.language.dialect import write
 from svcctl.service.language.types import Column, Plan, Table, Type
 
@@ -66,7 +67,7 @@ class DuckDBEngine(Reading):
         self,
         path: Path | None = None,
         *,
-        memory_limit: str = "1GB",
+        memory_limit: str = MEMORY_LIMIT,
         spill: Path | None = None,
         sorted_rows: int = SORTED_ROWS,
     ) -> None:

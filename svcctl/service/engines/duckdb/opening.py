@@ -28,6 +28,9 @@ from svcctl.service.engines.duckdb.syntax import DEFINED, literal
 SCHEMA = "events"
 VERSION = 1
 
+MEMORY_LIMIT, SCRATCH_LIMIT = "1GB", "500MB"
+"""The most memory of DuckDB for events, and for other work. Sorts and groups of events that need more use files."""
+
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -155,7 +158,7 @@ def scratch() -> Iterator[duckdb.DuckDBPyConnection]:
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
     settings: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": "500MB",
+        "memory_limit": SCRATCH_LIMIT,
         "temp_directory": "",
         "python_enable_replacements": "false",
     }

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import duckdb
 
-from svcctl.service.engines import Mark, moved, replaced
+from svcctl.service.engines import Mark
+from svcctl.service.engines.table_rules import moved, replaced
 
 TABLES = """
     CREATE TABLE IF NOT EXISTS main.holes (name VARCHAR NOT NULL, position BIGINT NOT NULL, rows BIGINT NOT NULL);

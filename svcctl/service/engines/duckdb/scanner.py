@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from svcctl.errors import ServiceError, Unavailable
-from svcctl.service.engines.duckdb.opening import open_reader
+from svcctl.service.engines.duckdb.opening import MEMORY_LIMIT, open_reader
 from svcctl.service.engines.duckdb.sorting import arranged
 from svcctl.service.engines.duckdb.statement import Cause, StatementFailed, translated
 from svcctl.service.engines.duckdb.syntax import literal, quote
@@ -37,7 +37,7 @@ class Scanner:
     `memory_limit` is the most memory of DuckDB; sorts and groups that need more use files in `spill`.
     """
 
-    def __init__(self, lake: Lake, *, memory_limit: str = "1GB", spill: Path | None = None) -> None:
+    def __init__(self, lake: Lake, *, memory_limit: str = MEMORY_LIMIT, spill: Path | None = None) -> None:
         self._lake = lake
         self._connection = open_reader(lake.folder.local, memory_limit=memory_limit, spill=spill)
 

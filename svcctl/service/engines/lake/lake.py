@@ -23,12 +23,13 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
 from svcctl.errors import ServiceError, Unavailable
-from svcctl.service.engines import AlreadyLoaded, Extent, Mark, TableExists, UnknownTable, check_table
+from svcctl.service.engines import Extent, Mark
 from svcctl.service.engines.lake import layout, marks
 from svcctl.service.engines.lake.folder import Folder
 from svcctl.service.engines.lake.log import Action, Entry, Log
 from svcctl.service.engines.lake.snapshot import Loads, Snapshot, SnapshotReader, translated
 from svcctl.service.engines.lake.writer import Files, numbered
+from svcctl.service.engines.table_rules import AlreadyLoaded, TableExists, UnknownTable, check_table
 from svcctl.service.language.types import Column, Table
 
 LIST_SECONDS = 1.0

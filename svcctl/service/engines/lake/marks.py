@@ -7,9 +7,10 @@ their loads, in whichever file they are now.
 from __future__ import annotations
 
 from svcctl.errors import ServiceError, UsageError
-from svcctl.service.engines import Mark, moved, replaced
+from svcctl.service.engines import Mark
 from svcctl.service.engines.lake.log import Entry, Log
 from svcctl.service.engines.lake.snapshot import Loads, Snapshot
+from svcctl.service.engines.table_rules import moved, replaced
 
 
 def mark(log: Log, snapshot: Snapshot) -> Mark:

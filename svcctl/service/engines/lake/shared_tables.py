@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from svcctl.service.engines.duckdb.opening import MEMORY_LIMIT
 from svcctl.service.engines.duckdb.scanner import Scanner
 from svcctl.service.engines.duckdb.statement import Statement
 from svcctl.service.engines.duckdb.syntax import literal, quote
@@ -30,7 +31,7 @@ class LakeTables(Lake):
         environment: Mapping[str, str],
         *,
         lock_file: Path | None = None,
-        memory_limit: str = "1GB",
+        memory_limit: str = MEMORY_LIMIT,
         spill: Path | None = None,
         sorted_rows: int = SORTED_ROWS,
     ) -> None:

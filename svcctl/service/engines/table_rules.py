@@ -1,0 +1,67 @@
+"""The rules of tables for every engine: what a new one may be called and hold, and the errors about tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from svcctl.api.loads import check_table_name
+from svcctl.errors import NotFound, ServiceError, UsageError
+from svcctl.service.language import tree
+from svcctl.service.language.types import Column, Type
+from svcctl.words import among
+
+
+class UnknownTable(NotFound):
+    """No table has this name; `known` are the names that there are."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"no table '{name}'", hint=among(name, known, "tables"))
+
+
+class TableExists(UsageError):
+    """The table to be made already exists."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"table '{name}' is already there")
+
+
+class AlreadyLoaded(UsageError):
+    """A load with this ID is in the table already."""
+
+    def __init__(self, name: str, load_id: str) -> None:
+        super().__init__(f"table '{name}' has the load {load_id} already")
+
+
+def check_table(name: str, columns: Sequence[Column], existing: Collection[str], *, replace: bool = False) -> None:
+    """Raise UsageError if the name or a column of a new table cannot be used, TableExists if the table exists."""
+    check_table_name(name)
+    for word in tree.RESERVED.intersection(name.split(".")):
+        raise UsageError(f"'{name}' cannot name a table: queries would need back quotes around {word}")
+    if Column("eventdate", Type.TIMESTAMP) not in columns:
+        raise UsageError(f"table '{name}' needs a column eventdate of type timestamp")
+    if len({column.name.casefold() for column in columns}) < len(columns):
+        raise UsageError(f"table '{name}' would have two columns of the same name")
+    if name in existing and not replace:
+        raise TableExists(name)
+    check_case(name, existing)
+
+
+def check_case(name: str, existing: Iterable[str]) -> None:
+    """Raise UsageError if an existing table has the name in other case: engines cannot tell such names apart."""
+    for other in existing:
+        if other != name and other.casefold() == name.casefold():
+            raise UsageError(f"table '{name}' differs from table '{other}' only in case", hint=f"use '{other}'")
+
+
+def replaced(name: str) -> ServiceError:
+    """The error of a query that continues after its table was dropped or replaced."""
+    return ServiceError(
+        f"table '{name}' was dropped or replaced, so the query cannot continue; a new query or job reads its new events"
+    )
+
+
+def moved(name: str) -> ServiceError:
+    """The error of a query that continues after its table was moved to another engine."""
+    return ServiceError(
+        f"table '{name}' was moved, so the query cannot continue; a new query or job reads its events where it is now"
+    )

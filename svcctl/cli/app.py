@@ -123,3 +123,11 @@ class App(typer.Typer):
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Function], Function]:
         return super().command(name, **{"cls": Command, **settings})
+
+    def keep(self, verb: str) -> None:
+        """Keep only this verb of each noun that has it, because Typer makes all commands before it runs one."""
+        for group in self.registered_groups:
+            noun = copy.copy(group.typer_instance)
+            if noun and (kept := [one for one in noun.registered_commands if one.name == verb]):
+                noun.registered_commands, noun.registered_groups = kept, []
+                group.typer_instance = noun

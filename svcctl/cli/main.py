@@ -205,11 +205,14 @@ def app_with(nouns: Iterable[str], context: Context | None = None) -> App:
 def build(arguments: Sequence[str], context: Context) -> App:
     """The app with the noun in hoisted `arguments`, or with the names of all nouns, for help and for mistakes."""
     at = _noun_at(arguments)
-    noun = None if at is None else arguments[at].partition(" ")[0]
+    named, verb = ("", "") if at is None else (*arguments[at : at + 2], "")[:2]
+    noun = named.partition(" ")[0]
     if noun in WHOLE:
         return app_with(NOUNS, context)
     if noun in NOUNS or noun in HIDDEN:
-        return app_with([HIDDEN.get(noun, noun)], context)
+        app = app_with([HIDDEN.get(noun, noun)], context)
+        app.keep(verb)
+        return app
     app = app_with([], context)
     for name, meaning in NOUNS.items():
         app.command(name, help=meaning)(lambda: None)

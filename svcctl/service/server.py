@@ -27,11 +27,11 @@ from svcctl.service import process
 from svcctl.service.accounts.seed import open_store
 from svcctl.service.engines import Engine, Engines
 from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.http.access_log import TABLE as ACCESS_TABLE
+from svcctl.service.http.access_log import AccessLog
 from svcctl.service.http.app import build, settle
 from svcctl.service.http.connection import Connection, Limits
 from svcctl.service.http.context import Service
-from svcctl.service.http.middleware import TABLE as ACCESS_TABLE
-from svcctl.service.http.middleware import AccessLog
 from svcctl.service.jobs.delivery import deliver
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.loading import demo

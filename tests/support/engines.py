@@ -26,7 +26,7 @@ from svcctl.service.engines.duckdb.syntax import quote
 from svcctl.service.engines.lake.shared_tables import LakeTables
 from svcctl.service.engines.spark import Connection, Server, SparkReader
 from svcctl.service.engines.table_rules import AlreadyLoaded, UnknownTable, check_table, replaced
-from svcctl.service.http.middleware import TABLE as ACCESS_TABLE
+from svcctl.service.http.access_log import TABLE as ACCESS_TABLE
 from svcctl.service.language.dialect import Dialect, write
 from svcctl.service.language.types import Column, Plan, Table, Type
 

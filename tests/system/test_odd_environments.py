@@ -26,6 +26,8 @@ def check(chosen: list[tuple[str, str]], tmp_path: Path) -> None:
         arguments, stdin = COMMANDS[command]
         if found := complaint(environment, command, run(environment, arguments, home, stdin)):
             wrong.append((name, command, found))
+        if "SVCCTL_DATA" in environment.variables and any(home.glob("**/service.lock")):
+            run(environment, ("service", "stop"), home)
     assert wrong == [], f"seed {SEED}"
 
 

@@ -22,11 +22,12 @@ from svcctl.errors import ServiceError, SvcctlError, Unavailable
 from svcctl.service.accounts import domains
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http import monitoring, provisioning, tables
+from svcctl.service.http.auth import OnOwnSocket, signed
 from svcctl.service.http.body import value_text
 from svcctl.service.http.connection import left
 from svcctl.service.http.context import Service
 from svcctl.service.http.envelope import failed, succeeded
-from svcctl.service.http.middleware import Answered, OnOwnSocket, for_pages, signed
+from svcctl.service.http.middleware import Answered, for_pages
 from svcctl.service.http.query_body import read_query
 from svcctl.service.http.streaming import LATE, AnswerResponse, StreamedAnswer
 from svcctl.service.jobs import delivery

@@ -1,4 +1,4 @@
-"""Verifies the interface's three authorization methods, without sharing code with the client that signs.
+"""The interface's three authorization methods, verified without sharing code with the client that signs.
 
 - `x-svc-apikey`, `x-svc-timestamp` (milliseconds) and `x-svc-sign`: HMAC-SHA256 with the API secret over key, body and
   timestamp, in lower-case hexadecimal, at most CLOCK_WINDOW_MS away from this clock.
@@ -15,9 +15,18 @@ import hashlib
 import hmac
 from collections.abc import Callable, Mapping
 
+from starlette.datastructures import Headers
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
 from svcctl.errors import CredentialsError, NotFound
-from svcctl.service.accounts import accounts
+from svcctl.service.accounts import accounts, domains
 from svcctl.service.accounts.accounts import Account
+from svcctl.service.http.body import read
+from svcctl.service.http.context import Service
+from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
 
 CLOCK_WINDOW_MS = 5 * 60 * 1000
@@ -95,3 +104,52 @@ def _by_jwt(token: str, store: Store) -> Account:
     except (jwt.InvalidTokenError, ValueError, OverflowError, RecursionError):
         pass  # the token's JSON is from anybody: any depth, any number, half a character
     raise CredentialsError("the token is not valid")
+
+
+class Authentication:
+    """Lets only signed requests reach a route, and gives it `request.state.account` and `request.state.body`.
+
+    The body is read here, once, because the signature covers its bytes.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        service: Service = scope["app"].state.service
+        signer = await service.look(claimed, Headers(scope=scope), service.store, service.clock)
+        body = await read(Request(scope, receive), service)
+        account = await service.look(_admitted, signer, body, service.store)
+        scope["state"] |= {"account": account, "body": body}
+        await self._app(scope, receive, send)
+
+
+class OnOwnSocket(Authentication):
+    """Lets unsigned requests on the Unix socket through while the state, which has the accounts, cannot be reached.
+
+    Only the service's user can connect to that socket. `request.state.account` is None then.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        except StateUnavailable:
+            if scope["client"] is not None:
+                raise
+            scope["state"] |= {"account": None, "body": b""}
+            await self._app(scope, receive, send)
+
+
+def _admitted(signer: Callable[[bytes], Account], body: bytes, store: Store) -> Account:
+    """The account that signed a body, if its domain can be accessed."""
+    account = signer(body)
+    if account.domain_id is not None:
+        domains.require_access(store, account.domain_id)
+    return account
+
+
+def signed(
+    method: str, path: str, endpoint: Callable[[Request], object], by: type[Authentication] = Authentication
+) -> Route:
+    """Make a route that only signed requests reach."""
+    return Route(path, endpoint, methods=[method], middleware=[Middleware(by)])

@@ -1,8 +1,9 @@
-"""The JSON object in a request's body, checked as a whole before any route reads a member of it.
+"""The body of a request: how much of it is read, and the JSON object in it.
 
-What passes can be stored, compared, printed and handed to any library: text is valid Unicode without U+0000, numbers
-are finite and fit 64 bits, a name occurs once in its object, and nothing is nested deeper than MAX_DEPTH. A refusal
-names the member. The middleware limits the size, because the signature covers the bytes.
+A body is read before its signature is checked, which covers the bytes, so its size has a limit. The object is checked
+as a whole before any route reads a member: what passes can be stored, compared, printed and handed to any library. Text
+is valid Unicode without U+0000, numbers are finite and fit 64 bits, a name occurs once in its object, and nothing is
+nested deeper than MAX_DEPTH. A refusal names the member.
 """
 
 from __future__ import annotations
@@ -11,11 +12,22 @@ import json
 import logging
 import math
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import ClientDisconnect, Request
 
 from svcctl.errors import ServiceError
-from svcctl.words import some
+from svcctl.words import size_text, some
 
+if TYPE_CHECKING:
+    from svcctl.service.http.context import Service
+
+MAX_BODY_BYTES = 2**20
+"""A request body is a query and a few fields; a larger one is refused with 413."""
+
+SMALL_BODY_BYTES = 2**16
+"""A body up to this size is read at once; larger ones wait for one of the service's `large_bodies`."""
 MAX_DEPTH = 16
 MOST_INTEGER = 2**63
 MAX_SHOWN = 100
@@ -25,6 +37,22 @@ MAX_NOTED = 10
 
 _log = logging.getLogger("svcctl.service")
 _TOO_DEEP = f"the body is nested deeper than {MAX_DEPTH} levels"
+
+
+async def read(request: Request, service: Service) -> bytes:
+    """Read a body before its signature is known, so only a few large ones are held at a time."""
+    body = bytearray()
+    async with AsyncExitStack() as holding:
+        try:
+            async for chunk in request.stream():
+                if len(body) <= SMALL_BODY_BYTES < len(body) + len(chunk):
+                    await holding.enter_async_context(service.large_bodies)
+                body += chunk
+                if len(body) > MAX_BODY_BYTES:
+                    raise ServiceError(f"the body is larger than {size_text(MAX_BODY_BYTES)}", code=413)
+        except ClientDisconnect:
+            raise ServiceError("the client left before its request was whole") from None
+        return bytes(body)
 
 
 def json_object(body: bytes) -> dict[str, Any]:

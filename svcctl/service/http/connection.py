@@ -2,7 +2,7 @@
 
 uvicorn's protocol has no such limits, so anybody who can connect could fill its memory and use up its descriptors. A
 request that exceeds a limit is answered by an error envelope, and the connection is closed; a connection without a
-request is just closed. A body that is too large is refused by the middleware, which reads it.
+request is just closed. A body that is too large is refused where it is read.
 """
 
 from __future__ import annotations

@@ -17,9 +17,10 @@ from svcctl.api import models
 from svcctl.api.models import JobStatus
 from svcctl.errors import CredentialsError
 from svcctl.service.accounts.accounts import Account
+from svcctl.service.http.access_log import HEALTH
+from svcctl.service.http.auth import signed
 from svcctl.service.http.context import Service
 from svcctl.service.http.envelope import succeeded
-from svcctl.service.http.middleware import HEALTH, signed
 from svcctl.service.jobs.jobs import Jobs
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -20,9 +20,9 @@ from svcctl.errors import ServiceError
 from svcctl.service.accounts import domains, roles
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.accounts.codes import Reason, reason_of, refused
+from svcctl.service.http.auth import signed
 from svcctl.service.http.body import json_object, note_unknown
 from svcctl.service.http.envelope import cut, json_response, told
-from svcctl.service.http.middleware import signed
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
 

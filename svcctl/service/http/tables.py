@@ -21,12 +21,12 @@ from svcctl.api.loads import Wishes
 from svcctl.dates.operators import moment_text
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, UsageError
 from svcctl.service.accounts.accounts import Account
+from svcctl.service.http.access_log import TABLE as ACCESS_TABLE
+from svcctl.service.http.auth import signed
 from svcctl.service.http.body import flag, json_object, members, note_unknown, optional_text, text, texts
 from svcctl.service.http.connection import left
 from svcctl.service.http.context import Service
 from svcctl.service.http.envelope import encoded, envelope, error_envelope, refusal, succeeded
-from svcctl.service.http.middleware import TABLE as ACCESS_TABLE
-from svcctl.service.http.middleware import signed
 from svcctl.service.jobs import job_table
 from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.job_table import StoredJob

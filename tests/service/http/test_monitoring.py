@@ -17,9 +17,9 @@ from support.engines import chosen_engine, engines_of, new_lake
 
 from svcctl.api.models import JobStatus
 from svcctl.service.accounts.accounts import Owner
+from svcctl.service.http.access_log import TABLE, AccessLog
 from svcctl.service.http.app import build
 from svcctl.service.http.context import Service
-from svcctl.service.http.middleware import TABLE, AccessLog
 from svcctl.service.http.monitoring import exposed
 from svcctl.service.jobs import job_table
 from svcctl.service.jobs.checkpoint import Checkpoint

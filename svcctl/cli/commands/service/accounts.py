@@ -13,7 +13,7 @@ import typer
 
 from svcctl.api.models import DomainStatus
 from svcctl.cli.app import App
-from svcctl.cli.commands.service.local_state import open_state
+from svcctl.cli.commands.service.control import open_state
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
 from svcctl.cli.listing import ListOptions, print_list

@@ -1,17 +1,19 @@
-"""`svcctl service`: start and stop the local service, and show its status."""
+"""`svcctl service`: start, stop and reset the local service, show its status, and open its state for other commands,
+which read and change it themselves: the service need not run."""
 
 from __future__ import annotations
 
 import shlex
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from svcctl.cli.commands import verbs_of
-from svcctl.cli.commands.service.local_state import open_state
 from svcctl.cli.context import Context
 from svcctl.cli.options import FormatOpt, YesOpt
 from svcctl.errors import NotFound, Unavailable, UsageError
+from svcctl.io import extras
 from svcctl.profiles import LOCAL
 from svcctl.service.settings import PLACES, STATE, places
 from svcctl.terminal.records import SERVICE, TABLES
@@ -19,6 +21,7 @@ from svcctl.words import counted
 
 if TYPE_CHECKING:
     from svcctl.api.own_service import Status
+    from svcctl.service.state.store import Store
 
 ListenOpt = Annotated[
     str | None, typer.Option("--listen", metavar="HOST:PORT", help="Listen on TCP too, besides the Unix socket.")
@@ -194,3 +197,22 @@ def _held(svc: Context) -> str:
 
         facts += [counted(len(job_table.every(store)), "job"), counted(len(saved_queries.listed(store)), "saved query")]
     return f": {', '.join(facts)}" if facts else ""
+
+
+def known_state(svc: Context) -> Store | None:
+    """Open the state until the command ends, if a service has created it; None otherwise: reading creates no state."""
+    made = svc.files.state if STATE.read(svc.environment) is None else svc.files.credentials
+    return open_state(svc) if made.exists() else None
+
+
+def need_service() -> None:
+    """MissingExtra when the packages of the service are not installed."""
+    extras.need("service", "the local service")
+
+
+def open_state(svc: Context) -> Store:
+    """Open the state until the command ends; it is created if there is none."""
+    need_service()
+    from svcctl.service.accounts.seed import open_store
+
+    return svc.closing.enter_context(closing(open_store(svc.files, svc.environment)))

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from svcctl.cli.app import App
-from svcctl.cli.commands.service.local_state import need_service, open_state
+from svcctl.cli.commands.service.control import need_service, open_state
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import query_text

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svcctl.cli.commands.service.local_state import known_state
+from svcctl.cli.commands.service.control import known_state
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
 from svcctl.cli.options import YesOpt, length_option

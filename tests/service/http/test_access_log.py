@@ -22,9 +22,9 @@ from support.state import with_catalog
 from svcctl.service.accounts import accounts, seed
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.http.access_log import COLUMNS, TABLE, AccessLog
 from svcctl.service.http.app import build
 from svcctl.service.http.context import Service
-from svcctl.service.http.middleware import COLUMNS, TABLE, AccessLog
 
 
 @pytest.fixture

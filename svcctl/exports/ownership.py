@@ -7,12 +7,13 @@ one that covers all of its time. The record says which files are the export's ow
 from __future__ import annotations
 
 import posixpath
+import shlex
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from svcctl.errors import UsageError
-from svcctl.exports.record import BEGINS_ANEW, PROFILE, Damaged, Entry, Record, difference, read, read_for, union
+from svcctl.exports.record import BEGINS_ANEW, PROFILE, About, Damaged, Entry, Record, read, read_for, union
 from svcctl.exports.windows import Window
 from svcctl.storage import exists
 
@@ -158,3 +159,21 @@ def sizes_of(storage: Storage, names: Collection[str], *, distant: bool) -> Mapp
         folder = posixpath.commonprefix(list(names)).rpartition("/")[0]
         return {name: size for name, size in storage.sizes(folder) if name in wanted}
     return {name: size for name in names if (size := storage.size(name)) is not None}
+
+
+def difference(one: About, other: About) -> tuple[str, str]:
+    """The difference between two exports in words, with the values of the first one, and what makes them the same."""
+    before, now = one.named, other.named
+    words, changes = [], []
+    for name in {**before, **now}:
+        value = before.get(name)
+        if value == now.get(name):
+            continue
+        if name == "query":
+            words.append("another query")
+            changes.append("the same query")
+            continue
+        option = f"--{name.replace(' ', '-')}"
+        words.append(f"another {name}" + f" ({value})" * (value is not None))
+        changes.append(f"no {option}" if value is None else f"{option} {shlex.quote(value.partition('.')[0])}")
+    return " and ".join(words), " and ".join(changes)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, tzinfo
@@ -64,24 +63,6 @@ class About:
         """64 hexadecimal characters that differ whenever a field does."""
         text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return _sha256(text)
-
-
-def difference(one: About, other: About) -> tuple[str, str]:
-    """The difference between two exports in words, with the values of the first one, and what makes them the same."""
-    before, now = one.named, other.named
-    words, changes = [], []
-    for name in {**before, **now}:
-        value = before.get(name)
-        if value == now.get(name):
-            continue
-        if name == "query":
-            words.append("another query")
-            changes.append("the same query")
-            continue
-        option = f"--{name.replace(' ', '-')}"
-        words.append(f"another {name}" + f" ({value})" * (value is not None))
-        changes.append(f"no {option}" if value is None else f"{option} {shlex.quote(value.partition('.')[0])}")
-    return " and ".join(words), " and ".join(changes)
 
 
 class Damaged(UsageError):

@@ -336,7 +336,7 @@ class Output:
         all_columns = _table_columns(answer.columns)
         columns, rows = selection.pick(all_columns, selection.order(all_columns, values))
         if format is FORMATS["chart"]:
-            from svcctl.terminal.charts import MAX_ROWS
+            from svcctl.terminal.charts.chart import MAX_ROWS
 
             return columns, list(islice(rows, MAX_ROWS + 1))
         return columns, list(islice(rows, layout.SAMPLE))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svcctl.errors import UsageError
-from svcctl.exports.record import About, Entry, Record, difference
+from svcctl.exports.record import About, Entry, Record
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -51,26 +51,6 @@ ENTRIES = st.lists(
 def test_a_record_reads_back_as_it_was(entries: list[Entry], query: str, head: str | None, merged: list[Entry]) -> None:
     written = record(*entries, about=replace(ABOUT, query=query), head=head, merged=tuple(merged))
     assert Record.from_text(written.to_text(), "m.json") == written
-
-
-def test_a_difference_names_the_options_that_differ_and_what_to_give() -> None:
-    other = replace(ABOUT, format="tsv", options={"time_zone": "GMT+2", "date_format": "iso"})
-    bare = replace(other, options={})
-    one = replace(ABOUT, options={"time_zone": "UTC", "date_format": "iso"})
-    named = replace(other, options={"clock": "GMT+2"})
-    elsewhere = replace(other, service="http://b", query="b")
-    assert [
-        difference(one, other),
-        difference(other, bare),
-        difference(bare, other),
-        difference(other, named),
-    ] == [
-        ("another format (csv) and another time zone (UTC)", "--format csv and --time-zone UTC"),
-        ("another time zone (GMT+2) and another date format (iso)", "--time-zone GMT+2 and --date-format iso"),
-        ("another time zone and another date format", "no --time-zone and no --date-format"),
-        ("another date format (iso)", "--date-format iso"),
-    ]
-    assert difference(other, elsewhere)[0] == f"another query and another service ({ABOUT.service})"
 
 
 def test_an_entry_is_a_line() -> None:

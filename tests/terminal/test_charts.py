@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from svcctl.errors import UsageError
-from svcctl.terminal.charts import MAX_ROWS, draw
+from svcctl.terminal.charts import draw
 from svcctl.terminal.charts.axes import time_axis
+from svcctl.terminal.charts.chart import MAX_ROWS
 from svcctl.terminal.layout import Span, Style, TableColumn
 
 # What the notes and errors say, each once.

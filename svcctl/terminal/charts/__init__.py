@@ -16,12 +16,9 @@ from typing import Any
 
 from svcctl.errors import UsageError
 from svcctl.terminal.charts.bars import bars
-from svcctl.terminal.charts.chart import Chart, choose, side_by_side
+from svcctl.terminal.charts.chart import MAX_ROWS, Chart, choose, side_by_side
 from svcctl.terminal.charts.series import lines
 from svcctl.terminal.layout import NUMERIC, Style, TableColumn
-
-MAX_ROWS = 5000
-"""More points than this cannot be read, and leaving some out would make the chart wrong."""
 
 
 def draw(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style) -> Chart:

@@ -11,6 +11,8 @@ from svcctl.terminal.escapes import styled
 from svcctl.terminal.layout import NUMERIC, Style, TableColumn, bold, cell_width, cut, format_cell, heading
 from svcctl.words import counted
 
+MAX_ROWS = 5000
+"""More points than this cannot be read, and leaving some out would make the chart wrong."""
 WIDTH = 80
 """Width of a chart that is not printed to a terminal; labels are not cut then, and may make it wider."""
 COLORS = (36, 35, 32, 31, 94, 33)

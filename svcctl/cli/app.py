@@ -115,6 +115,11 @@ def unknown(ctx: Any, words: list[str], known: list[str]) -> UsageError:
     return UsageError(message, hint=hint)
 
 
+def _name(command: Any) -> str:
+    """The name of a registered command: without one of its own, it has that of its function."""
+    return str(command.name or command.callback.__name__)
+
+
 class App(typer.Typer):
     """An app that is made of Group and Command."""
 
@@ -128,6 +133,6 @@ class App(typer.Typer):
         """Keep only this verb of each noun that has it, because Typer makes all commands before it runs one."""
         for group in self.registered_groups:
             noun = copy.copy(group.typer_instance)
-            if noun and (kept := [one for one in noun.registered_commands if one.name == verb]):
+            if noun and (kept := [one for one in noun.registered_commands if _name(one) == verb]):
                 noun.registered_commands, noun.registered_groups = kept, []
                 group.typer_instance = noun

@@ -7,7 +7,8 @@ from support import ROOT
 from support.shells import Shell
 
 from svcctl.cli.commands import NOUNS
-from svcctl.cli.main import GLOBAL_OPTIONS, hoist
+from svcctl.cli.context import Context
+from svcctl.cli.main import GLOBAL_OPTIONS, build, hoist
 
 
 @pytest.mark.parametrize(
@@ -64,3 +65,21 @@ def test_the_version_is_the_changelogs(shell: Shell) -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     versions = re.findall(r"^## \[(\d.*)\]", changelog, re.MULTILINE)
     assert shell("--version").stdout == f"svcctl {versions[0]}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "made"),
+    [
+        (("job", "list"), ["list"]),
+        (("-q", "job", "stop", "4f"), ["stop"]),
+        (("service", "stop"), ["stop"]),
+        (("job", "lst"), "all"),
+        (("job", "--help"), "all"),
+        (("job",), "all"),
+    ],
+)
+def test_of_a_noun_only_the_verb_that_is_called_is_made(words: tuple[str, ...], made: list[str] | str) -> None:
+    (noun,) = build(words, Context()).registered_groups
+    assert noun.typer_instance is not None
+    names = [one.name or getattr(one.callback, "__name__", "") for one in noun.typer_instance.registered_commands]
+    assert names == made if isinstance(made, list) else len(names) > 5

@@ -43,7 +43,7 @@ class AccessLog:
 
     A request is noted when its response has ended, and stored by the next `flush`, so a kill loses the last few.
     `timeTaken` is in milliseconds. The table keeps the last `most` events (and a tenth more before it is trimmed), and
-    none that is older than `days` (and an hour). So clients cannot fill the disk.
+    none that is older than `age` seconds (and an hour). So clients cannot fill the disk.
     """
 
     def __init__(

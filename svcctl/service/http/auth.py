@@ -109,7 +109,8 @@ def _by_jwt(token: str, store: Store) -> Account:
 class Authentication:
     """Lets only signed requests reach a route, and gives it `request.state.account` and `request.state.body`.
 
-    The body is read here, once, because the signature covers its bytes.
+    It wraps single routes, so a path without a route is a 404 for everybody. The body is read here, once, because the
+    signature covers its bytes.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -24,6 +24,8 @@ def test_the_shared_options_load_none_of_the_tables_that_complete_them() -> None
         loaded
         & {
             "svcctl.api.destinations",
+            "svcctl.dates.operators",
+            "svcctl.dates.shorthand",
             "svcctl.cli.completion.places",
             "svcctl.profiles",
             "svcctl.terminal.formats",

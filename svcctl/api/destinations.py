@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from svcctl.io.urls import names_host
+from svcctl.io.yaml_text import boolean, integer, json_value
 from svcctl.words import REDACTED, nearest
 
 SHORTEST = 4
@@ -26,13 +27,19 @@ class Form:
     allows: Callable[[str], bool]
     any_case: bool = False
     """Whether letter case does not count."""
+    read: Callable[[str], Any] = str
+    """The JSON value of a text without quotes in a file; None for a text that has none."""
+
+
+_TEXT = Form("text", lambda text: True)
+_ANY = Form("any value", lambda text: True, read=json_value)
 
 
 def _number(low: int, high: int) -> Form:
     def allows(text: str) -> bool:
         return text.isascii() and text.isdigit() and len(text) < 20 and low <= int(text) <= high
 
-    return Form(f"a whole number from {low} to {high}", allows)
+    return Form(f"a whole number from {low} to {high}", allows, read=integer)
 
 
 def _word(*words: str) -> Form:
@@ -99,7 +106,7 @@ class DestinationType:
 
 _NAME = Parameter("friendlyName", "name of the job, shown in job lists")
 _SEVERAL = "multiplefile"
-_FLAG = _word("true", "false")
+_FLAG = replace(_word("true", "false"), read=boolean)
 _WEB = Form("an http or https URL", lambda text: names_host(text, "http", "https"))
 _HDFS = Form("of the form hdfs://host:port", lambda text: names_host(text, "hdfs"))
 _PATH = Form("the absolute path of a file", lambda text: text.startswith("/") and not text.endswith("/"))
@@ -256,6 +263,13 @@ def known_keys(destination_type: str) -> tuple[str, ...]:
 def known_key(destination_type: str, key: str) -> str:
     """The known key of a type that a key in any case means (`Topic`); an unknown key stays as written."""
     return next((known for known in known_keys(destination_type) if known.lower() == key.lower()), key)
+
+
+def form_of(destination_type: str, key: str) -> Form:
+    """The form of the values of a known key, or of an unknown one, whose values may be of any JSON type."""
+    row = TYPES.get(canonical_type(destination_type))
+    known = next((one for one in row.parameters if one.key == key), None) if row else None
+    return (known.form or _TEXT) if known else _ANY
 
 
 def unknown_keys(destination: Destination) -> tuple[str, ...]:

@@ -34,7 +34,10 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A field that breaks a rule (`resourceIds.<label>` for one of its lists); `rule` is None for a wrong type."""
+    """A field that breaks a rule; `rule` is None for a wrong type.
+
+    The key of a list of resource IDs is `resourceIds.<label>`, and that of its first element `resourceIds.<label>[0]`.
+    """
 
     level: Literal["error", "warning"]
     rule: int | None
@@ -169,9 +172,9 @@ def _rule_8(fields: Fields, update: bool) -> Iterator[Finding]:
         if not isinstance(ids, list):
             yield Finding("error", 8, where, f"{where} {_is_not('a list of integers', ids)}")
             continue
-        for one in ids:
+        for index, one in enumerate(ids):
             if type(one) is not int:
-                yield Finding("error", 8, where, f"{where}: {_shown(one)} {_is_not('an integer', one)}")
+                yield Finding("error", 8, f"{where}[{index}]", f"{where}: {_shown(one)} {_is_not('an integer', one)}")
         if label == ALL and ids:
             yield Finding("error", 2, where, f"{key}: '*' means all and cannot be combined with others")
 
@@ -196,7 +199,7 @@ def _is_all(value: object) -> bool:
 
 
 def _is_not(wanted: str, value: object) -> str:
-    """The message for a value of a wrong type; YAML does not read yes, 12 and 2024-01-31 as text."""
+    """The message for a value of a wrong type."""
     if value is None:
         return "has no value"
     quote = ": put it in quotes" if wanted == "text" and not isinstance(value, list | dict) else ""

@@ -90,7 +90,7 @@ CREATES: list[tuple[dict[str, Any], list[Finding]]] = [
         {"resourceIds": {"a": 1, "b": [1, "2"]}},
         [
             Finding("error", 8, "resourceIds.a", "resourceIds.a is not a list of integers"),
-            Finding("error", 8, "resourceIds.b", "resourceIds.b: '2' is not an integer"),
+            Finding("error", 8, "resourceIds.b[1]", "resourceIds.b: '2' is not an integer"),
         ],
     ),
     ({"defVault": 1}, [Finding("error", 9, "defVault", "defVault cannot be set")]),

@@ -80,7 +80,7 @@ class Jobs(Noun):
 
     def _kept(self, wanted: WrittenJob, found: Sequence[Job] | None) -> Job | None:
         """The job that has the definition of the file, if it is there and not to be launched again."""
-        same = [job for job in current(found or ()) if _hash(job) == wanted.hash]
+        same = [job for job in current(found or ()) if _hash(job) in wanted.hashes]
         return None if wanted.name in self.relaunch else _latest(same)
 
     def _differ(self, wanted: WrittenJob, found: Sequence[Job] | None) -> list[Difference]:
@@ -230,7 +230,7 @@ def definitions(wanted: WrittenJob, old: Job) -> list[Difference]:
     if old.type and not _is_of_type(old, wanted):
         differ.append(Difference("destination", old.type, wanted.place))
     before = _hash(old)
-    if before == wanted.hash:
+    if before in wanted.hashes:
         return [Difference("launched", old.id, "again, with the secrets of now")]
     return differ or [Difference("definition", before or "unknown", f"{wanted.hash} (end or parameters differ)")]
 

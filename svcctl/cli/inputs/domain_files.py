@@ -7,6 +7,7 @@ from typing import Any
 
 from svcctl.api.models import Domain, DomainStatus, is_amount
 from svcctl.cli.inputs.yaml_files import Document
+from svcctl.io.yaml_text import NUMBERS, number
 
 ENABLED, DISABLED = "enabled", "disabled"
 KEYS = ("name", "plan", "time", "volume", "state")
@@ -38,11 +39,13 @@ def written(document: Document) -> WrittenDomain:
 
 
 def _amount(document: Document, key: str) -> float | None:
-    value = document.fields.get(key)
-    if key in document.fields and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise document.error(f"{key} is not a number", key)
-    if value is not None and not is_amount(value):
-        raise document.error(f"{key} must be 0 or more, not {value:g}", key)
+    text = document.text(key)
+    if text is None:
+        return None
+    if (value := number(text)) is None:
+        raise document.error(f"{key} '{text}' is not a number", key, hint=NUMBERS)
+    if not is_amount(value):
+        raise document.error(f"{key} must be 0 or more, not {text}", key)
     return value
 
 

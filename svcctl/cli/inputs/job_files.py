@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from svcctl.api import destinations, jobs
-from svcctl.api.destinations import Destination
+from svcctl.api.destinations import Destination, Form
 from svcctl.api.query import QueryRequest
 from svcctl.cli.inputs import text
 from svcctl.cli.inputs.destination import warnings
@@ -30,6 +31,7 @@ from svcctl.dates.operators import Moment
 from svcctl.dates.range import dates_of
 from svcctl.dates.shorthand import parse_moment
 from svcctl.errors import UsageError
+from svcctl.io.yaml_text import PlainText, json_value
 from svcctl.profiles.secrets import SecretCommand
 from svcctl.words import REDACTED, is_secret
 
@@ -37,6 +39,8 @@ KEYS = ("name", "query", "from", "to", "destination", "state")
 RUNNING, STOPPED = "running", "stopped"
 Secret = Callable[[], str]
 """Reads a secret, once at most."""
+_TEXT_IN_HASHES = re.compile(r"-?\d+(?:\.\d+[eE]\d+|[eE].+)")
+"""Numbers that count as text in hashes, so that these stay the same: YAML 1.1 reads 1e3 and 1.5e3 as text."""
 _NAME_OF_FILES = {"s3": "s3.fileName", "hdfs": "file"}
 """The parameter that names the files of a destination."""
 
@@ -54,6 +58,8 @@ class WrittenJob:
     params: Mapping[str, Any] = field(repr=False)
     """The parameters without the secrets."""
     secrets: Mapping[str, Secret] = field(repr=False)
+    hashes: Sequence[str]
+    """The hash of the definition, and those of the same definition with other quotes in the file."""
     state: str
     warnings: Sequence[str]
     """About what is unknown of the destination, and sent all the same."""
@@ -65,8 +71,7 @@ class WrittenJob:
 
     @property
     def hash(self) -> str:
-        # The end as it is written: one that is relative to now would differ each time.
-        return hash_of(self.query, _moment(self.document, "to"), self.type, self.params)
+        return self.hashes[0]
 
     @property
     def full_name(self) -> str:
@@ -101,7 +106,8 @@ class WrittenJob:
 def hash_of(query: str, end: Moment | None, type_: str, params: Mapping[str, Any]) -> str:
     """Eight digits that tell definitions apart: six of the whole, then two of the name of the files.
 
-    The whole is the query, its end, and the destination without secrets: neither the start nor the state.
+    The whole is the query, its end, and the destination without secrets: neither the start nor the state. An end
+    relative to now counts as text, so that it does not differ each time.
     """
     kind, end = destinations.canonical_type(type_), float(end) if isinstance(end, int) else end
     return _digits([query.strip(), end, kind, sorted(params.items())], 6) + _digits([kind, _files(kind, params)], 2)
@@ -134,30 +140,41 @@ def written(document: Document, now: datetime) -> WrittenJob:
     except UsageError as error:
         raise document.error(f"to: {error.message}", "to", hint=error.hint) from None
     type_, given = _destination(document)
-    params, secrets, places = _parameters(type_, given)
-    destination = Destination(type_, {**params, **dict.fromkeys(secrets, REDACTED)})
+    params = _parameters(type_, given)
+    destination = Destination(type_, {**params.sent, **dict.fromkeys(params.secrets, REDACTED)})
     if needed := destinations.missing(destination):
         keys = " and ".join(one.key for one in needed)
         example = ", ".join(f"{one.key}: {one.example}" for one in needed)
         raise document.error(f"{type_} needs {keys}", "destination", hint=f"for example: params: {{{example}}}")
     for key, why in destinations.mistakes(destination, endless=ends.to is None):
-        raise given.error(f"{key} {why}", places[key])
+        raise given.error(f"{key} {why}", params.keys[key])
     unknown = [
-        f"{document.place(f'destination.params.{places[key]}' if key else 'destination.type')}: {text}"
+        f"{document.place(f'destination.params.{params.keys[key]}' if key else 'destination.type')}: {text}"
         for key, text in warnings(destination)
     ]
     state = document.one_of("state", (RUNNING, STOPPED)) or RUNNING
-    return WrittenJob(document, name, query, ends.from_, ends.to, type_, params, secrets, state, unknown)
+    hashes = [hash_of(query, to, type_, hashed) for hashed in params.hashed]
+    return WrittenJob(
+        document,
+        name,
+        query,
+        from_=ends.from_,
+        to=ends.to,
+        type=type_,
+        params=params.sent,
+        secrets=params.secrets,
+        hashes=hashes,
+        state=state,
+        warnings=unknown,
+    )
 
 
 def _moment(document: Document, key: str) -> Moment | None:
-    value = document.fields.get(key)
-    if key not in document.fields:
+    value = document.text(key)
+    if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise document.error(f"{key} is not a date", key)
     try:
-        return parse_moment(str(value))
+        return parse_moment(value)
     except UsageError as error:
         raise document.error(f"{key}: {error.message}", key, hint=error.hint) from None
 
@@ -175,26 +192,58 @@ def _destination(document: Document) -> tuple[str, Document]:
     return kind, destination.below("params")
 
 
-def _parameters(kind: str, given: Document) -> tuple[Mapping[str, Any], Mapping[str, Secret], Mapping[str, str]]:
-    """The parameters without the secrets, the secrets, and the keys of all of them as they are written."""
-    plain: dict[str, Any] = {}
+@dataclass(frozen=True, slots=True)
+class _Parameters:
+    """The parameters of a destination by their known names."""
+
+    sent: Mapping[str, Any]
+    """Those that are no secrets, as they are sent."""
+    hashed: Sequence[Mapping[str, Any]]
+    """The same as hashes are made of them: as written, and all texts in quotes or none."""
+    secrets: Mapping[str, Secret]
+    keys: Mapping[str, str]
+    """The keys of all as they are written."""
+
+
+def _parameters(kind: str, given: Document) -> _Parameters:
+    sent: dict[str, Any] = {}
+    hashed: dict[str, tuple[Any, Any, Any]] = {}
     secrets: dict[str, Secret] = {}
-    written: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for key, value in given.fields.items():
-        if value is None or isinstance(value, list | Mapping):
+        if not isinstance(value, str):
             raise given.error(f"{key} has no value, or more than one", key)
-        secret = _secret(given, key, str(value))
+        secret = _secret(given, key, value)
         name = destinations.known_key(kind, key if secret is None else secret[0])
         if name.casefold() == "friendlyname":
             raise given.error("the job's name is its 'name', not friendlyName", key)
-        if name in written:
+        if name in keys:
             raise given.error(f"{name} is given twice", key)
-        written[name] = key
+        keys[name] = key
         if secret is None:
-            plain[name] = value
+            form = destinations.form_of(kind, name)
+            sent[name] = form.read(value) if isinstance(value, PlainText) else value
+            if sent[name] is None:
+                raise given.error(f"{key} must be {form.wanted}", key)
+            hashed[name] = _hashed(form, value, sent[name])
         else:
             secrets[name] = secret[1]
-    return plain, secrets, written
+    ways = [{name: values[way] for name, values in hashed.items()} for way in range(3)]
+    return _Parameters(sent, ways, secrets, keys)
+
+
+def _hashed(form: Form, written: str, sent: Any) -> tuple[Any, Any, Any]:
+    """A parameter as the hash has it: as it is written, with quotes if it is a text, and without them.
+
+    A text without quotes that spells a number, true or false as JSON does counts as that, although it is sent as text.
+    """
+    if form.read is str:
+        value = json_value(written)
+        text = str(written)
+        unquoted = value if json.dumps(value) == written else text
+        return unquoted if isinstance(written, PlainText) else text, text, unquoted
+    same = str(written) if isinstance(sent, float) and _TEXT_IN_HASHES.fullmatch(written) else sent
+    return same, same, same
 
 
 def _secret(given: Document, key: str, value: str) -> tuple[str, Secret] | None:

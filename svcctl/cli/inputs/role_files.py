@@ -16,6 +16,7 @@ from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.inputs import text, yaml_files
 from svcctl.cli.inputs.yaml_files import COMMAND_LINE, Document, FileError
 from svcctl.errors import UsageError
+from svcctl.io.yaml_text import integer
 from svcctl.words import did_you_mean
 
 
@@ -133,7 +134,22 @@ def linted(path: Path) -> Linted:
 
 def read_roles(paths: Iterable[Path], var: Sequence[str] = ()) -> list[WrittenRole]:
     """The roles in files. UsageError names the file, and line and key if known."""
-    return list(map(WrittenRole, yaml_files.read(paths, "role", var)))
+    return list(map(written, yaml_files.read(paths, "role", var)))
+
+
+def written(document: Document) -> WrittenRole:
+    """The role of a file; the rules find texts in resourceIds that are no numbers."""
+    resources = document.fields.get("resourceIds")
+    if not isinstance(resources, Mapping):
+        return WrittenRole(document)
+    numbers = {label: list(map(_number, ids)) if isinstance(ids, list) else ids for label, ids in resources.items()}
+    return WrittenRole(replace(document, fields={**document.fields, "resourceIds": numbers}))
+
+
+def _number(value: Any) -> Any:
+    """A text as the whole number that it spells; any other value unchanged."""
+    whole = integer(value) if isinstance(value, str) else None
+    return value if whole is None else whole
 
 
 # Options

@@ -5,22 +5,20 @@ A file holds one thing, a list of them, or several of these as documents.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from svcctl.cli.inputs import text
 from svcctl.cli.inputs.variables import filled, variables
 from svcctl.errors import UsageError
+from svcctl.io import yaml_text
+from svcctl.io.yaml_text import Tree, YamlError
 from svcctl.words import did_you_mean
-
-if TYPE_CHECKING:
-    import yaml
 
 COMMAND_LINE = "the options"
 """The source of a thing that is given by options."""
-_TEXT, _NULL, _TIMESTAMP = (f"tag:yaml.org,2002:{name}" for name in ("str", "null", "timestamp"))
 
 
 class FileError(UsageError):
@@ -39,7 +37,8 @@ def _place(source: str, line: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A thing as it is written: its decoded fields, and the line of each, inner ones as `resourceIds.<label>`.
+    """A thing as it is written: its fields, and the line of each, inner ones as `resourceIds.<label>`, or
+    `resourceIds.<label>[0]` for the first element of a list.
 
     A field may be a secret, so none is in the repr.
     """
@@ -84,8 +83,7 @@ class Document:
         if value is None or (isinstance(value, str) and not value.strip()):
             raise self.error(f"{key} has no value", key)
         if not isinstance(value, str):
-            quote = "" if isinstance(value, list | Mapping) else ": put it in quotes"
-            raise self.error(f"{key} is not text{quote}", key)
+            raise self.error(f"{key} is not text", key)
         return value
 
     def below(self, key: str, *, hint: str | None = None) -> Document:
@@ -124,21 +122,18 @@ def read(paths: Iterable[Path], kind: str, var: Sequence[str] = ()) -> list[Docu
 
 def parse(written: str, source: str, kind: str) -> list[Document]:
     """The things in a text."""
-    import yaml
-
-    loader = None
     try:
-        loader = yaml.SafeLoader(written)
-        return [one for node in _documents(loader) for one in _things(loader, node, source, kind)]
-    except yaml.YAMLError as error:
-        raise _not_yaml(error, written, source) from None
-    except RecursionError:
-        raise FileError(source, None, "not YAML: it is nested too deeply, or has an alias of itself") from None
-    except ValueError as error:
-        raise FileError(source, None, f"not YAML: {error}") from None
-    finally:
-        if loader is not None:
-            loader.dispose()
+        return [_document(tree, source, kind) for tree in yaml_text.items(written)]
+    except YamlError as error:
+        raise FileError(source, error.line, error.problem, hint=error.hint) from None
+
+
+def _document(tree: Tree, source: str, kind: str) -> Document:
+    if not isinstance(tree.value, Mapping):
+        raise FileError(source, tree.line, f"a {kind} must be a mapping of fields")
+    for key in tree.repeated:
+        raise FileError(source, key.line, key.problem)
+    return Document(tree.value, source, tree.line, tree.lines)
 
 
 def unique(documents: Iterable[Document], kind: str) -> None:
@@ -162,7 +157,7 @@ def fill(documents: Sequence[Document], assignments: Sequence[str]) -> list[Docu
         if isinstance(value, Mapping):
             return {name: walk(document, inner, f"{key}.{name}".lstrip(".")) for name, inner in value.items()}
         if isinstance(value, list):
-            return [walk(document, one, key) for one in value]
+            return [walk(document, item, f"{key}[{index}]") for index, item in enumerate(value)]
         if not isinstance(value, str):
             return value
         try:
@@ -170,7 +165,7 @@ def fill(documents: Sequence[Document], assignments: Sequence[str]) -> list[Docu
         except UsageError as error:
             raise document.error(f"{key}: {error.message}", key, hint=error.hint) from None
         used.update(names)
-        return result
+        return result if names else value
 
     done = [Document(walk(one, one.fields, ""), one.source, one.line, one.lines) for one in documents]
     if unused := sorted(values.keys() - used):
@@ -180,78 +175,5 @@ def fill(documents: Sequence[Document], assignments: Sequence[str]) -> list[Docu
 
 def to_yaml(bodies: Sequence[Mapping[str, Any]]) -> str:
     """Things as a file that `read` reads: one alone, several as a list; without a newline at its end."""
-    import yaml
-
-    class Dumper(yaml.SafeDumper):
-        """Writes texts of several lines as they are."""
-
-    Dumper.add_representer(
-        str, lambda dumper, text: dumper.represent_scalar(_TEXT, text, style="|" if "\n" in text else None)
-    )
     whole = bodies[0] if len(bodies) == 1 else list(bodies)
-    dumped = yaml.dump(whole, Dumper=Dumper, allow_unicode=True, sort_keys=False, default_flow_style=None, width=100)
-    return str(dumped).rstrip("\n")
-
-
-def _documents(loader: yaml.SafeLoader) -> Iterator[yaml.Node]:
-    while loader.check_node():
-        node = loader.get_node()
-        if node is not None and node.tag != _NULL:
-            yield node
-
-
-def _things(loader: yaml.SafeLoader, node: yaml.Node, source: str, kind: str) -> Iterator[Document]:
-    import yaml
-
-    for item in node.value if isinstance(node, yaml.SequenceNode) else [node]:
-        if not isinstance(item, yaml.MappingNode):
-            raise FileError(source, _line(item), f"a {kind} must be a mapping of fields")
-        lines: dict[str, int] = {}
-        fields = _mapping(loader, item, source, "", lines)
-        yield Document(fields, source, _line(item), lines)
-
-
-def _mapping(
-    loader: yaml.SafeLoader, node: yaml.MappingNode, source: str, prefix: str, lines: dict[str, int]
-) -> dict[str, Any]:
-    """A mapping with its keys as written, and their lines. UsageError when a key appears twice."""
-    import yaml
-
-    own = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-    loader.flatten_mapping(node)
-    fields: dict[str, Any] = {}
-    for key, value in node.value:
-        if not isinstance(key, yaml.ScalarNode):
-            raise FileError(source, _line(key), "a key must be text")
-        name = f"{prefix}{key.value}"
-        if own.count(key.value) > 1:
-            raise FileError(source, _line(key), f"key '{name}' appears twice")
-        lines[name] = _line(key)
-        if isinstance(value, yaml.MappingNode):
-            fields[key.value] = _mapping(loader, value, source, f"{name}.", lines)
-        else:
-            # Dates stay as they are written: those of the interface are no timestamps of YAML.
-            is_date = value.tag == _TIMESTAMP
-            fields[key.value] = value.value if is_date else loader.construct_object(value, deep=True)
-    return fields
-
-
-def _line(node: yaml.Node) -> int:
-    return int(node.start_mark.line) + 1
-
-
-def _not_yaml(error: yaml.YAMLError, written: str, source: str) -> FileError:
-    import yaml
-
-    if isinstance(error, yaml.reader.ReaderError):
-        line = written.count("\n", 0, error.position) + 1
-        return FileError(source, line, f"not YAML: character U+{error.character:04X} is not allowed")
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    problem = getattr(error, "problem", None) or "it cannot be read"
-    alias = "alias" in str(getattr(error, "context", ""))
-    return FileError(
-        source,
-        mark.line + 1 if mark else None,
-        f"not YAML: {problem}" + (f" (column {mark.column + 1})" if mark else ""),
-        hint="write '*' in quotes: YAML gives a bare * another meaning" if alias else None,
-    )
+    return yaml_text.dumped(whole, default_flow_style=None, width=100).rstrip("\n")

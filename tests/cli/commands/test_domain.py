@@ -289,6 +289,16 @@ def test_domains_of_a_file_are_created_and_disabled_and_the_second_time_nothing_
     assert reseller(*apply, "--check").code == 0
 
 
+def test_amounts_of_a_file_are_numbers_also_where_variables_give_them(reseller: Any, tmp_path: Path) -> None:
+    file = tmp_path / "domains.yaml"
+    file.write_text("- {name: 007, plan: basic, time: '{{days}}', volume: 1.5}\n- {name: no, plan: basic, time: 1e1}\n")
+    done = reseller("domain", "apply", "-F", str(file), "--var", "days=14", "--dry-run")
+    assert (done.code, done.stdout) == (
+        0,
+        "new domain '007'\n+ plan: basic\n+ time: 14\n+ volume: 1.5\nnew domain 'no'\n+ plan: basic\n+ time: 10.0\n",
+    )
+
+
 def test_domains_are_pruned_only_if_there_are_no_more_than_the_user_says(reseller: Any, tmp_path: Path) -> None:
     file = tmp_path / "domains.yaml"
     file.write_text(DOMAINS)
@@ -311,11 +321,16 @@ def test_domains_are_pruned_only_if_there_are_no_more_than_the_user_says(reselle
     [
         ("name: acme\nplan: basic\nplam: x\n", "line 3: unknown key 'plam'"),
         ("name: acme\n", "line 1: the plan is missing"),
-        ("name: acme\nplan: 7\n", "line 2: plan is not text: put it in quotes"),
-        ("name: acme\nplan: basic\ntime: x\n", "line 3: time is not a number"),
+        ("name: acme\nplan: [7]\n", "line 2: plan is not text"),
+        *(
+            (f"name: acme\nplan: basic\ntime: {time}\n", f"line 3: time '{time}' is not a number")
+            for time in ("x", "014", "0x1F", "1:30", "yes", ".inf", ".nan", "+1", "2024-01-31")
+        ),
+        ("name: acme\nplan: basic\ntime:\n", "line 3: time has no value"),
+        ("name: acme\nplan: basic\ntime: !!int 1\n", "line 3: a value begins with '!'"),
         ("name: acme\nplan: basic\ntime: -1\n", "line 3: time must be 0 or more, not -1"),
-        ("name: acme\nplan: basic\nvolume: .inf\n", "line 3: volume must be 0 or more, not inf"),
-        ("name: acme\nplan: basic\nstate: off\n", "line 3: state is not text"),
+        ("name: acme\nplan: basic\nvolume: 1e400\n", "line 3: volume must be 0 or more, not 1e400"),
+        ("name: acme\nplan: basic\nstate: off\n", "line 3: state 'off' is not one of enabled, disabled"),
         ("name: acme\nplan: basic\nstate: on it\n", "line 3: state 'on it' is not one of enabled, disabled"),
         ("- {name: acme, plan: basic}\n- {name: acme@demo, plan: basic}\n", "line 2: domain 'acme@demo' is 'acme' in"),
     ],

@@ -13,6 +13,8 @@ import yaml
 from support.job_service import World, opened
 from support.reseller import WIDE, Done, Scripted
 
+from svcctl.api.destinations import Destination
+from svcctl.api.query import QueryRequest
 from svcctl.cli import main
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import job_files, yaml_files
@@ -237,6 +239,43 @@ def test_exported_jobs_are_a_file_that_changes_nothing(run: Run, file: Path) -> 
     assert ("s3cret" in whole.stdout, "secrets" in whole.stderr) == (False, True)
     file.write_text(whole.stdout)
     assert run("job", "apply", "-F", str(file), "--check").code == 0
+
+
+NUMBERS = """\
+- name: a
+  query: from t
+  from: 1704067200
+  to: 1893456000
+  destination: {type: Kafka, params: {topic: 123, bootstrap.servers: b, maxBytesPerCommit: 1000, sasl.username: 1.5}}
+- {name: b, query: from t, from: 2024-01-31, destination: {type: donothing}}
+"""
+
+
+def test_a_file_that_was_applied_before_texts_were_texts_changes_nothing(run: Run, world: World, file: Path) -> None:
+    file.write_text(NUMBERS)
+    params = {"topic": 123, "bootstrap.servers": "b", "maxBytesPerCommit": 1000, "sasl.username": 1.5}
+    for name, given in (("a.14137cdc", Destination("Kafka", params)), ("b.350fea56", Destination("donothing", {}))):
+        destination = Destination(given.type, {**given.params, "friendlyName": name})
+        to = 1893456000 if given.params else None
+        world.client.launch(QueryRequest(1704067200, to=to, query="from t", destination=destination))
+    done = run("job", "apply", "-F", str(file), "--check")
+    assert (done.code, done.stdout) == (0, "")
+
+
+def test_exported_texts_that_look_like_numbers_are_a_file_that_changes_nothing(run: Run, file: Path) -> None:
+    file.write_text(NUMBERS)
+    apply = ("job", "apply", "-F", str(file))
+    assert run(*apply, "--yes").code == 0
+    file.write_text(run("job", "export").stdout)
+    assert "topic: '123'" in file.read_text()
+    assert run(*apply, "--check").code == 0
+
+
+def test_a_text_that_is_no_number_reaches_the_service_unchanged(run: Run, world: World, file: Path) -> None:
+    file.write_text(NUMBERS.replace("topic: 123", "topic: 0123"))
+    shown = run("job", "apply", "-F", str(file), "--yes")
+    assert "topic=0123 " in shown.stdout
+    assert [job.extra["params"].get("topic") for job in world.client.jobs()] == ["0123", None]
 
 
 def test_a_query_of_several_lines_is_exported_as_a_block_without_the_blanks_around_it(run: Run, file: Path) -> None:

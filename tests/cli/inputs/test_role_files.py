@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support import ROOT
 
-from svcctl.cli.inputs.role_files import WrittenRole, read_roles, require_sound
+from svcctl.cli.inputs.role_files import WrittenRole, read_roles, require_sound, written
 from svcctl.cli.inputs.yaml_files import Document, parse, unique
 from svcctl.errors import UsageError
 
@@ -13,7 +13,7 @@ from svcctl.errors import UsageError
 def parse_roles(text: str, source: str) -> list[WrittenRole]:
     documents = parse(text, source, "role")
     unique(documents, "role")
-    return list(map(WrittenRole, documents))
+    return list(map(written, documents))
 
 
 WHOLE = """\
@@ -47,7 +47,11 @@ def test_a_file_holds_the_interfaces_fields_and_knows_their_lines() -> None:
         "policies": 4,
         "applications": 5,
         "resourceIds": 6,
+        "policies[0]": 4,
+        "policies[1]": 4,
         "resourceIds.tables": 7,
+        "resourceIds.tables[0]": 7,
+        "resourceIds.tables[1]": 7,
         "resourceIds.7": 8,
         "finderName": 9,
         "defaultApplicationName": 10,
@@ -80,6 +84,15 @@ def test_a_file_holds_one_role_or_many(text: str, names: list[str]) -> None:
     assert [role.fields["name"] for role in parse_roles(text, "roles.yaml")] == names
 
 
+def test_a_name_is_the_text_that_is_written_and_an_id_is_a_number() -> None:
+    (role,) = parse_roles("name: 007\npolicies: [no, 1.10]\nresourceIds: {01: [1, '2', 3_000], no: []}\n", "role.yaml")
+    assert role.role.body() == {
+        "name": "007",
+        "policies": ["no", "1.10"],
+        "resourceIds": {"01": [1, 2, 3000], "no": []},
+    }
+
+
 ERRORS: list[tuple[str, str, str | None]] = [
     (
         "name: a\npolicies: *\n",
@@ -91,15 +104,18 @@ ERRORS: list[tuple[str, str, str | None]] = [
     ("&a\nname: a\npolicies: *a", "roles.yaml: not YAML: it is nested too deeply, or has an alias of itself", None),
     ("just text", "roles.yaml, line 1: a role must be a mapping of fields", None),
     ("- name: a\n- b", "roles.yaml, line 2: a role must be a mapping of fields", None),
-    ("name: a\npolicies: x\nname: b", "roles.yaml, line 1: key 'name' appears twice", None),
-    ("name: a\nresourceIds: {x: [1], x: [2]}", "roles.yaml, line 2: key 'resourceIds.x' appears twice", None),
+    ("name: a\npolicies: x\nname: b", "roles.yaml, line 3: key 'name' appears twice, first in line 1", None),
+    (
+        "name: a\nresourceIds: {x: [1], x: [2]}",
+        "roles.yaml, line 2: key 'resourceIds.x' appears twice, first in line 2",
+        None,
+    ),
     ("name: a\n[1]: b", "roles.yaml, line 2: a key must be text", None),
     ("name: a\n---\nname: a", "roles.yaml, line 3: role 'a' appears twice, first in roles.yaml, line 1", None),
     (
         "name: !!python/name:os.system x",
-        "roles.yaml, line 1: not YAML: could not determine a constructor for the tag"
-        " 'tag:yaml.org,2002:python/name:os.system' (column 7)",
-        None,
+        "roles.yaml, line 1: a value begins with '!', which YAML takes for a tag",
+        "put the value in quotes",
     ),
 ]
 
@@ -129,7 +145,17 @@ def test_an_error_names_file_line_and_key(text: str, message: str, hint: str | N
             "roles.yaml, line 1: the name is missing (rule 1)",
             None,
         ),
-        ("name: 7", "roles.yaml, line 1: name is not text: put it in quotes (rule 1)", None),
+        ("name: [7]", "roles.yaml, line 1: name is not text (rule 1)", None),
+        ("name: a\ndescription:", "roles.yaml, line 2: description has no value", None),
+        ("name: a\npolicies: [x, ~]", "roles.yaml, line 2: policies: an element has no value (rule 3)", None),
+        *(
+            (
+                f"name: a\napplications: x\nresourceIds:\n  t:\n    - 1\n    - {number}",
+                f"roles.yaml, line 6: resourceIds.t: '{number}' is not an integer (rule 8)",
+                None,
+            )
+            for number in ("010", "0x1F", "1:30", "1.5", "1e3", "+1", "yes", "text", "2024-01-31")
+        ),
         ("description: x\nname: Owner", "roles.yaml, line 2: 'Owner' is the name of a built-in role", None),
     ],
 )

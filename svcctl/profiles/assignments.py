@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from svcctl.errors import UsageError
+from svcctl.io import yaml_text
+from svcctl.io.yaml_text import YamlError
+from svcctl.profiles import env_file
 from svcctl.profiles.settings import SETTINGS, names_file
 from svcctl.profiles.store import Fields
-
-_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z_.]*)=(.*)")
 
 
 def assigned(pairs: list[str], secret: Callable[[str], str]) -> dict[str, str]:
@@ -50,27 +49,39 @@ def in_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def in_text(text: str, source: str) -> dict[str, str]:
     """The fields in a file's text: a mapping in YAML or JSON, or lines `NAME=VALUE`.
 
-    Names are those of fields or of environment variables. UsageError names the source of a text without fields.
+    Names are those of fields or of environment variables. UsageError names the source, and the line of what is wrong.
     """
-    import yaml
-
-    lines = [line.strip() for line in text.split("\n") if line.strip() and not line.strip().startswith("#")]
-    matches = [match for match in map(_LINE.fullmatch, lines) if match]
-    given: Any = None
-    if lines and len(matches) == len(lines):
-        given = {match[1]: match[2].strip().strip("\"'") for match in matches}
-    else:
-        with suppress(yaml.YAMLError):
-            given = yaml.safe_load(text)
-    if not isinstance(given, dict) or not given:
-        raise UsageError(f"{source} contains no fields of a profile", hint="write YAML, JSON or NAME=VALUE lines")
     by_environment = {setting.environment: setting.name for setting in SETTINGS.values() if setting.environment}
     fields: dict[str, str] = {}
-    for key, value in given.items():
-        name = by_environment.get(str(key), str(key))
-        inner = {f"{name}.{part}": one for part, one in value.items()} if isinstance(value, dict) else {name: value}
-        fields |= {key: "" if one is None else str(one) for key, one in inner.items()}
+    for line, key, value in (
+        env_file.assignments(text, source) if env_file.is_env_file(text) else _in_yaml(text, source)
+    ):
+        name = by_environment.get(key, key)
+        if name in fields:
+            raise UsageError(f"{source}, line {line}: {key} is given twice", hint="keep one of them")
+        fields[name] = value
+    if not fields:
+        raise UsageError(f"{source} contains no fields of a profile", hint="write YAML, JSON or NAME=VALUE lines")
     return fields
+
+
+def _in_yaml(text: str, source: str) -> Iterator[tuple[int, str, str]]:
+    """The line, the name and the text of each field; a field without a value has an empty text, which removes it."""
+    try:
+        trees = yaml_text.documents(text)
+    except YamlError as error:
+        place = source if error.line is None else f"{source}, line {error.line}"
+        raise UsageError(f"{place}: {error.problem}", hint=error.hint) from None
+    for tree in trees:
+        for repeated in tree.repeated:
+            raise UsageError(f"{source}, line {repeated.line}: {repeated.problem}", hint="keep one of them")
+        for key, value in tree.value.items() if isinstance(tree.value, dict) else ():
+            inner = {f"{key}.{part}": text for part, text in value.items()} if isinstance(value, dict) else {key: value}
+            for name, text_ in inner.items():
+                line = tree.lines[name]
+                if not isinstance(text_, str | None):
+                    raise UsageError(f"{source}, line {line}: '{name}' must be a single value")
+                yield line, name, text_ or ""
 
 
 def located(fields: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,8 @@ class Profile:
     name_source: str
     values: Mapping[str, Value]
     mappings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    """Why other profiles of the file cannot be used."""
 
     @property
     def method(self) -> str:
@@ -181,7 +183,7 @@ def resolve(
     if name is not None and name in BUILT_IN:
         fields = local(name)
     elif name is not None:
-        fields = document.stored(name)
+        fields = document.usable(name)
     # --profile is a flag, and flags take precedence over the environment.
     named_by_flag = flags.get("profile") is not None
     values = {}
@@ -191,7 +193,7 @@ def resolve(
             text = None
         values[setting.name] = _resolve_one(setting, flags.get(setting.name), text, fields, str(name), store.path)
     mappings = {key: dict(fields.get(key) or {}) for key in MAPPINGS}
-    return Profile(name, source, values, mappings)
+    return Profile(name, source, values, mappings, [error.message for error in document.unclear.values()])
 
 
 def mistyped(environment: Mapping[str, str]) -> Iterator[str]:

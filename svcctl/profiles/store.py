@@ -7,12 +7,14 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from svcctl.errors import ProfileError, UsageError, reason
-from svcctl.io import home
+from svcctl.io import home, yaml_text
 from svcctl.io.files import lock, write
+from svcctl.io.yaml_text import Tree, YamlError
 from svcctl.profiles.settings import (
     BUILT_IN,
     CONFIG_ENVIRONMENT,
@@ -26,7 +28,7 @@ from svcctl.profiles.settings import (
 )
 
 Fields = Mapping[str, Any]
-"""A profile as the file has it: single values by the names of settings, and a mapping for each of MAPPINGS."""
+"""A profile as the file has it: texts by the names of settings, and a mapping of texts for each of MAPPINGS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class Document:
     profiles: Mapping[str, Fields] = field(default_factory=dict)
     default: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+    unclear: Mapping[str, ProfileError] = field(default_factory=dict)
+    """Why a profile cannot be used, by its name: a key appears twice, so that it has two meanings."""
 
     @property
     def names(self) -> list[str]:
@@ -60,9 +64,16 @@ class Document:
             raise self.unknown(name)
         return self.profiles[name]
 
+    def usable(self, name: str) -> Fields:
+        """The fields of a profile in the file; ProfileError for a name without one, and for an unclear profile."""
+        fields = self.stored(name)
+        if name in self.unclear:
+            raise self.unclear[name]
+        return fields
+
     def at(self, base_url: str) -> list[str]:
         """The names of the profiles with a base URL; of the built-in profiles, at most one."""
-        stored = [name for name, fields in self.profiles.items() if str(fields.get("base_url")).rstrip("/") == base_url]
+        stored = [name for name, fields in self.profiles.items() if fields.get("base_url", "").rstrip("/") == base_url]
         return [*stored, *([LOCAL] if base_url == LOCAL_URL else [])]
 
     def unknown(self, name: str) -> ProfileError:
@@ -148,7 +159,7 @@ class ProfileStore:
             fields = dict(document.fields(name))
             for key, text in changes.items():
                 _change(fields, key, text)
-            _check_fields(fields, f"profile {name}")
+            _check_fields(fields, lambda key: f"profile {name}")
             return replace(document, profiles={**document.profiles, name: fields})
 
         self._save(changed)
@@ -176,10 +187,13 @@ class ProfileStore:
         self._save(changed)
 
     def _save(self, changed: Callable[[], Document]) -> None:
-        """Apply a change and write the file. It is tried before locking, so that a refused change creates nothing."""
-        import yaml
+        """Apply a change and write the file. It is tried before locking, so that a refused change creates nothing.
 
-        changed()
+        ProfileError for a file with an unclear profile, of which only one meaning could be written.
+        """
+        document = changed()
+        for name in document.profiles:
+            document.usable(name)
         with self._locked():
             document = changed()
             content = {
@@ -187,7 +201,7 @@ class ProfileStore:
                 **({} if document.default is None else {"default": document.default}),
                 "profiles": dict(document.profiles),
             }
-            self._write(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+            self._write(yaml_text.dumped(content))
 
     def _write(self, text: str) -> None:
         with self._writing():
@@ -216,44 +230,77 @@ def default_store(environment: Mapping[str, str], config: Path | None) -> Profil
 
 
 def _parsed(text: str, path: Path) -> Document:
-    import yaml
-
+    place = f"profiles file {path}"
     try:
-        content = yaml.safe_load(text) or {}
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # invalid dates, and endless nesting
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark else ""
-        raise ProfileError(f"profiles file {path}{where} is not YAML") from None
+        trees = yaml_text.documents(text)
+    except YamlError as error:
+        raise ProfileError(f"{_at(place, error.line)}: {error.problem}", hint=error.hint) from None
+    if not trees:
+        return Document()
+    tree = trees[0]
+    if len(trees) > 1:
+        raise ProfileError(f"{_at(place, trees[1].line)}: a second document begins", hint="put all profiles in one")
+    content = tree.value
     if not isinstance(content, dict) or not isinstance(content.get("profiles") or {}, dict):
-        raise ProfileError(f"profiles file {path} must hold 'profiles:' with a name and its fields each")
-    profiles = content.pop("profiles", None) or {}
+        raise ProfileError(f"{place} must hold 'profiles:' with a name and its fields each")
+    unclear: dict[str, ProfileError] = {}
+    for key in tree.repeated:
+        repeated = ProfileError(f"{_at(place, key.line)}: {key.problem}", hint="keep one of them")
+        if key.path[0] != "profiles" or len(key.path) < 2:
+            raise repeated
+        unclear.setdefault(key.path[1], repeated)
+    profiles = {
+        name: {} if fields is None else fields for name, fields in (content.pop("profiles", None) or {}).items()
+    }
     default = content.pop("default", None)
+    if not isinstance(default, str | None):
+        raise ProfileError(f"{_at(place, tree.lines['default'])}: 'default' must be the name of a profile")
     for name, fields in profiles.items():
-        if not isinstance(fields or {}, dict):
+        if not name:
+            raise ProfileError(f"{_at(place, tree.lines['profiles.'])}: a profile has no name")
+        if not isinstance(fields, dict):
             raise ProfileError(f"profile {name} in {path} must be a mapping of fields")
-        _check_fields(fields or {}, f"profile {name} in {path}")
-    return Document({name: fields or {} for name, fields in profiles.items()}, default, content)
+        _check_fields(fields, partial(_field_place, tree, name, path))
+    return Document(profiles, default, content, unclear)
 
 
-def _check_fields(fields: Fields, where: str) -> None:
-    known = set(known_fields())
+def _field_place(tree: Tree, name: str, path: Path, key: str) -> str:
+    return _at(f"profile {name} in {path}", tree.lines[f"profiles.{name}.{key}"])
+
+
+def _at(place: str, line: int | None) -> str:
+    return place if line is None else f"{place}, line {line}"
+
+
+def _check_fields(fields: Fields, place: Callable[[str], str]) -> None:
+    """ProfileError for a field that is unknown or has a value that cannot be used; `place` says where a key is."""
+    known = known_fields()
     for key, value in fields.items():
         if key in MAPPINGS:
             if not isinstance(value, dict):
-                raise ProfileError(f"{where}: '{key}' must be a mapping of names")
-            for inner in value:
+                raise ProfileError(f"{place(key)}: '{key}' must be a mapping of names")
+            for inner, text in value.items():
                 if inner not in MAPPINGS[key]:
-                    raise unknown_field(f"{key}.{inner}", where)
+                    raise unknown_field(f"{key}.{inner}", place(f"{key}.{inner}"))
+                _check_text(f"{key}.{inner}", text, place)
         elif key not in known:
-            raise unknown_field(key, where)
-        elif not isinstance(value, str | int | float):
-            raise ProfileError(f"{where}: '{key}' must be a single value")
+            raise unknown_field(key, place(key))
+        else:
+            _check_text(key, value, place)
     for setting in SETTINGS.values():
         given = [key for key in setting.fields if key in fields]
         if len(given) > 1:
-            raise ProfileError(f"{where} sets both {given[0]} and {given[1]}", hint="keep one of them")
+            raise ProfileError(f"{place(given[1])} sets both {given[0]} and {given[1]}", hint="keep one of them")
         if setting.name in fields:
-            setting.value_of(str(fields[setting.name]), where)
+            setting.value_of(fields[setting.name], place(setting.name))
+
+
+def _check_text(key: str, value: object, place: Callable[[str], str]) -> None:
+    if value is None:
+        hint = "remove the field, or put its value in quotes if that begins with #, & or ~"
+        raise ProfileError(f"{place(key)}: '{key}' has no value", hint=hint)
+    if not isinstance(value, str):
+        raise ProfileError(f"{place(key)}: '{key}' must be a single value")
 
 
 def _change(fields: dict[str, Any], key: str, text: str) -> None:
@@ -268,8 +315,8 @@ def _change(fields: dict[str, Any], key: str, text: str) -> None:
             if setting.secret and key in setting.fields:
                 for field_ in setting.fields:
                     fields.pop(field_, None)
-        setting = SETTINGS.get(key, ProfileSetting(key, ""))
-        target[inner or key] = setting.new_value_of(text)
+        value = SETTINGS.get(key, ProfileSetting(key, "")).new_value_of(text)
+        target[inner or key] = value if isinstance(value, str) else text
     else:
         target.pop(inner or key, None)
         if inner and not target:

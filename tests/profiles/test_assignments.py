@@ -3,7 +3,7 @@
 import pytest
 
 from svcctl.errors import UsageError
-from svcctl.profiles.assignments import assigned, typed
+from svcctl.profiles.assignments import assigned, in_text, typed
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -38,6 +38,46 @@ def test_no_secret_is_asked_for_before_all_words_are_right() -> None:
     with pytest.raises(UsageError) as caught:
         assigned(["api_secret=-", "base_url"], no_secret)
     assert caught.value.message == WORDS["not a field"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "api_key: 0123456701234567\ntime_zone: +2\nretries: 3\ntimeout: 1m\nheaders: {apikey: no}\ntoken: ~\n",
+        "api_key: '0123456701234567'\ntime_zone: '+2'\nretries: '3'\ntimeout: '1m'\n"
+        "headers:\n  apikey: 'no'\ntoken: ''\n",
+        '{"api_key": "0123456701234567", "time_zone": "+2", "retries": 3, "timeout": "1m", '
+        '"headers": {"apikey": "no"}, "token": null}',
+    ],
+)
+def test_yaml_and_json_have_the_texts_that_are_written(text: str) -> None:
+    assert in_text(text, "f.yaml") == {
+        "api_key": "0123456701234567",
+        "time_zone": "+2",
+        "retries": "3",
+        "timeout": "1m",
+        "headers.apikey": "no",
+        "token": "",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("token: hunter2\ntoken: hunter3\n", "f.yaml, line 2: key 'token' appears twice, first in line 1"),
+        ("token: [hunter2]\n", "f.yaml, line 1: 'token' must be a single value"),
+        ("headers:\n  sign: {hunter2: 3}\n", "f.yaml, line 2: 'headers.sign' must be a single value"),
+        ("retries: 3\ntoken: !hunter2\n", "f.yaml, line 2: a value begins with '!', which YAML takes for a tag"),
+        ("retries: 3\ntoken: *hunter2\n", "f.yaml, line 2: not YAML: found an alias without its anchor (column 8)"),
+        ("token: 'hunter2\n", "f.yaml, line 2: not YAML: found unexpected end of stream (column 1)"),
+        ("retries: 3\n1: hunter2\n? [hunter2]\n", "f.yaml, line 3: a key must be text"),
+        ("hunter2", "f.yaml contains no fields of a profile"),
+    ],
+)
+def test_yaml_that_cannot_be_used_is_refused_with_its_line_and_without_a_value(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        in_text(text, "f.yaml")
+    assert (caught.value.message, "hunter" in str(caught.value.hint)) == (message, False)
 
 
 class Person:

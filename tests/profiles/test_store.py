@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ HINTS = {
 
 SETTER = """
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from svcctl.profiles.store import ProfileStore
 for line in sys.stdin:
@@ -29,6 +31,12 @@ for line in sys.stdin:
     ProfileStore(Path(path)).set(name, {"base_url": f"https://{name}.example"})
     print("set", flush=True)
 """
+
+
+def write(store: ProfileStore, text: str) -> None:
+    store.path.parent.mkdir(exist_ok=True)
+    store.path.write_text(text)
+    store.path.chmod(0o600)
 
 
 def test_the_file_is_private_and_refused_when_others_can_read_it(store: ProfileStore) -> None:
@@ -67,25 +75,153 @@ def test_removing_the_default_profile_goes_back_to_local(store: ProfileStore) ->
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("profiles:\n\tp: 1", "profiles file {path}, line 2 is not YAML"),
+        (
+            "profiles:\n\tp: 1",
+            "profiles file {path}, line 2: not YAML: found character '\\t' that cannot start any token (column 1)",
+        ),
+        (
+            "profiles: {p: {token: !a}}",
+            "profiles file {path}, line 1: a value begins with '!', which YAML takes for a tag",
+        ),
+        ("profiles: {}\n---\ndefault: a", "profiles file {path}, line 3: a second document begins"),
+        ("default: a\ndefault: b", "profiles file {path}, line 2: key 'default' appears twice, first in line 1"),
+        ("default: [a]", "profiles file {path}, line 1: 'default' must be the name of a profile"),
+        ("profiles:\n  '': {}", "profiles file {path}, line 2: a profile has no name"),
+        ("profiles: {p: x}", "profile p in {path} must be a mapping of fields"),
+        ("profiles:\n  p:\n    token: ~", "profile p in {path}, line 3: 'token' has no value"),
+        ("profiles:\n  p:\n    token:\n    - a", "profile p in {path}, line 3: 'token' must be a single value"),
+        (
+            "profiles:\n  p: {headers: {sign: [a]}}",
+            "profile p in {path}, line 2: 'headers.sign' must be a single value",
+        ),
+        ("profiles:\n  p: {headers: x}", "profile p in {path}, line 2: 'headers' must be a mapping of names"),
+        *(
+            (
+                f"profiles:\n  p:\n    retries: {text}",
+                f"retries '{text}' (profile p in {{path}}, line 3) cannot be used: it is not a whole number from 0 on",
+            )
+            for text in ("0x3", "1_0", "3.0", "yes", "-1", "1e1", ".nan")
+        ),
         ("- a", "profiles file {path} must hold 'profiles:' with a name and its fields each"),
         ("profiles: {p: 3}", "profile p in {path} must be a mapping of fields"),
-        ("profiles: {p: {base_uri: x}}", "unknown field 'base_uri' in profile p in {path}"),
+        ("profiles: {p: {base_uri: x}}", "unknown field 'base_uri' in profile p in {path}, line 1"),
         (
             "profiles: {p: {timeout: soon}}",
-            "timeout 'soon' (profile p in {path}) cannot be used: it is not a length such as 90, 30s, 5m, 1h30m or 1d",
+            "timeout 'soon' (profile p in {path}, line 1) cannot be used: it is not a length such as 90, 30s, 5m, "
+            "1h30m or 1d",
         ),
-        ("profiles: {p: {headers: {apikeys: x}}}", "unknown field 'headers.apikeys' in profile p in {path}"),
-        ("profiles: {p: {token: a, token_file: b}}", "profile p in {path} sets both token and token_file"),
+        ("profiles: {p: {headers: {apikeys: x}}}", "unknown field 'headers.apikeys' in profile p in {path}, line 1"),
+        ("profiles: {p: {token: a, token_file: b}}", "profile p in {path}, line 1 sets both token and token_file"),
     ],
 )
 def test_a_file_that_cannot_be_used_says_where(store: ProfileStore, text: str, message: str) -> None:
-    store.path.parent.mkdir()
-    store.path.write_text(text)
-    store.path.chmod(0o600)
+    write(store, text)
     with pytest.raises(ProfileError) as caught:
         store.load()
     assert caught.value.message == message.format(path=store.path)
+
+
+NAMES = (
+    "no",
+    "yes",
+    "1",
+    "01",
+    "0123",
+    "1.1",
+    "1.10",
+    "null",
+    "~",
+    "2024-01-31",
+    "1:30",
+    "<<",
+    "=",
+    "a b",
+    "ä",
+    "'",
+    "#",
+)
+
+
+def test_a_field_and_a_name_are_the_texts_that_are_written(store: ProfileStore) -> None:
+    names = [name for name in NAMES if name not in ("<<", "'", "#")]
+    fields = "{api_key: 0123456701234567, timeout: 1m, retries: 03, time_zone: +2, headers: {sign: on}}"
+    write(store, "default: no\nprofiles:\n" + "".join(f"  {name}: {fields}\n" for name in names))
+    document = store.load()
+    assert (document.default, list(document.profiles)) == ("no", names)
+    for name in names:
+        profile = look_up(store, {"profile": name})
+        assert (profile.name, profile.api_key, profile.retries, profile.time_zone, profile.timeout) == (
+            *(name, "0123456701234567", 3, "+2", 60.0),
+        )
+        assert profile.mappings["headers"] == {"sign": "on"}
+    assert look_up(store).name == "no"
+
+
+@pytest.mark.parametrize(
+    "text", [*NAMES, "!x", "*x", "&x", "x #y", "x: y", " x ", "0x1F", "\t", "|", "\u2028", "\x85", "é", "-", "a\nb"]
+)
+def test_a_value_that_is_set_is_read_back_as_the_same_text(store: ProfileStore, text: str) -> None:
+    store.set("no", {"api_key": text, "headers.sign": text})
+    store.set("other", {"token": text})
+    assert store.load().fields("no") == {"api_key": text, "headers": {"sign": text}}
+    assert store.load().fields("other") == {"token": text}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_that_is_set_is_read_back_as_the_same_text(store: ProfileStore, name: str) -> None:
+    store.set(name, PROD)
+    store.use(name)
+    assert (look_up(store).name, look_up(store).api_key) == (name, PROD["api_key"])
+
+
+def test_a_change_keeps_what_svcctl_does_not_know(store: ProfileStore) -> None:
+    write(store, "note: &n {since: 2024-01-31, id: 010, none: ~}\nprofiles: {a: {token: t}}\nmore: [*n, no]\n")
+    store.set("b", {"token": "u"})
+    note = {"since": "2024-01-31", "id": "010", "none": None}
+    assert store.load().extra == {"note": note, "more": [note, "no"]}
+
+
+TWICE = "profiles:\n  a:\n    token: t\n    token: u\n  b: {token: v}\n"
+
+
+def test_a_key_that_appears_twice_is_refused_in_the_profile_in_use_and_a_note_elsewhere(store: ProfileStore) -> None:
+    write(store, TWICE)
+    message = f"profiles file {store.path}, line 4: key 'profiles.a.token' appears twice, first in line 3"
+    with pytest.raises(ProfileError) as caught:
+        look_up(store, {"profile": "a"})
+    assert (caught.value.message, caught.value.hint) == (message, "keep one of them")
+    assert look_up(store, {"profile": "b"}).notes == [message]
+    assert look_up(store, {}, {"SVCCTL_BASE_URL": "http://h"}).notes == [message]
+
+
+@pytest.mark.parametrize(
+    ("text", "unclear"),
+    [
+        ("profiles: {a: {token: t}, a: {token: u}, b: {}}", ["a"]),
+        ("profiles: {a: {headers: {sign: t, sign: u}}, b: {}}", ["a"]),
+        ("profiles: {a: &a {token: t, token: u}, b: {<<: *a}, c: {}}", ["a", "b"]),
+        ("profiles: {a: &a {token: t}, b: {<<: *a, token: u}}", []),
+        ("profiles: {no: {token: t}, 'no': {token: u}, 1.1: {}, 1.10: {}}", ["no"]),
+    ],
+)
+def test_a_key_that_appears_twice_spoils_its_profile_only(store: ProfileStore, text: str, unclear: list[str]) -> None:
+    write(store, text)
+    assert list(store.load().unclear) == unclear
+
+
+def test_a_file_with_an_unclear_profile_is_not_changed_except_to_remove_that(store: ProfileStore) -> None:
+    write(store, TWICE)
+    changes: list[Callable[[], None]] = [
+        lambda: store.set("b", {"timeout": "5"}),
+        lambda: store.use("b"),
+        lambda: store.set("a", {"token": "x"}),
+    ]
+    for change in changes:
+        with pytest.raises(ProfileError):
+            change()
+    assert store.path.read_text() == TWICE
+    store.remove("a")
+    assert store.load().profiles == {"b": {"token": "v"}}
 
 
 def test_profiles_that_are_set_at_once_before_there_is_a_file_are_all_kept(tmp_path: Path) -> None:

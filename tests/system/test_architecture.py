@@ -84,7 +84,7 @@ LIBRARIES = {
     "starlette": {"service.http"},
     "typer": {"cli"},
     "uvicorn": {"service.server", "service.http.connection"},
-    "yaml": {"io.yaml_text", "cli.inputs", "profiles"},
+    "yaml": {"io.yaml_text"},
 }
 
 BODY_LINES = 60

@@ -36,7 +36,7 @@ def test_the_environment_becomes_a_profile(shell: Shell) -> None:
         "base_url": "https://events.example.com",
         "api_key": "other",
         "api_secret": "secret",
-        "timeout": 20.0,
+        "timeout": "20",
     }
 
 
@@ -84,7 +84,12 @@ def test_a_file_becomes_a_profile(text: str, source: str, shell: Shell) -> None:
     [
         ("", "f contains no fields of a profile\nhint: write YAML, JSON or NAME=VALUE lines"),
         ("- a\n- b\n", "f contains no fields of a profile\nhint: write YAML, JSON or NAME=VALUE lines"),
-        ("{", "f contains no fields of a profile\nhint: write YAML, JSON or NAME=VALUE lines"),
+        ("{", "f, line 1: not YAML: expected the node content, but found '<stream end>' (column 2)"),
+        (
+            "SVCCTL_API_KEY = abc\n",
+            "f, line 1: SVCCTL_API_KEY: there are blanks around the =\n"
+            "hint: write NAME=VALUE without blanks, or NAME='VALUE'",
+        ),
         (
             "base_url: ftp://x\n",
             "base_url 'ftp://x' cannot be used: it must begin with https:// or http://",
@@ -101,6 +106,32 @@ def test_a_file_that_is_no_profile_changes_nothing(text: str, error: str, shell:
     done = shell("profile", "set", "prod", "--from-file", "f")
     assert (done.returncode, done.stderr) == (2, f"svcctl: error: {error}\n")
     assert not (shell.home / ".config").exists()
+
+
+def test_values_of_a_file_are_the_texts_that_are_written(shell: Shell) -> None:
+    (shell.home / "f.yaml").write_text("base_url: https://h.example\napi_key: 0123456701234567\ntime_zone: +2\n")
+    (shell.home / "f.env").write_text("SVCCTL_API_KEY=abc # key of ann\nSVCCTL_API_SECRET='s # t'\n")
+    assert shell("profile", "set", "no", "--from-file", "f.yaml").returncode == 0
+    rows = shell("-p", "no", "profile", "show", "-f", "csv").stdout.splitlines()
+    assert {"api_key,0123456701234567,profile no", "time_zone,+2,profile no"} <= set(rows)
+    assert shell("profile", "set", "no", "--from-file", "f.env").returncode == 0
+    assert stored(shell, "no") == {
+        "base_url": "https://h.example",
+        "api_key": "abc",
+        "time_zone": "+2",
+        "api_secret": "s # t",
+    }
+
+
+def test_a_note_says_that_another_profile_has_a_key_twice(shell: Shell) -> None:
+    assert shell("profile", "set", "a", "base_url=https://h.example").returncode == 0
+    path = shell.home / ".config" / "svcctl" / "config.yaml"
+    path.write_text(path.read_text() + "  b:\n    timeout: 5\n    timeout: 6\n")
+    problem = f"profiles file {path}, line 6: key 'profiles.b.timeout' appears twice, first in line 5\n"
+    shown = shell("-p", "a", "profile", "show")
+    assert (shown.returncode, shown.stderr) == (0, f"svcctl: {problem}")
+    refused = shell("-p", "b", "profile", "show")
+    assert (refused.returncode, refused.stderr) == (2, f"svcctl: error: {problem}hint: keep one of them\n")
 
 
 @pytest.mark.parametrize(

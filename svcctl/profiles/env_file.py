@@ -1,0 +1,83 @@
+"""Files of lines `NAME=VALUE`, which a shell could read too: a line means here what it means to a shell, or is refused.
+
+No error repeats a value, since that may be a secret.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from svcctl.errors import UsageError
+
+_ASSIGNMENT = re.compile(r"[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.]*)([ \t]*)=(.*)")
+_PART = re.compile(
+    r"""
+    (?P<plain> [^\ \t'"\\$`;&|<>()]+)
+    | \\(?P<escaped> .)
+    | '(?P<single> [^']*)'
+    | "(?P<double> (?:[^"\\$`] | \\.)*)"
+    """,
+    re.VERBOSE,
+)
+_HOME = re.compile(r"~[\w.-]*(?=[/ \t]|$)")
+_REPLACED = re.compile(r'(?:"(?:[^"\\$`]|\\.)*)?[$`]')
+_SPOILT = {
+    "'": "a quote is not closed",
+    '"': "a quote is not closed",
+    "\\": "the line ends in a backslash",
+    " ": "a text follows the value",
+    "\t": "a text follows the value",
+}
+
+
+def is_env_file(text: str) -> bool:
+    """Whether the first line of a text that is no comment is an assignment."""
+    _, first = next(_lines(text), (0, ""))
+    return _ASSIGNMENT.fullmatch(first) is not None
+
+
+def assignments(text: str, source: str) -> Iterator[tuple[int, str, str]]:
+    """The line, the name and the value of each assignment. UsageError names the line that a shell reads differently."""
+    for number, line in _lines(text):
+        match = _ASSIGNMENT.fullmatch(line)
+        try:
+            if match is None:
+                raise ValueError("not of the form NAME=VALUE")
+            value = _value(match[2], match[3])
+        except ValueError as error:
+            name = f"{match[1]}: " if match else ""
+            hint = "write NAME=VALUE without blanks, or NAME='VALUE'"
+            raise UsageError(f"{source}, line {number}: {name}{error}", hint=hint) from None
+        yield number, match[1], value
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines with their numbers, without comments and empty lines."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            yield number, line.rstrip("\r")
+
+
+def _value(before: str, written: str) -> str:
+    """The value of the text after `=` and the blanks before it; ValueError with the reason when it has none."""
+    home = _HOME.match(written)
+    value, position = (os.path.expanduser(home[0]), home.end()) if home else ("", 0)  # noqa: PTH111
+    while part := _PART.match(written, position):
+        value += part["plain"] or part["escaped"] or part["single"] or _unescaped(part["double"] or "")
+        position = part.end()
+    rest = written[position:]
+    text = rest.strip(" \t")
+    if before or (text and rest[0] in " \t" and not text.startswith("#") and not position):
+        raise ValueError("there are blanks around the =")
+    if not text or (text.startswith("#") and rest != text):
+        return value
+    if _REPLACED.match(rest):
+        raise ValueError("a shell replaces what begins with $ or `")
+    raise ValueError(_SPOILT.get(rest[0], f"{rest[0]} means something else to a shell"))
+
+
+def _unescaped(text: str) -> str:
+    """The text between double quotes, where a backslash is one before any other character."""
+    return re.sub(r'\\(["\\$`])', r"\1", text)

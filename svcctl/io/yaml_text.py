@@ -23,6 +23,8 @@ MAX_REPEATED_VALUES = 100_000
 _Node = Any
 """A scalar, a sequence or a mapping of PyYAML, by its `id`."""
 _NULL, _MERGE, *_STRUCTURE = (f"tag:yaml.org,2002:{name}" for name in ("null", "merge", "str", "map", "seq"))
+_OTHERS_TYPE = re.compile(r"[yYnN]|0o[0-7]+|[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+")
+"""Texts that are no texts to programs of YAML 1.2, or to those that read y as true; PyYAML does not quote them."""
 _RARE_LINE_ENDS = re.compile("[\r\x85\u2028\u2029\ufeff]")
 _TOO_DEEP = "not YAML: it is nested too deeply, or has an alias of itself"
 _TAGGED = "a value begins with '!', which YAML takes for a tag"
@@ -168,8 +170,9 @@ def _dumper() -> Any:
         """Writes texts of several lines as they are."""
 
     def represent(dumper: Any, text: str) -> _Node:
-        # PyYAML writes the line ends of Unicode in a way that is read as a blank, except in double quotes.
-        style = '"' if _RARE_LINE_ENDS.search(text) else "|" if "\n" in text else None
+        style = "|" if "\n" in text else "'" if _OTHERS_TYPE.fullmatch(text) else None
+        if _RARE_LINE_ENDS.search(text):  # PyYAML writes them so that they are read as blanks, except in double quotes
+            style = '"'
         node: _Node = dumper.represent_scalar(_STRUCTURE[0], str(text), style=style)
         return node
 

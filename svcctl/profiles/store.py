@@ -259,7 +259,8 @@ def _parsed(text: str, path: Path) -> Document:
         if not name:
             raise ProfileError(f"{_at(place, tree.lines['profiles.'])}: a profile has no name")
         if not isinstance(fields, dict):
-            raise ProfileError(f"profile {name} in {path} must be a mapping of fields")
+            line = tree.lines[f"profiles.{name}"]
+            raise ProfileError(f"{_at(f'profile {name} in {path}', line)} must be a mapping of fields")
         _check_fields(fields, partial(_field_place, tree, name, path))
     return Document(profiles, default, content, unclear)
 

@@ -87,7 +87,7 @@ def test_removing_the_default_profile_goes_back_to_local(store: ProfileStore) ->
         ("default: a\ndefault: b", "profiles file {path}, line 2: key 'default' appears twice, first in line 1"),
         ("default: [a]", "profiles file {path}, line 1: 'default' must be the name of a profile"),
         ("profiles:\n  '': {}", "profiles file {path}, line 2: a profile has no name"),
-        ("profiles: {p: x}", "profile p in {path} must be a mapping of fields"),
+        ("profiles:\n  p:\n    token:x", "profile p in {path}, line 2 must be a mapping of fields"),
         ("profiles:\n  p:\n    token: ~", "profile p in {path}, line 3: 'token' has no value"),
         ("profiles:\n  p:\n    token:\n    - a", "profile p in {path}, line 3: 'token' must be a single value"),
         (
@@ -103,7 +103,7 @@ def test_removing_the_default_profile_goes_back_to_local(store: ProfileStore) ->
             for text in ("0x3", "1_0", "3.0", "yes", "-1", "1e1", ".nan")
         ),
         ("- a", "profiles file {path} must hold 'profiles:' with a name and its fields each"),
-        ("profiles: {p: 3}", "profile p in {path} must be a mapping of fields"),
+        ("profiles: {p: 3}", "profile p in {path}, line 1 must be a mapping of fields"),
         ("profiles: {p: {base_uri: x}}", "unknown field 'base_uri' in profile p in {path}, line 1"),
         (
             "profiles: {p: {timeout: soon}}",

@@ -27,7 +27,9 @@ ABSOLUTE_FORMAT = "%d/%m/%Y %H:%M:%S"
 DATE_FORMATS = ("default", "sql", "iso")
 """The values of `dateFormat`: how dates are printed."""
 MAX_EPOCH_SECONDS = 99_999_999_999
-"""A larger number must be milliseconds: as seconds it would be after the year 5138."""
+"""A larger number must be in another unit: as seconds it would be after the year 5138."""
+_EPOCH_UNITS = ("seconds", "milliseconds", "microseconds", "nanoseconds")
+"""The units that programs count from the epoch in; each is a thousandth of the one before."""
 
 _ABSOLUTE = re.compile(r"\d{2}/\d{2}/\d{4} \d{2}:\d{2}:\d{2}", re.ASCII)
 _ZONE = re.compile(r"GMT(?:([+-])(\d{1,2})(?::?([0-5]\d))?)?", re.ASCII)
@@ -191,16 +193,24 @@ def parse_zone(text: str) -> timezone:
 Seconds = TypeVar("Seconds", int, float)
 
 
-def check_epoch(seconds: Seconds) -> Seconds:
-    """The same number; UsageError when it must be milliseconds, for which a service would wait until the year 50000."""
+def check_epoch(seconds: Seconds, *, whole: bool = False) -> Seconds:
+    """The same number; UsageError when it must be in a smaller unit: a service would wait until the year 50000.
+
+    The hint has the date in seconds: to the millisecond, or with `whole` both neighbours of one that has a fraction.
+    """
     if seconds < 0:
         raise UsageError(f"date {seconds} is before 1970")
-    if seconds > MAX_EPOCH_SECONDS:
-        raise UsageError(
-            f"date {seconds} is in milliseconds; dates are epoch seconds",
-            hint=f"write {int(seconds) / 1000:.3f} instead".replace(".000", ""),
-        )
-    return seconds
+    power = next((at for at in range(len(_EPOCH_UNITS)) if seconds < (MAX_EPOCH_SECONDS + 1) * 1000**at), None)
+    if power == 0:
+        return seconds
+    if power is None:
+        raise UsageError(f"date {seconds} is after the year 5138", hint="dates are epoch seconds, such as 1700000000")
+    second, milliseconds = divmod(int(seconds) * 1000 // 1000**power, 1000)
+    written = f"{second} or {second + 1}" if whole else f"{second}.{milliseconds:03}"
+    raise UsageError(
+        f"date {seconds} is in {_EPOCH_UNITS[power]}; dates are epoch seconds",
+        hint=f"write {written if milliseconds else second} instead",
+    )
 
 
 def operator_of(moment: Moment | None, operators: Sequence[Operator] = OPERATORS) -> Operator | None:

@@ -119,7 +119,11 @@ def parse_moment(text: str) -> Moment:
     and any other absolute date becomes epoch seconds. UsageError for anything else: milliseconds, a day that does not
     exist, digits that spell a date. A fraction of a second counts to the millisecond.
     """
-    moment = _parsed(text)
+    return _needed(text, _parsed(text))
+
+
+def _needed(text: str, moment: Moment | None) -> Moment:
+    """The date that a text stands for; UsageError with the nearest date when it stands for none."""
     if moment is None:
         hint = _corrected(text.strip(), CORRECTIONS) or FORMS
         raise UsageError(f"'{text.strip()}' is not a valid date", hint=hint)
@@ -128,15 +132,20 @@ def parse_moment(text: str) -> Moment:
 
 def parse_second(text: str) -> Moment:
     """The date to use where dates are whole seconds; UsageError with both neighbours of one that has a fraction."""
-    moment = parse_moment(text)
+    moment = _needed(text, _parsed(text, whole=True))
     if not isinstance(moment, float):
         return moment
-    whole = (f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%SZ}" for second in (int(moment), int(moment) + 1))
-    raise UsageError(f"'{text}' has a fraction of a second", hint=f"dates here are whole seconds: {' or '.join(whole)}")
+    seconds = (f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%SZ}" for second in (int(moment), int(moment) + 1))
+    raise UsageError(
+        f"'{text}' has a fraction of a second", hint=f"dates here are whole seconds: {' or '.join(seconds)}"
+    )
 
 
-def _parsed(text: str) -> Moment | None:
-    """The date that a text stands for; None if it is not even nearly a date. UsageError for an impossible date."""
+def _parsed(text: str, *, whole: bool = False) -> Moment | None:
+    """The date that a text stands for; None if it is not even nearly a date. UsageError for an impossible date.
+
+    With `whole`, the hint for an epoch in another unit is a whole number of seconds.
+    """
     text = text.strip()
     if len(text) > _LONGEST:
         return None
@@ -150,10 +159,10 @@ def _parsed(text: str) -> Moment | None:
     if _YEAR.fullmatch(text):
         raise UsageError(f"{text} looks like a year", hint=f"write {text}-01-01, or {text}-01 for the month")
     if text.isascii() and text.isdigit():
-        return check_epoch(int(text))
+        return check_epoch(int(text), whole=whole)
     if match := _DECIMAL.fullmatch(text):
+        check_epoch(int(match[1]), whole=whole)
         _check_fine(text)
-        check_epoch(int(match[1]))
         return float(text) if int(match[2]) else int(match[1])
     if match := _DAY_FIRST.fullmatch(text):
         day, month, year, time, seconds = match.groups()

@@ -1,8 +1,9 @@
 """Dates and zones as people type them: what they come to, how the clocks of a zone count, and what is refused."""
 
 import os
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone
 from itertools import pairwise
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from svcctl.dates.operators import Moment
 from svcctl.dates.range import resolve
 from svcctl.dates.shorthand import (
     EVERY,
@@ -124,6 +126,22 @@ def test_where_dates_are_whole_seconds_a_fraction_is_refused_with_both_neighbour
     assert (parse_second("2024-02-01"), parse_second("2d")) == (1706745600, "2d")
 
 
+@pytest.mark.parametrize("read", [parse_moment, parse_second])
+@pytest.mark.parametrize("unit", [10**3, 10**6, 10**9])
+@pytest.mark.parametrize("second", [100_000_000, 999_999_999, 1_700_000_000, 2_024_013_100, 99_999_999_998])
+@pytest.mark.parametrize("fraction", [0, 1, 123, 500, 999])
+def test_the_hint_for_an_epoch_in_another_unit_is_a_date_that_is_accepted(
+    read: Callable[[str], Moment], unit: int, second: int, fraction: int
+) -> None:
+    for rest in ("", ".5", ".12345"):
+        with pytest.raises(UsageError) as caught:
+            read(f"{second * unit + fraction * unit // 1000}{rest}")
+        written = re.findall(r"[\d.]+", caught.value.hint or "")
+        exact = second + fraction / 1000
+        whole = [second, second + 1] if fraction else [second]
+        assert [read(text) for text in written] == ([exact] if read is parse_moment else whole)
+
+
 FORMS = (
     "write 5m, 1h30m, 1d, now, today, yesterday, 31/01/2024 10:00, 2024-01-31T10:00:00Z or epoch seconds; "
     "'svcctl help dates' lists them all"
@@ -156,6 +174,21 @@ FORMS = (
             "1536150131718",
             "date 1536150131718 is in milliseconds; dates are epoch seconds",
             "write 1536150131.718 instead",
+        ),
+        (
+            "1536150131718281",
+            "date 1536150131718281 is in microseconds; dates are epoch seconds",
+            "write 1536150131.718 instead",
+        ),
+        (
+            "1700000000000000000",
+            "date 1700000000000000000 is in nanoseconds; dates are epoch seconds",
+            "write 1700000000 instead",
+        ),
+        (
+            "1700000000000000000000",
+            "date 1700000000000000000000 is after the year 5138",
+            "dates are epoch seconds, such as 1700000000",
         ),
         ("31.01", "'31.01' is not a valid date", FORMS),
         ("1969-12-31", "date '1969-12-31' is before 1970", None),

@@ -59,16 +59,18 @@ def has_glyphs(codec: str, environment: Mapping[str, str]) -> bool:
 
 
 def wants_color(choice: str, stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Whether to use colours: decided by --color, then NO_COLOR, CLICOLOR_FORCE, and whether it is a terminal.
+    """Whether to use colours: decided by --color, NO_COLOR, CLICOLOR_FORCE, CLICOLOR, and whether it is a terminal.
 
-    A terminal whose encoding is not Unicode gets no colours.
+    An empty variable counts as unset. A terminal whose encoding is not Unicode gets no colours.
     """
     if choice != "auto":
         return choice == "always"
     if environment.get("NO_COLOR"):
         return False
-    if environment.get("CLICOLOR_FORCE", "0") != "0":
+    if environment.get("CLICOLOR_FORCE") not in (None, "", "0"):
         return True
+    if environment.get("CLICOLOR") == "0":
+        return False
     unicode = getattr(stream, "codec", "utf-8").startswith("utf")
     return stream.isatty() and unicode and environment.get("TERM") != "dumb"
 

@@ -171,7 +171,10 @@ def _environment() -> dict[str, str]:
         *((row.name, row.explanation) for row in SERVICE_SETTINGS),
         (VARIABLE, "pager for long output on a terminal, before PAGER; cat or nothing for none (--no-pager)"),
         ("NO_COLOR", "no colour"),
-        ("CLICOLOR_FORCE", "colour in a pipe too"),
+        ("CLICOLOR_FORCE", "colour in a pipe too, unless it is 0"),
+        ("CLICOLOR", "0 for no colour on a terminal"),
+        ("COLUMNS", "width in cells, instead of the terminal's own"),
+        ("LINES", "height in lines, instead of the terminal's own"),
     ]
     return {"variables": table(variables)}
 

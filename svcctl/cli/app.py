@@ -6,7 +6,6 @@ Click's classes have no public types in Typer, so what they pass is Any here.
 from __future__ import annotations
 
 import copy
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -17,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from svcctl.cli import mistakes, spellings
 from svcctl.cli.help import WIDTH
 from svcctl.errors import UsageError
+from svcctl.terminal.size import terminal_size
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -25,7 +25,7 @@ def _page(command: Any, ctx: Any) -> str:
     """The help page of a command, as wide as the terminal if that is narrow."""
     from svcctl.cli.help.command import described, text
 
-    width = min(shutil.get_terminal_size((WIDTH, 24)).columns, WIDTH)
+    width = min(terminal_size(default=(WIDTH, 24)).columns, WIDTH)
     return text(described(command, ctx.command_path, verbs(ctx)), width)
 
 

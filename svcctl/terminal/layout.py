@@ -7,6 +7,7 @@ This file knows nothing of streams or formats. Events contain what strangers wro
 from __future__ import annotations
 
 import sys
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -410,7 +411,7 @@ def _fit(wanted: list[int], least: list[int], width: int | None) -> list[int]:
         def capped(cap: int, kept: list[tuple[int, int]] = kept) -> list[int]:
             return [max(narrow, min(cells, cap)) for cells, narrow in kept]
 
-        cap = max(cap for cap in range(room + 1) if sum(capped(cap)) <= room)
+        cap = bisect_right(range(room + 1), room, key=lambda cap: sum(capped(cap))) - 1  # the largest that fits
         fitted = capped(cap)
         spare = room - sum(fitted)
         for at, (cells, _) in enumerate(kept):  # spare cells go to the first columns that were cut

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -23,6 +22,7 @@ from svcctl.terminal.formats import FORMATS, Format, alone, sorted_blocks
 from svcctl.terminal.layout import Style, TableColumn
 from svcctl.terminal.records import LIST
 from svcctl.terminal.selection import ALL, Selection
+from svcctl.terminal.size import terminal_size
 from svcctl.terminal.standard_streams import Terminal
 from svcctl.words import counted
 
@@ -192,7 +192,7 @@ class Output:
     ) -> None:
         self._stdout = stdout
         self._diagnostics = diagnostics
-        self._width = shutil.get_terminal_size().columns if stdout.isatty() else None
+        self._width = terminal_size(stdout).columns if stdout.isatty() else None
         self._color = color
         self._moving = moving
         self._pager = pager
@@ -298,7 +298,7 @@ class Output:
 
     def _records(self, listing: Listing[T], models: Iterable[T], format: Format, selection: Selection) -> None:
         if format is FORMATS["table"] and listing.paragraph is not None:
-            width = shutil.get_terminal_size().columns
+            width = terminal_size(self._stdout).columns
             for model in models:
                 self.text(listing.paragraph(model, width))
             return
@@ -352,7 +352,7 @@ class Output:
         """Rows and a line below them, as wide and as high as the terminal is now."""
         from svcctl.terminal.screen import framed
 
-        width = shutil.get_terminal_size().columns
+        width = terminal_size(self._stdout).columns
         style = replace(style, width=width, color=self._color, glyphs=self._glyphs, ellipsis=self._ellipsis)
         return framed(format.write(columns, rows, style, lambda note: None), footer)
 

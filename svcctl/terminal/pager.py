@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from svcctl.errors import PagerLeft
+from svcctl.terminal.size import terminal_size
 
 if TYPE_CHECKING:
     import subprocess
@@ -51,7 +52,7 @@ class Paged(io.RawIOBase):
         self._above = above
         """Lines that a pager shows first; they are read when the pager starts."""
         self._pager = pager
-        self._size = shutil.get_terminal_size()
+        self._size = terminal_size()
         self._given = bytearray()
         """The bytes that are held back; later, the first bytes that the pager was given."""
         self._process: subprocess.Popen[bytes] | None = None

@@ -6,19 +6,19 @@ This module loads rich, so it is imported when something is shown. Rich gets tex
 from __future__ import annotations
 
 import io
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, TextIO, cast
 
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 from rich.live import Live
 from rich.text import Text
 
 from svcctl.terminal import layout
 from svcctl.terminal.escapes import Styled, joined
 from svcctl.terminal.layout import Style, TableColumn
+from svcctl.terminal.size import terminal_size
 
 Write = Callable[[str], object]
 
@@ -40,12 +40,25 @@ class _Drawn(io.TextIOBase):
         return len(text)
 
 
+class _Console(Console):
+    """Rich on the terminal that a stream writes to, with the size that all of svcctl goes by."""
+
+    def __init__(self, stream: TextIO, **options: Any) -> None:
+        self._stream = stream
+        width, height = terminal_size(stream)  # otherwise rich reads COLUMNS and LINES, and fails on some values
+        super().__init__(width=width, height=height, **options)
+
+    @property  # type: ignore[misc]  # nobody sets it
+    def size(self) -> ConsoleDimensions:
+        return ConsoleDimensions(*terminal_size(self._stream))
+
+
 def console_on(write: Write, stream: TextIO, *, color: bool) -> Console:
     """Rich on a terminal, `stream`, that `write` writes to."""
-    drawn = _Drawn(write, stream)
-    colors: Any = "standard" if color else None
-    return Console(
-        file=cast(TextIO, drawn), force_terminal=True, color_system=colors, no_color=not color, legacy_windows=False
+    drawn = cast(TextIO, _Drawn(write, stream))
+    colors = "standard" if color else None
+    return _Console(
+        stream, file=drawn, force_terminal=True, color_system=colors, no_color=not color, legacy_windows=False
     )
 
 
@@ -64,7 +77,7 @@ def show(frames: Iterable[str], write: Write, stream: TextIO, *, color: bool = F
 
 def table_frame(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], footer: str, style: Style) -> str:
     """A table and a line below it, as wide and as high as the terminal is now; the line says what does not fit."""
-    width, cuts = shutil.get_terminal_size().columns, layout.Cuts()
+    width, cuts = terminal_size().columns, layout.Cuts()
     table = list(chain.from_iterable(layout.table(columns, rows, replace(style, width=width), cuts)))
     lines = [part for line in table for part in ([line] if isinstance(line, Styled) else layout.folded(line, width))]
     return framed(lines, f"{footer}, no room for {', '.join(cuts.columns)}" if cuts.columns else footer)
@@ -72,7 +85,7 @@ def table_frame(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], f
 
 def framed(text: Iterable[str], footer: str) -> str:
     """Lines and a footer below them, cut to the terminal's height; the footer says how many lines do not fit."""
-    size = shutil.get_terminal_size()
+    size = terminal_size()
     lines, end = list(text), layout.folded(footer, size.columns)
     if len(lines) + len(end) >= size.lines:
         longest = layout.folded(f"… {len(lines)} more, {footer}", size.columns)

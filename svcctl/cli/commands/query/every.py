@@ -7,7 +7,6 @@ does any failure of the first run, which is likely to be a mistake.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from svcctl.dates.lengths import length_text
 from svcctl.errors import IncompleteResult, Unavailable, UsageError
 from svcctl.io.time_limit import time_limit
 from svcctl.terminal.layout import TableColumn
+from svcctl.terminal.size import terminal_size
 from svcctl.words import counted
 
 TURN = 0.1
@@ -67,8 +67,8 @@ def _frames(svc: Context, ask: Ask, question: Question, interval: float) -> Iter
         begun = time.monotonic()
         size = None
         while True:
-            if size != shutil.get_terminal_size():
-                size = shutil.get_terminal_size()
+            if size != terminal_size():
+                size = terminal_size()
                 yield _frame(svc, answer, interval)
             if time.monotonic() - begun >= interval:
                 break

@@ -1,4 +1,4 @@
-"""Temporary directories of the service, each locked while it is used: one without a lock is of a killed process."""
+"""Temporary directories of loads and spreadsheets, each locked while in use: one without a lock was left over."""
 
 from __future__ import annotations
 

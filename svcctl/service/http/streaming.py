@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import chain, islice
 from typing import Any
@@ -109,6 +109,10 @@ class StreamedAnswer:
     @property
     def streams(self) -> bool:
         return self._encoder.streams
+
+    def headers(self) -> Mapping[str, str]:
+        """Headers that depend on the rows; only a format that does not stream has any."""
+        return self._encoder.headers()
 
     @property
     def _over(self) -> bool:
@@ -249,6 +253,7 @@ class AnswerResponse(StreamingResponse):
     async def stream_response(self, send: Send) -> None:
         if not self._answer.streams:
             first = await anext(self._chunks)
+            self.headers.update(self._answer.headers())
             self.body_iterator = _with_first(first, self._chunks)
         await super().stream_response(send)
 

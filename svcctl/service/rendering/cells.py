@@ -10,30 +10,17 @@ A number that JSON cannot write (NaN, infinity) is null in every format, so that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta, timezone
 
 from svcctl.service.engines.duckdb.syntax import SEPARATED, literal
 from svcctl.service.language.types import Type
 
-
-@dataclass(frozen=True, slots=True)
-class DateText:
-    """A way to write timestamps: a format of strftime, where {offset} is Z or +0200, and one of spreadsheets.
-
-    The latter has no zone, since not every program can show a text behind a fraction of a second.
-    """
-
-    strftime: str
-    sheet: str
-
-
 DATES = {
-    "default": DateText("%Y-%m-%d %H:%M:%S.%g", "yyyy-mm-dd hh:mm:ss.000"),
-    "sql": DateText("%Y-%m-%d %H:%M:%S.%g", "yyyy-mm-dd hh:mm:ss.000"),
-    "iso": DateText("%Y-%m-%dT%H:%M:%S.%g{offset}", 'yyyy-mm-dd"T"hh:mm:ss.000'),
+    "default": "%Y-%m-%d %H:%M:%S.%g",
+    "sql": "%Y-%m-%d %H:%M:%S.%g",
+    "iso": "%Y-%m-%dT%H:%M:%S.%g{offset}",
 }
-"""The ways to write timestamps by the values of the interface's dateFormat."""
+"""How timestamps are written, by the values of the interface's dateFormat, for strftime; {offset} is Z or +0200."""
 
 # Characters that XML 1.0 forbids even as references, that a reader would change (CR), or that would break a line.
 _XML_REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": "&#10;"}
@@ -50,7 +37,7 @@ def date_text(value: str, date_format: str, zone: timezone) -> str:
     minutes = zone.utcoffset(None) // timedelta(minutes=1)
     hours, rest = divmod(abs(minutes), 60)
     offset = f"{'-' if minutes < 0 else '+'}{hours:02}{rest:02}" if minutes else "Z"
-    return f"strftime({shifted(value, zone)}, {literal(DATES[date_format].strftime.format(offset=offset))})"
+    return f"strftime({shifted(value, zone)}, {literal(DATES[date_format].format(offset=offset))})"
 
 
 def finite(value: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -87,6 +87,10 @@ class Encoder:
     def tail(self) -> Iterator[bytes]:
         """The bytes after the rows of a query that did not fail."""
         yield b""
+
+    def headers(self) -> Mapping[str, str]:
+        """More headers of the answer, in a format that sends none of it before all rows are there."""
+        return {}
 
     def late(self, count: int, lag: float) -> bytes:
         """The bytes between two chunks that say how many events came more than `lag` seconds after the end of their

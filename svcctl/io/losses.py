@@ -1,0 +1,108 @@
+"""Values that a format cannot hold: what is written instead, counted, so that a note can say so.
+
+A byte that is not UTF-8 comes here as Python holds it, a lone surrogate from U+DC80 to U+DCFF. Any other lone surrogate
+is half of a pair, which a service wrote as an escape in JSON. Neither is a character, so U+FFFD takes its place.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, is_dataclass
+from types import NoneType
+from typing import Any
+
+MAX_CELL_CHARS = 32_767
+"""The most characters in a cell of a spreadsheet, counted as UTF-16 counts them."""
+MAX_SHEET_COLUMNS = 16_384
+"""The most columns of a sheet."""
+
+_BYTES = re.compile("[\udc80-\udcff]")
+_HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+_REPLACEMENT = "\ufffd"
+_WHOLE = frozenset({int, bool, NoneType})
+_PLAIN = _WHOLE | {str, float}
+
+
+@dataclass
+class Losses:
+    """What a result has lost so far; `keeps_bytes` and `finite` say what its format can hold."""
+
+    keeps_bytes: bool = False
+    """Whether bytes that are not UTF-8 stay."""
+    finite: bool = False
+    """Whether numbers must be finite. Within lists and objects, which are written as JSON, they always must."""
+    bytes: int = 0
+    halves: int = 0
+    numbers: int = 0
+    texts: int = 0
+
+    def text(self, text: str) -> str:
+        """The text without what cannot be written."""
+        if self._is_writable(text):
+            return text
+        text, count = _HALVES.subn(_REPLACEMENT, text)
+        self.halves += count
+        if not self.keeps_bytes:
+            text, count = _BYTES.subn(_REPLACEMENT, text)
+            self.bytes += count
+        return text
+
+    def rows(self, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+        """The rows without what cannot be written; nearly always these are the same rows."""
+        if all(map(self._are_writable, zip(*rows, strict=True))):
+            return rows
+        return [[self._value(value) for value in row] for row in rows]
+
+    def cut(self, text: str) -> str:
+        """The text as a cell of a spreadsheet holds it: one that is too long ends in `…`."""
+        if len(text) <= MAX_CELL_CHARS // 2 or len(units := text.encode("utf-16-le")) <= 2 * MAX_CELL_CHARS:
+            return text
+        self.texts += 1
+        return units[: 2 * (MAX_CELL_CHARS - 1)].decode("utf-16-le", "ignore") + "…"
+
+    def add(self, other: Losses) -> None:
+        """Count what another result has lost, too."""
+        self.bytes += other.bytes
+        self.halves += other.halves
+        self.numbers += other.numbers
+        self.texts += other.texts
+
+    def _is_writable(self, text: str) -> bool:
+        if text.isascii():
+            return True
+        try:
+            text.encode("utf-8", "surrogateescape" if self.keeps_bytes else "strict")
+        except UnicodeEncodeError:
+            return False
+        return True
+
+    def _are_writable(self, values: Iterable[Any]) -> bool:
+        """Whether all values of a column can be written."""
+        values = tuple(values)
+        types = set(map(type, values))
+        if types <= _WHOLE:
+            return True
+        if not types <= _PLAIN:
+            return False
+        if self.finite and float in types and not all(map(math.isfinite, (v for v in values if type(v) is float))):
+            return False
+        return str not in types or self._is_writable("".join(value for value in values if type(value) is str))
+
+    def _value(self, value: Any, *, inside: bool = False) -> Any:
+        """The value to write; `inside` means within a list or an object."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, float):
+            if math.isfinite(value) or not (self.finite or inside):
+                return value
+            self.numbers += 1
+            return None
+        if is_dataclass(value) and not isinstance(value, type):
+            value = asdict(value)
+        if isinstance(value, dict):
+            return {self._value(name): self._value(member, inside=True) for name, member in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._value(member, inside=True) for member in value]
+        return value

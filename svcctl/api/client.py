@@ -6,7 +6,6 @@ Retries are made in `svcctl.api.transport`, errors are recognised in `svcctl.api
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,9 +19,10 @@ from svcctl.api import retry
 from svcctl.api.addresses import DEFAULT_PATHS, Paths, checked_url, is_loopback, segment, trust
 from svcctl.api.auth import Credentials
 from svcctl.api.formats.body import pieces
+from svcctl.api.json_text import encoded
 from svcctl.api.models import Domain, Job, JobStatus, Role, is_amount
 from svcctl.api.refusals import CID, decoded, launched, record, records, refusal_in
-from svcctl.api.transport import LATE, Call, Exchange, Preview, Retry, Sender
+from svcctl.api.transport import CUT_TEXTS, LATE, Call, Exchange, Preview, Retry, Sender
 from svcctl.api.wire.pool import http_client
 from svcctl.errors import Conflict, IncompleteResult, NotFound, ServiceError, SvcctlError, UsageError
 
@@ -127,6 +127,7 @@ class Client:
                 lambda: retry.http_date(head.get("date", "")),
                 late,
                 _length(head),
+                _count(head.get(CUT_TEXTS, "")),
             )
 
     def launch(self, request: QueryRequest) -> str:
@@ -218,7 +219,7 @@ class Client:
             if value is not None and not is_amount(value):
                 raise UsageError(f"{key} must be 0 or more, not {value:g}")
         given = Domain(name, plan, time=time, volume=volume)
-        call = replace(self._domain_call("POST"), body=_encoded(given.to_json()), repeatable=False)
+        call = replace(self._domain_call("POST"), body=encoded(given.to_json()), repeatable=False)
         return Domain.from_json(record(self._payload(call)))
 
     def enable_domain(self, name: str) -> None:
@@ -250,12 +251,12 @@ class Client:
         """Creates a role and returns it as the service describes it, or as given when the answer is empty."""
         if not role.name:
             raise UsageError("a role needs a name")
-        call = replace(self._role_call("POST", domain), body=_encoded(role.body()), repeatable=False)
+        call = replace(self._role_call("POST", domain), body=encoded(role.body()), repeatable=False)
         return _told_role(self._payload(call), role)
 
     def update_role(self, domain: str, name: str, changes: Role) -> Role:
         """Changes the fields that are set in `changes`; the others stay as they are."""
-        call = replace(self._role_call("PUT", domain, name), body=_encoded(changes.body()))
+        call = replace(self._role_call("PUT", domain, name), body=encoded(changes.body()))
         return _told_role(self._payload(call), replace(changes, name=changes.name or name))
 
     def delete_role(self, domain: str, name: str) -> None:
@@ -343,14 +344,14 @@ def _explained(request: QueryRequest) -> Iterator[None]:
         raise
 
 
-def _encoded(fields: Mapping[str, Any]) -> bytes:
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
-
-
 def _length(head: Mapping[str, str]) -> int | None:
     """Bytes of a body, if its head states them; a packed body is unpacked while it is read."""
     length = head.get("content-length", "")
     return int(length) if length.isdecimal() and "content-encoding" not in head else None
+
+
+def _count(text: str) -> int:
+    return int(text[:9]) if text.isascii() and text.isdecimal() else 0
 
 
 def _body(response: httpx.Response) -> Iterator[bytes]:

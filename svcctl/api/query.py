@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from itertools import takewhile
 from typing import Any
 
 from svcctl.api.destinations import Destination
+from svcctl.api.json_text import encoded
 from svcctl.dates.lengths import UNITS
 from svcctl.dates.operators import DATE_FORMATS, Moment
 from svcctl.errors import UsageError
@@ -66,10 +66,7 @@ class QueryRequest:
 
     @cached_property
     def _body(self) -> bytes:
-        try:
-            return json.dumps(self._fields(), ensure_ascii=False, separators=(",", ":")).encode("utf-8")
-        except UnicodeEncodeError:
-            raise UsageError("the query or a parameter holds bytes that are not UTF-8") from None
+        return encoded(self._fields(), "the query or a parameter")
 
     def _fields(self) -> dict[str, Any]:
         fields = {

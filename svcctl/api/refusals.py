@@ -11,7 +11,6 @@ request and failed at it. A web page with 500 does not come from the service, so
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from svcctl.api.formats.body import whole
+from svcctl.api.json_text import value_of
 from svcctl.api.models import Job
 from svcctl.api.retry import UNAVAILABLE
 from svcctl.errors import (
@@ -161,7 +161,7 @@ def _hinted(message: Any, causes: Any) -> tuple[str, str | None]:
 def refusal_in(body: bytes) -> Refusal | None:
     """The refusal in the bytes of a body; None if they are not JSON, state no error, or are too many for one."""
     try:
-        return read_refusal(json.loads(body)) if len(body) <= MAX_BODY else None
+        return read_refusal(value_of(body)) if len(body) <= MAX_BODY else None
     except (ValueError, RecursionError):
         return None
 
@@ -178,7 +178,7 @@ def error_of(
 ) -> SvcctlError:
     """The exception for an answer with a failing HTTP status and any body; `cid` is from its headers, if there."""
     try:
-        payload = json.loads(body)
+        payload = value_of(body)
     except (ValueError, RecursionError):
         payload = None
     refusal = read_refusal(payload)
@@ -303,7 +303,7 @@ def _answer(response: httpx.Response, body: bytes) -> Any:
     if not body.strip():
         return None
     try:
-        payload = json.loads(body)
+        payload = value_of(body)
     except (ValueError, RecursionError):
         what = "a web page" if is_page(response.headers.get("content-type", ""), body) else "something that is not JSON"
         raise Unavailable(f"the service answered with {what}: {page_line(body)}") from None

@@ -6,7 +6,6 @@ of bytes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -18,6 +17,7 @@ from svcctl.api.formats.delimited import CSV, TSV
 from svcctl.api.formats.lines import RECORDS, VALUES
 from svcctl.api.formats.markup import xls, xml
 from svcctl.api.formats.progress import Delivered, Late
+from svcctl.api.json_text import value_of
 from svcctl.api.models import Column
 from svcctl.api.refusals import MAX_BODY, is_page, page_line, read_refusal
 from svcctl.errors import IncompleteResult, ServiceError, Unavailable, UsageError
@@ -73,8 +73,11 @@ class QueryResponse:
         date: Callable[[], float | None] | None = None,
         late: Late | None = None,
         length: int | None = None,
+        cut_texts: int = 0,
     ) -> None:
         self.mode = mode
+        self.cut_texts = cut_texts
+        """Texts of a spreadsheet that the service says it has cut."""
         self.length = length
         """Bytes of the whole body; None if the service did not say."""
         self._date = date
@@ -168,7 +171,7 @@ def _without_page_or_error(
 
 def _raise_error(head: bytes, says_json: bool, mode: Mode, delivered: Delivered) -> None:
     try:
-        payload = json.loads(head)
+        payload = value_of(head)
     except (ValueError, RecursionError):
         if says_json:
             raise delivered.cut() from None

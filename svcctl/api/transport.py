@@ -27,6 +27,8 @@ SILENCE = 300.0
 """Seconds that a continuous query may be silent: it waits for events, but a dead connection must be noticed."""
 LATE = "x-svc-late"
 """The header of a request that asks svcctl's own service to say in the answer which events come too late."""
+CUT_TEXTS = "x-svc-cut-texts"
+"""The header in which svcctl's own service says how many texts it cut because no cell of a spreadsheet holds them."""
 SKEW = 60
 """Seconds by which clocks may differ before a refused signature is blamed on them."""
 

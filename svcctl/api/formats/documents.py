@@ -18,6 +18,7 @@ from typing import Any, Literal, NoReturn, Protocol
 
 from svcctl.api.formats.lines import rows_of
 from svcctl.api.formats.progress import BLOCK, MAX_COLUMNS, MAX_ROW, NAMES_PER_COLUMN, Delivered
+from svcctl.api.json_text import without_bytes
 from svcctl.api.models import METADATA
 from svcctl.api.refusals import read_refusal
 from svcctl.errors import IncompleteResult
@@ -226,7 +227,7 @@ class JsonReader:
         if len(text) < _MANY:
             return []
         try:
-            values, parsed = self._parse(f"[{text}]")
+            values, parsed = self._parse(f"[{without_bytes(text)}]")
         except (ValueError, RecursionError):
             return []
         if parsed < len(text) + 2:  # the array itself ended before that bracket
@@ -242,6 +243,8 @@ class JsonReader:
         while True:
             try:
                 value, end = self._parse(self._text, self._at)
+                if (text := self._text[self._at : end]) != (other := without_bytes(text)):
+                    value, _ = self._parse(other)
             except json.JSONDecodeError as error:
                 near_end = error.pos > len(self._text) - _LATE or error.msg.startswith("Unterminated string")
                 if not near_end:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from svcctl.api.formats.progress import MAX_ROW, NAMES_PER_COLUMN, Delivered
+from svcctl.api.json_text import without_bytes
 from svcctl.api.models import METADATA, Column
 from svcctl.api.refusals import is_error_line, read_refusal
 from svcctl.errors import IncompleteResult
@@ -255,7 +256,7 @@ def _first_line(block: bytes) -> tuple[bytes, bytes]:
 
 def _parse(line: bytes) -> Any:
     try:
-        return json.loads(line.decode("utf-8", "surrogateescape"), strict=False)
+        return json.loads(without_bytes(line.decode("utf-8", "surrogateescape")), strict=False)
     except (ValueError, RecursionError):
         return _UNREADABLE
 

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, SvcctlError, Unavailable
+from svcctl.io.losses import Losses
 from svcctl.service.jobs.jobs import CODES
 from svcctl.service.language import QueryError
 from svcctl.service.state.database import StateUnavailable
@@ -106,5 +107,5 @@ def json_response(content: Any, status: int = 200) -> Response:
 
 
 def encoded(content: Any) -> bytes:
-    """The UTF-8 of a JSON value. Half of a surrogate pair, which UTF-8 cannot hold, becomes its escape in JSON."""
-    return json.dumps(content, ensure_ascii=False).encode(errors="backslashreplace")
+    """The UTF-8 of a JSON value. Half of a surrogate pair, which is not a character, becomes U+FFFD."""
+    return Losses().text(json.dumps(content, ensure_ascii=False)).encode()

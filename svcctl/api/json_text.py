@@ -1,0 +1,48 @@
+r"""JSON as it is sent, and as services send it.
+
+Python holds a byte that is not UTF-8 as a lone surrogate, U+DC80 to U+DCFF, and reads an escape such as \udce9, half of
+a surrogate pair, as the same character. Here the two differ: csv has bytes again, and half of a pair is no byte.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from svcctl.errors import UsageError
+
+_LOW = ("\\udc", "\\uDC", "\\uDc", "\\udC")
+_ESCAPE = re.compile(
+    r"""
+      \\u[dD][89abAB][0-9a-fA-F]{2} \\u[dD][c-fC-F][0-9a-fA-F]{2}  # a pair
+    | (?P<lone> \\u[dD][cC][89a-fA-F][0-9a-fA-F] )
+    | \\.
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_HALF = "\\udc00"
+
+
+def encoded(fields: Mapping[str, Any], name: str = "the request") -> bytes:
+    """The JSON to send, in UTF-8. UsageError, about what `name` names, for a value that JSON does not have."""
+    try:
+        text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise UsageError(f"{name} holds bytes that are not UTF-8") from None
+    except ValueError:
+        raise UsageError(f"{name} holds a number that is infinite, or none (NaN): JSON has no such numbers") from None
+
+
+def value_of(body: bytes) -> Any:
+    """The value of a whole JSON text. ValueError or RecursionError when it cannot be read."""
+    return json.loads(without_bytes(body.decode(json.detect_encoding(body), "surrogateescape")))
+
+
+def without_bytes(text: str) -> str:
+    """JSON text of the same length, in which each escape that would mean a byte means another half of a pair."""
+    if not any(map(text.__contains__, _LOW)):
+        return text
+    return _ESCAPE.sub(lambda match: _HALF if match["lone"] else match[0], text)

@@ -10,12 +10,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
+from svcctl.api.formats.batches import batches_of
 from svcctl.errors import UsageError
 from svcctl.exports.workers.spool import Spool
 from svcctl.io import parquet
 from svcctl.io.compression import COMPRESSIONS, Sink
+from svcctl.io.losses import Losses
 from svcctl.words import format_name
 
 if TYPE_CHECKING:
@@ -31,15 +34,16 @@ Part = Callable[[], Iterator[bytes]]
 class Format:
     """One format: the mode.type that is asked for, and its two ways to write.
 
-    `part(answer, sink, whole)` writes the rows of one window and returns their head, which all windows must share: the
-    heading of csv and tsv, the columns of parquet. With `whole` the part is a file of its own, heading included.
+    `part(answer, sink, whole, losses)` writes the rows of one window and returns their head, which all windows must
+    share: the heading of csv and tsv, the columns of parquet. With `whole` the part is a file of its own, heading
+    included. What the format cannot hold is counted in `losses`.
     `merged(parts, head, sink)` writes the parts of all windows, in order, as one file; in formats with a `heading`,
     behind the head.
     """
 
     name: str
     mode: str
-    part: Callable[[QueryResponse, Sink, bool], str]
+    part: Callable[[QueryResponse, Sink, bool, Losses], str]
     merged: Callable[[Iterable[Part], str, Sink], None]
     heading: bool = False
     joins: bool = True
@@ -52,10 +56,10 @@ class Format:
         return head.strip() if self.heading or not head else ", ".join(" ".join(one) for one in json.loads(head))
 
 
-def _lines(*, heading: bool) -> Callable[[QueryResponse, Sink, bool], str]:
+def _lines(*, heading: bool) -> Callable[[QueryResponse, Sink, bool, Losses], str]:
     """Parts of the service's own bytes, the first block of which is the heading in csv and tsv."""
 
-    def part(answer: QueryResponse, sink: Sink, whole: bool) -> str:
+    def part(answer: QueryResponse, sink: Sink, whole: bool, losses: Losses) -> str:
         blocks = answer.raw()
         head = next(blocks) if heading else b""
         if head and whole:
@@ -77,11 +81,11 @@ def _joined(parts: Iterable[Part], head: str, sink: Sink) -> None:
 # Parquet
 
 
-def _parquet_part(answer: QueryResponse, sink: Sink, whole: bool) -> str:
-    rows = answer.rows()
-    columns = [(column.name, column.type or "str") for column in answer.columns]
+def _parquet_part(answer: QueryResponse, sink: Sink, whole: bool, losses: Losses) -> str:
+    batches = map(losses.rows, batches_of(answer.rows()))
+    columns = [(losses.text(column.name), column.type or "str") for column in answer.columns]
     head = json.dumps(columns, ensure_ascii=False)
-    parquet.write(parquet.batches(rows, columns), columns, sink)
+    parquet.write(parquet.batches(chain.from_iterable(batches), columns), columns, sink)
     return head
 
 

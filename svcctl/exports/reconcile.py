@@ -28,6 +28,7 @@ from svcctl.exports.run import Run
 from svcctl.exports.windows import Window, cut
 from svcctl.exports.workers.dispatch import Crew, Failures
 from svcctl.exports.workers.fetch import Fetched, Known
+from svcctl.io.losses import Losses
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
@@ -117,6 +118,8 @@ class Reconcile:
         self._failures = Failures(stops=False)
         self._saved = 0.0
         self.differences: list[Difference] = []
+        self.losses = Losses()
+        """What was lost of the windows that were replaced."""
 
     def entries(self, start: int, end: int) -> list[Entry]:
         """The windows of finished files that have a part of a range, in order."""
@@ -173,6 +176,7 @@ class Reconcile:
                 if self._dry or (now.rows < entry.rows and not self._fewer):
                     self._note(entry, now.rows)
                 else:
+                    self.losses.add(outcome.losses)
                     changes = (*entry.changes, (now.when, entry.rows, now.rows))
                     yield entry, replace(outcome, entry=replace(now, changes=changes))
 

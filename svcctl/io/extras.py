@@ -31,6 +31,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "lake": ("deltalake",),
     "spark": ("grpc", "pyspark"),
     "parquet": ("pyarrow",),
+    "xlsx": ("xlsxwriter",),
     "zstd": ("zstandard",),
     "dask": ("distributed",),
 }

@@ -1,15 +1,15 @@
 """The output formats: a row each, with the function that writes it.
 
-A format that is a `mode.type` of the interface passes the service's bytes on unchanged; its row has a layout as well if
-lists, followed queries or selected rows can be printed in it. `table`, `vertical`, `chart` and `parquet` are always
-made here.
+A format that is a `mode.type` of the interface passes the service's bytes on unchanged; its row has a layout or a
+packing as well if lists, followed queries or selected rows can be written in it. `table`, `vertical`, `chart` and
+`parquet` are always made here. What a format cannot hold is replaced before rows reach its layout, and counted.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -19,9 +19,12 @@ from typing import Any
 
 from svcctl.api.formats.batches import Batches, batches_of
 from svcctl.errors import UsageError
+from svcctl.io import extras
 from svcctl.io.compression import COMPRESSIONS, Sink
+from svcctl.io.losses import MAX_SHEET_COLUMNS, Losses
 from svcctl.terminal import layout
 from svcctl.terminal.layout import Style, TableColumn
+from svcctl.terminal.notes import loss_notes
 from svcctl.terminal.selection import Selection
 from svcctl.words import FORMAT_NAMES, counted, did_you_mean, format_name
 
@@ -29,8 +32,8 @@ Note = Callable[[str], None]
 Layout = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Note], Iterator[list[str]]]
 """Lays out columns and rows as lines of text, as soon as rows arrive and in the same batches; the last argument
 receives remarks, such as what was cut."""
-Packing = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Sink], None]
-"""Writes columns and rows as binary data."""
+Packing = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Losses, Sink], None]
+"""Writes columns and rows as binary data, and counts what it cannot write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +72,30 @@ class Format:
     keyed: bool = False
     """Whether the names of columns are keys, which must be unique."""
     widest: int | None = None
-    """The most columns that can be laid out, in a format that holds rows back to measure their columns."""
+    """The most columns that can be written."""
+    keeps_bytes: bool = False
+    """Whether bytes that are not UTF-8 are written as they came; otherwise each becomes U+FFFD."""
+    finite: bool = False
+    """Whether numbers must be finite; any other number becomes null."""
+    extra: str | None = None
+    """The extra whose packages the packing needs."""
 
     @property
     def arranges(self) -> bool:
         """Whether rows that were selected and ordered here can be written in the format."""
         return self.layout is not None or self.packing is not None
 
+    def writes(self, selection: Selection) -> bool:
+        """Whether rows are decoded and written here, instead of passing on the service's bytes."""
+        return not self.raw or selection.of_rows or (self.packing is not None and not selection.header)
+
+    def counts(self, selection: Selection) -> bool:
+        """Whether the rows of an answer are counted."""
+        return self.counted or self.writes(selection)
+
     def mode_of(self, selection: Selection) -> str:
-        """The mode.type to ask for: a selection of rows needs typed rows, whatever format they are printed in."""
-        return ROWS if selection.of_rows else self.mode
+        """The mode.type to ask for: rows that are written here must be typed, whatever format they are written in."""
+        return ROWS if self.writes(selection) else self.mode
 
     def check(self, selection: Selection, *, follow: bool = False) -> None:
         """UsageError when options of the selection cannot be applied, MissingExtra when packages are missing."""
@@ -93,10 +110,9 @@ class Format:
                 f"--columns names '{twice[0]}' twice, and a name is there once in {self.name}",
                 hint="name it once, or use --format csv or table",
             )
-        if self.packing is not None:
-            from svcctl.io import parquet
-
-            parquet.need()
+        if self.extra is not None and self.writes(selection):
+            feature = f"{selection.given[0]} with format {self.name}" if self.raw else f"the format {self.name}"
+            extras.need(self.extra, feature)
         if follow and selection.sort:
             raise UsageError("--follow and --sort exclude each other: rows that never end have no order")
 
@@ -109,15 +125,56 @@ class Format:
     def blocks(
         self, columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
     ) -> Iterator[list[str]]:
-        """Lines of rows in this format, in the batches in which the rows arrive."""
+        """Lines of rows in this format, in the batches in which the rows arrive; afterwards notes on what was lost."""
         if self.layout is None:
             raise UsageError(f"only a service writes {self.name}")
+        losses = self._losses()
+        columns = self._written(columns, losses)
+        return _noting(losses, note, self.layout(columns, _held(rows, losses), style, note))
+
+    def pack(
+        self, columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, sink: Sink, note: Note
+    ) -> None:
+        """Write rows as binary data, and print notes on what was lost."""
+        assert self.packing is not None
+        losses = self._losses()
+        columns = self._written(columns, losses)
+        self.packing(columns, _held(rows, losses), style, losses, sink)
+        for text in loss_notes(losses):
+            note(text)
+
+    def _losses(self) -> Losses:
+        return Losses(keeps_bytes=self.keeps_bytes, finite=self.finite)
+
+    def _written(self, columns: Sequence[TableColumn], losses: Losses) -> Sequence[TableColumn]:
+        """The columns with names that can be written. UsageError for too many, or for equal names of keys."""
         if self.widest is not None and len(columns) > self.widest:
             raise UsageError(
-                f"a {self.name} has at most {self.widest} columns, and this result has {len(columns)}",
+                f"format {self.name} has at most {self.widest} columns, and this result has {len(columns)}",
                 hint="name some with --columns, select fewer in the query, or use --format csv or vertical",
             )
-        return self.layout(columns, rows, style, note)
+        columns = [dataclasses.replace(column, name=losses.text(column.name)) for column in columns]
+        twice = [name for name, count in Counter(column.name for column in columns).items() if count > 1]
+        if self.keyed and twice:
+            raise UsageError(
+                f"two columns are called '{twice[0]}', and a name is there once in {self.name}",
+                hint="name one in the query with 'as', or use --format csv or table",
+            )
+        return columns
+
+
+def _held(rows: Iterable[Sequence[Any]], losses: Losses) -> Iterator[Sequence[Any]]:
+    """The rows without what a format cannot hold."""
+    return Batches(map(losses.rows, batches_of(rows)))
+
+
+def _noting(losses: Losses, note: Note, blocks: Iterator[list[str]]) -> Iterator[list[str]]:
+    """The same blocks, and at their end, or when somebody interrupts, notes on what was lost."""
+    try:
+        yield from blocks
+    finally:
+        for text in loss_notes(losses):
+            note(text)
 
 
 def sorted_blocks(
@@ -126,6 +183,7 @@ def sorted_blocks(
     rows: Iterable[Sequence[Any]],
     selection: Selection,
     style: Style,
+    note: Note,
 ) -> Iterator[list[str]]:
     """The lines of rows in the order of a selection, in a format that makes each line from one row: the lines are
     sorted, because they take less memory than the values."""
@@ -138,7 +196,7 @@ def sorted_blocks(
             waiting.append(keys_of(batch))
             yield batch
 
-    blocks = format.blocks(*selection.pick(columns, Batches(noted())), style, lambda remark: None)
+    blocks = format.blocks(*selection.pick(columns, Batches(noted())), style, note)
     if format.heading and style.header:
         yield next(blocks)
     yield from map(list, batches_of(in_order(Batches(blocks), lambda lines: waiting.popleft(), selection.top)))
@@ -260,11 +318,26 @@ def _envelope(
     yield [before, "]}"] if before else ["]}"]
 
 
-def _parquet(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], sink: Sink) -> None:
+def _parquet(
+    columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, losses: Losses, sink: Sink
+) -> None:
     from svcctl.io import parquet
 
     typed = [(column.name, column.type or "str") for column in columns]
     parquet.write(parquet.batches(rows, typed), typed, sink)
+
+
+def _spreadsheet(
+    columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, losses: Losses, sink: Sink
+) -> None:
+    from svcctl.io.spreadsheet import Spreadsheet
+
+    typed = [(column.name, column.type) for column in columns]
+    with Spreadsheet(typed, losses, date_format=style.date_format, zone=style.zone, heading=style.header) as sheet:
+        for batch in batches_of(rows):
+            sheet.add(batch)
+        for block in sheet.end():
+            sink.write(block)
 
 
 def _compact(
@@ -282,7 +355,7 @@ def _as_mapping(value: Any) -> Any:
     raise TypeError(type(value).__name__)
 
 
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_as_mapping).encode
+_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_as_mapping).encode
 
 
 ROWS = "json/simple/compact"
@@ -315,6 +388,7 @@ FORMATS = {
             dates=True,
             lines=True,
             by_row=True,
+            keeps_bytes=True,
         ),
         Format(
             "tsv",
@@ -327,6 +401,7 @@ FORMATS = {
             dates=True,
             lines=True,
             by_row=True,
+            keeps_bytes=True,
         ),
         Format(
             "ndjson",
@@ -338,6 +413,7 @@ FORMATS = {
             lines=True,
             by_row=True,
             keyed=True,
+            finite=True,
         ),
         Format(
             "json",
@@ -348,15 +424,34 @@ FORMATS = {
             endings=("json",),
             lists=True,
             keyed=True,
+            finite=True,
         ),
         Format("json/compact", "json/compact", "one JSON document: columns in object.m, value arrays in object.d"),
-        Format("json/simple", "json/simple", "the same as ndjson", _objects, lines=True, keyed=True),
+        Format("json/simple", "json/simple", "the same as ndjson", _objects, lines=True, keyed=True, finite=True),
         Format(
-            ROWS, ROWS, "one line with the columns, then one array of values per row", _compact, lines=True, keyed=True
+            ROWS,
+            ROWS,
+            "one line with the columns, then one array of values per row",
+            _compact,
+            lines=True,
+            keyed=True,
+            finite=True,
         ),
         Format("msgpack", "msgpack", "the json document in MessagePack", endings=("msgpack",), binary=True),
         Format("xml", "xml", "one <event> element per row", endings=("xml",), counted=False, dates=True),
-        Format("xls", "xls", "a spreadsheet, .xlsx", endings=("xlsx",), counted=False, binary=True, dates=True),
+        Format(
+            "xls",
+            "xls",
+            "a spreadsheet, .xlsx",
+            packing=_spreadsheet,
+            endings=("xlsx",),
+            counted=False,
+            binary=True,
+            dates=True,
+            widest=MAX_SHEET_COLUMNS,
+            finite=True,
+            extra="xlsx",
+        ),
         Format(
             "parquet",
             ROWS,
@@ -367,6 +462,7 @@ FORMATS = {
             raw=False,
             binary=True,
             keyed=True,
+            extra="parquet",
         ),
     )
 }

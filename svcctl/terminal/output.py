@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 from svcctl.errors import IncompleteResult, ReaderClosed, UsageError, reason
 from svcctl.io import files, home
 from svcctl.io.compression import COMPRESSIONS, Compressed, Damaged, check
+from svcctl.io.losses import Losses
 from svcctl.terminal import layout
 from svcctl.terminal.diagnostics import Diagnostics, Reported
 from svcctl.terminal.escapes import Styled, joined, styled, visible
 from svcctl.terminal.formats import FORMATS, Format, alone, sorted_blocks
 from svcctl.terminal.layout import Style, TableColumn
+from svcctl.terminal.notes import loss_notes
 from svcctl.terminal.records import LIST
 from svcctl.terminal.selection import ALL, Selection
 from svcctl.terminal.size import terminal_size
@@ -45,6 +47,8 @@ class Answer(Rows, Protocol):
     """A query's answer: rows, and the bytes they came in."""
 
     def raw(self) -> Iterator[bytes]: ...
+    @property
+    def cut_texts(self) -> int: ...
 
 
 class Sink:
@@ -74,8 +78,8 @@ class Sink:
             files.write_all(self._stream, data)
 
     def line(self, text: str) -> None:
-        """One line of data."""
-        self.write((text + "\n").encode("utf-8", "backslashreplace"))
+        """One line of data; bytes that are not UTF-8 are written as they came."""
+        self.write((text + "\n").encode("utf-8", "surrogateescape"))
 
 
 @contextmanager
@@ -259,18 +263,21 @@ class Output:
             self._query(answer, format, sink, selection, style)
 
     def _query(self, answer: Answer, format: Format, sink: Sink, selection: Selection, style: Style) -> None:
-        if format.raw and not selection.of_rows:
+        if not format.writes(selection):
             blocks = answer.raw()
             if format.heading and not selection.header:
                 next(blocks, None)
             for block in blocks:
                 sink.write(block)
+            for text in loss_notes(Losses(texts=answer.cut_texts)):
+                self._diagnostics.note(text)
             return
         values = answer.rows()
         all_columns = _table_columns(answer.columns)
-        if selection.sort and format.by_row:
+        if selection.sort and format.by_row and (format.keeps_bytes or selection.top is None):
             style = replace(style, header=selection.header)
-            self._put_blocks(sorted_blocks(format, all_columns, values, selection, style), sink.line)
+            note = self._diagnostics.note
+            self._put_blocks(sorted_blocks(format, all_columns, values, selection, style, note), sink.line)
             return
         columns, rows = selection.pick(all_columns, selection.order(all_columns, values))
         if format.whole is not None:
@@ -386,7 +393,7 @@ class Output:
     ) -> None:
         """Write rows line by line; only stdout has a width and colours."""
         if format.packing is not None:
-            format.packing(columns, rows, sink)
+            format.pack(columns, rows, style, sink, self._diagnostics.note)
             return
         if sink is self.sink:
             style = replace(style, width=self._width, color=self._color, glyphs=self._glyphs, ellipsis=self._ellipsis)

@@ -14,6 +14,7 @@ from pyarrow import parquet
 from svcctl.api.response import MODES, QueryResponse
 from svcctl.errors import IncompleteResult
 from svcctl.exports.formats import FORMATS, Part
+from svcctl.io.losses import Losses
 from svcctl.io.parquet import ROWS_PER_GROUP
 
 # What the errors say, each once; the tests state their kind.
@@ -33,9 +34,11 @@ def answer(columns: dict[str, str], rows: Iterable[list[Any]], size: int = 1 << 
     return QueryResponse(MODES["json/simple/compact"], "application/json", pieces)
 
 
-def part(columns: dict[str, str], rows: Iterable[list[Any]], size: int = 1 << 16) -> tuple[str, bytes]:
+def part(
+    columns: dict[str, str], rows: Iterable[list[Any]], size: int = 1 << 16, losses: Losses | None = None
+) -> tuple[str, bytes]:
     file = io.BytesIO()
-    head = PARQUET.part(answer(columns, rows, size), file, True)
+    head = PARQUET.part(answer(columns, rows, size), file, True, losses or Losses())
     return head, file.getvalue()
 
 
@@ -105,13 +108,19 @@ def test_every_type_of_the_service_has_its_own_in_parquet() -> None:
         ("ip4", -1),
         ("ip4", 2**32),
         ("ip6", 2**128),
-        ("str", "\ud800"),
     ],
 )
 def test_a_value_that_is_not_of_its_columns_type_is_an_error(kind: str, value: Any) -> None:
     with pytest.raises(IncompleteResult) as caught:
         part({"a": "str", "b": kind}, [["x", value]])
     assert caught.value.message == WORDS["a value of another type"].format(kind=kind)
+
+
+def test_a_text_that_no_character_stands_for_is_replaced_and_counted() -> None:
+    losses = Losses()
+    _, file = part({"a\ud800": "str", "n": "float8", "l": "list"}, [["\udc80é", float("inf"), [1e400]]], losses=losses)
+    assert table(file).to_pylist() == [{"a\ufffd": "\ufffdé", "n": float("inf"), "l": "[null]"}]
+    assert (losses.halves, losses.bytes, losses.numbers) == (2, 0, 1)
 
 
 @pytest.mark.slow

@@ -18,8 +18,8 @@ WORDS = {
     "an unknown format": "unknown format 'cvs'",
     "not written": "svcctl writes no .{ending} files",
     "a chart in a file": "a chart is text: svcctl writes no .{ending} files",
-    "xls": "only a service writes xls",
-    "too many columns": "a {name} has at most {most} columns, and this result has {most_}",
+    "xml": "only a service writes xml",
+    "too many columns": "format {name} has at most {most} columns, and this result has {most_}",
 }
 HINTS = {
     "an unknown format": "did you mean 'csv'? formats are: auto, table, vertical, csv, tsv, ndjson, json",
@@ -82,11 +82,11 @@ def test_a_format_of_rows_has_its_layout(row: Format) -> None:
 
 def test_a_format_without_a_layout_is_refused_where_rows_are_to_be_written() -> None:
     with pytest.raises(UsageError) as caught:
-        FORMATS["xls"].write(COLUMNS, ROWS, Style(), print)
-    assert caught.value.message == WORDS["xls"]
+        FORMATS["xml"].write(COLUMNS, ROWS, Style(), print)
+    assert caught.value.message == WORDS["xml"]
 
 
-@pytest.mark.parametrize(("name", "most"), [("table", 500), ("chart", 50)])
+@pytest.mark.parametrize(("name", "most"), [("table", 500), ("chart", 50), ("xls", 16_384)])
 def test_too_many_columns_are_refused_before_a_row_is_read(name: str, most: int) -> None:
     def rows_asked_for() -> Iterator[list[int]]:
         pytest.fail("a row was read")
@@ -94,7 +94,10 @@ def test_too_many_columns_are_refused_before_a_row_is_read(name: str, most: int)
 
     columns = [TableColumn(f"c{number}", "int8") for number in range(most + 1)]
     with pytest.raises(UsageError) as caught:
-        list(FORMATS[name].write(columns, rows_asked_for(), Style(), print))
+        if FORMATS[name].packing is None:
+            list(FORMATS[name].write(columns, rows_asked_for(), Style(), print))
+        else:
+            FORMATS[name].pack(columns, rows_asked_for(), Style(), io.BytesIO(), print)
     assert (caught.value.message, caught.value.hint) == (
         WORDS["too many columns"].format(name=name, most=most, most_=most + 1),
         HINTS["too many columns"],

@@ -267,6 +267,7 @@ class Arriving:
     stdout: io.BytesIO
     shown: bytes = b""
     columns: tuple[Column, ...] = (Column("n", "int8"),)
+    cut_texts: int = 0
 
     def rows(self) -> Iterator[tuple[int]]:
         yield (2,)

@@ -69,7 +69,7 @@ def test_addresses_in_a_column_of_text_come_first_by_their_numbers() -> None:
 @pytest.mark.parametrize("name", [row.name for row in FORMATS.values() if row.arranges])
 def test_a_column_is_there_twice_only_where_names_are_no_keys(name: str) -> None:
     twice = selected("user,n,user", None, None, no_header=False)
-    if name in ("table", "vertical", "chart", "csv", "tsv"):
+    if name in ("table", "vertical", "chart", "csv", "tsv", "xls"):
         FORMATS[name].check(twice)
         return
     with pytest.raises(UsageError) as caught:

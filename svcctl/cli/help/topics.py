@@ -128,6 +128,8 @@ def _dates() -> dict[str, str]:
 
 def _formats() -> dict[str, str]:
     from svcctl.api.follow import MAX_REMEMBERED
+    from svcctl.io.losses import MAX_CELL_CHARS, MAX_SHEET_COLUMNS
+    from svcctl.io.spreadsheet import MAX_ROWS
     from svcctl.terminal.external_sort import RUN_BYTES
     from svcctl.terminal.formats import AUTO, FORMATS, ROWS
     from svcctl.words import size_text
@@ -142,6 +144,9 @@ def _formats() -> dict[str, str]:
         "served": _listed((row.name for row in rows if not row.arranges), "and"),
         "endings": table([(f".{end}", row.name) for row in rows for end in row.endings]),
         "rows": ROWS,
+        "cell": f"{MAX_CELL_CHARS:,}",
+        "sheet_rows": f"{MAX_ROWS:,}",
+        "sheet_columns": f"{MAX_SHEET_COLUMNS:,}",
         "run": size_text(RUN_BYTES),
         "remembered": str(MAX_REMEMBERED),
     }

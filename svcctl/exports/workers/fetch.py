@@ -24,6 +24,7 @@ from svcctl.exports.windows import Window
 from svcctl.exports.workers.pace import Pace
 from svcctl.exports.workers.spool import Spool, Unstored
 from svcctl.io.compression import COMPRESSIONS, Compressed
+from svcctl.io.losses import Losses
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
@@ -88,6 +89,7 @@ class Fetched:
     head: str
     seconds: float
     attempts: int
+    losses: Losses = field(default_factory=Losses)
 
 
 @dataclass
@@ -163,7 +165,7 @@ def fetch(
                 part.sha256 if made else "",
                 int(time.time()),
             )
-            return Fetched(entry, head, round(time.monotonic() - started, 3), attempt)
+            return Fetched(entry, head, round(time.monotonic() - started, 3), attempt, part.losses)
     raise AssertionError("an attempt returns or raises in the end")
 
 
@@ -177,6 +179,7 @@ class _Part:
         self._digest = hashlib.sha256()
         self.rows = 0
         self.bytes = 0
+        self.losses = Losses()
 
     @property
     def sha256(self) -> str:
@@ -226,10 +229,10 @@ def _answered(task: Task, client: Client, part: _Part, sink: Sink) -> str:
     """Send the window's requests and write their rows."""
     requests = task.requests()
     if len(requests) == 1:
-        head, part.rows = _ask(task, task.window, client, sink, task.whole)
+        head, part.rows = _ask(task, task.window, client, sink, task.whole, part.losses)
         return head
     format = FORMATS[task.format]
-    pieces = _pieces(task, requests, client)
+    pieces = _pieces(task, requests, client, part.losses)
     first = next(pieces)
 
     def parts() -> Iterator[Part]:
@@ -254,20 +257,20 @@ class _Piece:
     answer: Spool
 
 
-def _pieces(task: Task, requests: Iterable[Window], client: Client) -> Iterator[_Piece]:
+def _pieces(task: Task, requests: Iterable[Window], client: Client, losses: Losses) -> Iterator[_Piece]:
     """The answers to the requests of a window, each whole before it is written."""
     for window in requests:
         with Spool() as spool:
-            head, rows = _ask(task, window, client, spool, False)
+            head, rows = _ask(task, window, client, spool, False, losses)
             yield _Piece(head, rows, spool)
 
 
-def _ask(task: Task, window: Window, client: Client, sink: Sink, whole: bool) -> tuple[str, int]:
+def _ask(task: Task, window: Window, client: Client, sink: Sink, whole: bool, losses: Losses) -> tuple[str, int]:
     """One request; returns the head of the answer and the number of its rows."""
     zone = task.request.time_zone and offset_name(task.request.time_zone, window.start)
     request = replace(task.request, from_=window.start, to=window.end, time_zone=zone)
     with client.query(request) as answer:
-        head = FORMATS[task.format].part(answer, sink, whole)
+        head = FORMATS[task.format].part(answer, sink, whole, losses)
         return head, answer.row_count or 0
 
 
@@ -275,7 +278,7 @@ def check(request: QueryRequest, format: Format, client: Client) -> None:
     """Request an empty range, to raise what the service says about the query or the credentials."""
     zone = request.time_zone and offset_name(request.time_zone, int(request.from_))
     with client.query(replace(request, to=request.from_, time_zone=zone)) as answer:
-        format.part(answer, BytesIO(), False)
+        format.part(answer, BytesIO(), False, Losses())
 
 
 Fetch = Callable[[Task], Fetched]

@@ -52,7 +52,7 @@ def test_a_limit_counts_the_rows_after_they_are_sorted(service: Shell) -> None:
     assert (done.stdout, "--top" in done.stderr) == ("n\n1\n", True)
 
 
-@pytest.mark.parametrize("format", ["json/compact", "msgpack", "xml", "xls"])
+@pytest.mark.parametrize("format", ["json/compact", "msgpack", "xml"])
 def test_formats_that_only_a_service_writes_take_no_selection(shell: Shell, format: str) -> None:
     for option in (("--columns", "n"), ("--sort", "n"), ("--no-header",)):
         done = shell("query", "from sample", *DAY, "-f", format, *option)

@@ -25,6 +25,7 @@ from svcctl.exports.windows import moment
 from svcctl.io.time_limit import time_limit
 from svcctl.terminal.diagnostics import Work
 from svcctl.terminal.escapes import visible
+from svcctl.terminal.notes import loss_notes
 from svcctl.terminal.records import RECONCILED
 from svcctl.words import counted
 
@@ -130,6 +131,8 @@ def _print(svc: Context, run: Reconcile, format: str | None, *, dry: bool) -> No
     told = sorted((one for one in run.differences if dry or not one.fewer), key=lambda one: one.entry.window)
     rows = ([moment(one.entry.start), one.entry.rows, one.rows, one.file] for one in told)
     svc.output.records(RECONCILED, rows, svc.format(format, lists=True))
+    for text in loss_notes(run.losses):
+        svc.diagnostics.note(text)
 
 
 def _measure(svc: Context, path: Path | None, found: Inventory, run: Reconcile, figures: dict[str, float]) -> None:

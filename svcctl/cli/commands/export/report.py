@@ -14,7 +14,9 @@ from svcctl.dates.shorthand import named_zone
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, Unavailable, UsageError
 from svcctl.exports.windows import moment
 from svcctl.io import home
+from svcctl.io.losses import Losses
 from svcctl.terminal.diagnostics import Work
+from svcctl.terminal.notes import loss_notes
 from svcctl.terminal.records import WINDOWS
 from svcctl.words import counted, size_text
 
@@ -49,11 +51,12 @@ def report(svc: Context, journal: Journal, workers: Workers, figures: dict[str, 
 
     if workers.scheduler is None:
         workers.connect()  # a local service starts before the line of progress does
-    export, going = journal.export, RunProgress()
+    export, going, losses = journal.export, RunProgress(), Losses()
 
     def done(windows: int, of: int, fetched: Fetched | None) -> None:
         if fetched is not None:
             entry = fetched.entry
+            losses.add(fetched.losses)
             figures["rows"] += entry.rows
             figures["bytes"] += entry.bytes
             if workers.scheduler is not None:  # the workers' own counts are elsewhere
@@ -67,6 +70,8 @@ def report(svc: Context, journal: Journal, workers: Workers, figures: dict[str, 
         ):
             summary = Run(journal, crew, done, stops=stops)()
     finally:
+        for text in loss_notes(losses):
+            svc.diagnostics.note(text)
         for before, now in journal.columns:
             svc.diagnostics.warning(f"the columns are not those of earlier files any more: {now} (before: {before})")
         svc.diagnostics.trouble = going.progress.trouble

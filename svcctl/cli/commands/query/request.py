@@ -87,7 +87,7 @@ def check(request: QueryRequest, format: Format, selection: Selection, *, follow
             hint=f"formats for --follow are: {lines}",
         )
     format.check(selection, follow=follow)
-    if fail_on_empty and not format.counted:
+    if fail_on_empty and not format.counts(selection):
         counted = ", ".join(row.name for row in FORMATS.values() if row.counted)
         raise UsageError(
             f"--fail-on-empty cannot be used with format {format.name}, whose rows are not counted",
@@ -140,7 +140,7 @@ def question(
         )
     if format.name == "parquet" and options.format:
         raise UsageError("--date-format does not apply to parquet: it holds dates as timestamps, not as text")
-    written = format.dates and not selection.of_rows and request.to is not None
+    written = format.dates and not format.writes(selection) and request.to is not None
     chosen = dates_of(
         request.from_,
         request.to,

@@ -1,0 +1,23 @@
+"""The notes on what a result has lost, because its format cannot hold it."""
+
+from __future__ import annotations
+
+from svcctl.io.losses import MAX_CELL_CHARS, Losses
+from svcctl.words import counted, plural
+
+
+def loss_notes(losses: Losses) -> list[str]:
+    """What was lost, in words; empty if nothing was."""
+    notes = []
+    if losses.numbers:
+        notes.append(f"{counted(losses.numbers, 'number')} became null: NaN, infinite, or too large")
+    if losses.bytes:
+        bytes = counted(losses.bytes, "byte that is", "bytes that are")
+        notes.append(f"{bytes} not UTF-8 became U+FFFD; csv and tsv keep such bytes")
+    if losses.halves:
+        pairs = plural(losses.halves, "a surrogate pair", "surrogate pairs")
+        notes.append(f"{counted(losses.halves, 'half', 'halves')} of {pairs} became U+FFFD")
+    if losses.texts:
+        texts = counted(losses.texts, "text was", "texts were")
+        notes.append(f"{texts} cut to {MAX_CELL_CHARS:,} characters, the most in a cell of a spreadsheet")
+    return notes

@@ -1,0 +1,22 @@
+"""Notes say what a result has lost, and nothing else."""
+
+from __future__ import annotations
+
+from svcctl.io.losses import Losses
+from svcctl.terminal.notes import loss_notes
+
+
+def test_the_notes_name_each_loss_with_its_number() -> None:
+    assert loss_notes(Losses()) == []
+    assert loss_notes(Losses(bytes=1, halves=1, numbers=1, texts=1)) == [
+        "1 number became null: NaN, infinite, or too large",
+        "1 byte that is not UTF-8 became U+FFFD; csv and tsv keep such bytes",
+        "1 half of a surrogate pair became U+FFFD",
+        "1 text was cut to 32,767 characters, the most in a cell of a spreadsheet",
+    ]
+    assert loss_notes(Losses(bytes=2, halves=2, numbers=2, texts=2)) == [
+        "2 numbers became null: NaN, infinite, or too large",
+        "2 bytes that are not UTF-8 became U+FFFD; csv and tsv keep such bytes",
+        "2 halves of surrogate pairs became U+FFFD",
+        "2 texts were cut to 32,767 characters, the most in a cell of a spreadsheet",
+    ]

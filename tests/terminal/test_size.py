@@ -54,9 +54,13 @@ def test_columns_and_lines_are_taken_if_they_are_whole_numbers_above_0(
     assert tuple(console_on(print, terminal, color=False).size) == size
 
 
-def test_without_a_terminal_the_size_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_or_its_size_the_size_is_the_default(
+    terminal: TextIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("COLUMNS", "LINES"):
         monkeypatch.delenv(name, raising=False)
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 0, 0, 0, 0))
+    assert terminal_size(terminal) == (80, 24)
     assert (terminal_size(StringIO()), terminal_size(StringIO(), (100, 30))) == ((80, 24), (100, 30))
 
 

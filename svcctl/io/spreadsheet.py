@@ -35,8 +35,6 @@ DATES: Mapping[str, str] = {
 a text after a fraction of a second."""
 _DATE_WIDTH, _WIDTH = 23, 14
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 _ADDRESSES: Mapping[str | None, type[IPv4Address | IPv6Address]] = {"ip4": IPv4Address, "ip6": IPv6Address}
 Write = Callable[[int, int, Any], object]
 """Writes a value into the cell of a row and a column."""
@@ -95,10 +93,10 @@ class Spreadsheet:
     def add(self, rows: Iterable[Sequence[Any]]) -> None:
         """Write rows. IncompleteResult when the temporary directory cannot hold them."""
         for row in rows:
-            if self._row == self._max_rows:
-                self._add_sheet()
             written = False
             try:
+                if self._row == self._max_rows:
+                    self._add_sheet()
                 for index, value in enumerate(row):
                     if value is not None:
                         writers = self._writers[index]

@@ -74,7 +74,7 @@ WORDS: dict[str, tuple[tuple[str, ...], str]] = {
         (ROWS, *DAY, "-f", "msgpack", "--columns", "n"),
         "svcctl: error: --columns cannot be used with format msgpack, which the service writes\n"
         "hint: use one of: table, vertical, chart, csv, tsv, ndjson, json, json/simple, json/simple/compact, "
-        "parquet\n",
+        "xls, parquet\n",
     ),
     "a secret": (
         (ROWS, "--from", "1h", "--dest", "s3", "--dest-param", "aws.secretkey=hush"),

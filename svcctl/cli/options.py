@@ -172,7 +172,7 @@ TopOpt = Annotated[
 NoHeaderOpt = Annotated[
     bool,
     typer.Option(
-        "--no-header", rich_help_panel=Heading.OUTPUT, help="Leave out the names of the columns (table, csv, tsv)."
+        "--no-header", rich_help_panel=Heading.OUTPUT, help="Leave out the names of the columns (table, csv, tsv, xls)."
     ),
 ]
 ForceOpt = Annotated[bool, typer.Option("--force", rich_help_panel=Heading.OUTPUT, help="Overwrite an existing file.")]

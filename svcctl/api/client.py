@@ -6,6 +6,7 @@ Retries are made in `svcctl.api.transport`, errors are recognised in `svcctl.api
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,14 +17,15 @@ from typing import TYPE_CHECKING, Any, Self
 import httpx
 
 from svcctl.api import retry
-from svcctl.api.addresses import DEFAULT_PATHS, Paths, checked_url, is_loopback, segment, trust
+from svcctl.api.addresses import DEFAULT_PATHS, Paths, checked_url, segment, trust
 from svcctl.api.auth import Credentials
 from svcctl.api.formats.body import pieces
 from svcctl.api.json_text import encoded
 from svcctl.api.models import Domain, Job, JobStatus, Role, is_amount
 from svcctl.api.refusals import CID, decoded, launched, record, records, refusal_in
 from svcctl.api.transport import CUT_TEXTS, LATE, Call, Exchange, Preview, Retry, Sender
-from svcctl.api.wire.pool import http_client
+from svcctl.api.wire.pool import Pool
+from svcctl.api.wire.sockets import Route
 from svcctl.errors import Conflict, IncompleteResult, NotFound, ServiceError, SvcctlError, UsageError
 
 if TYPE_CHECKING:
@@ -56,7 +58,8 @@ class Client:
     `timeout` is in seconds, for connecting and for each wait for more bytes; `retries` counts attempts after the first.
     `verify` is True, False or the path of a CA bundle. `socket` is the path of a Unix socket, to which requests go
     whatever host they name; `transport`, a transport of httpx, replaces the network.
-    `clock` gives epoch seconds. `observe` is called with each Exchange and each Retry.
+    `clock` gives epoch seconds. `observe` is called with each Exchange and each Retry. `environment` has
+    the variables that may name a proxy.
     """
 
     def __init__(
@@ -74,18 +77,14 @@ class Client:
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
         observe: Callable[[Exchange | Retry], None] | None = None,
+        environment: Mapping[str, str] = os.environ,
     ) -> None:
         self._base_url = checked_url(base_url)
         self._provisioning_url = checked_url(provisioning_url or base_url)
         self._paths = paths
-        local = is_loopback(self._base_url) and is_loopback(self._provisioning_url)
-        http = http_client(
-            trust=trust(verify, (self._base_url, self._provisioning_url)),
-            socket=socket,
-            # A proxy of the environment would take secrets for loopback out of the machine, in the clear.
-            proxies=not local,
-            transport=transport,
-        )
+        if transport is None:
+            transport = Pool(Route(trust(verify, (self._base_url, self._provisioning_url)), socket, environment))
+        http = httpx.Client(transport=transport, trust_env=False)
         self._sender = Sender(http, auth, timeout=timeout, retries=retries, clock=clock, sleep=sleep, observe=observe)
 
     def __enter__(self) -> Self:

@@ -20,6 +20,7 @@ from svcctl.api import addresses, retry
 from svcctl.api.auth import Credentials
 from svcctl.api.formats.body import beginning
 from svcctl.api.refusals import CID, MAX_BODY, error_of
+from svcctl.api.wire.tunnels import ProxyFailure
 from svcctl.errors import ServiceError, SvcctlError, Unavailable, UsageError
 from svcctl.words import REDACTED, is_secret, size_text
 
@@ -159,7 +160,7 @@ class Sender:
             except (httpx.RequestError, httpx.InvalidURL) as error:
                 lost = not isinstance(error, _NOT_SENT)
                 failure = _no_answer(call, error, hint=_MAYBE_DONE if lost and not call.repeatable else None)
-                most = retry.attempts(error)
+                most = 1 if isinstance(error, ProxyFailure) and error.is_final else retry.attempts(error)
             else:
                 if response.status_code not in retry.UNAVAILABLE:
                     raise failure
@@ -337,6 +338,8 @@ def _no_answer(call: Call, error: Exception, hint: str | None) -> Unavailable:
     message = f"no answer from {host}: {meaning}"
     if isinstance(error, httpx.TimeoutException):
         message = f"no answer from {host} in time"
+    elif isinstance(error, ProxyFailure):
+        message, advice = f"no answer from {host}: {error}", error.hint(urlsplit(call.url).hostname or host)
     elif isinstance(error, httpx.DecodingError):
         message = f"the answer from {host} cannot be read: {error}"
     elif isinstance(error, httpx.ReadError) and call.url.startswith("http:"):

@@ -11,18 +11,22 @@ import ssl
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
+
+import httpx
 
 from svcctl.api import addresses
 from svcctl.api.addresses import checked_url, trust
 from svcctl.api.client import Client
 from svcctl.api.query import QueryRequest
 from svcctl.api.transport import SKEW, Exchange, Retry
+from svcctl.api.wire.proxies import Proxy
+from svcctl.api.wire.sockets import Origin, Route, origin
+from svcctl.api.wire.tunnels import ProxyFailure, blaming
 from svcctl.dates.lengths import UNITS, length_text
 from svcctl.errors import (
     Conflict,
@@ -77,6 +81,7 @@ class Subject:
     store: ProfileStore
     resolve: Callable[[], Profile]
     connect: Callable[[Callable[[Exchange | Retry], None]], Client]
+    environment: Mapping[str, str]
     clock: Callable[[], float] = time.time
     exchanges: list[Exchange] = field(default_factory=list)
     failure: SvcctlError | None = None
@@ -94,21 +99,19 @@ class Subject:
         if isinstance(event, Exchange):
             self.exchanges.append(event)
 
-    @property
-    def where(self) -> tuple[str, int, bool]:
-        """The service's host and port, and whether its URL is https."""
-        parts = urlsplit(self.profile.base_url)
-        secure = parts.scheme == "https"
-        return parts.hostname or "", parts.port or (443 if secure else 80), secure
+    @cached_property
+    def origin(self) -> Origin:
+        return origin(httpx.URL(checked_url(self.profile.base_url)))
 
-    @property
-    def proxy(self) -> str | None:
-        """The URL of the proxy that the environment sets for the service."""
-        host, _, secure = self.where
-        if host in ("localhost", "127.0.0.1", "::1") or proxy_bypass(host):
-            return None
-        found = getproxies()
-        return found.get("https" if secure else "http") or found.get("all")
+    @cached_property
+    def route(self) -> Route:
+        """How the client of the profile reaches the service."""
+        profile = self.profile
+        return Route(trust(profile.ca_bundle or True, (profile.base_url,)), profile.socket, self.environment)
+
+    @cached_property
+    def proxy(self) -> Proxy | None:
+        return self.route.proxy(self.origin)
 
     @property
     def name(self) -> str:
@@ -179,6 +182,8 @@ def _settings(subject: Subject) -> Found:
     for value in profile.values.values():
         if value.setting.connection and value.value is not None:
             by_source.setdefault(value.source, []).append(value.setting.name)
+    if (proxy := subject.proxy) is not None:
+        by_source.setdefault(f"environment {proxy.variable}", []).append(f"proxy {proxy}")
     sources = "; ".join(f"{', '.join(names)} from {source}" for source, names in by_source.items())
     return Found(f"{profile.method}: {sources}")
 
@@ -200,52 +205,59 @@ def _socket(subject: Subject) -> Found:
 
 
 def _name(subject: Subject) -> Found:
-    host, port, via = _next_hop(subject)
+    proxy = subject.proxy
+    host, port, via = subject.origin.host, subject.origin.port, ""
+    if proxy is not None:
+        host, port, via = proxy.host, proxy.port, f" (the proxy from {proxy.variable})"
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        with blaming(proxy) if proxy is not None else nullcontext():
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except ProxyFailure as error:
+        raise _no_way(subject, error) from None
     except (OSError, UnicodeError) as error:
         raise Unavailable(
-            f"the host {host}{via} has no address: {reason(error)}",
+            f"the host {host} has no address: {reason(error)}",
             hint=f"check base_url for typos ('svcctl profile show {subject.name}'); the service may also need a VPN",
         ) from None
     return Found(f"{host}{via} is {', '.join(dict.fromkeys(str(row[4][0]) for row in found))}")
 
 
 def _connection(subject: Subject) -> Found:
-    host, port, via = _next_hop(subject)
+    host, port = subject.origin.host, subject.origin.port
     started = time.monotonic()
     try:
-        socket.create_connection((host, port), subject.patience).close()
+        subject.route.open(subject.origin, subject.patience).close()
+    except ProxyFailure as error:
+        raise _no_way(subject, error) from None
     except TimeoutError:
         raise Unavailable(
-            f"{host} port {port}{via} does not answer in {length_text(subject.patience)}",
+            f"{host} port {port} does not answer in {length_text(subject.patience)}",
             hint="a firewall may block it; if you need a proxy, set the environment variable HTTPS_PROXY",
         ) from None
     except OSError as error:
         raise Unavailable(
-            f"{host} port {port}{via} cannot be reached: {reason(error)}",
+            f"{host} port {port} cannot be reached: {reason(error)}",
             hint=f"check the host and port in base_url ('svcctl profile show {subject.name}')",
         ) from None
-    return Found(f"port {port} after {length_text(time.monotonic() - started)}")
+    via = f" through the proxy {subject.proxy}" if subject.proxy else ""
+    return Found(f"port {port}{via} after {length_text(time.monotonic() - started)}")
 
 
 def _tls(subject: Subject) -> Found:
-    host, port, secure = subject.where
-    if not secure:
+    where, route = subject.origin, subject.route
+    if not where.secure:
         return Found("none: plain http to this machine")
-    if subject.proxy:
-        return Found("not checked here: a proxy is in between")
-    trusted = trust(subject.profile.ca_bundle or True, (subject.profile.base_url,))
-    assert trusted is not None
     try:
         with (
-            socket.create_connection((host, port), subject.patience) as connection,
-            trusted.wrap_socket(connection, server_hostname=host) as secured,
+            route.open(where, subject.patience) as connection,
+            route.secure(connection, where, subject.patience) as secured,
         ):
             version, certificate = secured.version(), secured.getpeercert() or {}
+    except ProxyFailure as error:
+        raise _no_way(subject, error) from None
     except OSError as error:
         meaning, hint = addresses.tls_failure(error) or (reason(error), "check the port in base_url")
-        failure = Unavailable(f"no TLS with {host} port {port}: {meaning}", hint=hint)
+        failure = Unavailable(f"no TLS with {where.host} port {where.port}: {meaning}", hint=hint)
         failure.untrusted = addresses.is_untrusted(error)
         raise failure from None
     end = ssl.cert_time_to_seconds(str(certificate["notAfter"]))
@@ -416,13 +428,11 @@ def _ahead(subject: Subject) -> float | None:
     return None
 
 
-def _next_hop(subject: Subject) -> tuple[str, int, str]:
-    """Host and port of the service, or of the proxy in front of it with a note that says so."""
-    if (proxy := subject.proxy) is None:
-        host, port, _ = subject.where
-        return host, port, ""
-    parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    return parts.hostname or "", parts.port or 80, " (the proxy from the environment)"
+def _no_way(subject: Subject, error: ProxyFailure) -> Unavailable:
+    """The failure of a step because of a proxy."""
+    failure = Unavailable(str(error), hint=error.hint(subject.origin.host))
+    failure.untrusted = addresses.is_untrusted(error)
+    return failure
 
 
 def _part(certificate: Mapping[str, object], whose: str) -> str:

@@ -6,7 +6,6 @@ import json
 import re
 import socket
 import ssl
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,8 +15,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from support.certificates import self_signed, server_context
+from support.proxies import http, proxy
 from support.shells import Shell
-from support.terminal import need
 
 OK = {"status": 0, "msg": "", "object": []}
 NO_TABLE = {"success": False, "status": 1, "msg": "no table", "cid": "1"}
@@ -206,14 +206,75 @@ def test_a_port_where_nothing_listens_is_reported(shell: Shell) -> None:
     assert (done.returncode, done.stderr) == (6, f"svcctl: error: {said}\nhint: {hint}\n")
 
 
-def test_a_proxy_is_what_is_connected_to(shell: Shell) -> None:
+def test_a_proxy_that_cannot_be_reached_is_named_with_its_variable_as_a_query_does(shell: Shell) -> None:
     profile(shell, "https://events.example.com")
-    code, steps, _ = check(shell, HTTPS_PROXY="http://127.0.0.1:1")
-    assert (code, steps["name"]) == (6, ("ok", "127.0.0.1 (the proxy from the environment) is 127.0.0.1"))
-    assert steps["connection"] == (
-        "failed",
-        "127.0.0.1 port 1 (the proxy from the environment) cannot be reached: Connection refused",
+    proxied = {"https_proxy": "http://ann:hunter2@127.0.0.1:1", "no_proxy": "x"}
+    code, steps, stderr = check(shell, **proxied)
+    assert steps["settings"][1].endswith("; proxy 127.0.0.1:1 from environment https_proxy")
+    assert (code, steps["name"]) == (6, ("ok", "127.0.0.1 (the proxy from https_proxy) is 127.0.0.1"))
+    found = "the proxy 127.0.0.1:1 (from https_proxy) cannot be reached: Connection refused"
+    hint = "hint: check or unset https_proxy; to reach events.example.com directly, add it to no_proxy\n"
+    assert steps["connection"] == ("failed", found)
+    assert stderr == f"svcctl: error: {found}\n{hint}"
+    asked = shell("job", "list", SVCCTL_RETRIES="0", **proxied)
+    assert (asked.returncode, asked.stderr) == (
+        6,
+        f"svcctl: error: no answer from events.example.com: {found}\n{hint}",
     )
+
+
+def test_a_proxy_whose_name_has_no_address_fails_the_step_of_names(shell: Shell) -> None:
+    profile(shell, "https://events.example.com")
+    code, steps, stderr = check(shell, ALL_PROXY="nowhere.invalid:3128")
+    assert (code, steps["name"][0]) == (6, "failed")
+    assert steps["name"][1].startswith("the proxy nowhere.invalid:3128 (from ALL_PROXY) has no address: ")
+    assert "hint: check or unset ALL_PROXY" in stderr
+
+
+def test_a_proxy_that_asks_for_a_password_fails_the_step_of_the_connection(shell: Shell) -> None:
+    profile(shell, "https://events.example.com")
+    with proxy(http(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")) as server:
+        code, steps, stderr = check(shell, HTTPS_PROXY=f"127.0.0.1:{server.port}")
+    problem = f"the proxy 127.0.0.1:{server.port} (from HTTPS_PROXY) asks for a user name and a password"
+    assert (code, steps["connection"]) == (6, ("failed", problem))
+    assert f"hint: set HTTPS_PROXY=http://USER:PASSWORD@127.0.0.1:{server.port}\n" in stderr
+
+
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"])
+@pytest.mark.parametrize("value", ["http://ann:hunter2#9@127.0.0.1:9", "ftp://ann:hunter2@127.0.0.1"])
+def test_a_proxy_variable_that_cannot_be_used_is_a_usage_error_without_its_value(
+    shell: Shell, variable: str, value: str
+) -> None:
+    profile(shell, "https://events.example.com")
+    code, steps, stderr = check(shell, **{variable: value})
+    asked = shell("-v", "job", "list", **{variable: value})
+    assert (code, steps["settings"][0], asked.returncode) == (2, "failed", 2)
+    assert f"error: {variable} does not name a usable proxy: " in asked.stderr
+    assert stderr in asked.stderr
+    assert "hunter2" not in asked.stderr + steps["settings"][1]
+
+
+def test_a_host_that_is_excluded_with_its_port_is_checked_directly(
+    shell: Shell, certificate: Callable[[str, int], Path]
+) -> None:
+    path = certificate("127.0.0.1", 90)
+    with serving(domain_key, tls=server_context(path)) as port:
+        profile(shell, f"https://127.0.0.1:{port}", f"ca_bundle={path}")
+        excluded = {"HTTPS_PROXY": "http://127.0.0.1:1", "NO_PROXY": f"127.0.0.0/8:{port}"}
+        assert check(shell, **excluded)[0] == 0
+        assert shell("job", "list", **excluded).returncode == 0
+        assert check(shell, **excluded | {"NO_PROXY": f"127.0.0.0/8:{port - 1}"})[0] == 6
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_all_steps_go_through_a_proxy(shell: Shell, tmp_path: Path, secure: bool) -> None:
+    path = self_signed(tmp_path / "c.pem", "localhost", "events.example.com")
+    tls = server_context(path)
+    with serving(domain_key, tls=tls) as port, proxy(http(), port, tls if secure else None) as server:
+        profile(shell, "https://events.example.com", f"ca_bundle={path}")
+        code, steps, _ = check(shell, HTTPS_PROXY=f"http{'s' * secure}://localhost:{server.port}")
+    assert (code, steps["TLS"][0], steps["queries"]) == (0, "warning", ("ok", "allowed"))
+    assert steps["connection"][1].startswith(f"port 443 through the proxy localhost:{server.port} after ")
 
 
 def test_a_page_where_the_service_should_be_is_not_taken_for_it(shell: Shell) -> None:
@@ -310,38 +371,15 @@ def test_the_local_profiles_are_healthy(service: Shell) -> None:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Path]:
     """Makes a certificate for a host, good for some days, with its key in the same file."""
-    need("openssl")
     directory = tmp_path_factory.mktemp("certificates")
-
-    def make(host: str, days: int) -> Path:
-        path = directory / f"{host}-{days}.pem"
-        kind = "IP" if host[0].isdigit() else "DNS"
-        subprocess.run(
-            [
-                *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"),
-                *("-subj", f"/CN={host}", "-addext", f"subjectAltName={kind}:{host}", "-days", str(days)),
-                *("-keyout", str(path) + ".key", "-out", str(path)),
-            ],
-            check=True,
-            capture_output=True,
-        )
-        path.write_text(path.read_text() + Path(str(path) + ".key").read_text())
-        return path
-
-    return make
-
-
-def secured(path: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(path)
-    return context
+    return lambda host, days: self_signed(directory / f"{host}-{days}.pem", host, days=days)
 
 
 def test_a_certificate_is_shown_with_its_issuer_and_its_end(
     shell: Shell, certificate: Callable[[str, int], Path]
 ) -> None:
     path = certificate("127.0.0.1", 90)
-    with serving(domain_key, tls=secured(path)) as port:
+    with serving(domain_key, tls=server_context(path)) as port:
         profile(shell, f"https://127.0.0.1:{port}", f"ca_bundle={path}")
         code, steps, _ = check(shell)
     assert (code, steps["TLS"][0]) == (0, "ok")
@@ -351,7 +389,7 @@ def test_a_certificate_is_shown_with_its_issuer_and_its_end(
 
 def test_a_certificate_that_ends_soon_is_a_warning(shell: Shell, certificate: Callable[[str, int], Path]) -> None:
     path = certificate("127.0.0.1", 5)
-    with serving(domain_key, tls=secured(path)) as port:
+    with serving(domain_key, tls=server_context(path)) as port:
         profile(shell, f"https://127.0.0.1:{port}", f"ca_bundle={path}")
         code, steps, _ = check(shell)
     assert (code, steps["TLS"][0]) == (0, "warning")
@@ -360,7 +398,7 @@ def test_a_certificate_that_ends_soon_is_a_warning(shell: Shell, certificate: Ca
 def test_a_certificate_of_nobody_trusted_asks_for_its_authority(
     shell: Shell, certificate: Callable[[str, int], Path]
 ) -> None:
-    with serving(domain_key, tls=secured(certificate("127.0.0.1", 90))) as port:
+    with serving(domain_key, tls=server_context(certificate("127.0.0.1", 90))) as port:
         profile(shell, f"https://127.0.0.1:{port}")
         code, steps, stderr = check(shell)
         asked = shell("job", "list", SVCCTL_RETRIES="0")
@@ -378,7 +416,7 @@ def test_a_certificate_for_another_name_points_at_the_base_url(
     shell: Shell, certificate: Callable[[str, int], Path]
 ) -> None:
     path = certificate("other.example.com", 90)
-    with serving(domain_key, tls=secured(path)) as port:
+    with serving(domain_key, tls=server_context(path)) as port:
         profile(shell, f"https://127.0.0.1:{port}", f"ca_bundle={path}")
         code, steps, stderr = check(shell)
     assert (code, steps["TLS"][0]) == (6, "failed")

@@ -11,6 +11,7 @@ import select
 import socket
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import httpx
 
@@ -18,6 +19,9 @@ from svcctl.api.wire.bodies import Framing
 from svcctl.api.wire.heads import MAX_HEAD, Head, read_head
 from svcctl.errors import ReaderClosed
 from svcctl.words import size_text
+
+if TYPE_CHECKING:
+    from svcctl.api.wire.layered_tls import LayeredTLS
 
 BLOCK = 256 * 1024
 """The most bytes that are received at once."""
@@ -33,7 +37,7 @@ _MAX_INTERIM = 100
 class Connection:
     """A connection to one origin, for one answer at a time; `idle` is for how many seconds it may be unused."""
 
-    def __init__(self, connected: socket.socket, idle: float = 0.0) -> None:
+    def __init__(self, connected: socket.socket | LayeredTLS, idle: float = 0.0) -> None:
         self._socket = connected
         self._secure = hasattr(connected, "pending")
         self._reads, self._writes = _waits(self._secure)

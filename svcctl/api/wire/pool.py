@@ -5,46 +5,15 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
-from urllib.request import getproxies
 
 import httpx
 
 from svcctl.api.wire.connection import Connection
 from svcctl.api.wire.heads import framing, request_head
 from svcctl.api.wire.sockets import Origin, Route, origin
-from svcctl.errors import UsageError
-
-if TYPE_CHECKING:
-    import ssl
 
 IDLE = 5.0
 """Seconds after which an idle connection is not used again: the service may be about to close it."""
-
-
-def http_client(
-    *, trust: ssl.SSLContext | None, socket: str | None, proxies: bool, transport: httpx.BaseTransport | None
-) -> httpx.Client:
-    """A client over a Unix socket, through the environment's proxies, or on a given transport.
-
-    httpx's own transport goes through proxies that speak SOCKS or https.
-    """
-    known = getproxies() if proxies and socket is None and transport is None else {}
-    ours = all(url.startswith("http://") or "://" not in url for name, url in known.items() if name in ("https", "all"))
-    if transport is None and ours:
-        transport = Pool(Route(trust, socket, known))
-    try:
-        return httpx.Client(transport=transport, verify=trust or False, trust_env=transport is None)
-    except ImportError:
-        raise UsageError(
-            "the proxy of the environment is a SOCKS proxy, which needs a package that is not installed",
-            hint="install it with: pip install 'httpx[socks]'",
-        ) from None
-    except (ValueError, httpx.InvalidURL):
-        raise UsageError(
-            "the proxy of the environment is not one of http, https or SOCKS",
-            hint="it is in HTTPS_PROXY or ALL_PROXY",
-        ) from None
 
 
 class Pool(httpx.BaseTransport):

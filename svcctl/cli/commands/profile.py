@@ -129,7 +129,7 @@ def check(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = 
     svc: Context = ctx.obj
     svc = svc.with_flags(profile=name or svc.flags.profile, retries=svc.flags.retries or 0)
     layout = find_format(format or "auto", is_terminal=svc.output.is_terminal, lists=True)
-    subject = diagnosis.Subject(svc.store, lambda: svc.profile, svc.connect, svc.clock)
+    subject = diagnosis.Subject(svc.store, lambda: svc.profile, svc.connect, svc.environment, svc.clock)
     svc.diagnostics.advice = partial(diagnosis.advice, subject)
     svc.output.records(STEPS, diagnosis.run(subject), layout)
     if subject.failure is not None:

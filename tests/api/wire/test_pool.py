@@ -1,10 +1,9 @@
-"""Connections over real sockets: what is reused, what is given up, TLS, proxies, Unix sockets, and peers' mistakes."""
+"""Connections over real sockets: what is reused, what is given up, TLS, Unix sockets, and peers' mistakes."""
 
 from __future__ import annotations
 
 import socket
 import ssl
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from support.certificates import server_context
 
 from svcctl.api import retry
 from svcctl.api.addresses import trust
@@ -297,7 +297,7 @@ def test_an_answer_that_begins_when_all_of_it_is_there_may_take_any_time_to_begi
 def test_the_system_asks_a_silent_connection_for_signs_of_life() -> None:
     with peer(answering(OK)) as [port]:
         url = httpx.URL(f"http://127.0.0.1:{port.decode()}/")
-        with Route().dial(origin(url), 5) as connection:
+        with Route().open(origin(url), 5) as connection:
             assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
             for name, value in KEEP_ALIVE.items():
                 assert connection.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) == value
@@ -374,23 +374,6 @@ def test_a_unix_socket_stands_for_every_host(tmp_path: Path) -> None:
         pool.close()
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for localhost and its key, in one file."""
-    path = tmp_path_factory.mktemp("tls") / "localhost.pem"
-    name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", *name]
-    subprocess.run([*command, "-keyout", path, "-out", f"{path}.crt"], check=True, capture_output=True)
-    path.write_text(path.read_text() + Path(f"{path}.crt").read_text())
-    return path
-
-
-def listening(certificate: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    return context
-
-
 LARGE = bytes(range(256)) * 4096
 
 
@@ -399,7 +382,7 @@ def test_large_answers_over_tls_are_whole_and_connections_are_used_again(certifi
     pieces = (LARGE[at : at + chunk] for at in range(0, len(LARGE), chunk))
     body = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
     answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body + b"0\r\n\r\n"
-    with peer(answering(answer, answer), tls=listening(certificate)) as [port]:
+    with peer(answering(answer, answer), tls=server_context(certificate)) as [port]:
         pool = Pool(Route(trust(str(certificate), ("https://localhost",))))
         url = f"https://localhost:{port.decode()}/"
         assert [read(pool, asked(url)) == (200, LARGE) for _ in range(2)] == [True, True]
@@ -416,7 +399,7 @@ def test_large_answers_over_tls_are_whole_and_connections_are_used_again(certifi
 def test_a_certificate_that_is_not_trusted_is_refused(
     certificate: Path, host: str, verify: bool | None, message: str
 ) -> None:
-    with peer(answering(OK), tls=listening(certificate)) as [port]:
+    with peer(answering(OK), tls=server_context(certificate)) as [port]:
         pool = Pool(Route(trust(str(certificate) if verify is None else verify, ("https://x",))))
         with pytest.raises(httpx.ConnectError, match=message) as caught:
             pool.handle_request(asked(f"https://{host}:{port.decode()}/"))
@@ -424,7 +407,7 @@ def test_a_certificate_that_is_not_trusted_is_refused(
 
 
 def test_no_certificate_is_checked_where_that_is_asked_for(certificate: Path) -> None:
-    with peer(answering(OK), tls=listening(certificate)) as [port]:
+    with peer(answering(OK), tls=server_context(certificate)) as [port]:
         pool = Pool(Route(trust(False, ("https://x",))))
         assert read(pool, asked(f"https://127.0.0.1:{port.decode()}/")) == (200, b"ok")
         pool.close()
@@ -432,7 +415,7 @@ def test_no_certificate_is_checked_where_that_is_asked_for(certificate: Path) ->
 
 def test_an_authority_of_the_environment_is_trusted(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    with peer(answering(OK), tls=listening(certificate)) as [port]:
+    with peer(answering(OK), tls=server_context(certificate)) as [port]:
         pool = Pool(Route(trust(True, ("https://x",))))
         assert read(pool, asked(f"https://localhost:{port.decode()}/")) == (200, b"ok")
         pool.close()
@@ -454,80 +437,6 @@ def test_a_peer_that_does_not_finish_its_tls_is_a_connect_timeout() -> None:
         with pytest.raises(httpx.ConnectTimeout):
             pool.handle_request(asked(f"https://localhost:{port.decode()}/", timeout=0.05))
         over.set()
-
-
-def tunnel(answer: bytes, port: str, seen: list[bytes]) -> Serve:
-    """A proxy that answers CONNECT, then passes bytes on to a port of this machine."""
-
-    def copy(source: socket.socket, sink: socket.socket) -> None:
-        try:
-            while data := source.recv(65536):
-                sink.sendall(data)
-            sink.shutdown(socket.SHUT_WR)
-        except OSError:
-            return
-
-    def serve(connection: socket.socket) -> None:
-        seen.append(request_of(connection))
-        connection.sendall(answer)
-        if b" 200" in answer:
-            with socket.create_connection(("127.0.0.1", int(port))) as service:
-                back = threading.Thread(target=copy, args=(service, connection))
-                back.start()
-                copy(connection, service)
-                back.join(10)
-
-    return serve
-
-
-@pytest.mark.parametrize(
-    ("user", "line"),
-    [("", b""), ("us%20er:p%40ss@", b"Proxy-Authorization: Basic dXMgZXI6cEBzcw==\r\n")],
-)
-def test_a_proxy_of_the_environment_is_asked_for_a_connection(
-    certificate: Path, monkeypatch: pytest.MonkeyPatch, user: str, line: bytes
-) -> None:
-    seen: list[bytes] = []
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    with peer(answering(OK, OK), tls=listening(certificate)) as [service]:
-        port = service.decode()
-        with peer(tunnel(b"HTTP/1.1 200 Connected\r\nA: b\r\n\r\n", port, seen)) as [proxy]:
-            found = {"https": f"http://{user}127.0.0.1:{proxy.decode()}"}
-            pool = Pool(Route(trust(str(certificate), ("https://x",)), proxies=found))
-            assert [read(pool, asked(f"https://localhost:{port}/")) for _ in range(2)] == [(200, b"ok")] * 2
-            pool.close()
-    where = f"localhost:{port}".encode()
-    assert seen == [b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (where, where, line)]
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "the proxy answered 407"),
-        (b"", "the proxy failed: it closed the connection without an answer"),
-        (b"SSH-2.0\r\n" * 20_000, "the proxy failed: the head of its answer is longer than 102 kB"),
-        (b"HTTP/1.1 200 OK\r\n\r\nmore", "the proxy sent more than its answer"),
-    ],
-)
-def test_a_proxy_that_makes_no_connection_is_a_proxy_error(answer: bytes, message: str) -> None:
-    def serve(connection: socket.socket) -> None:
-        request_of(connection)
-        connection.sendall(answer)
-
-    with peer(serve) as [port]:
-        pool = Pool(Route(trust(False, ("https://x",)), proxies={"all": f"127.0.0.1:{port.decode()}"}))
-        with pytest.raises(httpx.ProxyError) as caught:
-            pool.handle_request(asked("https://service.test/"))
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize("excluded", ["localhost", "*", ".localhost,other", "localhost:1"])
-def test_a_host_that_the_environment_excludes_is_asked_directly(monkeypatch: pytest.MonkeyPatch, excluded: str) -> None:
-    monkeypatch.setenv("NO_PROXY", excluded)
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        pool = Pool(Route(trust(False, ("https://x",)), proxies={"https": f"http://127.0.0.1:{gone.getsockname()[1]}"}))
-    with pytest.raises(httpx.ConnectError, match="Connection refused"):
-        pool.handle_request(asked("https://localhost:1/"))
 
 
 def test_many_threads_share_a_pool() -> None:
@@ -587,7 +496,7 @@ def test_a_connection_lasts_beyond_a_large_answer_unless_more_follows_it(
         connections.append(connection)
         answering(LONG_HEAD + LONG + more, LONG_HEAD + LONG)(connection)
 
-    with peer(serve, tls=listening(certificate) if secure else None) as [port]:
+    with peer(serve, tls=server_context(certificate) if secure else None) as [port]:
         pool = Pool(Route(trust(str(certificate), ("https://localhost",))))
         url = f"http{'s' * secure}://localhost:{port.decode()}/"
         assert [read(pool, asked(url)) == (200, LONG) for _ in range(2)] == [True, True]

@@ -1,0 +1,86 @@
+"""TLS with a service over a connection that is encrypted already, as to an https proxy.
+
+An SSLSocket cannot wrap another one, so an SSLObject encrypts in memory here.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Self, TypeVar
+
+_PIECE_BYTES = 16 * 1024
+"""Bytes that are taken from the carrier, or encrypted, at once."""
+
+T = TypeVar("T")
+
+
+class LayeredTLS:
+    """A TLS connection inside another one, with the methods of an SSLSocket that `Connection` and checks use.
+
+    The end of the outer connection without the inner one's close_notify is an SSLEOFError.
+    """
+
+    def __init__(self, carrier: ssl.SSLSocket, trust: ssl.SSLContext, host: str) -> None:
+        self._carrier = carrier
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = trust.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self._run(self._tls.do_handshake)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def recv_into(self, buffer: memoryview) -> int:
+        return self._run(lambda: self._tls.read(len(buffer), buffer))  # type: ignore[return-value]
+
+    def sendall(self, data: bytes) -> None:
+        sent = 0
+        while sent < len(data):
+            sent += self._run(partial(self._tls.write, data[sent : sent + _PIECE_BYTES]))
+
+    def pending(self) -> int:
+        return self._tls.pending()
+
+    def version(self) -> str | None:
+        return self._tls.version()
+
+    def getpeercert(self) -> Any:
+        return self._tls.getpeercert()
+
+    def settimeout(self, seconds: float | None) -> None:
+        self._carrier.settimeout(seconds)
+
+    def setblocking(self, flag: bool) -> None:
+        self._carrier.setblocking(flag)
+
+    def fileno(self) -> int:
+        return self._carrier.fileno()
+
+    def close(self) -> None:
+        self._carrier.close()
+
+    def _run(self, step: Callable[[], T]) -> T:
+        """The result of a step, after as many bytes have gone to and come from the carrier as it needs.
+
+        Where the carrier does not block, its SSLWantReadError says that the step must be taken again later.
+        """
+        while True:
+            try:
+                result = step()
+            except ssl.SSLWantReadError:
+                self._flush()
+            else:
+                self._flush()
+                return result
+            if data := self._carrier.recv(_PIECE_BYTES):
+                self._incoming.write(data)
+            else:
+                self._incoming.write_eof()
+
+    def _flush(self) -> None:
+        if data := self._outgoing.read():
+            self._carrier.sendall(data)

@@ -1,0 +1,168 @@
+"""Connections to a host through a proxy: HTTP's CONNECT, also over TLS, and SOCKS 5 (RFC 1928 and 1929)."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import httpx
+
+from svcctl.api import addresses, retry
+from svcctl.api.wire.connection import Connection
+from svcctl.api.wire.heads import request_head
+from svcctl.api.wire.proxies import MAX_SOCKS_BYTES, Proxy
+from svcctl.errors import reason
+
+if TYPE_CHECKING:
+    import ssl
+
+_NO_CREDENTIALS, _PASSWORD = 0, 2
+"""The SOCKS methods of authentication that are offered."""
+_REPLIES = {
+    2: "its rules do not allow it",
+    3: "the network is unreachable",
+    4: "the host is unreachable",
+    5: "connection refused",
+    6: "the connection timed out",
+}
+"""The replies of a SOCKS proxy that say why there is no connection."""
+_RULES = 2
+
+
+class ProxyFailure(httpx.ProxyError):
+    """A proxy made no connection to the service.
+
+    `problem` continues a sentence that begins with the proxy. `advice` replaces the usual hint. `is_final` says that
+    another attempt would fail in the same way.
+    """
+
+    def __init__(self, proxy: Proxy, problem: str, *, advice: str | None = None, is_final: bool = False) -> None:
+        super().__init__(f"the proxy {proxy} (from {proxy.variable}) {problem}")
+        self.proxy = proxy
+        self.advice = advice
+        self.is_final = is_final
+
+    def hint(self, host: str) -> str | None:
+        """The next thing to do for a user who wants to reach `host`; None where only the command line knows."""
+        if addresses.is_untrusted(self):
+            return None
+        if self.advice:
+            return self.advice
+        return f"check or unset {self.proxy.variable}; to reach {host} directly, add it to {self.proxy.exceptions}"
+
+
+def open_tunnel(
+    connected: socket.socket, proxy: Proxy, host: str, port: int, trust: ssl.SSLContext | None, timeout: float | None
+) -> socket.socket:
+    """A connection to a host through the proxy at the other end of a socket, which is closed if that fails.
+
+    `timeout` is for each step, in seconds. ProxyFailure when the proxy makes no connection.
+    """
+    try:
+        connected.settimeout(timeout)
+        if proxy.scheme == "https":
+            assert trust is not None
+            connected = trust.wrap_socket(connected, server_hostname=proxy.host)
+        if proxy.scheme.startswith("socks"):
+            _socks(connected, proxy, host, port)
+        else:
+            _http(connected, proxy, host, port, timeout)
+    except BaseException:
+        connected.close()
+        raise
+    return connected
+
+
+@contextmanager
+def blaming(proxy: Proxy) -> Iterator[None]:
+    """Turn failures on the way to a proxy, and while it makes a connection, into ProxyFailure."""
+    try:
+        yield
+    except (TimeoutError, httpx.TimeoutException) as error:
+        raise ProxyFailure(proxy, "does not answer in time") from error
+    except (httpx.ReadError, httpx.RemoteProtocolError) as error:
+        raise ProxyFailure(proxy, f"failed: {addresses.plain(error)}") from error
+    except (socket.gaierror, UnicodeError) as error:
+        raise ProxyFailure(proxy, f"has no address: {reason(error)}") from error
+    except OSError as error:
+        if (failure := addresses.tls_failure(error)) is None:
+            raise ProxyFailure(proxy, f"cannot be reached: {reason(error)}") from error
+        advice = f"if the proxy speaks plain HTTP, begin {proxy.variable} with http://"
+        raise ProxyFailure(proxy, f"has no usable TLS: {failure[0]}", advice=advice) from error
+
+
+def _http(connected: socket.socket, proxy: Proxy, host: str, port: int, timeout: float | None) -> None:
+    target = f"[{host}]:{port}".encode() if ":" in host else f"{host}:{port}".encode()
+    fields = [(b"Host", target)]
+    if proxy.has_credentials:
+        secret = f"{proxy.user}:{proxy.password}".encode()
+        fields.append((b"Proxy-Authorization", b"Basic " + b64encode(secret)))
+    connection = Connection(connected)
+    connection.send(request_head(b"CONNECT", target, fields), timeout)
+    head = connection.head(timeout)
+    if head.status == 407:
+        raise _not_authorized(proxy)
+    if not 200 <= head.status < 300:
+        final = head.status not in retry.UNAVAILABLE
+        raise ProxyFailure(proxy, f"makes no connection: it answered HTTP {head.status}", is_final=final)
+    if not connection.leave(True):
+        raise ProxyFailure(proxy, "failed: it sent more than its answer")
+
+
+def _socks(connected: socket.socket, proxy: Proxy, host: str, port: int) -> None:
+    methods = bytes([_NO_CREDENTIALS, _PASSWORD]) if proxy.has_credentials else bytes([_NO_CREDENTIALS])
+    connected.sendall(bytes([5, len(methods)]) + methods)
+    version, method = _received(connected, 2)
+    if version != 5:
+        raise ProxyFailure(proxy, "failed: it does not speak SOCKS 5", is_final=True)
+    if method == _PASSWORD and proxy.has_credentials:
+        connected.sendall(b"\x01" + _counted(proxy.user) + _counted(proxy.password))
+        _, status = _received(connected, 2)
+        if status != 0:
+            raise _not_authorized(proxy)
+    elif method != _NO_CREDENTIALS:
+        raise _not_authorized(proxy)
+    if len(host) > MAX_SOCKS_BYTES:
+        raise ProxyFailure(proxy, "makes no connection: the name of the host is too long", is_final=True)
+    connected.sendall(b"\x05\x01\x00" + _socks_address(host) + port.to_bytes(2, "big"))
+    _, reply, _, kind = _received(connected, 4)
+    if reply != 0:
+        why = _REPLIES.get(reply, f"it replied {reply}")
+        raise ProxyFailure(proxy, f"makes no connection: {why}", is_final=reply == _RULES)
+    size = {1: 4, 4: 16}.get(kind) or _received(connected, 1)[0]
+    _received(connected, size + 2)  # the proxy's own address and port
+
+
+def _socks_address(host: str) -> bytes:
+    """A host as SOCKS writes it. The proxy looks names up, so they need no address here."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return b"\x03" + _counted(host)
+    return (b"\x01" if address.version == 4 else b"\x04") + address.packed
+
+
+def _counted(text: str) -> bytes:
+    data = text.encode()
+    return bytes([len(data)]) + data
+
+
+def _received(connected: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        if not (piece := connected.recv(size - len(data))):
+            raise httpx.ReadError("it closed the connection without an answer")
+        data += piece
+    return data
+
+
+def _not_authorized(proxy: Proxy) -> ProxyFailure:
+    if proxy.has_credentials:
+        problem = "does not accept its user name and password"
+        return ProxyFailure(proxy, problem, advice=f"check them in {proxy.variable}", is_final=True)
+    form = f"{proxy.variable}={proxy.scheme}://USER:PASSWORD@{proxy}"
+    return ProxyFailure(proxy, "asks for a user name and a password", advice=f"set {form}", is_final=True)

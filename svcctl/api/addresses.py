@@ -9,10 +9,11 @@ import ipaddress
 import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
-from svcctl.errors import UsageError
+from svcctl.errors import UsageError, reason
 
 if TYPE_CHECKING:
     import ssl
@@ -80,28 +81,83 @@ def is_loopback(url: str) -> bool:
 def trust(verify: bool | str, urls: tuple[str, ...]) -> ssl.SSLContext | None:
     """The settings that check the service's certificate; `verify` may be the path of a CA bundle.
 
+    Without a path, SSL_CERT_FILE and SSL_CERT_DIR say which authorities are trusted. UsageError when a file or a
+    directory has none.
+
     None for plain http, which checks nothing: loading the certificate authorities takes longer than a local request.
     """
     if not any(url.startswith("https:") for url in urls):
         return None
     import ssl
 
-    try:
-        if isinstance(verify, str):
-            context = ssl.create_default_context(cafile=verify)
-        elif os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR"):
-            context = ssl.create_default_context()  # OpenSSL reads both variables
-        else:
-            import certifi
+    file, directories = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    if isinstance(verify, str):
+        context = _trusting("the CA bundle", verify)
+    elif verify and (file or directories):
+        context = ssl.create_default_context()  # OpenSSL reads both variables, and is silent about what is missing
+        if file and not context.cert_store_stats()["x509"]:
+            _trusting("SSL_CERT_FILE", file)
+            raise _unusable("SSL_CERT_FILE", file, _NO_CERTIFICATE)
+        if directories:
+            _check_directories(directories)
+    else:
+        import certifi
 
-            context = ssl.create_default_context(cafile=certifi.where())
-    except OSError as error:
-        raise UsageError(f"the CA bundle '{verify}' cannot be used: {error.strerror or error}") from None
+        context = ssl.create_default_context(cafile=certifi.where())
     if verify is False:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     context.set_alpn_protocols(["http/1.1"])
     return context
+
+
+_NO_CERTIFICATE = "it has no certificate in PEM format that can be read"
+_HASHED_NAME = r"[0-9a-f]{8}\.[0-9]+"
+
+
+def _trusting(source: str, path: str) -> ssl.SSLContext:
+    """A context that trusts the certificates of a file. UsageError, which names the source of the path, without any."""
+    import ssl
+
+    try:
+        context = ssl.create_default_context(cafile=path)
+    except ssl.SSLError:
+        raise _unusable(source, path, _NO_CERTIFICATE) from None
+    except (OSError, ValueError) as error:  # a null character is a ValueError
+        raise _unusable(source, path, reason(error)) from None
+    if not context.cert_store_stats()["x509"]:  # a list of revoked certificates can be read, too
+        raise _unusable(source, path, _NO_CERTIFICATE)
+    return context
+
+
+def _check_directories(paths: str) -> None:
+    """UsageError unless OpenSSL can look up certificates in one of several directories."""
+    problems = {path: _problem(path) for path in paths.split(os.pathsep)}
+    if all(problems.values()):
+        path, problem = next(iter(problems.items()))
+        raise _unusable("SSL_CERT_DIR", path, str(problem))
+
+
+def _problem(directory: str) -> str | None:
+    """Why OpenSSL finds no certificate in a directory, where it looks for the hash of a name; None if it finds some."""
+    try:
+        entries = list(Path(directory).iterdir()) if directory else []
+        if any(re.fullmatch(_HASHED_NAME, entry.name) and entry.exists() for entry in entries):
+            return None
+    except OSError as error:
+        return reason(error)
+    return "it has no certificates with the names that 'openssl rehash' makes" if entries else "it is empty"
+
+
+def _unusable(source: str, path: str, problem: str) -> UsageError:
+    return UsageError(f"{source} '{path}' cannot be used: {problem}", hint=_TRUST_HINTS[source])
+
+
+_TRUST_HINTS = {
+    "the CA bundle": "ca_bundle is a file with the certificates of authorities",
+    "SSL_CERT_FILE": "unset SSL_CERT_FILE, or set it to a file with the certificates of authorities",
+    "SSL_CERT_DIR": "unset SSL_CERT_DIR, or set it to a directory that 'openssl rehash' has prepared",
+}
 
 
 def segment(name: str) -> str:

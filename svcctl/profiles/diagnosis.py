@@ -107,7 +107,8 @@ class Subject:
     def route(self) -> Route:
         """How the client of the profile reaches the service."""
         profile = self.profile
-        return Route(trust(profile.ca_bundle or True, (profile.base_url,)), profile.socket, self.environment)
+        urls = (profile.base_url, profile.provisioning_url or profile.base_url)
+        return Route(trust(profile.ca_bundle or True, urls), profile.socket, self.environment)
 
     @cached_property
     def proxy(self) -> Proxy | None:

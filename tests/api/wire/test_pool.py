@@ -18,7 +18,6 @@ from svcctl.api.addresses import trust
 from svcctl.api.wire.connection import BLOCK
 from svcctl.api.wire.pool import Pool
 from svcctl.api.wire.sockets import KEEP_ALIVE, Route, origin
-from svcctl.errors import UsageError
 
 Serve = Callable[[socket.socket], None]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -419,11 +418,6 @@ def test_an_authority_of_the_environment_is_trusted(certificate: Path, monkeypat
         pool = Pool(Route(trust(True, ("https://x",))))
         assert read(pool, asked(f"https://localhost:{port.decode()}/")) == (200, b"ok")
         pool.close()
-
-
-def test_a_bundle_that_cannot_be_read_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"the CA bundle '.*none\.pem' cannot be used: No such file or directory"):
-        trust(str(tmp_path / "none.pem"), ("https://x",))
 
 
 def test_a_peer_that_does_not_finish_its_tls_is_a_connect_timeout() -> None:

@@ -89,7 +89,7 @@ _svcctl_place() {
         words=(--profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl help 0')
-        words=(dates formats recipes profiles environment exit-codes query-language destinations export apply service loading cluster functions examples query tables job range domain role profile api completion help)
+        words=(dates formats recipes profiles environment exit-codes query-language destinations export apply service loading cluster functions examples proxy query tables job range domain role profile api completion help)
         ;;
     'svcctl job 0')
         words=(list show stop start restart rm export apply wait watch)

@@ -1,7 +1,8 @@
 """The proxy of the environment: the variable that names it, and the hosts that are reached without it.
 
-A service is reached through the proxy that the first variable of `PROXY_VARIABLES` names, unless an entry of `NO_PROXY`
-covers its host. Empty variables count as unset. HTTP_PROXY is not read, because plain http stays on this machine.
+A service is reached through the proxy that HTTPS_PROXY names, or else ALL_PROXY, unless an entry of NO_PROXY covers its
+host. Each is read in lower case first, and an empty one counts as unset. HTTP_PROXY is not read, because plain http
+stays on this machine.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from dataclasses import dataclass, field
 
 from svcctl.errors import UsageError
 
-PROXY_VARIABLES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
-"""The variables that name a proxy, the one that takes precedence first."""
-EXCEPTION_VARIABLES = ("no_proxy", "NO_PROXY")
-"""The variables that list the hosts to reach directly, the one that takes precedence first."""
+HTTPS_PROXY = ("https_proxy", "HTTPS_PROXY")
+ALL_PROXY = ("all_proxy", "ALL_PROXY")
+NO_PROXY = ("no_proxy", "NO_PROXY")
+"""The variables that name a proxy, and those that list hosts to reach directly; lower case takes precedence."""
 DEFAULT_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 """The schemes of proxies, and their ports."""
 MAX_SOCKS_BYTES = 255
@@ -54,10 +55,10 @@ def proxy_for(host: str, port: int, environment: Mapping[str, str]) -> Proxy | N
 
     UsageError when the variable that decides cannot be used. Its value may hold a password and is not in the message.
     """
-    variable, value = _first(PROXY_VARIABLES, environment)
+    variable, value = _first(HTTPS_PROXY + ALL_PROXY, environment)
     if not value:
         return None
-    exceptions, entries = _first(EXCEPTION_VARIABLES, environment)
+    exceptions, entries = _first(NO_PROXY, environment)
     return None if _is_exception(host, port, exceptions, entries) else _parsed(variable, exceptions, value)
 
 

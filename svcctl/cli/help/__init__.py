@@ -15,6 +15,7 @@ TOPICS = (
 PARTS = {
     "functions": ("query-language", "\nFunctions\n", "\nContinuous queries\n"),
     "examples": ("query-language", "\nExamples\n", "\nFunctions\n"),
+    "proxy": ("environment", "\nProxies\n", "\nLimits\n"),
 }
 """Topics that are a part of a page: the page, and the headings at the part's beginning and behind its end."""
 

@@ -50,15 +50,15 @@ def contents() -> str:
     """The topics with the first lines of their pages."""
     width = max(map(len, TOPICS))
     titles = [f"  {topic:<{width}}  {_source(topic).splitlines()[0]}" for topic in TOPICS]
-    parts = " and ".join(f"'svcctl help {name}'" for name in PARTS)
+    parts = [f"  {name:<{width}}  part of {page}" for name, (page, *_) in PARTS.items()]
     return "\n".join(
         [
             *(
                 "Topics of 'svcctl help TOPIC'",
                 "",
                 *titles,
+                *parts,
                 "",
-                f"Parts of query-language: {parts}",
                 "One function: svcctl help count",
             ),
             "Help of a command: svcctl help COMMAND, such as svcctl help job list",
@@ -75,7 +75,14 @@ def functions() -> list[str]:
 
 
 def of_word(word: str) -> str | None:
-    """The page of a word of the query language: a function's is what the language's page says of it."""
+    """The page of a word of the query language, or of a variable of the environment.
+
+    The page of a function is its entry in the language's page.
+    """
+    if "_" in word:
+        variable = re.compile(rf"\b{re.escape(word.upper())}\b")
+        pages = (read(topic) for topic in ("proxy", "environment"))
+        return next((page for page in pages if variable.search(page)), None)
     if word in LANGUAGE:
         return read(WRITTEN)
     blocks = read("functions").split("\n\n")
@@ -161,6 +168,7 @@ def _profiles() -> dict[str, str]:
 
 
 def _environment() -> dict[str, str]:
+    from svcctl.api.wire.proxies import ALL_PROXY, DEFAULT_PORTS, HTTPS_PROXY, NO_PROXY
     from svcctl.exports.state import STATE_ENVIRONMENT
     from svcctl.profiles.settings import CONFIG_ENVIRONMENT, PROFILE_ENVIRONMENT, SETTINGS
     from svcctl.service.process import DATA_ENVIRONMENT
@@ -175,13 +183,24 @@ def _environment() -> dict[str, str]:
         (STATE_ENVIRONMENT, "directory of the states of exports (--state)"),
         *((row.name, row.explanation) for row in SERVICE_SETTINGS),
         (VARIABLE, "pager for long output on a terminal, before PAGER; cat or nothing for none (--no-pager)"),
+        ("SSL_CERT_FILE", "file of CA certificates to trust if the profile has no ca_bundle"),
+        ("SSL_CERT_DIR", "directory of CA certificates that 'openssl rehash' has prepared"),
         ("NO_COLOR", "no colour"),
         ("CLICOLOR_FORCE", "colour in a pipe too, unless it is 0"),
         ("CLICOLOR", "0 for no colour on a terminal"),
         ("COLUMNS", "width in cells, instead of the terminal's own"),
         ("LINES", "height in lines, instead of the terminal's own"),
     ]
-    return {"variables": table(variables)}
+    proxies = [
+        (HTTPS_PROXY, "proxy of https services"),
+        (ALL_PROXY, "proxy, if neither of these is set"),
+        (NO_PROXY, "hosts to reach directly"),
+    ]
+    return {
+        "variables": table(variables),
+        "proxies": table([(", ".join(names), about) for names, about in proxies]),
+        "schemes": table([(name, f"port {port} unless another is given") for name, port in DEFAULT_PORTS.items()]),
+    }
 
 
 def _exit_codes() -> dict[str, str]:

@@ -79,8 +79,10 @@ def test_help_alone_names_the_topics(shell: Shell) -> None:
         "  service         The local service: requests and answers\n"
         "  loading         Loading files into tables\n"
         "  cluster         From a laptop to a cluster\n"
+        "  functions       part of query-language\n"
+        "  examples        part of query-language\n"
+        "  proxy           part of environment\n"
         "\n"
-        "Parts of query-language: 'svcctl help functions' and 'svcctl help examples'\n"
         "One function: svcctl help count\n"
         "Help of a command: svcctl help COMMAND, such as svcctl help job list\n"
     )
@@ -321,3 +323,17 @@ def test_an_example_of_two_lines_is_found_whole() -> None:
     assert [command for name, command in examples() if name == "svcctl api"][1] == (
         'svcctl api POST /search/query -d \'{"query":"from auth.all","from":"1h","to":"now"}\''
     )
+
+
+@pytest.mark.parametrize(
+    "word", ["proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "NO_PROXY", "no_proxy", "HTTP_PROXY"]
+)
+def test_the_variables_of_proxies_have_a_page(shell: Shell, word: str) -> None:
+    page = shell("help", word).stdout
+    assert page.startswith("Proxies\n\n  https_proxy, HTTPS_PROXY  proxy of https services\n")
+    assert page.strip() in shell("help", "environment").stdout
+
+
+@pytest.mark.parametrize("word", ["SSL_CERT_FILE", "ssl_cert_dir", "SVCCTL_TOKEN", "NO_COLOR"])
+def test_a_variable_has_the_page_of_the_environment(shell: Shell, word: str) -> None:
+    assert shell("help", word).stdout == shell("help", "environment").stdout

@@ -24,6 +24,13 @@ SOURCES = {
     "fish": f"source {SCRIPTS}/svcctl.fish",
 }
 
+OPTIONS = {
+    "bash": "set -euf -o pipefail -o posix; shopt -s nocasematch failglob nocaseglob localvar_inherit",
+    "zsh": "setopt ksh_arrays sh_word_split no_unset glob_subst warn_create_global force_float re_match_pcre",
+    "fish": "set -gx LC_ALL C",
+}
+"""Options that change how scripts of a shell are understood."""
+
 
 @dataclass(frozen=True)
 class Prompt:
@@ -76,10 +83,16 @@ def prompt_with_service(request: pytest.FixtureRequest, tmp_path: Path, service:
     yield from _prompt(request.param, tmp_path, {"SVCCTL_DATA": service.environment["SVCCTL_DATA"]})
 
 
-def _prompt(name: str, directory: Path, variables: dict[str, str]) -> Iterator[Prompt]:
+@pytest.fixture(params=COMMANDS)
+def careful_prompt(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Prompt]:
+    """A shell with options that are not usual."""
+    yield from _prompt(request.param, tmp_path, {}, options=OPTIONS[request.param])
+
+
+def _prompt(name: str, directory: Path, variables: dict[str, str], options: str = "true") -> Iterator[Prompt]:
     shell = with_command(Shell(directory, variables))
     shell("profile", "set", "prod", "base_url=https://events.example.com")
-    terminal = open_shell(name, directory, shell.environment, SOURCES[name])
+    terminal = open_shell(name, directory, shell.environment, f"{options}; {SOURCES[name]}")
     try:
         yield Prompt(terminal, shell, directory / "calls")
     finally:
@@ -126,6 +139,17 @@ def test_fixed_words_are_completed_without_python(prompt: Prompt) -> None:
     prompt.offered("svcctl job ", "list", "show", "stop", "start", "watch")
     prompt.offered("svcctl query --format j", "json/compact", "json/simple/compact")
     assert prompt.calls() == []
+
+
+def test_words_names_and_files_are_completed_whatever_options_the_shell_has(careful_prompt: Prompt) -> None:
+    (careful_prompt.calls_file.parent / "plain.q").write_text("from auth.all")
+    careful_prompt.completed("svcctl query --fail", "svcctl query --fail-on-empty")
+    careful_prompt.completed("svcctl query --file pla", "svcctl query --file plain.q")
+    careful_prompt.completed("svcctl query -F pla", "svcctl query -F plain.q")
+    careful_prompt.completed("svcctl query -f ver", "svcctl query -f vertical")
+    careful_prompt.completed("svcctl service queries set a 'fr", "svcctl service queries set a 'from")
+    careful_prompt.completed("svcctl -p pr", "svcctl -p prod")
+    careful_prompt.completed("svcctl api GET /search/q", "svcctl api GET /search/query")
 
 
 def test_file_names_are_completed_for_options_that_take_a_file(prompt: Prompt) -> None:

@@ -25,8 +25,19 @@ _svcctl_takes_value() {
     return 1
 }
 
+# Answer in COMPREPLY whatever options the shell has: they are as before when this returns.
 _svcctl() {
-    local path=svcctl count=0 option= dest= of= options=1 at word cur place kind= argument= meaning prefix= before= given=' '
+    local - 2>/dev/null && set +efku # bash 4.4
+    local IFS=$' \t\n' nocasematch=
+    shopt -q nocasematch && nocasematch=1
+    shopt -u nocasematch
+    _svcctl_answer
+    [[ -n $nocasematch ]] && shopt -s nocasematch
+    return 0
+}
+
+_svcctl_answer() {
+    local names path=svcctl count=0 option= dest= of= options=1 at word cur place kind= argument= meaning prefix= before= given=' '
     # In a query: a table and the beginning of a clause, or of a column in a clause that names columns.
     local clause='^(.*from[[:space:]]+[A-Za-z0-9_.]+[[:space:]]+)([a-z]*)$'
     local columns='^(.*from[[:space:]]+([A-Za-z0-9_.]+)[[:space:]](.*[[:space:]])?(where|select|by)[[:space:]](.*[[:space:],(])?)([A-Za-z0-9_]*)$'
@@ -102,17 +113,23 @@ _svcctl() {
     case $kind in
     files)
         compopt -o filenames 2>/dev/null
-        local IFS=$'\n'
-        COMPREPLY=($(compgen -f -- "$cur"))
+        COMPREPLY=()
+        while IFS= read -r word; do
+            [[ -n $word ]] && COMPREPLY+=("$word")
+        done <<<"$(compgen -f -- "$cur")"
         return
         ;;
     ?*)
+        [[ -n $nocasematch ]] && shopt -s nocasematch # Ctrl-C may end this here
+        names=$(command svcctl "${asked[@]}" complete "$kind" ${argument:+"$argument"} 2>/dev/null </dev/null)
+        shopt -u nocasematch
         while IFS=$'\t' read -r word meaning; do
+            [[ -z $word ]] && continue
             # Words of the language are many: they are offered once one has begun.
             [[ $kind == language && -z $cur && -n $meaning ]] && continue
             [[ $kind == @(jobs|running|stopped|loaded) && $given == *" $word "* ]] && continue
             words+=("$word") meanings[${#words[@]} - 1]=$meaning
-        done < <(command svcctl "${asked[@]}" complete "$kind" ${argument:+"$argument"} 2>/dev/null </dev/null)
+        done <<<"$names"
         ;;
     esac
     for word in "${words[@]}"; do
@@ -121,8 +138,8 @@ _svcctl() {
     if [[ $kind == exports ]]; then # no state begins so: files, too, but no folders of manifests
         compopt -o filenames -o nosort 2>/dev/null
         while IFS= read -r word; do
-            [[ ${word##*/} == .*.export ]] || words+=("$word")
-        done < <(compgen -f -- "$cur" | sort)
+            [[ -z $word || ${word##*/} == .*.export ]] || words+=("$word")
+        done <<<"$(compgen -f -- "$cur" | command sort)"
     fi
 
     for at in "${!words[@]}"; do
@@ -159,7 +176,6 @@ _svcctl() {
     done
     # A column may be followed by a comma, and to sort by it by a direction.
     [[ ${#found[@]} -eq 1 && $kind-${words[found[0]]} == @(columns-*|*[=@]) ]] && compopt -o nospace 2>/dev/null
-    return 0
 }
 
 complete -F _svcctl svcctl

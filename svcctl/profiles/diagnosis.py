@@ -214,7 +214,7 @@ def _name(subject: Subject) -> Found:
         with blaming(proxy) if proxy is not None else nullcontext():
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except ProxyFailure as error:
-        raise _no_way(subject, error) from None
+        raise _proxy_unavailable(subject, error) from None
     except (OSError, UnicodeError) as error:
         raise Unavailable(
             f"the host {host} has no address: {reason(error)}",
@@ -229,7 +229,7 @@ def _connection(subject: Subject) -> Found:
     try:
         subject.route.open(subject.origin, subject.patience).close()
     except ProxyFailure as error:
-        raise _no_way(subject, error) from None
+        raise _proxy_unavailable(subject, error) from None
     except TimeoutError:
         raise Unavailable(
             f"{host} port {port} does not answer in {length_text(subject.patience)}",
@@ -255,7 +255,7 @@ def _tls(subject: Subject) -> Found:
         ):
             version, certificate = secured.version(), secured.getpeercert() or {}
     except ProxyFailure as error:
-        raise _no_way(subject, error) from None
+        raise _proxy_unavailable(subject, error) from None
     except OSError as error:
         meaning, hint = addresses.tls_failure(error) or (reason(error), "check the port in base_url")
         failure = Unavailable(f"no TLS with {where.host} port {where.port}: {meaning}", hint=hint)
@@ -429,7 +429,7 @@ def _ahead(subject: Subject) -> float | None:
     return None
 
 
-def _no_way(subject: Subject, error: ProxyFailure) -> Unavailable:
+def _proxy_unavailable(subject: Subject, error: ProxyFailure) -> Unavailable:
     """The failure of a step because of a proxy."""
     failure = Unavailable(str(error), hint=error.hint(subject.origin.host))
     failure.untrusted = addresses.is_untrusted(error)

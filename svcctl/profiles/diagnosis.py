@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
+from pathlib import Path
 
 import httpx
 
@@ -37,6 +38,7 @@ from svcctl.errors import (
     Unavailable,
     reason,
 )
+from svcctl.io import unix_sockets
 from svcctl.profiles.resolve import Profile
 from svcctl.profiles.settings import BUILT_IN
 from svcctl.profiles.store import ProfileStore
@@ -190,18 +192,16 @@ def _settings(subject: Subject) -> Found:
 
 
 def _socket(subject: Subject) -> Found:
-    path = subject.profile.socket
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(subject.patience)
-        try:
-            connection.connect(str(path))
-        except OSError as error:
-            hint = (
-                "start the service with 'svcctl service start', or run a query"
-                if subject.profile.name in BUILT_IN
-                else None
-            )
-            raise Unavailable(f"nothing answers at the socket {path}: {reason(error)}", hint=hint) from None
+    path = Path(str(subject.profile.socket))
+    try:
+        unix_sockets.connect(path, subject.patience).close()
+    except OSError as error:
+        hint = (
+            "start the service with 'svcctl service start', or run a query"
+            if subject.profile.name in BUILT_IN
+            else None
+        )
+        raise Unavailable(f"nothing answers at the socket {path}: {reason(error)}", hint=hint) from None
     return Found(f"{path} answers")
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
 
 from svcctl.api.wire.proxies import Proxy, proxy_for
 from svcctl.api.wire.tunnels import blaming, open_tunnel
+from svcctl.io import unix_sockets
 
 if TYPE_CHECKING:
     import ssl
@@ -67,7 +69,7 @@ class Route:
         OSError or UnicodeError when there is none; ProxyFailure when that is the fault of a proxy.
         """
         if self.path:
-            return _to_path(self.path, timeout)
+            return unix_sockets.connect(Path(self.path), timeout)
         proxy = self.proxy(origin)
         if proxy is None:
             return _to_host(origin.host, origin.port, timeout)
@@ -100,17 +102,6 @@ class Route:
             raise httpx.ConnectTimeout("no connection in time") from None
         except (OSError, UnicodeError) as error:  # an impossible host name raises UnicodeError
             raise httpx.ConnectError(str(error)) from error
-
-
-def _to_path(path: str, timeout: float | None) -> socket.socket:
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.settimeout(timeout)
-        connection.connect(path)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 def _to_host(host: str, port: int, timeout: float | None) -> socket.socket:

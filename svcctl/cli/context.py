@@ -208,19 +208,22 @@ class Context:
     def start_local(self, *, unasked: bool = False) -> bool:
         """Start the local service unless it runs, and say so; False when it already ran.
 
-        Unavailable when the start is `unasked` and the last service was run with --listen.
+        Unavailable when the start is `unasked` and the last service was run with --listen, or when it hangs.
         """
         from svcctl.service import process
 
-        if process.answers(self.files) or (unasked and process.await_served(self.files)):
-            return False
-        told = "starting the local service"
+        work = process.WAITING
 
         def notify(text: str) -> None:
-            nonlocal told
-            told = text
+            nonlocal work
+            work = text
 
-        with self.diagnostics.working(lambda: Work(told)):
+        with self.diagnostics.working(lambda: Work(work)):
+            if process.await_answer(self.files, lambda: self.diagnostics.note(process.WAITING)):
+                return False
+            if unasked:
+                process.require_background(self.files)
+            notify("starting the local service")
             started = process.start(self.files, notify, self.diagnostics.note)
         if started:
             self.diagnostics.note("started the local service (stop it with 'svcctl service stop')")

@@ -1,46 +1,62 @@
 """The local service as a process: where its files are, starting it on demand, stopping it.
 
-This module knows the process only by its files and signals; what the process does is in `server`, which is never
+This module knows the process only by its files and its socket; what the process does is in `server`, which is never
 imported here. The running service holds a lock on `service.lock` until it ends, so the kernel, not a file left behind,
-says whether it runs: a crash leaves nothing that blocks the next start.
+says whether it runs: a crash leaves nothing that blocks the next start. The lock file also holds a process ID, for
+people: in another PID namespace, or on another host, the same number is another process.
+
+The service listens on its socket from the moment that it has the lock, but answers only when it has started. While it
+starts or stops it touches the lock file every second, so other processes can tell that from a service that hangs.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from svcctl.dates.lengths import length_text
 from svcctl.errors import SvcctlError, Unavailable, UsageError, reason
-from svcctl.io import extras, home
+from svcctl.io import extras, home, unix_sockets
 from svcctl.io.files import is_locked, lock, write
 from svcctl.profiles.settings import BUILT_IN, LOCAL_URL
 from svcctl.service.settings import located
 
-START_SECONDS = 120.0
 STOP_SECONDS = 30.0
-MAX_SOCKET_PATH = 100
-"""Unix sockets have paths of at most 107 bytes on Linux and 103 elsewhere."""
+"""How long a service may take to stop."""
+STOP_ANSWER_SECONDS = 2.0
+"""How long a service may take to accept that it shall stop, before it gets a signal."""
+SILENT_SECONDS = 5.0
+"""How long a running service may be silent; one that lost the file of its socket listens again sooner."""
+STARTING_SECONDS = 2.0
+"""How long commands wait for a service that is starting or stopping before they say so."""
+TOUCH_SECONDS = 1.0
+"""A service that is starting or stopping touches its lock file this often."""
+_LOOK_SECONDS = 0.1
+
+PING_PATH, STOP_PATH = "/service/ping", "/service/stop"
+_STATUS_LINE = re.compile(rb"HTTP/1\.[01] (\d{3})")
+_STATUS_BYTES = len("HTTP/1.1 200")
 
 DATA_ENVIRONMENT = "SVCCTL_DATA"
 READY = "ready\n"
 """The line that a service writes to its starter's pipe when it is ready, after any lines of progress."""
 NOTE = "note: "
 """The prefix of a line to the starter that is not progress."""
+WAITING = "waiting for the local service, which is starting or stopping"
 LOCKED_EXIT = 9
 _CREDENTIALS: Mapping[str, Callable[[], str]] = {
     "api_key": lambda: secrets.token_hex(16),
@@ -81,20 +97,10 @@ class Files:
     def state(self) -> Path:
         return self.directory / "state.db"
 
-    @cached_property
+    @property
     def socket(self) -> Path:
-        """The path of the Unix socket: in the directory, or in a private temporary one if that path is too long."""
-        path = self.directory / "service.sock"
-        if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
-            return path
-        import hashlib
-        import tempfile
-
-        name = hashlib.sha256(os.fsencode(self.directory)).hexdigest()[:16]
-        short = Path(tempfile.gettempdir()) / f"svcctl-{os.getuid()}"
-        short.mkdir(mode=0o700, exist_ok=True)
-        _require_private(short, f"or set {DATA_ENVIRONMENT} to a shorter path")
-        return short / f"{name}.sock"
+        """The path of the Unix socket, which may be too long for programs other than svcctl."""
+        return self.directory / "service.sock"
 
     def size(self) -> int:
         """The size of all files in bytes."""
@@ -104,8 +110,22 @@ class Files:
         """Make the directory, private to the user, and return it."""
         with self.within():
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _require_private(self.directory, f"or set {DATA_ENVIRONMENT} to a directory that is made anew")
+        self._require_private()
         return self.directory
+
+    def _require_private(self) -> None:
+        """Raise UsageError when other users can access the directory, which has the socket, events and credentials.
+
+        Its mode is not changed here, since other users may need other files in it.
+        """
+        status = self.directory.stat()
+        if status.st_uid not in (os.getuid(), 0) or status.st_mode & 0o077:
+            mode = status.st_mode & 0o7777
+            raise UsageError(
+                f"directory {self.directory} can be used by others (its mode is {mode:04o})",
+                hint=f"make it private: chmod 700 {shlex.quote(str(self.directory))}; "
+                f"or set {DATA_ENVIRONMENT} to a new directory",
+            )
 
     @contextmanager
     def within(self) -> Iterator[None]:
@@ -119,19 +139,6 @@ class Files:
             ) from None
 
 
-def _require_private(directory: Path, otherwise: str) -> None:
-    """Raise UsageError when other users can access a directory, which has the socket, the events and the credentials.
-
-    Its mode is not changed here, since other users may need other files in it.
-    """
-    found = directory.stat()
-    if found.st_uid not in (os.getuid(), 0) or found.st_mode & 0o077:
-        raise UsageError(
-            f"directory {directory} can be used by others (its mode is {found.st_mode & 0o7777:04o})",
-            hint=f"make it private: chmod 700 {shlex.quote(str(directory))}; {otherwise}",
-        )
-
-
 def default_files(environment: Mapping[str, str]) -> Files:
     """The files under SVCCTL_DATA, else the platform's data directory."""
     if named := environment.get(DATA_ENVIRONMENT):
@@ -142,8 +149,7 @@ def default_files(environment: Mapping[str, str]) -> Files:
 def profile_fields(files: Files, name: str) -> dict[str, Any]:
     """The fields of a built-in profile. The credentials are functions, since reading them may create them."""
     made = {field: partial(_credential, files, name, field) for field in _CREDENTIALS}
-    with files.within():
-        return {"base_url": LOCAL_URL, "socket": str(files.socket), "auth": "signature", **made}
+    return {"base_url": LOCAL_URL, "socket": str(files.socket), "auth": "signature", **made}
 
 
 def credentials(files: Files, name: str) -> dict[str, str]:
@@ -248,41 +254,104 @@ def how_to_start(files: Files) -> str:
     return f"start it with: {command} (or in the background with {background})"
 
 
-def await_served(files: Files) -> bool:
-    """Wait for a service that listens on TCP and is starting; False when the last service did not listen.
+def require_background(files: Files) -> None:
+    """Raise Unavailable if the last service listened on TCP: a command keeps a supervisor from starting the real one.
 
-    Unavailable when no service runs. None is started here: it would keep a supervisor from starting the real one.
+    The service must not run.
     """
-    if serve_command(files) is None:
+    if serve_command(files) is not None:
+        raise Unavailable(
+            "the local service is not running, and commands do not start one that was run with --listen",
+            hint=how_to_start(files),
+        )
+
+
+def listens(files: Files) -> bool:
+    """Whether something listens on the service's socket; a service that is starting does."""
+    try:
+        unix_sockets.connect(files.socket, _LOOK_SECONDS).close()
+    except OSError:
         return False
-    deadline = time.monotonic() + START_SECONDS
-    while not answers(files):
-        if running(files) is None or time.monotonic() > deadline:
-            raise Unavailable(
-                "the local service is not running, and commands do not start one that was run with --listen",
-                hint=how_to_start(files),
-            )
-        time.sleep(0.05)
     return True
 
 
-def answers(files: Files) -> bool:
-    """Whether something listens on the service's socket."""
-    with socket.socket(socket.AF_UNIX) as connection:
-        try:
-            connection.connect(str(files.socket))
-        except OSError:
-            return False
-    return True
+def await_answer(files: Files, starting: Callable[[], object], silent_seconds: float = SILENT_SECONDS) -> bool:
+    """Wait until the service answers; False when none is running.
+
+    There is no limit on a service that is starting or stopping, for which `starting` is called once, after
+    STARTING_SECONDS. Unavailable when any other one is silent for `silent_seconds`.
+    """
+    began = time.monotonic()
+    said = False
+
+    def go_on() -> bool:
+        nonlocal said
+        waited, untouched = time.monotonic() - began, _seconds_untouched(files)
+        if min(waited, untouched) > silent_seconds:
+            raise _silent(files)
+        if not said and waited > STARTING_SECONDS and untouched < silent_seconds:
+            said = True
+            starting()
+        return True
+
+    ping = _request("GET", PING_PATH)
+    while running(files) is not None and go_on():
+        if _answer(files, ping, go_on) is not None:
+            return True
+        time.sleep(_LOOK_SECONDS)
+    return False
+
+
+def _seconds_untouched(files: Files) -> float:
+    """The seconds since the service took its lock, or touched the file because it was starting or stopping."""
+    try:
+        return abs(time.time() - files.lock.stat().st_mtime)
+    except OSError:
+        return 0.0  # it is being made
+
+
+def _silent(files: Files) -> Unavailable:
+    fault = "does not answer" if listens(files) else "holds its lock, but does not listen on its socket"
+    return Unavailable(
+        f"{_name(files)} {fault}",
+        hint="'svcctl service stop' stops it, unless it runs on another host or in another container",
+    )
+
+
+def _name(files: Files) -> str:
+    """The words for a service in messages: its directory, and its own process ID."""
+    process = running(files)
+    return f"the local service in {files.directory}" + (f" (process {process})" if process else "")
+
+
+def _request(method: str, path: str, token: str | None = None) -> bytes:
+    authorization = "" if token is None else f"Authorization: Bearer {token}\r\n"
+    length = "Content-Length: 0\r\n" if method == "POST" else ""
+    return f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{authorization}{length}Connection: close\r\n\r\n".encode()
+
+
+def _answer(files: Files, request: bytes, go_on: Callable[[], bool]) -> int | None:
+    """The HTTP status of the answer to a request; None when there is no answer as long as `go_on` is true."""
+    answer = b""
+    try:
+        with unix_sockets.connect(files.socket, _LOOK_SECONDS) as connection:
+            connection.sendall(request)
+            while len(answer) < _STATUS_BYTES and go_on():
+                with suppress(TimeoutError):
+                    if not (part := connection.recv(_STATUS_BYTES)):
+                        break
+                    answer += part
+    except OSError:
+        return None
+    status = _STATUS_LINE.match(answer)
+    return int(status[1]) if status else None
 
 
 def start(files: Files, notify: Callable[[str], None], note: Callable[[str], None]) -> bool:
-    """Start the service in the background and wait until it answers; False when it already runs.
+    """Start the service in the background and wait until it answers; False when another process has started it.
 
     `notify` receives its lines of progress (the demo events, on the first start), and `note` its other lines.
     """
-    if answers(files):
-        return False
     extras.need("service", "the local service")
     files.make()
     with files.within():
@@ -310,42 +379,81 @@ def start(files: Files, notify: Callable[[str], None], note: Callable[[str], Non
                 note(line.removeprefix(NOTE).rstrip())
             else:
                 notify(line.rstrip())
-    if (code := process.wait()) == LOCKED_EXIT:
-        _wait_until_it_answers(files)
+    code = process.wait()
+    if code == LOCKED_EXIT and await_answer(files, lambda: note(WAITING)):
         return False
     raise _did_not_start(files, code, written)
 
 
 def reset(files: Files) -> None:
-    """Delete what the service stored; its credentials and its command line stay. The service must not run."""
-    with files.within():
-        for path in (files.events, files.state):
-            for each in files.directory.glob(f"{path.name}*"):
-                shutil.rmtree(each) if each.is_dir() else each.unlink()
+    """Delete what the service stored; its credentials and its command line stay. Locked when the service runs."""
+    with os.fdopen(hold_lock(files), "rb"), files.within():
+        for stored in (files.events, files.state):
+            for path in files.directory.glob(f"{stored.name}*"):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def stop(files: Files) -> bool:
-    """Stop the service and wait until it has stopped; False when none was running."""
-    pid = running(files)
-    if pid is None:
+def stop(files: Files, silent_seconds: float = SILENT_SECONDS, stop_seconds: float = STOP_SECONDS) -> bool:
+    """Stop the service and wait until it has stopped; False when none was running.
+
+    It is asked over its socket. If it does not accept that, it gets SIGTERM, but only if the socket proves which
+    process it is: Unavailable if not. SvcctlError when it does not stop in time; it is never killed.
+    """
+    if running(files) is None:
         return False
-    deadline = time.monotonic() + STOP_SECONDS
-    with suppress(ProcessLookupError):
-        if pid:
-            os.kill(pid, signal.SIGTERM)
+    began = time.monotonic()
+    stopping = False
     while running(files) is not None:
-        if time.monotonic() > deadline:
-            raise SvcctlError(f"the local service (process {pid}) did not stop in {length_text(STOP_SECONDS)}")
+        stopping = stopping or _asked_to_stop(files, silent_seconds) or _signalled(files)
+        seconds = time.monotonic() - began
+        if not stopping and min(seconds, _seconds_untouched(files)) > silent_seconds:
+            raise Unavailable(
+                f"cannot stop {_name(files)}: it does not answer, and nothing proves which process it is",
+                hint="stop it where it runs, perhaps on another host or in another container",
+            )
+        if seconds > stop_seconds:
+            raise SvcctlError(
+                f"{_name(files)} did not stop in {length_text(stop_seconds)}",
+                hint=f"its log may have the reason: {files.log}",
+            )
         time.sleep(0.02)
     return True
 
 
-def _wait_until_it_answers(files: Files) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while not answers(files):
-        if running(files) is None or time.monotonic() > deadline:
-            raise _did_not_start(files)
-        time.sleep(0.05)
+def _asked_to_stop(files: Files, silent_seconds: float) -> bool:
+    """Ask the service to stop; whether it accepts. It has more time to answer if it cannot get a signal instead."""
+    try:
+        token = _read_credentials(files)[BUILT_IN[0]]["token"]
+    except (OSError, SvcctlError):  # nobody can ask without them
+        return False
+    limit = silent_seconds if _proven_process(files) is None else min(silent_seconds, STOP_ANSWER_SECONDS)
+    deadline = time.monotonic() + limit
+    status = _answer(files, _request("POST", STOP_PATH, token), lambda: time.monotonic() < deadline)
+    return status is not None and status < 300
+
+
+def _signalled(files: Files) -> bool:
+    """Send SIGTERM if that is safe; whether it was sent. A suspended process continues first, so that it can end."""
+    process = _proven_process(files)
+    if process is None:
+        return False
+    try:
+        os.kill(process, signal.SIGCONT)
+        os.kill(process, signal.SIGTERM)
+    except OSError:
+        return False
+    return True
+
+
+def _proven_process(files: Files) -> int | None:
+    """The ID of the process that both has the lock, by its own word, and listens on the socket, by the kernel's.
+
+    None if they differ, as in another PID namespace, or nothing listens, as on another host.
+    """
+    with suppress(OSError), unix_sockets.connect(files.socket, _LOOK_SECONDS) as connection:
+        if (process := unix_sockets.peer_process(connection)) == running(files):
+            return process
+    return None
 
 
 def _did_not_start(files: Files, code: int = 1, start: int = 0) -> SvcctlError:

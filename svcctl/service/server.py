@@ -1,4 +1,5 @@
-"""The service as a process: takes the lock, opens the files, makes the demo events, listens, and stops at a signal."""
+"""The service as a process: takes the lock, listens, opens the files, makes the demo events, answers, and stops at a
+signal."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import uvicorn
 
-from svcctl.errors import Terminated, UsageError
+from svcctl.errors import Terminated, UsageError, reason
 from svcctl.io.parquet import start_arrow
 from svcctl.io.temporary import remove_left_over
 from svcctl.io.time_limit import without_signals
@@ -34,6 +35,7 @@ from svcctl.service.http.connection import Connection, Limits
 from svcctl.service.http.context import Service
 from svcctl.service.jobs.delivery import deliver
 from svcctl.service.jobs.jobs import Jobs
+from svcctl.service.listeners import UnixListener, address_of, tcp_listener
 from svcctl.service.loading import demo
 from svcctl.service.loading.shared_folder import opened
 from svcctl.service.settings import (
@@ -60,13 +62,24 @@ from svcctl.service.state import folder_identity
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
 
-MAX_PORT = 65_535
 THREADS = 64
 """The most threads, for queries that have their turn and for loads."""
 OTHER_DESCRIPTORS = 200
 """Open files beside connections: of the state, the events, jobs and loads."""
+SIGNAL_SECONDS = 0.2
+"""How soon a service that makes demo events notices a signal."""
 SETTLE_SECONDS, SHARED_SETTLE_SECONDS = 1.0, 0.4
 """How soon the service notices that another process has disabled a domain, or stopped a job."""
+
+SERVICE_LIMITS = {
+    "query_seconds": QUERY_TIME,
+    "padding_seconds": PADDING_TIME,
+    "lag_seconds": LAG,
+    "places": QUERY_PLACES,
+    "share": OPEN_QUERIES,
+    "line_end": LINE_END,
+}
+"""The members of the service that are settings."""
 
 _log = logging.getLogger("svcctl.service")
 
@@ -105,14 +118,51 @@ class _Ready:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    """Answers on its sockets, of which the first is the Unix socket; that one is replaced when it cannot be found."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        own: UnixListener,
+        is_ours: Callable[[], bool],
+        serving: threading.Event,
+        ready: Callable[[], None],
+    ) -> None:
         super().__init__(config)
+        config.callback_notify, config.timeout_notify = self._restore, 0  # every second
+        self._own = own
+        self._is_ours = is_ours
+        self._serving = serving
         self._ready = ready
+        self._failed = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         if self.started:
+            self._serving.set()
             self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._serving.clear()
+        await super().shutdown(sockets=sockets)
+
+    async def _restore(self) -> None:
+        """Listen on the Unix socket again if its file was deleted or replaced."""
+        if self._own.is_found() or not self._is_ours():
+            return
+        try:
+            self._own.listen()
+        except OSError as error:
+            if not self._failed:
+                _log.warning("the socket %s is gone and cannot be made: %s", self._own.path, reason(error))
+            self._failed = True
+            return
+        self._failed = False
+        lost, *others = self.servers
+        await super().startup(sockets=[self._own.socket])
+        self.servers += others
+        lost.close()
+        _log.warning("the socket %s was gone: the service made it again", self._own.path)
 
 
 def serve(
@@ -140,12 +190,17 @@ def serve(
     limits = Limits(connections=_descriptors_for(settings[CONNECTIONS]))
     ready = _Ready(ready_fd)
     lock = process.hold_lock(files)  # the kernel frees it when this process ends, however it ends
-    remove_left_over()
     with ExitStack() as closing:
-        tcp = None if listen is None else closing.enter_context(_tcp(listen))
-        address = None if tcp is None else _address(tcp)
+        serving = threading.Event()
+        closing.enter_context(_repeated(partial(_touch, lock, serving)))
+        with files.within():
+            own_socket = UnixListener(files.socket)
+        closing.callback(own_socket.close)
+        remove_left_over()
+        tcp = None if listen is None else closing.enter_context(tcp_listener(listen))
+        address = None if tcp is None else address_of(tcp)
         process.keep_serve_command(files, None if tcp is None else command)
-        store = open_store(files, os.environ, state=state)
+        store = open_store(files, os.environ, state=state, is_service=True)
         closing.callback(store.close)
         own = closing.enter_context(_tables(files, ready.progress, history))
         live = frozenset((ACCESS_TABLE, *(demo.TABLES if history else ())))
@@ -155,16 +210,12 @@ def serve(
         closing.callback(executor.shutdown, cancel_futures=True)
         service = Service(
             *(Engines(Engine(own, own), shared, live), store, executor),
-            query_seconds=settings[QUERY_TIME],
-            padding_seconds=settings[PADDING_TIME],
-            lag_seconds=settings[LAG],
-            places=settings[QUERY_PLACES],
-            share=settings[OPEN_QUERIES],
-            line_end=settings[LINE_END],
+            **{name: settings[setting] for name, setting in SERVICE_LIMITS.items()},
             address=address,
             live=live,
             foreground=ready_fd is None,
             uses=places(os.environ, folder=tables, state=state, engine=engine),
+            stop=partial(os.kill, os.getpid(), signal.SIGTERM),
         )
         jobs = Jobs(
             store,
@@ -180,8 +231,9 @@ def serve(
         closing.callback(jobs.close)
         pause = SHARED_SETTLE_SECONDS if store.shared else SETTLE_SECONDS
         closing.enter_context(_repeated(partial(keep_settled, service, jobs, pause)))
-        sockets = [closing.enter_context(_unix(files)), *([] if tcp is None else [tcp])]
-        _listen(log, sockets, limits, partial(ready.ready, address or str(files.socket)))
+        said = partial(ready.ready, address or str(files.socket))
+        server = _Server(_config(log, limits), own_socket, is_ours, serving, said)
+        _answer(server, [own_socket.socket, *([] if tcp is None else [tcp])])
     _log.info("stopped")
 
 
@@ -203,19 +255,19 @@ def _tables(files: process.Files, progress: Callable[[str, float], None], histor
         return own
 
     with ThreadPoolExecutor(1, initializer=without_signals) as thread:
+        tables = thread.submit(made)
         try:
-            return thread.submit(made).result()
+            # The system may give a signal to a thread of a library, and only a thread that runs notices it then.
+            while not tables.done():
+                wait([tables], SIGNAL_SECONDS)
+            return tables.result()
         except (KeyboardInterrupt, Terminated):
             gone.set()
             raise
 
 
-def _listen(app: AccessLog, sockets: list[socket.socket], limits: Limits, ready: Callable[[], None]) -> None:
-    """Answer requests until a signal; `ready` is called when the first one would be answered."""
-    # uvicorn stops at a signal and then raises it again for the earlier handler, which must not end the process.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
-    config = uvicorn.Config(
+def _config(app: AccessLog, limits: Limits) -> uvicorn.Config:
+    return uvicorn.Config(
         app,
         http=Connection.limited(limits),
         access_log=False,
@@ -224,12 +276,19 @@ def _listen(app: AccessLog, sockets: list[socket.socket], limits: Limits, ready:
         timeout_graceful_shutdown=3,
         ws="none",
     )
+
+
+def _answer(server: _Server, sockets: list[socket.socket]) -> None:
+    """Answer requests until a signal."""
+    # uvicorn stops at a signal and then raises it again for the earlier handler, which must not end the process.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
     # The objects that exist now stay until the end. Searching them for garbage, and all later ones at every
     # hundredth query, held up the running queries for as long as five others take.
     gc.freeze()
     gc.set_threshold(700, 10, 100)
     try:
-        _Server(config, ready).run(sockets)
+        server.run(sockets)
     finally:
         gc.unfreeze()
 
@@ -277,36 +336,6 @@ def _descriptors_for(connections: int) -> int:
     return max(1, min(connections, granted - OTHER_DESCRIPTORS))
 
 
-def _unix(files: process.Files) -> socket.socket:
-    """Listen on the Unix socket, for this user only. This process has the lock, so an existing socket is a leftover."""
-    with suppress(FileNotFoundError):
-        files.socket.unlink()
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(files.socket))
-    files.socket.chmod(0o600)
-    return listener
-
-
-def _tcp(listen: str) -> socket.socket:
-    """A socket on HOST:PORT; port 0 asks for any free port. UsageError when the service cannot listen there."""
-    host, colon, port = listen.rpartition(":")
-    if not colon or not port.isdigit():
-        raise UsageError(f"--listen '{listen}' is not of the form HOST:PORT")
-    if int(port) > MAX_PORT:
-        raise UsageError(f"--listen '{listen}' names no port: ports are 0 to {MAX_PORT}")
-    host = host.strip("[]") or "127.0.0.1"
-    try:
-        return socket.create_server((host, int(port)), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        why = (getattr(error, "strerror", None) or str(error)).partition(" (while attempting")[0]
-        raise UsageError(f"the service cannot listen on {listen}: {why}", hint="choose another address") from None
-
-
-def _address(listener: socket.socket) -> str:
-    host, port, *_ = listener.getsockname()
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
 @contextmanager
 def _repeated(work: Callable[[threading.Event], None]) -> Iterator[None]:
     """Run `work` in a thread during the block; the end of the block sets its event."""
@@ -318,6 +347,15 @@ def _repeated(work: Callable[[threading.Event], None]) -> Iterator[None]:
     finally:
         stopping.set()
         thread.join()
+
+
+def _touch(lock: int, serving: threading.Event, stopping: threading.Event) -> None:
+    """Touch the lock file every second unless the service is `serving`, so that nobody takes it for one that hangs."""
+    without_signals()
+    while not stopping.wait(process.TOUCH_SECONDS):
+        if not serving.is_set():
+            with suppress(OSError):
+                os.utime(lock)
 
 
 def keep_settled(service: Service, jobs: Jobs, pause: float, stopping: threading.Event) -> None:

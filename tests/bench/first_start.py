@@ -24,6 +24,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import httpx
 from support.killed import contents
 
 from svcctl.cli.main import run as svcctl
@@ -64,7 +65,7 @@ def run(directory: Path, *, kills: int, seed: int, state: str | None = None, sec
             while not files.directory.exists():
                 time.sleep(0.0005)
             time.sleep(after)
-            outcome.early += not process.answers(files)
+            outcome.early += not _answers(files)
         outcome.kills += 1
         try:
             found = _next_start(files, url)
@@ -75,6 +76,15 @@ def run(directory: Path, *, kills: int, seed: int, state: str | None = None, sec
             print(outcome.wrong[-1], flush=True)
         shutil.rmtree(files.directory)
     return outcome
+
+
+def _answers(files: Files) -> bool:
+    """Whether the service answers at once, which it does when it has started."""
+    with httpx.Client(transport=httpx.HTTPTransport(verify=False, uds=str(files.socket)), timeout=0.1) as client:
+        try:
+            return client.get(f"http://localhost{process.PING_PATH}").is_success
+        except httpx.TransportError:
+            return False
 
 
 @contextmanager
@@ -98,7 +108,7 @@ def _next_start(files: Files, state: str | None) -> dict[str, Any]:
     """Start the service and wait until it answers; what is stored and which files there are."""
     with _service(files, state) as child:
         deadline = time.monotonic() + START_SECONDS
-        while not process.answers(files):
+        while not _answers(files):
             if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) or time.monotonic() > deadline:
                 raise RuntimeError("the service does not start")
             time.sleep(0.002)

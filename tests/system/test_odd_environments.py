@@ -98,7 +98,7 @@ def test_many_commands_in_many_environments_end_in_words(tmp_path: Path) -> None
             2,
             [
                 "svcctl: error: directory /proc can be used by others (its mode is 0555)",
-                "hint: make it private: chmod 700 /proc; or set SVCCTL_DATA to a directory that is made anew",
+                "hint: make it private: chmod 700 /proc; or set SVCCTL_DATA to a new directory",
             ],
         ),
         (

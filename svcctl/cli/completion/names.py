@@ -217,7 +217,7 @@ def _cached(svc: Context, kind: Kind, of: str) -> Pairs:
     path = cache_directory() / f"{digest[:32]}.json"
     age, known = _read(svc, path)
     # A command may prompt for a password, on the line that the user is typing.
-    stopped = profile.name in BUILT_IN and not process.answers(svc.files)
+    stopped = profile.name in BUILT_IN and not process.listens(svc.files)
     if age < kind.seconds or profile.runs_a_command or stopped:
         return known
     _refresh(svc, kind, of, path, known)

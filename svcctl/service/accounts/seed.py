@@ -6,7 +6,6 @@ of the built-in profiles are stored at every start, because their credentials ar
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -42,9 +41,15 @@ PLANS = (
 
 
 def open_store(
-    files: process.Files, environment: Mapping[str, str] | None = None, *, state: str | None = None
+    files: process.Files,
+    environment: Mapping[str, str] | None = None,
+    *,
+    state: str | None = None,
+    is_service: bool = False,
 ) -> Store:
     """Open the state of the local service, and fill it if it is new. Other processes may have it open too.
+
+    `is_service`: this process holds the service's lock.
 
     The state is in the PostgreSQL database whose URL is `state`, or is set in the environment, else in a file.
     Unavailable when it cannot be read or written.
@@ -57,7 +62,7 @@ def open_store(
         profiles(store, own, reseller)
 
     place = _database(environment or {}, state) or files.state
-    before_upgrade = partial(_require_no_other_service, files) if isinstance(place, Path) else None
+    before_upgrade = None if is_service or not isinstance(place, Path) else partial(_require_no_service, files)
     try:
         store = Store(place, fill=fill, before_upgrade=before_upgrade)
         profiles(store, own, reseller)
@@ -82,10 +87,9 @@ def _database(environment: Mapping[str, str], state: str | None) -> Database | N
     return database_of(url, STATE_PASSWORD_FILE.read(environment), may_hold_password=state is None)
 
 
-def _require_no_other_service(files: process.Files) -> None:
-    """Raise Locked while the service of another process is using the tables that an upgrade would change."""
-    pid = process.running(files)
-    if pid not in (None, os.getpid()):
+def _require_no_service(files: process.Files) -> None:
+    """Raise Locked while the service is using the tables that an upgrade would change."""
+    if process.running(files) is not None:
         raise Locked(
             f"state file {files.state} needs an upgrade, and the local service of an older svcctl is running",
             hint="stop it first: svcctl service stop",

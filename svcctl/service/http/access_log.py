@@ -13,10 +13,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svcctl.service.engines import Tables
 from svcctl.service.language.types import Column, Type
+from svcctl.service.process import PING_PATH
 from svcctl.service.settings import ACCESS_EVENTS, ACCESS_TIME
 
 HEALTH = "/service/health"
-"""Load balancers ask for it every few seconds, so the access log leaves it out."""
+UNLOGGED = {HEALTH, PING_PATH}
+"""Load balancers ask for the health every few seconds, and commands ping the service before their requests."""
 
 TABLE = "service.access"
 TRIMMED_EVERY = timedelta(hours=1)
@@ -63,7 +65,7 @@ class AccessLog:
             tables.create(TABLE, COLUMNS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["path"] == HEALTH:
+        if scope["path"] in UNLOGGED:
             await self._app(scope, receive, send)
             return
         status, sent, started = None, 0, time.monotonic()

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from svcctl import __version__
 from svcctl.api import models
-from svcctl.errors import ServiceError, SvcctlError, Unavailable
+from svcctl.errors import CredentialsError, ServiceError, SvcctlError, Unavailable
 from svcctl.service.accounts import domains
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http import monitoring, provisioning, tables
@@ -35,6 +35,7 @@ from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.runner import Deliver
 from svcctl.service.language import parse
+from svcctl.service.process import STOP_PATH
 from svcctl.service.queries import saved_queries
 from svcctl.service.queries.concurrency import OpenQuery
 from svcctl.service.queries.continuous import AskedQuery, Step, Steps
@@ -57,6 +58,7 @@ def build(service: Service, jobs: Jobs | None = None, origins: Sequence[str] = (
             signed("DELETE", "/search/job/remove/{id}", _remove_job),
             signed("GET", "/search/job/remove/{id}", _remove_job),  # for clients that cannot send DELETE
             signed("GET", "/service/status", _status, by=OnOwnSocket),
+            *([signed("POST", STOP_PATH, _stop)] if service.stop else []),
             *monitoring.ROUTES,
             *tables.ROUTES,
             *provisioning.ROUTES,
@@ -194,3 +196,14 @@ def _status(request: Request) -> Response:
         told["uses"] = service.uses
         told |= {name: value for name, value in (("problems", problems), ("foreground", service.foreground)) if value}
     return succeeded(request, told)
+
+
+async def _stop(request: Request) -> Response:
+    """End the process. Only its owner can connect to its Unix socket, so no other connection may ask for it."""
+    service: Service = request.app.state.service
+    account: Account = request.state.account
+    if request.client is not None or not account.operates:
+        raise CredentialsError("only an administrator may stop the service, over its Unix socket")
+    assert service.stop is not None
+    service.stop()
+    return succeeded(request, {"status": "stopping"})

@@ -71,6 +71,8 @@ class Service:
     """The tables whose events the service makes itself; nobody may load into them or drop them."""
     uses: Mapping[str, str] = field(default_factory=dict)
     """What the service uses outside its own directory: a shared `folder`, a shared `state`, an `engine`."""
+    stop: Callable[[], None] | None = None
+    """Makes the process end, at a request of its owner; None in a service that no request stops."""
     started: float = field(default_factory=time.time)
     loads: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
     """The results of the last loads, by the attempt that the client named."""

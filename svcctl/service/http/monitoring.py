@@ -1,6 +1,6 @@
-"""The monitoring routes: the health of the service, and its metrics in Prometheus' text format.
+"""The monitoring routes: whether the service answers, its health, and its metrics in Prometheus' text format.
 
-Health needs no signature: a load balancer cannot sign, and health is no secret. Metrics name jobs, so only
+Ping and health need no signature: a load balancer cannot sign, and they are no secret. Metrics name jobs, so only
 administrators of the service may read them; Prometheus sends a token.
 """
 
@@ -22,9 +22,15 @@ from svcctl.service.http.auth import signed
 from svcctl.service.http.context import Service
 from svcctl.service.http.envelope import succeeded
 from svcctl.service.jobs.jobs import Jobs
+from svcctl.service.process import PING_PATH
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Sample = tuple[Mapping[str, str], float]
+
+
+async def _ping(request: Request) -> Response:
+    """Answer whatever the state and the tables are."""
+    return succeeded(request, None)
 
 
 def _health(request: Request) -> Response:
@@ -80,6 +86,7 @@ def _metric(name: str, kind: str, meaning: str, samples: Iterable[Sample]) -> It
 
 
 ROUTES = [
+    Route(PING_PATH, _ping, methods=["GET"]),
     Route(HEALTH, _health, methods=["GET"]),
     signed("GET", "/service/metrics", _metrics),
 ]

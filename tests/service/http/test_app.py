@@ -106,6 +106,29 @@ def test_the_status_tells_version_start_and_tables(ask: Ask, tmp_path: Path) -> 
     }
 
 
+@pytest.mark.parametrize(
+    ("token", "client", "status", "stops"),
+    [
+        ("operator", None, 200, 1),
+        ("operator", ("127.0.0.1", 123), 401, 0),
+        ("ordinary", None, 401, 0),
+        ("wrong", None, 401, 0),
+    ],
+)
+def test_only_an_administrator_stops_the_service_and_only_over_its_own_socket(
+    store: Store, token: str, client: tuple[str, int] | None, status: int, stops: int
+) -> None:
+    calls: list[None] = []
+    with chosen_engine() as engines, ThreadPoolExecutor(1) as executor:
+        app = build(Service(engines, store, executor, stop=lambda: calls.append(None)))
+        answer = answered(app, "POST", "/service/stop", b"", {"authorization": f"Bearer {token}"}, client=client)
+    assert (answer.status_code, len(calls)) == (status, stops)
+
+
+def test_a_service_that_no_request_stops_does_not_know_that_request(ask: Ask) -> None:
+    assert ask("POST", "/service/stop").status_code == 404
+
+
 def test_the_help_has_the_routes_of_our_own_and_the_members_of_what_they_take_and_answer(
     ask: Ask, tmp_path: Path
 ) -> None:

@@ -49,6 +49,13 @@ def test_health_is_told_to_everybody_and_not_logged(service: Service) -> None:
     assert service.engines.of(TABLE).stored.extent(TABLE).events == 1
 
 
+def test_everybody_may_ping_and_that_is_not_logged(service: Service) -> None:
+    log = AccessLog(build(service), service.engines.of(TABLE).stored)
+    assert answered(log, "GET", "/service/ping").status_code == 200
+    log.flush()
+    assert service.engines.of(TABLE).stored.extent(TABLE).events == 0
+
+
 def test_metrics_are_for_administrators(service: Service) -> None:
     app = build(service)
     refused = answered(app, "GET", "/service/metrics", headers={"authorization": "Bearer ordinary"})

@@ -4,7 +4,7 @@ which read and change it themselves: the service need not run."""
 from __future__ import annotations
 
 import shlex
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -78,12 +78,17 @@ def restart(ctx: typer.Context) -> None:
     from svcctl.service import process
 
     svc: Context = ctx.obj
-    if process.await_served(svc.files):
+    before = None
+    if process.running(svc.files) is None:
+        process.require_background(svc.files)
+    elif (command := process.serve_command(svc.files)) is not None:
         raise UsageError(
-            f"the local service was not started in the background, but with: {process.serve_command(svc.files)}",
+            f"the local service was not started in the background, but with: {command}",
             hint="restart it there, or in the background with 'svcctl service stop' and then 'svcctl service start'",
         )
-    before = _status(svc) if process.answers(svc.files) else None
+    else:
+        with suppress(Unavailable):  # a service that hangs is restarted, too
+            before = _status(svc)
     process.stop(svc.files)
     svc.start_local()
     if before is None:
@@ -99,24 +104,25 @@ def restart(ctx: typer.Context) -> None:
 def status(ctx: typer.Context, format: FormatOpt = None) -> None:
     """Show whether the local service is running, and its tables
 
-    The exit code is 4 when it is not running, and 6 when it cannot reach its state or its tables. In
-    the formats for programs the tables are left out: 'svcctl tables' lists them.
+    The exit code is 4 when it is not running, starting or stopping, and 6 when it hangs or cannot reach its state or
+    its tables. In the formats for programs the tables are left out: 'svcctl tables' lists them.
     """
     from svcctl.api import own_service
     from svcctl.service import process
 
     svc: Context = ctx.obj
-    pid = process.running(svc.files)
-    if pid is None:
-        raise NotFound("the local service is not running", hint=process.how_to_start(svc.files))
-    if not process.answers(svc.files):
+
+    def starting() -> None:
         raise NotFound("the local service is starting or stopping", hint="'svcctl service start' waits for it")
+
+    if not process.await_answer(svc.files, starting):
+        raise NotFound("the local service is not running", hint=process.how_to_start(svc.files))
     found, chosen = _status(svc), svc.format(format, lists=True)
     files = svc.files
     facts = [
         found.address,
         str(files.socket),
-        pid,
+        process.running(svc.files),
         found.started,
         found.version,
         files.size(),
@@ -185,11 +191,12 @@ def _held(svc: Context) -> str:
     from svcctl.service import process
 
     facts = []
-    if process.answers(svc.files):
-        tables = own_service.tables(svc.with_flags(profile=LOCAL).client)
-        facts = [counted(sum(not table.live for table in tables), "table") + " of your own"]
-    elif svc.files.events.exists():
+    if svc.files.events.exists():
         facts = ["all tables (a running service counts them)"]
+    with suppress(Unavailable):  # a service that hangs does not count them
+        if process.listens(svc.files):
+            tables = own_service.tables(svc.with_flags(profile=LOCAL).client)
+            facts = [counted(sum(not table.live for table in tables), "table") + " of your own"]
     if svc.files.state.exists() and STATE.read(svc.environment) is None:  # a reset leaves a database alone
         store = open_state(svc)
         from svcctl.service.jobs import job_table

@@ -62,7 +62,7 @@ def folder_of(svc: Context, uri: str | None) -> str:
     if found := uri or TABLES.read(svc.environment):
         return found
     missing = "no shared folder of tables was named"
-    known = process.answers(svc.files) and own_service.status(svc.with_flags(profile=LOCAL).client).uses
+    known = process.listens(svc.files) and own_service.status(svc.with_flags(profile=LOCAL).client).uses
     if known and "folder" in known:
         raise UsageError(missing, hint=f"name that of the local service: --tables {known['folder']}")
     raise UsageError(missing, hint=f"name it with --tables or {TABLES.environment}")
@@ -113,7 +113,7 @@ def readers(svc: Context, uri: str, table: str) -> tuple[str, ...]:
 
     with suppress(SvcctlError):
         client = svc.with_flags(profile=LOCAL).client
-        runs = process.answers(svc.files) and own_service.status(client).uses
+        runs = process.listens(svc.files) and own_service.status(client).uses
         if runs and runs.get("folder") == absolute(uri).rstrip("/"):
             return tuple(job.friendly_name for job in own_service.table(client, table).jobs)
     return ()

@@ -127,16 +127,6 @@ def test_a_service_whose_files_are_deleted_ends(shell: Shell) -> None:
     eventually(lambda: not Path(f"/proc/{started}").exists())
 
 
-def test_a_long_home_still_has_room_for_the_socket(tmp_path: Path) -> None:
-    home = tmp_path / ("x" * 100)
-    home.mkdir()
-    shell = Shell(home, {"TMPDIR": "/tmp"})
-    done = shell("query", "from auth.all select user limit 1", "--from", "1d")
-    assert done.returncode == 0, done.stderr
-    assert len(settings(shell)["socket"]) < 104
-    shell("service", "stop")
-
-
 def test_a_service_that_could_write_nothing_does_not_give_the_reason_of_an_earlier_one(shell: Shell) -> None:
     log = shell.home / "data" / "service.log"
     log.parent.mkdir(mode=0o700)

@@ -1,0 +1,56 @@
+"""The sockets that the service listens on: its Unix socket, and TCP on demand."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+from svcctl.errors import UsageError
+from svcctl.io import unix_sockets
+
+MAX_PORT = 65_535
+
+
+class UnixListener:
+    """Listens on a Unix socket. The process must hold the service's lock, so an existing file is a leftover."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.listen()
+
+    def listen(self) -> None:
+        """Listen on a new `socket`, whose file takes the place of any other at the path."""
+        self.socket = unix_sockets.listen(self.path)
+        self._file = self.path.stat()
+
+    def is_found(self) -> bool:
+        """Whether who connects to the path reaches this socket: its file was not deleted and not replaced."""
+        try:
+            return os.path.samestat(self.path.stat(), self._file)
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+def tcp_listener(listen: str) -> socket.socket:
+    """A socket on HOST:PORT; port 0 asks for any free port. UsageError when the service cannot listen there."""
+    host, colon, port = listen.rpartition(":")
+    if not colon or not port.isdigit():
+        raise UsageError(f"--listen '{listen}' is not of the form HOST:PORT")
+    if int(port) > MAX_PORT:
+        raise UsageError(f"--listen '{listen}' names no port: ports are 0 to {MAX_PORT}")
+    host = host.strip("[]") or "127.0.0.1"
+    try:
+        return socket.create_server((host, int(port)), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        why = (getattr(error, "strerror", None) or str(error)).partition(" (while attempting")[0]
+        raise UsageError(f"the service cannot listen on {listen}: {why}", hint="choose another address") from None
+
+
+def address_of(listener: socket.socket) -> str:
+    """The host and port of a TCP socket."""
+    host, port, *_ = listener.getsockname()
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

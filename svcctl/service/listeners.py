@@ -6,21 +6,30 @@ import os
 import socket
 from pathlib import Path
 
-from svcctl.errors import UsageError
+from svcctl.errors import UsageError, reason
 from svcctl.io import unix_sockets
 
 MAX_PORT = 65_535
 
 
 class UnixListener:
-    """Listens on a Unix socket. The process must hold the service's lock, so an existing file is a leftover."""
+    """Listens on a Unix socket. The process must hold the service's lock, so an existing file is a leftover.
+
+    UsageError when the service cannot listen there at first.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.listen()
+        try:
+            self.listen()
+        except OSError as error:
+            raise UsageError(
+                f"the service cannot listen on {path}: {reason(error)}",
+                hint="remove what is there, or set SVCCTL_DATA to another directory",
+            ) from None
 
     def listen(self) -> None:
-        """Listen on a new `socket`, whose file takes the place of any other at the path."""
+        """Listen on a new `socket`, whose file takes the place of any other at the path. OSError if that fails."""
         self.socket = unix_sockets.listen(self.path)
         self._file = self.path.stat()
 

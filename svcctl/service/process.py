@@ -270,6 +270,8 @@ def listens(files: Files) -> bool:
     """Whether something listens on the service's socket; a service that is starting does."""
     try:
         unix_sockets.connect(files.socket, _LOOK_SECONDS).close()
+    except BlockingIOError:  # more connections wait already than the system keeps
+        return True
     except OSError:
         return False
     return True

@@ -193,8 +193,7 @@ def serve(
     with ExitStack() as closing:
         serving = threading.Event()
         closing.enter_context(_repeated(partial(_touch, lock, serving)))
-        with files.within():
-            own_socket = UnixListener(files.socket)
+        own_socket = UnixListener(files.socket)
         closing.callback(own_socket.close)
         remove_left_over()
         tcp = None if listen is None else closing.enter_context(tcp_listener(listen))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from svcctl.errors import UsageError
 from svcctl.io import unix_sockets
 from svcctl.service.listeners import UnixListener
 
@@ -60,3 +61,10 @@ def test_a_lost_socket_is_made_again(tmp_path: Path, change: str) -> None:
         listener.listen()
         assert listener.is_found()
         unix_sockets.connect(path, 5).close()
+
+
+def test_a_socket_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "service.sock"
+    path.mkdir()
+    with pytest.raises(UsageError, match=f"cannot listen on {path}: Is a directory"):
+        UnixListener(path)

@@ -1,4 +1,4 @@
-"""The sockets that the service listens on: its Unix socket, and TCP on demand."""
+"""The sockets that the service listens on: its Unix socket, and a TCP socket if --listen asks for one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class UnixListener:
         self._file = self.path.stat()
 
     def is_found(self) -> bool:
-        """Whether who connects to the path reaches this socket: its file was not deleted and not replaced."""
+        """Whether clients reach this socket at its path: its file was neither deleted nor replaced."""
         try:
             return os.path.samestat(self.path.stat(), self._file)
         except OSError:

@@ -38,7 +38,7 @@ from svcctl.service.settings import located
 STOP_SECONDS = 30.0
 """How long a service may take to stop."""
 STOP_ANSWER_SECONDS = 2.0
-"""How long a service may take to accept that it shall stop, before it gets a signal."""
+"""How long a service may take to accept a request to stop before it gets a signal."""
 SILENT_SECONDS = 5.0
 """How long a running service may be silent; one that lost the file of its socket listens again sooner."""
 STARTING_SECONDS = 2.0
@@ -333,7 +333,7 @@ def _request(method: str, path: str, token: str | None = None) -> bytes:
 
 
 def _answer(files: Files, request: bytes, go_on: Callable[[], bool]) -> int | None:
-    """The HTTP status of the answer to a request; None when there is no answer as long as `go_on` is true."""
+    """The HTTP status of the answer to a request; None if there is none before `go_on` returns False."""
     answer = b""
     try:
         with unix_sockets.connect(files.socket, _LOOK_SECONDS) as connection:
@@ -423,7 +423,7 @@ def stop(files: Files, silent_seconds: float = SILENT_SECONDS, stop_seconds: flo
 
 
 def _asked_to_stop(files: Files, silent_seconds: float) -> bool:
-    """Ask the service to stop; whether it accepts. It has more time to answer if it cannot get a signal instead."""
+    """Ask the service to stop, and return whether it accepts. It has more time if it cannot get a signal instead."""
     try:
         token = _read_credentials(files)[BUILT_IN[0]]["token"]
     except (OSError, SvcctlError):  # nobody can ask without them
@@ -435,7 +435,7 @@ def _asked_to_stop(files: Files, silent_seconds: float) -> bool:
 
 
 def _signalled(files: Files) -> bool:
-    """Send SIGTERM if that is safe; whether it was sent. A suspended process continues first, so that it can end."""
+    """Send SIGTERM if the process is proven, and return whether it was sent. A suspended process continues first."""
     process = _proven_process(files)
     if process is None:
         return False
@@ -448,9 +448,9 @@ def _signalled(files: Files) -> bool:
 
 
 def _proven_process(files: Files) -> int | None:
-    """The ID of the process that both has the lock, by its own word, and listens on the socket, by the kernel's.
+    """The ID of the service's process: the lock file has it, and the kernel confirms that it listens on the socket.
 
-    None if they differ, as in another PID namespace, or nothing listens, as on another host.
+    None if the kernel names another process, as in another PID namespace, or nothing listens, as on another host.
     """
     with suppress(OSError), unix_sockets.connect(files.socket, _LOOK_SECONDS) as connection:
         if (process := unix_sockets.peer_process(connection)) == running(files):

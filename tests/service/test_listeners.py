@@ -1,4 +1,4 @@
-"""The service's Unix socket: whether who connects to its path reaches it."""
+"""The service's Unix socket: whether clients reach it at its path."""
 
 import shutil
 from collections.abc import Callable

@@ -130,9 +130,11 @@ class Conflict(ServiceError):
 class Unavailable(SvcctlError):
     """No usable answer after the allowed retries.
 
-    `retry_after` is how many seconds the service asks its clients to wait, if it says so.
+    `status` is the HTTP status of the answer, if that is the reason; `retry_after` is how many seconds the service asks
+    its clients to wait, if it says so.
     """
 
+    status: int | None = None
     retry_after: float | None = None
     unanswered = False
     """Whether no answer came at all, so that the connection is to blame."""

@@ -139,7 +139,11 @@ class Follow:
         self._delivered: Mapping[int, Counter[int]] = {}
         """Delivered rows that this connection has not repeated yet."""
         self._failures = 0
-        """Failures since the last row."""
+        """Failed attempts in a row: connections without a new row that did not last as long as the delay before."""
+        self._delay = 0.0
+        """Seconds waited before the last attempt to connect."""
+        self._answered: float | None = None
+        """When the last attempt was answered; None if it was not."""
         self._limit, self._recounted = _limits(request)
         self._groups = outline(request.query or "").has("group")
         self.columns: Sequence[Column] = ()
@@ -237,8 +241,10 @@ class Follow:
             request = replace(request, from_=max(self._first, request.from_))
         self._connection.close()
         self._late, self._late_before = 0, self._late_before + self._late
+        self._answered = None
         query = self._client.query(request, once=once, reader=self._reader, late=self._came_late)
         answer = self._connection.enter_context(query)
+        self._answered = self._clock()
         self._ahead = 0.0 if answer.date is None else answer.date - self._clock()
         self._arriving = answer.rows()
         self.columns = answer.columns
@@ -274,20 +280,24 @@ class Follow:
         told: tuple[str, str | None] | None = None
         hint, least = None, 0.0
         while True:
+            if self._answered is not None and self._clock() - self._answered >= self._delay:
+                self._failures = 0
             self._failures += 1
-            delay = max(least, retry.delay(self._failures))
+            self._delay = max(least, retry.delay(self._failures))
             if (reason, hint) != told:  # a long outage gets one note
-                self._notify(f"{reason}; reconnecting in {length_text(round(delay, 1))}")
+                self._notify(f"{reason}; reconnecting in {length_text(round(self._delay, 1))}")
                 if hint is not None:
                     self._notify(hint)
-            self._sleep(delay)
+            self._sleep(self._delay)
             told, least = (reason, hint), 0.0
             try:
                 self._connect(once=True)
             except Unavailable as error:
+                if not retry.is_passing(error):
+                    raise
                 reason, hint, least = error.message, self._advice(error), error.retry_after or 0.0
             except IncompleteResult as error:
-                reason = error.message
+                reason, hint = error.message, None
             else:
                 self._again = self._clock()
                 self._behind = self._again + self._ahead

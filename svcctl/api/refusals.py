@@ -5,8 +5,8 @@ them send web pages. Every reader of a body decides here whether it is an error,
 
 The class of the exception follows the HTTP status when that is about credentials or the path to the service, otherwise
 the service's own code, otherwise the HTTP status. A JSON answer with HTTP 500 is an InternalError: the service read the
-request and failed at it. A web page with 500 does not come from the service, so it is Unavailable, as are 429, 502-504,
-507 and 520-524 with any body.
+request and failed at it. A web page with 500 does not come from the service, so it is Unavailable, as are 507 and all
+statuses that are retried, with any body.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from svcctl.api.formats.body import whole
 from svcctl.api.json_text import value_of
 from svcctl.api.models import Job
-from svcctl.api.retry import UNAVAILABLE
+from svcctl.api.retry import STATUSES
 from svcctl.errors import (
     Conflict,
     CredentialsError,
@@ -102,9 +102,8 @@ class Refusal:
     def as_error(self, http_status: int = 200, *, hint: str | None = None) -> SvcctlError:
         """The exception, for the HTTP status of the answer."""
         hint = hint or self.hint
-        if http_status in UNAVAILABLE or http_status == NO_SPACE:
-            about = f" (cid {self.cid})" if self.cid else ""
-            return Unavailable(f"the service answered HTTP {http_status}: {self.message}{about}", hint=hint)
+        if http_status in STATUSES or http_status == NO_SPACE:
+            return _unavailable(http_status, self.message + (f" (cid {self.cid})" if self.cid else ""), hint)
         code = self.code if self.code is not None or http_status == 200 else http_status
         if http_status in (401, 403):
             kind: type[ServiceError] = CredentialsError
@@ -187,14 +186,20 @@ def error_of(
     if refusal is not None:
         return refusal.of(cid).as_error(http_status, hint=hint)
     line = page_line(body)
-    if http_status >= 500 or http_status == 429:
-        line = line.removeprefix(f"{http_status} ")  # the titles of many pages begin with it
-        return Unavailable(f"the service answered HTTP {http_status}" + (f": {line}" if line else ""), hint=hint)
+    if http_status >= 500 or http_status in STATUSES:
+        # The titles of many pages begin with the status.
+        return _unavailable(http_status, line.removeprefix(f"{http_status} "), hint)
     if is_page(content_type, body):
         hint = (
             hint or "this is a web page and not the service's answer: check the base URL, and any proxy in front of it"
         )
     return Refusal(line or f"HTTP {http_status} with no message", cid=cid).as_error(http_status, hint=hint)
+
+
+def _unavailable(http_status: int, message: str, hint: str | None) -> Unavailable:
+    error = Unavailable(f"the service answered HTTP {http_status}" + (f": {message}" if message else ""), hint=hint)
+    error.status = http_status
+    return error
 
 
 def already_so(error: ServiceError) -> bool:
@@ -277,7 +282,7 @@ def launched(response: httpx.Response) -> Job:
     answer when there is no ID, because the job runs nevertheless.
     """
     body = whole(response)
-    if _UUID.fullmatch(text := body.decode("utf-8", "replace").strip()):
+    if _UUID.fullmatch(text := _text(body)):
         return Job(text, "")
     answer = _answer(response, body)
     content = answer.get("object") if isinstance(answer, dict) else answer
@@ -293,6 +298,10 @@ def launched(response: httpx.Response) -> Job:
         f"the query is launched, but no job ID is found in the answer: {' '.join(text.split()) or 'nothing'}",
         hint="the job runs: 'svcctl job list' lists it",
     )
+
+
+def _text(body: bytes) -> str:
+    return body.decode("utf-8", "replace").strip()
 
 
 _UUID = re.compile("[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")

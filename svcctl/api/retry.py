@@ -1,4 +1,6 @@
-"""Which answers are tried again, and after how long: one rule for requests, connections that are followed, and jobs.
+"""The rule for retries: after which failures a request is sent again, and how long to wait before that.
+
+It is the same for requests, for the windows of exports, for queries that are followed, and for jobs.
 
 A service that sends Retry-After is obeyed, up to a limit. Otherwise a limit on the wait doubles with each failure, and
 the wait is drawn evenly between half of the limit and all of it. So clients that failed together do not come back
@@ -9,13 +11,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from datetime import UTC
 
 from svcctl.api.addresses import first_cause
+from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
 
-UNAVAILABLE = frozenset({429, 502, 503, 504, 520, 521, 522, 523, 524})
-"""The HTTP statuses that are worth a retry."""
-NOT_ACCEPTED = frozenset({429, 503})
-"""Those of them with which a service says that it has done nothing: what must not be done twice is sent again too."""
+STATUSES = frozenset({408, 425, 429, 502, 503, 504, *range(520, 525), 527, 529, 530})
+"""The HTTP statuses that are retried. No answer with another one is, whatever sends it."""
+NOT_DONE = frozenset({425, 429, 503})
+"""The statuses among them that say that nothing was done. Only these are retried for a request that must not be carried
+out twice."""
 FIRST_DELAY = 0.5
 """The longest first wait, in seconds."""
 MAX_DELAY = 30.0
@@ -43,6 +48,13 @@ def after(text: str, now: float) -> float | None:
     return None if moment is None else min(max(moment - now, 0.0), MAX_RETRY_AFTER)
 
 
+def is_passing(error: SvcctlError) -> bool:
+    """Whether the same request may succeed later: the answer was cut or never came, or its HTTP status is retried."""
+    if isinstance(error, Unavailable) and error.status is not None:
+        return error.status in STATUSES
+    return isinstance(error, (Unavailable, IncompleteResult))
+
+
 def attempts(error: BaseException) -> int | None:
     """How often a request that fails with this error is sent at most; None when only the user limits it.
 
@@ -63,6 +75,7 @@ def http_date(text: str) -> float | None:
     from email.utils import parsedate_to_datetime  # loads a dozen modules, for failures only
 
     try:
-        return parsedate_to_datetime(text).timestamp()
+        moment = parsedate_to_datetime(text)
     except (ValueError, TypeError, OverflowError):
         return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()  # the zone -0000 means UTC, too

@@ -162,9 +162,9 @@ class Sender:
                 failure = _no_answer(call, error, hint=_MAYBE_DONE if lost and not call.repeatable else None)
                 most = 1 if isinstance(error, ProxyFailure) and error.is_final else retry.attempts(error)
             else:
-                if response.status_code not in retry.UNAVAILABLE:
+                if response.status_code not in retry.STATUSES:
                     raise failure
-                lost = response.status_code not in retry.NOT_ACCEPTED
+                lost = response.status_code not in retry.NOT_DONE
                 most = None
                 retry_after = retry.after(response.headers.get("retry-after", ""), self._clock())
                 if isinstance(failure, Unavailable):
@@ -208,7 +208,7 @@ class Sender:
         """The request of one attempt. It is not built by the client, which would add headers and cookies."""
         silence = max(self._timeout, SILENCE) if call.endless else self._timeout
         timeout = httpx.Timeout(self._timeout, read=None if call.whole else silence)
-        wishes = {"timeout": timeout.as_dict(), "silence": silence, "target": _target(call.url), "reader": call.reader}
+        wishes = {"timeout": timeout.as_dict(), "silence": silence, "path": _target(call.url), "reader": call.reader}
         try:
             headers = httpx.Headers(_DEFAULTS)
             headers.update(call.headers)
@@ -253,7 +253,7 @@ class Sender:
 
     def _is_last(self, call: Call, response: httpx.Response, attempt: int) -> bool:
         """Whether no attempt follows this answer, which is not a success."""
-        again = response.status_code in retry.UNAVAILABLE and not _may_be_done(call, response)
+        again = response.status_code in retry.STATUSES and not _may_be_done(call, response)
         return not again or attempt == self._attempts
 
     def error(self, call: Call, response: httpx.Response, start: bytes) -> SvcctlError:
@@ -320,7 +320,7 @@ def _shown_body(body: bytes) -> tuple[str, str]:
 
 def _may_be_done(call: Call, response: httpx.Response) -> bool:
     """Whether a gateway answered, so that the service may already have done what must not be done twice."""
-    return response.status_code in retry.UNAVAILABLE - retry.NOT_ACCEPTED and not call.repeatable
+    return response.status_code in retry.STATUSES - retry.NOT_DONE and not call.repeatable
 
 
 def _start_of(response: httpx.Response) -> bytes:
@@ -346,4 +346,6 @@ def _no_answer(call: Call, error: Exception, hint: str | None) -> Unavailable:
         advice = "if this port expects TLS, base_url must begin with https://"
     failure = Unavailable(message, hint=hint or advice)
     failure.unanswered, failure.untrusted = True, addresses.is_untrusted(error)
+    if isinstance(error, ProxyFailure):
+        failure.status = error.status
     return failure

@@ -10,8 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
-from support.scripted import LOST, Script, Serve, head, http, ok
+from support.scripted import LOST, Script, Serve, head, http, ok, read_request
 
+from svcctl.api import retry
 from svcctl.api.addresses import Paths
 from svcctl.api.auth import Bearer, HeaderNames, Jwt, Signature, sign
 from svcctl.api.client import Client
@@ -126,11 +127,18 @@ def test_a_silent_stream_is_incomplete(serve: Serve) -> None:
     assert (type(error), error.message) == (IncompleteResult, SILENT)
 
 
-@pytest.mark.parametrize("status", [429, 502, 503, 504, 520, 521, 522, 523, 524])
+RETRIED = (408, 425, 429, 502, 503, 504, 520, 521, 522, 523, 524, 527, 529, 530)
+FINAL = (400, 405, 407, 421, 500, 501, 505, 507, 511, 525, 526)
+"""HTTP statuses that no command tries again."""
+
+
+@pytest.mark.parametrize("status", RETRIED)
 def test_what_may_pass_by_itself_is_tried_again_with_a_new_signature(serve: Serve, status: int) -> None:
-    moments = iter([1.0, 2.0])
-    script = serve(http(f"{status} Busy", "<html><title>Busy</title></html>"), http("200 OK", "a\n1\n"))
-    assert read(script, auth=Signature("KEY", "SECRET", clock=lambda: next(moments))) == b"a\n1\n"
+    moments, slept = iter([1.0, 2.0]), list[float]()
+    busy = http(f"{status} Busy", "<html><title>Busy</title></html>", "Retry-After: 7")
+    script = serve(busy, http("200 OK", "a\n1\n"))
+    auth = Signature("KEY", "SECRET", clock=lambda: next(moments))
+    assert (read(script, auth=auth, sleep=slept.append), slept) == (b"a\n1\n", [7.0])
     assert [headers["x-svc-timestamp"] for _, headers, _ in script.requests] == ["1000", "2000"]
     assert script.requests[0][1]["x-svc-sign"] != script.requests[1][1]["x-svc-sign"]
 
@@ -145,6 +153,59 @@ def test_a_refusal_is_not_tried_again(serve: Serve, status: int, kind: type) -> 
     assert (type(error), error.message, len(script.requests)) == (kind, "no", 1)
 
 
+@pytest.mark.parametrize("status", FINAL)
+@pytest.mark.parametrize("body", ["", "<html><title>No</title></html>", '{"error":{"code":12,"message":"no"}}'])
+def test_no_other_status_is_tried_again_whoever_sends_it(serve: Serve, status: int, body: str) -> None:
+    script = serve(http(f"{status} No", body, "Retry-After: 0"))
+    error = failure(lambda: read(script))
+    assert (retry.is_passing(error), len(script.requests)) == (False, 1)
+
+
+@pytest.mark.parametrize("status", RETRIED)
+def test_what_must_not_be_done_twice_is_tried_again_only_if_nothing_was_done(serve: Serve, status: int) -> None:
+    script = serve(http(f"{status} Busy"), ok('{"msg":"","status":0,"object":{"id":"j1"}}'))
+    if status in (425, 429, 503):
+        assert client(script).launch(LAUNCH) == "j1"
+        return
+    error = failure(lambda: client(script).launch(LAUNCH))
+    assert (type(error), error.hint, len(script.requests)) == (
+        Unavailable,
+        "the service may have done it: check before trying again",
+        1,
+    )
+
+
+def test_an_idle_connection_that_was_closed_with_a_408_carries_no_request() -> None:
+    """A server that gives up an idle connection says so with a 408, which is not the answer to the next request."""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+    late = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    connections = 0
+    answered, closed = threading.Event(), threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer_twice() -> None:
+            nonlocal connections
+            for _ in range(2):
+                connection, _ = listener.accept()
+                with connection:
+                    connections += 1
+                    read_request(connection)
+                    connection.sendall(answer)
+                    assert answered.wait(10)
+                    connection.sendall(late)
+                closed.set()
+
+        thread = threading.Thread(target=answer_twice)
+        thread.start()
+        with Client(f"http://127.0.0.1:{listener.getsockname()[1]}", AUTH, retries=0) as service:
+            service.call("POST", "/x")
+            answered.set()
+            assert closed.wait(10)
+            service.call("POST", "/x")
+        thread.join(10)
+    assert connections == 2
+
+
 def test_a_service_without_space_is_unavailable_and_not_asked_again(serve: Serve) -> None:
     script = serve(http("507 Insufficient Storage", '{"msg":"no space left","status":1,"cid":"c9"}'))
     error = failure(lambda: read(script))
@@ -157,7 +218,7 @@ def test_attempts_end_with_unavailable(serve: Serve) -> None:
     error = failure(lambda: read(script, retries=2, observe=events.append))
     assert type(error) is Unavailable
     retries = [event for event in events if isinstance(event, Retry)]
-    assert [(retry.failure.message, retry.attempt, retry.attempts) for retry in retries] == [
+    assert [(event.failure.message, event.attempt, event.attempts) for event in retries] == [
         (error.message, 2, 3),
         (error.message, 3, 3),
     ]
@@ -249,13 +310,39 @@ def test_cookies_are_not_sent_back(serve: Serve) -> None:
 
 @pytest.mark.parametrize(
     ("value", "seconds"),
-    [("7", 7.0), ("9999", 120.0), ("Tue, 14 Nov 2023 22:13:50 GMT", 30.0), ("Tue, 14 Nov 2023 22:13:10 GMT", 0.0)],
+    [
+        ("7", 7.0),
+        ("0", 0.0),
+        ("9999", 120.0),
+        ("9" * 400, 120.0),
+        ("Tue, 14 Nov 2023 22:13:50 GMT", 30.0),
+        ("Tue, 14 Nov 2023 22:13:50 -0000", 30.0),
+        ("Tue, 14 Nov 2023 22:13:10 GMT", 0.0),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 120.0),
+    ],
 )
 def test_retry_after_is_followed_and_capped(serve: Serve, value: str, seconds: float) -> None:
     slept: list[float] = []
     script = serve(http("429 Slow", "", f"Retry-After: {value}"), http("200 OK", "a\n"))
     assert read(script, sleep=slept.append) == b"a\n"
     assert slept == [seconds]
+
+
+@pytest.mark.parametrize("value", ["", "-1", "1.5", "1e9", "soon", "7, 7", "Tue, 14 Nov 2023 25:61:00 GMT"])
+def test_a_retry_after_that_is_no_time_is_ignored(serve: Serve, value: str) -> None:
+    slept: list[float] = []
+    script = serve(http("429 Slow", "", f"Retry-After: {value}"), http("200 OK", "a\n"))
+    assert read(script, sleep=slept.append) == b"a\n"
+    assert 0.25 <= slept[0] <= 0.5
+
+
+@pytest.mark.parametrize(("status", "sent"), [(407, 1), (403, 1), (502, 3), (503, 3)])
+def test_a_proxy_that_refuses_is_asked_again_as_a_service_would_be(serve: Serve, status: int, sent: int) -> None:
+    script = serve(*[http(f"{status} No", "")] * sent)
+    proxies = {"HTTPS_PROXY": script.url}
+    with Client("https://service.test", AUTH, retries=2, environment=proxies, sleep=lambda seconds: None) as service:
+        error = failure(service.jobs)
+    assert (type(error), retry.is_passing(error), len(script.requests)) == (Unavailable, sent > 1, sent)
 
 
 def test_no_service_at_all_is_unavailable() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +16,8 @@ from svcctl.api.auth import Signature
 from svcctl.api.client import Client
 from svcctl.api.follow import QUIET, Follow
 from svcctl.api.query import QueryRequest
-from svcctl.errors import IncompleteResult
+from svcctl.api.retry import FIRST_DELAY
+from svcctl.errors import IncompleteResult, ServiceError, Unavailable
 
 AUTH = Signature("KEY", "SECRET")
 START = 1_700_000_000
@@ -72,6 +74,96 @@ def test_a_long_outage_is_one_note_and_its_attempts_are_not_retried_twice(serve:
         "the service answered HTTP 503: busy",
         "reconnected",
     ]
+
+
+@pytest.mark.parametrize("status", [408, 425, 429, 502, 503, 504, 520, 524, 527, 529, 530])
+def test_a_status_that_may_pass_does_not_end_a_followed_query(serve: Serve, status: int) -> None:
+    script = serve(answer((0, "a")), http(f"{status} Busy", "<h1>Busy</h1>"), answer((0, "a"), (1, "b")))
+    with following(script, query="from t", limit=2) as (follow, _):
+        assert texts(follow) == ["a", "b"]
+
+
+@pytest.mark.parametrize("status", [400, 404, 500, 501, 507, 525, 526])
+def test_any_other_status_ends_a_followed_query(serve: Serve, status: int) -> None:
+    script = serve(answer((0, "a")), http(f"{status} No", "<h1>No</h1>"))
+    with following(script, query="from t") as (follow, _), pytest.raises((ServiceError, Unavailable)):
+        texts(follow)
+    assert len(script.requests) == 2
+
+
+class Stop(Exception):
+    """Ends a followed query when enough was seen."""
+
+
+def delays(serve: Serve, *connections: bytes | tuple[bytes, float]) -> list[float]:
+    """The delay after each connection: an answer that ends at once, or with the seconds for which it lasts."""
+    now, asked, slept = [0.0], threading.Event(), list[float]()
+
+    class Lasting(list[bytes]):
+        """An answer that ends some seconds after the client has noted when it began."""
+
+        def __init__(self, answer: bytes, seconds: float) -> None:
+            self.seconds = seconds
+            super().__init__([answer])
+
+        def __iter__(self) -> Iterator[bytes]:
+            asked.clear()
+            yield from super().__iter__()
+            assert asked.wait(10)
+            now[0] += self.seconds
+
+    def clock() -> float:
+        asked.set()
+        return now[0]
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == len(connections):
+            raise Stop
+
+    script = serve(*(one if isinstance(one, bytes) else Lasting(*one) for one in connections))
+    request = QueryRequest(START, mode="json/simple/compact", query="from t")
+    with (
+        Client(script.url, AUTH, retries=0) as client,
+        Follow(client, request, notify=lambda note: None, sleep=sleep, clock=clock) as follow,
+        pytest.raises(Stop),
+    ):
+        texts(follow)
+    return slept
+
+
+QUIET_STREAM = answer()
+NO_COLUMNS = head("200 OK")
+BUSY = http("503 Busy")
+
+
+@pytest.mark.parametrize(
+    ("connections", "failures"),
+    [
+        ([(QUIET_STREAM, 2.0)] * 4, [1, 1, 1, 1]),
+        ([QUIET_STREAM, *[(NO_COLUMNS, 2.0)] * 3], [1, 1, 1, 1]),
+        ([(QUIET_STREAM, 0.0)] * 5, [1, 2, 3, 4, 5]),
+        ([answer((number, "new")) for number in range(4)], [1, 1, 1, 1]),
+        ([answer((0, "old"))] * 4, [1, 2, 3, 4]),
+        ([QUIET_STREAM, *[BUSY] * 5], [1, 2, 3, 4, 5, 6]),
+        ([QUIET_STREAM, *[BUSY] * 3, (QUIET_STREAM, 4.0), BUSY, BUSY], [1, 2, 3, 4, 1, 2, 3]),
+        ([QUIET_STREAM, *[BUSY] * 3, (QUIET_STREAM, 1.0), BUSY], [1, 2, 3, 4, 5, 6]),
+    ],
+)
+def test_the_delay_grows_after_failed_attempts_only(
+    serve: Serve, connections: list[bytes | tuple[bytes, float]], failures: list[int]
+) -> None:
+    found = delays(serve, *connections)
+    for seconds, count in zip(found, failures, strict=True):
+        assert FIRST_DELAY * 2 ** (count - 2) <= seconds <= FIRST_DELAY * 2 ** (count - 1)
+
+
+def test_a_connection_after_a_long_retry_after_has_to_last_as_long(serve: Serve) -> None:
+    later = http("503 Busy", "", "Retry-After: 9")
+    _, asked, after_less, after_as_much = delays(serve, QUIET_STREAM, later, (QUIET_STREAM, 8.9), (QUIET_STREAM, 9))
+    assert asked == 9
+    assert 1 <= after_less <= 2
+    assert 0.25 <= after_as_much <= 0.5
 
 
 @pytest.mark.parametrize("query", ["from t limit 3", "from t where n limit 003 select eventdate, n pragma a: b"])

@@ -21,7 +21,7 @@ class Pool(httpx.BaseTransport):
     `idle_seconds`.
 
     Of a request's extensions, `timeout` is httpx's: without a `read` timeout, the answer may take any time to begin.
-    `silence` is how many seconds the rest of it may be silent, and `target` is what is sent in place of the URL's path
+    `silence` is how many seconds the rest of it may be silent, and `path` is what is sent in place of the URL's path
     and query. `reader` is the pipe that the answer is written to: waiting ends with ReaderClosed when nobody reads it.
     """
 
@@ -36,7 +36,7 @@ class Pool(httpx.BaseTransport):
         """The answer, once its head is there. httpx.TransportError when there is none."""
         where, wishes = origin(request.url), request.extensions
         timeout = wishes["timeout"]
-        target = wishes.get("target", request.url.raw_path)
+        target = wishes.get("path", request.url.raw_path)
         data = request_head(request.method.encode(), target, request.headers.raw) + request.read()
         connection = self._take(where) or Connection(self._route.dial(where, timeout["connect"]), self._idle_seconds)
         try:

@@ -36,15 +36,24 @@ _RULES = 2
 class ProxyFailure(httpx.ProxyError):
     """A proxy made no connection to the service.
 
-    `problem` continues a sentence that begins with the proxy. `advice` replaces the usual hint. `is_final` says that
-    another attempt would fail in the same way.
+    `problem` continues a sentence that begins with the proxy. `advice` replaces the usual hint. `status` is the HTTP
+    status of the proxy's answer, if it sent one. `is_final` says that another attempt would fail in the same way.
     """
 
-    def __init__(self, proxy: Proxy, problem: str, *, advice: str | None = None, is_final: bool = False) -> None:
+    def __init__(
+        self,
+        proxy: Proxy,
+        problem: str,
+        *,
+        advice: str | None = None,
+        status: int | None = None,
+        is_final: bool = False,
+    ) -> None:
         super().__init__(f"the proxy {proxy} (from {proxy.variable}) {problem}")
         self.proxy = proxy
         self.advice = advice
-        self.is_final = is_final
+        self.status = status
+        self.is_final = is_final or (status is not None and status not in retry.STATUSES)
 
     def hint(self, host: str) -> str | None:
         """The next thing to do for a user who wants to reach `host`; None where only the command line knows."""
@@ -105,10 +114,9 @@ def _http(connected: socket.socket, proxy: Proxy, host: str, port: int, timeout:
     connection.send(request_head(b"CONNECT", target, fields), timeout)
     head = connection.head(timeout)
     if head.status == 407:
-        raise _not_authorized(proxy)
+        raise _not_authorized(proxy, head.status)
     if not 200 <= head.status < 300:
-        final = head.status not in retry.UNAVAILABLE
-        raise ProxyFailure(proxy, f"makes no connection: it answered HTTP {head.status}", is_final=final)
+        raise ProxyFailure(proxy, f"makes no connection: it answered HTTP {head.status}", status=head.status)
     if not connection.leave(True):
         raise ProxyFailure(proxy, "failed: it sent more than its answer")
 
@@ -160,9 +168,10 @@ def _received(connected: socket.socket, size: int) -> bytes:
     return data
 
 
-def _not_authorized(proxy: Proxy) -> ProxyFailure:
+def _not_authorized(proxy: Proxy, status: int | None = None) -> ProxyFailure:
     if proxy.has_credentials:
         problem = "does not accept its user name and password"
-        return ProxyFailure(proxy, problem, advice=f"check them in {proxy.variable}", is_final=True)
+        return ProxyFailure(proxy, problem, advice=f"check them in {proxy.variable}", status=status, is_final=True)
     form = f"{proxy.variable}={proxy.scheme}://USER:PASSWORD@{proxy}"
-    return ProxyFailure(proxy, "asks for a user name and a password", advice=f"set {form}", is_final=True)
+    problem = "asks for a user name and a password"
+    return ProxyFailure(proxy, problem, advice=f"set {form}", status=status, is_final=True)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from svcctl.api import retry
 from svcctl.dates.shorthand import offset_name, offset_spans
-from svcctl.errors import IncompleteResult, InternalError, SvcctlError, Unavailable
+from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
 from svcctl.exports.formats import FORMATS, Format, Part
 from svcctl.exports.record import Entry
 from svcctl.exports.windows import Window
@@ -137,14 +137,16 @@ def fetch(
         try:
             with turns:
                 head = _attempt(task, client, storage, part)
-        except (Unavailable, IncompleteResult, InternalError) as error:
+        except SvcctlError as error:
             progress.add(bytes=-part.bytes)
+            if isinstance(error, Unstored) or not retry.is_passing(error):
+                raise
             pause = error.retry_after if isinstance(error, Unavailable) else None
             if pause is None:
                 failures += 1
             else:
                 refusals = turns.refused()
-            if failures + refusals > task.retries or isinstance(error, Unstored):
+            if failures + refusals > task.retries:
                 raise
             progress.trouble = error
             progress.add(retries=1)

@@ -20,7 +20,7 @@ from support.scripted import Script, Serve, head, http
 from svcctl.api.auth import Signature
 from svcctl.api.client import Client
 from svcctl.api.query import QueryRequest
-from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
+from svcctl.errors import IncompleteResult, InternalError, SvcctlError, Unavailable
 from svcctl.exports.record import Entry
 from svcctl.exports.windows import Window
 from svcctl.exports.workers.fetch import Fetched, Progress, Task, fetch
@@ -225,7 +225,10 @@ def test_a_service_that_refuses_all_requests_uses_the_retries_up(serve: Serve, t
 @pytest.mark.parametrize(
     ("answer", "error", "asked"),
     [
+        *((http(f"{status} No", "<h1>No</h1>"), Unavailable, 3) for status in (408, 425, 502, 503, 520, 527, 529, 530)),
+        *((http(f"{status} No", "<h1>No</h1>"), Unavailable, 1) for status in (500, 501, 507, 525, 526)),
         (http("503 No", "{}"), Unavailable, 3),
+        (http("500 No", '{"msg":"failed","status":500}'), InternalError, 1),
         (head("200 OK", CSV, "Content-Length: 100") + b"a,b\n1,2\n", IncompleteResult, 3),
         (http("400 No", '{"msg":"no table x","status":400}'), SvcctlError, 1),
     ],

@@ -9,8 +9,9 @@
     │   ├── InternalError       the service failed while it answered
     │   ├── NotFound            no such job, domain, role or saved query
     │   └── Conflict            the thing exists, in a state that does not allow this
-    ├── Unavailable             no usable answer: network, timeout, 429, 5xx, a proxy's page
+    ├── Unavailable             no usable answer: network, timeout, 408, 429, 5xx, a proxy's page
     ├── IncompleteResult        an answer that began and was not whole
+    │   └── UnprovenEnd         an answer that may have been cut where its connection ended
     ├── EmptyResult             no rows, where the caller asked for that to be a failure
     ├── Differs                 what is there is not as it should be, where the caller asked whether it is
     └── Locked                  another run holds the lock
@@ -153,6 +154,13 @@ class IncompleteResult(SvcctlError):
         self.rows = rows
 
 
+class UnprovenEnd(IncompleteResult):
+    """An answer that ends with its connection, and the connection did not end properly."""
+
+    closed = False
+    """Whether the connection did not break: it was closed, and only the close_notify of TLS is missing."""
+
+
 class EmptyResult(SvcctlError):
     """The query was answered with no rows."""
 
@@ -212,7 +220,7 @@ EXIT_CODES = (
     ExitCode(3, "credentials refused", (CredentialsError,)),
     ExitCode(4, "not found (a job, domain, role, saved query, or a table of 'tables')", (NotFound,)),
     ExitCode(5, "conflicting state (already stopped, already enabled, …)", (Conflict,)),
-    ExitCode(6, "no usable answer after retries (network, timeout, 429, 5xx)", (Unavailable,)),
+    ExitCode(6, "no usable answer after retries (network, timeout, 408, 429, 5xx)", (Unavailable,)),
     ExitCode(
         7,
         "incomplete result (cut, ended in an error, not written, windows missing)",

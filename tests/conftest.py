@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from support import spark
 from support.shells import SAMPLE, Shell
 
-pytest_plugins = ["peers.fixtures", "support.reseller", "support.own", "support.scripted"]
+pytest_plugins = ["peers.fixtures", "support.reseller", "support.own", "support.scripted", "support.tls"]
 
 # How long an example takes depends on what else the machine does. `-m slow` makes twice as many.
 settings.register_profile(

@@ -9,6 +9,7 @@ import ipaddress
 import os
 import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
@@ -108,6 +109,8 @@ def trust(verify: bool | str, urls: tuple[str, ...]) -> ssl.SSLContext | None:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     context.set_alpn_protocols(["http/1.1"])
+    # Python takes the end of a connection for the end of TLS; without close_notify, anybody may have made that end.
+    context.wrap_socket = partial(context.wrap_socket, suppress_ragged_eofs=False)  # type: ignore[method-assign]
     return context
 
 
@@ -198,8 +201,8 @@ def plain(error: Exception) -> str:
     return re.sub(r"^\[(Errno -?\d+|SSL: \w+)\] | \(_ssl\.c:\d+\)$", "", " ".join(str(error).split()))
 
 
-def tls_failure(error: BaseException) -> tuple[str, str | None] | None:
-    """What a failure of TLS means and what to do about it; None for other failures.
+def tls_failure(error: BaseException, *, connected: bool = False) -> tuple[str, str | None] | None:
+    """What a failure of TLS means and what to do about it; None for other failures. `connected`: it was no handshake.
 
     There is no advice for an unknown CA (`is_untrusted`): only who knows the profile can name the command.
     """
@@ -214,8 +217,18 @@ def tls_failure(error: BaseException) -> tuple[str, str | None] | None:
             return meaning, "check the host in base_url: the certificate is for another name"
         return meaning, None
     if isinstance(error, ssl.SSLEOFError):
-        return _ENDED
+        return ("it closed the connection before the end of its answer", None) if connected else _ENDED
     return _FAILURES.get(error.reason) if isinstance(error, ssl.SSLError) else None
+
+
+def is_closed_without_notify(error: BaseException) -> bool:
+    """Whether the peer closed a TLS connection, but did not say before that nothing more follows."""
+    import ssl
+
+    error = first_cause(error)
+    # Python raises the same error for a connection that was reset; OpenSSL 3 gives a reason for one that was closed.
+    explained = ssl.OPENSSL_VERSION_INFO >= (3,)
+    return isinstance(error, ssl.SSLEOFError) and (error.reason is not None or not explained)
 
 
 def is_untrusted(error: BaseException) -> bool:
@@ -227,7 +240,10 @@ def is_untrusted(error: BaseException) -> bool:
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """The error that an error was raised from, at the end of the chain."""
-    while error.__cause__ is not None:
-        error = error.__cause__
+    """The error that an error was raised from, at the end of the chain.
+
+    A library that raises an error again `from None` has hidden its cause, which is still its context.
+    """
+    while (cause := error.__cause__ or (error.__context__ if error.__suppress_context__ else None)) is not None:
+        error = cause
     return error

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, Self
 import httpx
 
 from svcctl.api import retry
-from svcctl.api.addresses import DEFAULT_PATHS, Paths, checked_url, segment, trust
+from svcctl.api.addresses import DEFAULT_PATHS, Paths, checked_url, is_closed_without_notify, segment, trust
 from svcctl.api.auth import Credentials
-from svcctl.api.formats.body import pieces
+from svcctl.api.formats.body import BROKEN, pieces
 from svcctl.api.json_text import encoded
 from svcctl.api.models import Domain, Job, JobStatus, Role, is_amount
 from svcctl.api.refusals import CID, decoded, launched, record, records, refusal_in
-from svcctl.api.transport import CUT_TEXTS, LATE, Call, Exchange, Preview, Retry, Sender
-from svcctl.api.wire.pool import Pool
+from svcctl.api.transport import CUT_TEXTS, LATE, Call, Event, Preview, Sender
+from svcctl.api.wire.pool import CLOSE_SECONDS, Closing, Pool
 from svcctl.api.wire.sockets import Route
-from svcctl.errors import Conflict, IncompleteResult, NotFound, ServiceError, SvcctlError, UsageError
+from svcctl.errors import Conflict, IncompleteResult, NotFound, ServiceError, SvcctlError, UnprovenEnd, UsageError
 
 if TYPE_CHECKING:
     from svcctl.api.formats.progress import Late
@@ -58,7 +58,8 @@ class Client:
     `timeout` is in seconds, for connecting and for each wait for more bytes; `retries` counts attempts after the first.
     `verify` is True, False or the path of a CA bundle. `socket` is the path of a Unix socket, to which requests go
     whatever host they name; `transport`, a transport of httpx, replaces the network.
-    `clock` gives epoch seconds. `observe` is called with each Exchange and each Retry. `environment` has
+    `clock` gives epoch seconds. `any_close` accepts answers whose TLS connection was closed without close_notify.
+    `observe` is called with each Exchange, each Retry, and the first UnprovenEnd that is accepted. `environment` has
     the variables that may name a proxy.
     """
 
@@ -76,7 +77,8 @@ class Client:
         transport: httpx.BaseTransport | None = None,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
-        observe: Callable[[Exchange | Retry], None] | None = None,
+        observe: Callable[[Event], None] | None = None,
+        any_close: bool = False,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         self._base_url = checked_url(base_url)
@@ -85,7 +87,16 @@ class Client:
         if transport is None:
             transport = Pool(Route(trust(verify, (self._base_url, self._provisioning_url)), socket, environment))
         http = httpx.Client(transport=transport, trust_env=False)
-        self._sender = Sender(http, auth, timeout=timeout, retries=retries, clock=clock, sleep=sleep, observe=observe)
+        self._sender = Sender(
+            http,
+            auth,
+            timeout=timeout,
+            retries=retries,
+            clock=clock,
+            sleep=sleep,
+            observe=observe,
+            any_close=any_close,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -127,6 +138,7 @@ class Client:
                 late,
                 _length(head),
                 _count(head.get(CUT_TEXTS, "")),
+                self._sender.accepts,
             )
 
     def launch(self, request: QueryRequest) -> str:
@@ -283,7 +295,7 @@ class Client:
 
         call = replace(self._any_call(method, path, body, headers), as_is=True)
         with self._answer(call) as response:
-            yield RawResponse(response.status_code, response.headers, _body(response), error)
+            yield RawResponse(response.status_code, response.headers, self._checked_body(response), error)
 
     def call(self, method: str, path: str, body: bytes = b"", *, repeatable: bool = False) -> Any:
         """The decoded answer to any signed request, without its envelope. `repeatable` allows a POST to be retried."""
@@ -304,7 +316,29 @@ class Client:
             reseller=below_domain and "/roles" not in plain,
         )
 
+    def sends_close_notify(self, seconds: float = CLOSE_SECONDS) -> bool | None:
+        """Whether the service ends TLS with close_notify. None if it does not close a connection within some seconds,
+        although asked to, or the end is not seen.
+        """
+        closing = Closing(seconds)
+        call = self._any_call("GET", self._paths.jobs, b"", {"Connection": "close"})
+        try:
+            with self._answer(replace(call, as_is=True, closing=closing)) as response:
+                for _ in pieces(response):
+                    pass
+        except (httpx.RequestError, UnprovenEnd) as error:
+            return False if is_closed_without_notify(error) else None
+        return closing.seen or None
+
     # Between a call and its answer
+
+    def _checked_body(self, response: httpx.Response) -> Iterator[bytes]:
+        """The body of an answer in any format; that of a refusal may be cut, because its status says enough."""
+        try:
+            yield from _body(response)
+        except IncompleteResult as error:
+            if response.is_success and not (isinstance(error, UnprovenEnd) and self._sender.accepts(error)):
+                raise
 
     def _payload(self, call: Call) -> Any:
         """The decoded answer of a small operation; raises the error that a body states, even with HTTP 200."""
@@ -361,7 +395,7 @@ def _body(response: httpx.Response) -> Iterator[bytes]:
     except httpx.TimeoutException:
         raise IncompleteResult("the result is incomplete: the service fell silent") from None
     except httpx.RequestError:
-        raise IncompleteResult("the result is incomplete: the connection broke in the middle") from None
+        raise IncompleteResult(BROKEN) from None
 
 
 def _job(payload: Any) -> Job:

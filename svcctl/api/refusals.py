@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from svcctl.api.formats.body import whole
+from svcctl.api.formats.body import is_json, whole
 from svcctl.api.json_text import value_of
 from svcctl.api.models import Job
 from svcctl.api.retry import STATUSES
@@ -281,7 +281,7 @@ def launched(response: httpx.Response) -> Job:
     The job's ID is `id` or `jobId`, in `object` or beside it, or the only UUID in a text. ServiceError with the whole
     answer when there is no ID, because the job runs nevertheless.
     """
-    body = whole(response)
+    body = whole(response, marks_end=lambda body: is_json(body) or _UUID.fullmatch(_text(body)) is not None)
     if _UUID.fullmatch(text := _text(body)):
         return Job(text, "")
     answer = _answer(response, body)

@@ -20,7 +20,7 @@ from svcctl.api.formats.progress import Delivered, Late
 from svcctl.api.json_text import value_of
 from svcctl.api.models import Column
 from svcctl.api.refusals import MAX_BODY, is_page, page_line, read_refusal
-from svcctl.errors import IncompleteResult, ServiceError, Unavailable, UsageError
+from svcctl.errors import IncompleteResult, ServiceError, Unavailable, UnprovenEnd, UsageError
 
 T = TypeVar("T")
 
@@ -40,6 +40,8 @@ class Mode:
     padding: bytes = b" \t\r\n"
     streams: bool = True
     """Whether an answer begins before the service has all of its rows."""
+    marks_end: bool = True
+    """Whether an answer marks its own end. The end of any other may be that of its connection."""
 
 
 MODES: Mapping[str, Mode] = {
@@ -47,11 +49,11 @@ MODES: Mapping[str, Mode] = {
     for mode in (
         Mode("json", documents.raw(documents.JsonReader), documents.rows(documents.JsonReader), json=True),
         Mode("json/compact", documents.raw(documents.JsonReader), documents.rows(documents.JsonReader), json=True),
-        Mode("json/simple", RECORDS.raw, RECORDS.rows, json=True),
-        Mode("json/simple/compact", VALUES.raw, VALUES.rows, json=True),
+        Mode("json/simple", RECORDS.raw, RECORDS.rows, json=True, marks_end=False),
+        Mode("json/simple/compact", VALUES.raw, VALUES.rows, json=True, marks_end=False),
         Mode("msgpack", documents.raw(documents.MsgpackReader), documents.rows(documents.MsgpackReader), streams=False),
-        Mode("csv", CSV.raw, CSV.rows, padding=b"\n"),
-        Mode("tsv", TSV.raw, TSV.rows, padding=b"\n"),
+        Mode("csv", CSV.raw, CSV.rows, padding=b"\n", marks_end=False),
+        Mode("tsv", TSV.raw, TSV.rows, padding=b"\n", marks_end=False),
         Mode("xml", xml, None),
         Mode("xls", xls, None, streams=False),
     )
@@ -61,7 +63,8 @@ MODES: Mapping[str, Mode] = {
 class QueryResponse:
     """One answer, read once, with `raw()` or `rows()`; both raise an error unless the answer is whole.
 
-    Rows may have been delivered before an IncompleteResult, and none before any other error.
+    Rows may have been delivered before an IncompleteResult, and none before any other error. `accepts` is asked
+    whether an answer counts as whole if nothing is wrong with it but an UnprovenEnd of the body.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class QueryResponse:
         late: Late | None = None,
         length: int | None = None,
         cut_texts: int = 0,
+        accepts: Callable[[UnprovenEnd], bool] = lambda error: False,
     ) -> None:
         self.mode = mode
         self.cut_texts = cut_texts
@@ -83,7 +87,9 @@ class QueryResponse:
         self._date = date
         self.bytes = 0
         """Bytes of the body received so far."""
-        self._delivered = Delivered(cid=cid, late=late)
+        self._delivered = Delivered(cid=cid, late=late, marks_end=mode.marks_end)
+        self._accepts = accepts
+        self._unproven: UnprovenEnd | None = None
         self._body = _without_page_or_error(self._counted(body), content_type, mode, self._delivered)
         self._batches: Iterator[list[tuple[Any, ...]]] = iter(())
         self._ahead: list[list[tuple[Any, ...]]] = []
@@ -127,14 +133,19 @@ class QueryResponse:
         yield from self._batches
 
     def _counted(self, body: Iterable[bytes]) -> Iterator[bytes]:
-        for chunk in body:
-            self.bytes += len(chunk)
-            yield chunk
+        try:
+            for chunk in body:
+                self.bytes += len(chunk)
+                yield chunk
+        except UnprovenEnd as error:
+            self._unproven = error
 
     def _with_facts(self, parts: Iterator[T]) -> Iterator[T]:
         """The same parts; an error gets the number of delivered rows and the request's cid."""
         try:
             yield from parts
+            if self._unproven is not None and not (self._delivered.marks_end or self._accepts(self._unproven)):
+                raise self._unproven
         except IncompleteResult as error:
             error.rows = self._delivered.rows
             raise

@@ -10,6 +10,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote, urlsplit
@@ -18,10 +19,11 @@ import httpx
 
 from svcctl.api import addresses, retry
 from svcctl.api.auth import Credentials
-from svcctl.api.formats.body import beginning
+from svcctl.api.formats.body import read_into
 from svcctl.api.refusals import CID, MAX_BODY, error_of
+from svcctl.api.wire.pool import Closing
 from svcctl.api.wire.tunnels import ProxyFailure
-from svcctl.errors import ServiceError, SvcctlError, Unavailable, UsageError
+from svcctl.errors import IncompleteResult, ServiceError, SvcctlError, Unavailable, UnprovenEnd, UsageError
 from svcctl.words import REDACTED, is_secret, size_text
 
 SILENCE = 300.0
@@ -89,6 +91,9 @@ class Retry:
     attempts: int
 
 
+Event = Exchange | Retry | UnprovenEnd
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A request that can be built anew for each attempt.
@@ -111,6 +116,8 @@ class Call:
     """Whether there is a single attempt, because the caller retries itself."""
     reader: int | None = None
     """The pipe that the answer is written to, see `svcctl.api.wire.pool`."""
+    closing: Closing | None = None
+    """The end of the connection, if the answer is to be followed by that."""
 
 
 class Sender:
@@ -125,7 +132,8 @@ class Sender:
         retries: int,
         clock: Callable[[], float],
         sleep: Callable[[float], None],
-        observe: Callable[[Exchange | Retry], None] | None,
+        observe: Callable[[Event], None] | None,
+        any_close: bool,
     ) -> None:
         self._http = http
         self._auth = auth
@@ -134,6 +142,8 @@ class Sender:
         self._clock = clock
         self._sleep = sleep
         self._observe = observe
+        self._any_close = any_close
+        self._accepted = False
 
     def close(self) -> None:
         self._http.close()
@@ -183,6 +193,15 @@ class Sender:
                 return found
         raise AssertionError("the last attempt returns or raises")
 
+    def accepts(self, error: UnprovenEnd) -> bool:
+        """Whether an answer counts as whole although its end is not proven."""
+        if not (self._any_close and error.closed):
+            return False
+        if self._observe and not self._accepted:
+            self._observe(error)
+        self._accepted = True  # all answers of a service end in the same way: one report is enough
+        return True
+
     def preview(self, call: Call) -> Preview:
         request = self._built(call)
         try:
@@ -208,7 +227,14 @@ class Sender:
         """The request of one attempt. It is not built by the client, which would add headers and cookies."""
         silence = max(self._timeout, SILENCE) if call.endless else self._timeout
         timeout = httpx.Timeout(self._timeout, read=None if call.whole else silence)
-        wishes = {"timeout": timeout.as_dict(), "silence": silence, "path": _target(call.url), "reader": call.reader}
+        wishes = {
+            "timeout": timeout.as_dict(),
+            "silence": silence,
+            "path": _target(call.url),
+            "reader": call.reader,
+            "closing": call.closing,
+            "accepts": self.accepts,
+        }
         try:
             headers = httpx.Headers(_DEFAULTS)
             headers.update(call.headers)
@@ -324,17 +350,21 @@ def _may_be_done(call: Call, response: httpx.Response) -> bool:
 
 
 def _start_of(response: httpx.Response) -> bytes:
-    """The first MAX_BODY bytes of an error's body; empty when its compression cannot be read."""
-    try:
-        return beginning(response, MAX_BODY)
-    except (Unavailable, httpx.DecodingError):
-        return b""
+    """The first MAX_BODY bytes of an error's body, or those that can be read: its status says enough."""
+    start = bytearray()
+    with suppress(Unavailable, IncompleteResult, httpx.RequestError):
+        read_into(start, response, MAX_BODY)
+    return bytes(start)
 
 
 def _no_answer(call: Call, error: Exception, hint: str | None) -> Unavailable:
     """The error of a call without an answer; `hint` goes before what follows from the reason."""
     host = urlsplit(call.url).netloc
-    meaning, advice = addresses.tls_failure(error) or (addresses.plain(error) or type(error).__name__, None)
+    connected = isinstance(error, httpx.ReadError)
+    meaning, advice = addresses.tls_failure(error, connected=connected) or (
+        addresses.plain(error) or type(error).__name__,
+        None,
+    )
     message = f"no answer from {host}: {meaning}"
     if isinstance(error, httpx.TimeoutException):
         message = f"no answer from {host} in time"
@@ -342,7 +372,7 @@ def _no_answer(call: Call, error: Exception, hint: str | None) -> Unavailable:
         message, advice = f"no answer from {host}: {error}", error.hint(urlsplit(call.url).hostname or host)
     elif isinstance(error, httpx.DecodingError):
         message = f"the answer from {host} cannot be read: {error}"
-    elif isinstance(error, httpx.ReadError) and call.url.startswith("http:"):
+    elif connected and call.url.startswith("http:"):
         advice = "if this port expects TLS, base_url must begin with https://"
     failure = Unavailable(message, hint=hint or advice)
     failure.unanswered, failure.untrusted = True, addresses.is_untrusted(error)

@@ -11,9 +11,10 @@ from typing import assert_never
 from svcctl.api.addresses import Paths
 from svcctl.api.auth import Bearer, Credentials, HeaderNames, Jwt, Signature
 from svcctl.api.client import Client
-from svcctl.api.transport import Exchange, Retry
+from svcctl.api.transport import Event, Exchange, Retry
 from svcctl.cli.completion.cache import expire_names
 from svcctl.dates.lengths import length_text
+from svcctl.errors import UnprovenEnd
 from svcctl.profiles import Profile
 from svcctl.terminal.diagnostics import Diagnostics
 
@@ -22,13 +23,13 @@ def connect(
     profile: Profile,
     diagnostics: Diagnostics,
     clock: Callable[[], float],
-    observe: Callable[[Exchange | Retry], None] | None,
+    observe: Callable[[Event], None] | None,
 ) -> Client:
     """A client of the profile's service. ProfileError when a setting that it needs is missing."""
 
     paths = Paths(**profile.mappings["paths"])
 
-    def heard(event: Exchange | Retry) -> None:
+    def heard(event: Event) -> None:
         _tell(diagnostics, event)
         if isinstance(event, Exchange) and event.method != "GET" and not event.url.endswith(paths.query):
             expire_names()
@@ -46,6 +47,7 @@ def connect(
         socket=profile.socket,
         clock=clock,
         observe=heard,
+        any_close=profile.accepts_any_close,
     )
 
 
@@ -64,7 +66,7 @@ def _credentials(profile: Profile, clock: Callable[[], float]) -> Credentials:
             )
 
 
-def _tell(diagnostics: Diagnostics, event: Exchange | Retry) -> None:
+def _tell(diagnostics: Diagnostics, event: Event) -> None:
     match event:
         case Retry():
             diagnostics.trouble = event.failure
@@ -83,5 +85,10 @@ def _tell(diagnostics: Diagnostics, event: Exchange | Retry) -> None:
             diagnostics.detail(f"< {event.failure or event.status} after {length_text(event.seconds)}")
             for name, value in event.answer_headers:
                 diagnostics.detail(f"< {name}: {value}")
+        case UnprovenEnd():
+            diagnostics.note(
+                "the service closed the connection without TLS close_notify, which 'tls_close: any' accepts: "
+                "the result may be incomplete"
+            )
         case _:
             assert_never(event)

@@ -26,10 +26,10 @@ from svcctl.terminal.standard_streams import has_glyphs, moves, wants_color
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
-    from svcctl.api.transport import Exchange, Retry
+    from svcctl.api.transport import Event
     from svcctl.service import process
 
-    Observe = Callable[[Exchange | Retry], None]
+    Observe = Callable[[Event], None]
     ClientFactory = Callable[[profiles.Profile, Diagnostics, Callable[[], float], Observe | None], Client]
 
 

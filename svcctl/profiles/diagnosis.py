@@ -24,7 +24,7 @@ from svcctl.api import addresses
 from svcctl.api.addresses import checked_url, trust
 from svcctl.api.client import Client
 from svcctl.api.query import QueryRequest
-from svcctl.api.transport import SKEW, Exchange, Retry
+from svcctl.api.transport import SKEW, Event, Exchange
 from svcctl.api.wire.proxies import Proxy
 from svcctl.api.wire.sockets import Origin, Route, origin
 from svcctl.api.wire.tunnels import ProxyFailure, blaming
@@ -82,7 +82,7 @@ class Subject:
 
     store: ProfileStore
     resolve: Callable[[], Profile]
-    connect: Callable[[Callable[[Exchange | Retry], None]], Client]
+    connect: Callable[[Callable[[Event], None]], Client]
     environment: Mapping[str, str]
     clock: Callable[[], float] = time.time
     exchanges: list[Exchange] = field(default_factory=list)
@@ -97,7 +97,7 @@ class Subject:
     def client(self) -> Client:
         return self.connect(self._heard)
 
-    def _heard(self, event: Exchange | Retry) -> None:
+    def _heard(self, event: Event) -> None:
         if isinstance(event, Exchange):
             self.exchanges.append(event)
 
@@ -150,10 +150,10 @@ def run(subject: Subject) -> Iterator[Result]:
 
 def _applies(step: str, subject: Subject) -> bool:
     """Whether a step applies to the profile; all steps apply to a profile that cannot be read."""
-    if step not in WITH_A_SOCKET:
-        return True
     try:
-        return WITH_A_SOCKET[step] == (subject.profile.socket is not None)
+        if step == "TLS close" and not subject.origin.secure:
+            return False
+        return step not in WITH_A_SOCKET or WITH_A_SOCKET[step] == (subject.profile.socket is not None)
     except SvcctlError:
         return True
 
@@ -284,6 +284,27 @@ def _answer(subject: Subject) -> Found:
     return Found(f"HTTP {heard[0].status} after {length_text(heard[0].seconds)}")
 
 
+def _tls_close(subject: Subject) -> Found:
+    """Say whether a cut answer can be told from a whole one where only the end of the connection ends it."""
+    accepted = subject.profile.accepts_any_close
+    try:
+        notified = subject.client.sends_close_notify()
+    except SvcctlError:
+        notified = None
+    if notified is None:
+        return Found("not known: no end of a connection was seen")
+    if notified:
+        return Found("with close_notify" + (", so 'tls_close: any' is not needed" if accepted else ""))
+    if accepted:
+        return Found("without close_notify, which 'tls_close: any' accepts: a cut answer may look whole")
+    return Found(
+        "without close_notify: an answer without a length or chunks counts as incomplete (exit 7), unless its format "
+        "marks its end",
+        f"ask for json, or accept such answers: svcctl profile set {subject.name} tls_close=any",
+        WARNING,
+    )
+
+
 def _clock(subject: Subject) -> Found:
     ahead = _ahead(subject)
     if ahead is None:
@@ -347,6 +368,7 @@ STEPS: Mapping[str, Callable[[Subject], Found]] = {
     "connection": _connection,
     "TLS": _tls,
     "answer": _answer,
+    "TLS close": _tls_close,
     "clock": _clock,
     "credentials": _credentials,
     "queries": _permission("queries", "allowed", "ask the issuer of the key for the right to run queries"),
@@ -354,7 +376,7 @@ STEPS: Mapping[str, Callable[[Subject], Found]] = {
     "domains": _permission("domains", "allowed", "only 'svcctl domain' needs this right"),
 }
 """The diagnosis, in order."""
-WITH_A_SOCKET = {"socket": True, "name": False, "connection": False, "TLS": False}
+WITH_A_SOCKET = {"socket": True, "name": False, "connection": False, "TLS": False, "TLS close": False}
 """The steps that only some profiles have: True for profiles with a socket, False for those with a host."""
 
 CREDENTIAL_HINTS = {

@@ -11,6 +11,7 @@ from svcctl.errors import ProfileError
 from svcctl.io import home
 from svcctl.profiles.secrets import MadeOnUse, SecretCommand, SecretFile, mask
 from svcctl.profiles.settings import (
+    ANY_CLOSE,
     BUILT_IN,
     CONFIG_ENVIRONMENT,
     LOCAL,
@@ -96,6 +97,11 @@ class Profile:
     @property
     def ca_bundle(self) -> str | None:
         return self._text("ca_bundle")
+
+    @property
+    def accepts_any_close(self) -> bool:
+        """Whether an answer counts as whole although TLS ended without close_notify."""
+        return self._text("tls_close") == ANY_CLOSE
 
     @property
     def timeout(self) -> float:

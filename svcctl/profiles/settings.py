@@ -86,6 +86,9 @@ def parse_timeout(text: str) -> float:
     return parse_length(text, most=UNITS["d"])
 
 
+ANY_CLOSE = "any"
+"""The value of `tls_close` that accepts every end of a TLS connection."""
+
 AUTH_METHODS = ("signature", "token", "jwt")
 
 SETTINGS = {
@@ -101,6 +104,9 @@ SETTINGS = {
             "provisioning_url", "URL for domains and roles, if different", _url, connection=True, check=checked_url
         ),
         ProfileSetting("ca_bundle", "file of CA certificates to trust", path=True, connection=True),
+        ProfileSetting(
+            "tls_close", "how TLS must end an answer without a length", choices=("notify", ANY_CLOSE), default="notify"
+        ),
         ProfileSetting("timeout", "how long to wait for the network", parse_timeout, "SVCCTL_TIMEOUT", default="1m"),
         ProfileSetting("retries", "times a failed request is retried", parse_count, "SVCCTL_RETRIES", default="4"),
         ProfileSetting("format", "output format", environment="SVCCTL_FORMAT", default="auto"),

@@ -19,7 +19,7 @@ from svcctl.api.client import Client
 from svcctl.api.destinations import Destination
 from svcctl.api.models import Domain, Job, Role
 from svcctl.api.query import QueryRequest
-from svcctl.api.transport import Exchange, Retry
+from svcctl.api.transport import Event, Exchange, Retry
 from svcctl.errors import (
     Conflict,
     CredentialsError,
@@ -213,7 +213,7 @@ def test_a_service_without_space_is_unavailable_and_not_asked_again(serve: Serve
 
 
 def test_attempts_end_with_unavailable(serve: Serve) -> None:
-    events: list[Exchange | Retry] = []
+    events: list[Event] = []
     script = serve(http("503 Busy"))
     error = failure(lambda: read(script, retries=2, observe=events.append))
     assert type(error) is Unavailable
@@ -618,7 +618,7 @@ def test_any_request_is_signed_and_its_answer_streams(serve: Serve) -> None:
     "auth", [Signature("hidden-key", "hidden", clock=lambda: NOW), Bearer("hidden"), Jwt("hidden")]
 )
 def test_the_wire_log_shows_no_secret(serve: Serve, auth: Any) -> None:
-    events: list[Exchange | Retry] = []
+    events: list[Event] = []
     script = serve(ok('{"status":0,"object":{"id":"j1"}}'))
     client(script, auth=auth, observe=events.append).launch(LAUNCH)
     [exchange] = events
@@ -642,7 +642,7 @@ def test_the_wire_log_shows_no_secret(serve: Serve, auth: Any) -> None:
 def test_a_body_is_shown_as_it_is_signed_but_for_the_values_of_secret_keys(
     serve: Serve, body: str, shown: str | None, masked: bool
 ) -> None:
-    events: list[Exchange | Retry] = []
+    events: list[Event] = []
     script = serve(ok("{}"))
     with client(script, observe=events.append) as service:
         service.call("POST", "/x", body.encode())

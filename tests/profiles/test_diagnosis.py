@@ -17,7 +17,9 @@ from pathlib import Path
 import pytest
 from support.certificates import self_signed, server_context
 from support.proxies import http, proxy
+from support.scripted import http as answer
 from support.shells import Shell
+from support.tls import ENDINGS, tls_service
 
 OK = {"status": 0, "msg": "", "object": []}
 NO_TABLE = {"success": False, "status": 1, "msg": "no table", "cid": "1"}
@@ -169,7 +171,7 @@ def test_what_a_profile_lacks_is_named(shell: Shell) -> None:
     assert stderr.endswith(
         "hint: set it with 'svcctl profile set prod api_secret_file=…' or the environment variable SVCCTL_API_SECRET\n"
     )
-    skipped = ["name", "connection", "TLS", "answer", "clock", "credentials", "queries", "jobs", "domains"]
+    skipped = ["name", "connection", "TLS", "answer", "TLS close", "clock", "credentials", "queries", "jobs", "domains"]
     assert [step for step, (result, _) in steps.items() if result == "-"] == skipped
 
 
@@ -385,6 +387,38 @@ def test_a_certificate_is_shown_with_its_issuer_and_its_end(
     assert (code, steps["TLS"][0]) == (0, "ok")
     assert steps["TLS"][1].startswith("TLSv1.3, certificate of 127.0.0.1 by 127.0.0.1, until 20")
     assert steps["TLS"][1].endswith(("(89 days)", "(90 days)"))
+
+
+@pytest.mark.parametrize(
+    ("ending", "setting", "result", "told"),
+    [
+        ("notify", "tls_close=notify", "ok", "with close_notify"),
+        ("notify", "tls_close=any", "ok", "with close_notify, so 'tls_close: any' is not needed"),
+        (
+            "close",
+            "tls_close=notify",
+            "warning",
+            "without close_notify: an answer without a length or chunks counts as incomplete (exit 7), unless its "
+            "format marks its end",
+        ),
+        (
+            "close",
+            "tls_close=any",
+            "ok",
+            "without close_notify, which 'tls_close: any' accepts: a cut answer may look whole",
+        ),
+    ],
+)
+def test_a_check_says_whether_the_service_sends_close_notify(
+    shell: Shell, pem: Path, ending: str, setting: str, result: str, told: str
+) -> None:
+    with tls_service(pem, ENDINGS[ending], answer("200 OK", json.dumps(OK))) as script:
+        profile(shell, script.url, f"ca_bundle={pem}", setting)
+        code, steps, _ = check(shell)
+        done = shell("profile", "check", "-f", "ndjson")
+    assert (code, steps["TLS close"]) == (0, (result, told))
+    advice = "ask for json, or accept such answers: svcctl profile set prod tls_close=any"
+    assert (advice in done.stdout) == (result == "warning")
 
 
 def test_a_certificate_that_ends_soon_is_a_warning(shell: Shell, certificate: Callable[[str, int], Path]) -> None:

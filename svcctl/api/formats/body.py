@@ -4,21 +4,26 @@ svcctl asks for no compression, but proxies compress all the same. gzip and defl
 noticed however the answer is framed; they are decompressed in small pieces, so that a small block cannot fill the
 memory. Any other compression is refused: its bytes would be taken for data.
 
-A body that cannot be read to its end raises an httpx.RequestError: a DecodingError if its compression is damaged.
+A body that cannot be read to its end raises an httpx.RequestError: a DecodingError if its compression is damaged. A
+body without a length or chunks ends with its connection. If that did not end properly, an UnprovenEnd follows the last
+byte; TLS ends properly with close_notify only (RFC 9112, section 8).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from svcctl.errors import Unavailable
+from svcctl.api.addresses import is_closed_without_notify
+from svcctl.errors import Unavailable, UnprovenEnd
 from svcctl.io.compression import Damaged, gunzipped, inflated
 from svcctl.words import size_text
 
 if TYPE_CHECKING:
     import httpx
 
+BROKEN = "the result is incomplete: the connection broke in the middle"
 MAX_WHOLE = 64 * 1000 * 1000
 """The most bytes of an answer that is held whole. Streams of rows have no limit."""
 
@@ -27,7 +32,7 @@ def pieces(response: httpx.Response) -> Iterator[bytes]:
     """The body as it comes, decompressed. Unavailable for a compression that svcctl does not read."""
     if response.is_stream_consumed:  # a transport that reads the whole answer has decompressed it, too
         return iter((response.content,))
-    body = response.iter_raw()
+    body = _received(response)
     names = response.headers.get("content-encoding", "").lower().split(",")
     codings = [name.strip() for name in names if name.strip() not in ("", "identity")]
     if not codings or _has_no_body(response):
@@ -43,11 +48,30 @@ def pieces(response: httpx.Response) -> Iterator[bytes]:
     return body
 
 
-def whole(response: httpx.Response, most: int = MAX_WHOLE) -> bytes:
-    """Read the whole body and close the answer. Unavailable when the body has more than `most` bytes."""
-    body = beginning(response, most + 1)
+def is_json(body: bytes) -> bool:
+    """Whether a body is a whole JSON value that marks its own end, as a number does not."""
+    try:
+        return isinstance(json.loads(body), (dict, list))
+    except (ValueError, RecursionError):
+        return False
+
+
+def whole(response: httpx.Response, most: int = MAX_WHOLE, *, marks_end: Callable[[bytes], bool] = is_json) -> bytes:
+    """Read the whole body and close the answer. Unavailable when it has more than `most` bytes.
+
+    After an UnprovenEnd the body counts as whole if it `marks_end`, or if the request's extension `accepts` says so.
+    """
+    body = bytearray()
+    cause = None
+    try:
+        read_into(body, response, most + 1)
+    except UnprovenEnd as error:
+        if not marks_end(bytes(body)) and not response.request.extensions["accepts"](error):
+            cause = error.__cause__
+    if cause is not None:
+        raise cause
     if len(body) <= most:
-        return body
+        return bytes(body)
     announced = response.headers.get("content-length", "")
     exact = announced.isdecimal() and "content-encoding" not in response.headers
     size = size_text(int(announced)) if exact else f"more than {size_text(most)}"
@@ -57,9 +81,8 @@ def whole(response: httpx.Response, most: int = MAX_WHOLE) -> bytes:
     )
 
 
-def beginning(response: httpx.Response, size: int) -> bytes:
-    """Read the first bytes of the body, at most `size`, and close the answer."""
-    body = bytearray()
+def read_into(body: bytearray, response: httpx.Response, size: int) -> None:
+    """Read the first bytes of the body, at most `size`, and close the answer. After an error, `body` has what came."""
     try:
         for piece in pieces(response):
             body += piece[: size - len(body)]
@@ -67,7 +90,29 @@ def beginning(response: httpx.Response, size: int) -> bytes:
                 break
     finally:
         response.close()
-    return bytes(body)
+
+
+def _received(response: httpx.Response) -> Iterator[bytes]:
+    """The bytes of the body as they arrive."""
+    import httpx  # the readers of formats, which import this module, need none of it
+
+    try:
+        yield from response.iter_raw()
+    except httpx.ReadError as error:
+        if "content-length" in response.headers or "transfer-encoding" in response.headers:
+            raise
+        raise _unproven(error) from error
+
+
+def _unproven(error: Exception) -> UnprovenEnd:
+    if not is_closed_without_notify(error):
+        return UnprovenEnd(BROKEN)
+    unproven = UnprovenEnd(
+        "the result may be incomplete: the service closed the connection without TLS close_notify",
+        hint="if it never sends that, set tls_close to any in the profile, or ask for json in queries",
+    )
+    unproven.closed = True
+    return unproven
 
 
 def _has_no_body(response: httpx.Response) -> bool:
@@ -81,7 +126,7 @@ def _explained(body: Iterator[bytes], name: str) -> Iterator[bytes]:
     try:
         yield from body
     except Damaged as error:
-        import httpx  # the readers of formats, which import this module, need none of it
+        import httpx
 
         raise httpx.DecodingError(f"its {name} compression {error}") from None
 

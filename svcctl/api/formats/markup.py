@@ -49,7 +49,7 @@ def xml(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
 
 
 def xls(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
-    """The spreadsheet unchanged; the rows are not counted. Of the older binary format, only the size is checked."""
+    """The spreadsheet unchanged; the rows are not counted. The older binary format has no end mark, only a size."""
     delivered.rows = None
     head = held = b""
     size = 0
@@ -66,6 +66,7 @@ def xls(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
         whole = at >= 0 and len(held) == at + _ZIP_END_SIZE + comment
     elif head == _COMPOUND_FILE:
         whole = size % _SECTOR == 0
+        delivered.marks_end = False
     else:
         raise delivered.incomplete("it is not a spreadsheet" if head else "it is empty")
     if not whole:

@@ -33,12 +33,14 @@ class Delivered:
     """Rows delivered (None when the format's bytes do not show them), columns when known, the request's cid.
 
     `late` is called when the service says how many events came more than so many seconds after the end of their period.
+    `marks_end`: the body marks its own end, so that it does not matter how the connection ended.
     """
 
     rows: int | None = 0
     columns: tuple[Column, ...] | None = None
     cid: str | None = None
     late: Late | None = None
+    marks_end: bool = False
 
     def add(self, rows: int) -> None:
         self.rows = (self.rows or 0) + rows

@@ -98,6 +98,14 @@ class Connection:
                 framing.closed()
                 return
 
+    def wait_for_end(self, seconds: float) -> None:
+        """Wait until the peer closes the connection, and drop what it sends until then. ReadTimeout when it does not,
+        ReadError when it does not close it properly.
+        """
+        deadline = time.monotonic() + seconds
+        while self._fill(deadline - time.monotonic()):
+            self._start = self._end
+
     def leave(self, lasting: bool) -> bool:
         """End an answer that was read; returns whether the connection lasts, and nothing follows the answer."""
         self._idle_since = time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import httpx
 
@@ -15,6 +16,17 @@ from svcctl.api.wire.sockets import Origin, Route, origin
 IDLE = 5.0
 """Seconds after which an idle connection is not used again: the service may be about to close it."""
 
+CLOSE_SECONDS = 3.0
+"""Seconds to wait for the end of a connection that the service was asked to close."""
+
+
+@dataclass(slots=True)
+class Closing:
+    """The end of a connection, which is awaited for some seconds; `seen` is set when it was a proper one."""
+
+    seconds: float
+    seen: bool = False
+
 
 class Pool(httpx.BaseTransport):
     """Sends requests, from several threads at once if need be, over connections that were idle for less than
@@ -23,6 +35,7 @@ class Pool(httpx.BaseTransport):
     Of a request's extensions, `timeout` is httpx's: without a `read` timeout, the answer may take any time to begin.
     `silence` is how many seconds the rest of it may be silent, and `path` is what is sent in place of the URL's path
     and query. `reader` is the pipe that the answer is written to: waiting ends with ReaderClosed when nobody reads it.
+    With `closing`, a body ends with its connection, in a ReadError or a ReadTimeout if that does not end properly.
     """
 
     def __init__(self, route: Route, *, idle_seconds: float = IDLE) -> None:
@@ -47,6 +60,8 @@ class Pool(httpx.BaseTransport):
         except BaseException:
             connection.close()
             raise
+        if closing := wishes.get("closing"):
+            blocks = _to_the_end(blocks, connection, closing)
         body = _Body(self._kept(where, connection, blocks, head.lasting), connection)
         return httpx.Response(head.status, headers=head.headers, stream=body)
 
@@ -76,6 +91,12 @@ class Pool(httpx.BaseTransport):
             if connection is None or connection.is_usable:
                 return connection
             connection.close()
+
+
+def _to_the_end(blocks: Iterator[bytes], connection: Connection, closing: Closing) -> Iterator[bytes]:
+    yield from blocks
+    connection.wait_for_end(closing.seconds)
+    closing.seen = True
 
 
 class _Body(httpx.SyncByteStream):

@@ -13,7 +13,7 @@ from svcctl.cli.context import Context
 from svcctl.cli.inputs.text import read_bytes
 from svcctl.cli.options import ForceOpt, OutputOpt, length_option
 from svcctl.dates.lengths import length_text
-from svcctl.errors import IncompleteResult, SvcctlError, Unavailable, UsageError
+from svcctl.errors import IncompleteResult, SvcctlError, Unavailable, UnprovenEnd, UsageError
 from svcctl.io.home import expanded
 from svcctl.io.time_limit import time_limit
 from svcctl.terminal.escapes import visible
@@ -80,9 +80,13 @@ def api(
     """The beginning of the answer, to recognise a refusal; a longer answer is not a refusal."""
 
     def watched(chunks: Iterator[bytes]) -> Iterator[bytes]:
-        for chunk in chunks:
-            start.extend(chunk[: MAX_BODY + 1 - len(start)])
-            yield chunk
+        try:
+            for chunk in chunks:
+                start.extend(chunk[: MAX_BODY + 1 - len(start)])
+                yield chunk
+        except UnprovenEnd:
+            if answer.error(bytes(start)) is None:  # a refusal is not less of one
+                raise
 
     def late(seconds: float) -> SvcctlError:
         if start:

@@ -135,6 +135,9 @@ def _dates() -> dict[str, str]:
 
 def _formats() -> dict[str, str]:
     from svcctl.api.follow import MAX_REMEMBERED
+    from svcctl.api.response import MODES
+    from svcctl.api.retry import MAX_DELAY
+    from svcctl.dates.lengths import length_text
     from svcctl.io.losses import MAX_CELL_CHARS, MAX_SHEET_COLUMNS
     from svcctl.io.spreadsheet import MAX_ROWS
     from svcctl.terminal.external_sort import RUN_BYTES
@@ -156,6 +159,8 @@ def _formats() -> dict[str, str]:
         "sheet_columns": f"{MAX_SHEET_COLUMNS:,}",
         "run": size_text(RUN_BYTES),
         "remembered": str(MAX_REMEMBERED),
+        "marked": _listed((mode.name for mode in MODES.values() if mode.marks_end), "and"),
+        "delay": length_text(MAX_DELAY),
     }
 
 
@@ -204,9 +209,16 @@ def _environment() -> dict[str, str]:
 
 
 def _exit_codes() -> dict[str, str]:
+    from svcctl.api.retry import MAX_RETRY_AFTER, NOT_DONE, STATUSES
+    from svcctl.dates.lengths import length_text
     from svcctl.errors import EXIT_CODES
 
-    return {"exit_codes": table([(f"{row.code:>3}", row.meaning) for row in EXIT_CODES])}
+    return {
+        "exit_codes": table([(f"{row.code:>3}", row.meaning) for row in EXIT_CODES]),
+        "retried": _listed(map(str, sorted(STATUSES)), "and"),
+        "not_done": _listed(map(str, sorted(NOT_DONE)), "and"),
+        "retry_after": length_text(MAX_RETRY_AFTER),
+    }
 
 
 def _destinations() -> dict[str, str]:

@@ -9,10 +9,15 @@ from pathlib import Path
 import httpx
 import pytest
 from support.reseller import Done, Reseller
-from support.scripted import Serve, http
+from support.scripted import Serve, head, http
 from support.shells import SVCCTL, Shell
 from support.terminal import need, open_terminal
+from support.tls import ENDINGS, tls_service
 
+MAYBE = (
+    "svcctl: error: the result may be incomplete: the service closed the connection without TLS close_notify\n"
+    "hint: if it never sends that, set tls_close to any in the profile, or ask for json in queries\n"
+)
 JOBS = b'{"status":0,"object":[]}'
 
 
@@ -30,6 +35,27 @@ def test_a_body_and_headers_go_as_they_are_and_the_answer_comes_as_it_is(reselle
     done = reseller("api", "post", "/search/query?x=1", "-d", '{"from": "1h"}', "-H", "x-extra: a: b", answer=answer)
     assert (done.code, done.stdout, done.stderr) == (0, '  {"a":  1}', "")
     assert seen == [("http://localhost/search/query?x=1", b'{"from": "1h"}', "a: b")]
+
+
+@pytest.mark.parametrize(
+    ("ending", "body", "ended"),
+    [
+        ("notify", b"text", (0, "", b"text", "")),
+        ("close", b"text", (7, "", None, MAYBE)),
+        ("close", b'{"error":{"code":12,"message":"no"}}', (1, None, None, "svcctl: error: no (code 12)\n")),
+    ],
+)
+def test_a_body_that_may_have_been_cut_makes_no_file(
+    shell: Shell, pem: Path, ending: str, body: bytes, ended: tuple[int, str | None, bytes | None, str]
+) -> None:
+    code, printed, written, told = ended
+    file = shell.home / "answer"
+    with tls_service(pem, ENDINGS[ending], head("200 OK") + body) as script:
+        variables = {"SVCCTL_BASE_URL": script.url, "SVCCTL_TOKEN": "T", "SSL_CERT_FILE": str(pem)}
+        done = shell("api", "/x", "-o", str(file), **variables)
+    assert (done.returncode, done.stderr) == (code, told)
+    assert done.stdout == (body.decode() if printed is None else printed)
+    assert (file.read_bytes() if file.exists() else None) == written
 
 
 def test_a_path_alone_is_a_get(reseller: Reseller) -> None:

@@ -16,11 +16,12 @@ from tempfile import gettempdir
 import pytest
 from support.limits import files_of_at_most
 from support.scripted import Script, Serve, head, http
+from support.tls import ENDINGS, tls_service
 
 from svcctl.api.auth import Signature
 from svcctl.api.client import Client
 from svcctl.api.query import QueryRequest
-from svcctl.errors import IncompleteResult, InternalError, SvcctlError, Unavailable
+from svcctl.errors import IncompleteResult, InternalError, SvcctlError, Unavailable, UnprovenEnd
 from svcctl.exports.record import Entry
 from svcctl.exports.windows import Window
 from svcctl.exports.workers.fetch import Fetched, Progress, Task, fetch
@@ -48,9 +49,14 @@ def task(**changes: object) -> Task:
 
 
 def run(
-    script: Script, folder: Path, task: Task, pace: Pace | None = None, progress: Progress | None = None
+    script: Script,
+    folder: Path,
+    task: Task,
+    pace: Pace | None = None,
+    progress: Progress | None = None,
+    verify: bool | str = True,
 ) -> Fetched:
-    with Client(script.url, AUTH, retries=0, timeout=10) as client:
+    with Client(script.url, AUTH, retries=0, timeout=10, verify=verify) as client:
         return fetch(
             task,
             client,
@@ -242,6 +248,17 @@ def test_only_what_may_pass_is_asked_again(
         run(script, tmp_path, task(), progress=progress)
     assert (len(script.requests), progress.rows, progress.bytes) == (asked, 0, 0)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_answer_that_may_have_been_cut_is_asked_for_again(pem: Path, tmp_path: Path) -> None:
+    answer = head("200 OK", CSV) + b"a,b\n1,2\n"
+    whole = http("200 OK", "a,b\n1,2\n3,4\n", CSV)
+    with tls_service(pem, ENDINGS["close"], answer, answer, whole, answer) as script:
+        fetched = run(script, tmp_path, task(), verify=str(pem))
+        assert (fetched.attempts, (tmp_path / "part.csv").read_text()) == (3, "1,2\n3,4\n")
+        with pytest.raises(UnprovenEnd):
+            run(script, tmp_path, task(path="other.csv"), verify=str(pem))
+    assert [path.name for path in tmp_path.iterdir()] == ["part.csv"]
 
 
 def test_a_disk_that_is_full_is_an_error_at_once(serve: Serve, tmp_path: Path) -> None:

@@ -323,7 +323,7 @@ class Client:
         closing = Closing(seconds)
         call = self._any_call("GET", self._paths.jobs, b"", {"Connection": "close"})
         try:
-            with self._answer(replace(call, as_is=True, closing=closing)) as response:
+            with self._answer(replace(call, as_is=True, once=True, closing=closing)) as response:
                 for _ in pieces(response):
                     pass
         except (httpx.RequestError, UnprovenEnd) as error:

@@ -19,7 +19,7 @@ import httpx
 from svcctl.api import retry
 from svcctl.api.addresses import DEFAULT_PATHS, Paths, checked_url, is_closed_without_notify, segment, trust
 from svcctl.api.auth import Credentials
-from svcctl.api.formats.body import BROKEN, pieces
+from svcctl.api.formats.body import BROKEN, length_of, pieces
 from svcctl.api.json_text import encoded
 from svcctl.api.models import Domain, Job, JobStatus, Role, is_amount
 from svcctl.api.refusals import CID, decoded, launched, record, records, refusal_in
@@ -136,7 +136,7 @@ class Client:
                 head.get(CID),
                 lambda: retry.http_date(head.get("date", "")),
                 late,
-                _length(head),
+                length_of(response),
                 _count(head.get(CUT_TEXTS, "")),
                 self._sender.accepts,
             )
@@ -375,12 +375,6 @@ def _explained(request: QueryRequest) -> Iterator[None]:
     except ServiceError as error:
         error.query = request.query
         raise
-
-
-def _length(head: Mapping[str, str]) -> int | None:
-    """Bytes of a body, if its head states them; a packed body is unpacked while it is read."""
-    length = head.get("content-length", "")
-    return int(length) if length.isdecimal() and "content-encoding" not in head else None
 
 
 def _count(text: str) -> int:

@@ -6,6 +6,7 @@ all but a bare deflate hold a checksum, so cut or damaged data is noticed.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
@@ -17,6 +18,18 @@ _GZIP, _ZLIB, _DEFLATE = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
 """The number of window bits by which zlib knows each format."""
 _ZSTD_PIECE = 512
 """Bytes of zstd that are decompressed at once: every four may hold a block, which is 128 KiB at most."""
+
+
+_UNCOMPRESSED = re.compile(
+    r'|identity|none|binary|[78]bit|(?:charset=)?"?(?:utf-?(?:8|16|32)|(?:us-)?ascii|latin-?1|iso-?8859-\d+|windows-\d+)"?'
+)
+"""Names in Content-Encoding that change no byte; many senders put the charset of a text there."""
+
+
+def compressions(header: str) -> list[str]:
+    """The compressions that a Content-Encoding header names, in the order in which they were made."""
+    names = [name.strip() for name in header.lower().split(",")]
+    return [name for name in names if not _UNCOMPRESSED.fullmatch(name)]
 
 
 class Damaged(Exception):

@@ -10,7 +10,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svcctl.io.compression import COMPRESSIONS, Compressed, Damaged, check, gunzipped, inflated
+from svcctl.io.compression import COMPRESSIONS, Compressed, Damaged, check, compressions, gunzipped, inflated
 
 Reader = Callable[[Iterable[bytes]], Iterator[bytes]]
 
@@ -110,3 +110,27 @@ def test_a_file_that_grows_a_thousandfold_is_checked_in_bounded_memory(ending: s
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 40_000_000
+
+
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        ("", []),
+        ("identity", []),
+        ("UTF-8", []),
+        ("utf8, Identity", []),
+        ('charset="utf-8"', []),
+        ("ISO-8859-1", []),
+        ("windows-1252", []),
+        ("us-ascii", []),
+        ("none", []),
+        ("binary", []),
+        ("gzip", ["gzip"]),
+        (" X-GZIP ,utf-8, deflate", ["x-gzip", "deflate"]),
+        ("br", ["br"]),
+        ("aws-chunked", ["aws-chunked"]),
+        ("utf-8z", ["utf-8z"]),
+    ],
+)
+def test_a_charset_in_content_encoding_is_no_compression(header: str, names: list[str]) -> None:
+    assert compressions(header) == names

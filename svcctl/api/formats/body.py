@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from svcctl.api.addresses import is_closed_without_notify
 from svcctl.errors import Unavailable, UnprovenEnd
-from svcctl.io.compression import Damaged, gunzipped, inflated
+from svcctl.io.compression import Damaged, compressions, gunzipped, inflated
 from svcctl.words import size_text
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ def pieces(response: httpx.Response) -> Iterator[bytes]:
     if response.is_stream_consumed:  # a transport that reads the whole answer has decompressed it, too
         return iter((response.content,))
     body = _received(response)
-    names = response.headers.get("content-encoding", "").lower().split(",")
-    codings = [name.strip() for name in names if name.strip() not in ("", "identity")]
+    codings = compressions(response.headers.get("content-encoding", ""))
     if not codings or _has_no_body(response):
         return body
     for name in reversed(codings):
@@ -72,9 +71,7 @@ def whole(response: httpx.Response, most: int = MAX_WHOLE, *, marks_end: Callabl
         raise cause
     if len(body) <= most:
         return bytes(body)
-    announced = response.headers.get("content-length", "")
-    exact = announced.isdecimal() and "content-encoding" not in response.headers
-    size = size_text(int(announced)) if exact else f"more than {size_text(most)}"
+    size = f"more than {size_text(most)}" if (length := length_of(response)) is None else size_text(length)
     raise Unavailable(
         f"the service's answer has {size}, and at most {size_text(most)} are read as a whole",
         hint="'svcctl api' passes on an answer of any size: svcctl api GET /search/jobs -o jobs.json",
@@ -113,6 +110,14 @@ def _unproven(error: Exception) -> UnprovenEnd:
     )
     unproven.closed = True
     return unproven
+
+
+def length_of(response: httpx.Response) -> int | None:
+    """Bytes of the body, if the head of the answer states them and it is not compressed."""
+    length = response.headers.get("content-length", "")
+    return (
+        int(length) if length.isdecimal() and not compressions(response.headers.get("content-encoding", "")) else None
+    )
 
 
 def _has_no_body(response: httpx.Response) -> bool:

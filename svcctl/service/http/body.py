@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import ClientDisconnect, Request
 
 from svcctl.errors import ServiceError
+from svcctl.io.compression import compressions
 from svcctl.words import size_text, some
 
 if TYPE_CHECKING:
@@ -42,9 +43,16 @@ _TOO_DEEP = f"the body is nested deeper than {MAX_DEPTH} levels"
 async def read(request: Request, service: Service) -> bytes:
     """Read a body before its signature is known, so only a few large ones are held at a time."""
     body = bytearray()
+    names = compressions(", ".join(request.headers.getlist("content-encoding")))
     async with AsyncExitStack() as holding:
         try:
             async for chunk in request.stream():
+                if chunk and names:
+                    raise ServiceError(
+                        f"the body is compressed with {value_text(', '.join(names))}",
+                        code=415,
+                        hint="send it without compression",
+                    )
                 if len(body) <= SMALL_BODY_BYTES < len(body) + len(chunk):
                     await holding.enter_async_context(service.large_bodies)
                 body += chunk

@@ -1,8 +1,10 @@
-"""One connection of a client: how much it may send before it is authenticated, and how long it may take.
+"""One connection of a client: how much it may send before it is authenticated, how long it may take, and which HTTP.
 
 uvicorn's protocol has no such limits, so anybody who can connect could fill its memory and use up its descriptors. A
 request that exceeds a limit is answered by an error envelope, and the connection is closed; a connection without a
 request is just closed. A body that is too large is refused where it is read.
+
+The connection stays HTTP/1.1: an `Upgrade` is ignored, as HTTP allows. Clients of HTTP/1.0 get answers without chunks.
 """
 
 from __future__ import annotations
@@ -10,22 +12,29 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import socket
+import struct
 import time
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, ClassVar
 
+import httptools
 from starlette.requests import Request
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from svcctl.dates.lengths import length_text
 from svcctl.errors import ServiceError
-from svcctl.service.http.envelope import encoded, error_envelope
+from svcctl.service.http.envelope import common_headers, encoded, error_envelope
 from svcctl.service.settings import CONNECTIONS
 from svcctl.words import size_text
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_HEADERS = 100
+
+NOT_HTTP = (400, "the request is not HTTP/1.1")
+TUNNEL = (501, "the service is not a proxy: CONNECT is not supported")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +66,11 @@ class Connection(HttpToolsProtocol):
         self._in_head = False
         self._arriving = False
         self._head_bytes = 0
-        self._too_large = ""
+        self._refusal = NOT_HTTP
+        """Status and message for a request that the parser gives up."""
+        self._upgrades = False
+        """Whether the request asks for another protocol, so that the parser takes its body for that protocol."""
+        self._application = self.app
 
     # What uvicorn calls
 
@@ -73,7 +86,11 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         continued = self._in_head
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        try:
+            self._parse(data)
+        except httptools.HttpParserError:
+            self._refuse(*self._refusal)
         if continued and self._in_head:  # the parser buffers a head of any length
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES:
@@ -88,14 +105,28 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         if len(self.headers) > MAX_HEADERS:
-            self._too_large = f"the request has more than {MAX_HEADERS} headers"
+            self._refusal = (431, f"the request has more than {MAX_HEADERS} headers")
         elif len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEAD_BYTES:
-            self._too_large = f"the head of the request is larger than {size_text(MAX_HEAD_BYTES)}"
-        if self._too_large:
-            raise ValueError(self._too_large)  # ends the parsing; uvicorn then calls send_400_response
+            self._refusal = (431, f"the head of the request is larger than {size_text(MAX_HEAD_BYTES)}")
+        elif self.parser.get_method() == b"CONNECT":
+            self._refusal = TUNNEL
+        if self._refusal is not NOT_HTTP:
+            raise ValueError(self._refusal)  # ends the parsing with an HttpParserError
+        self._upgrades = self.parser.should_upgrade()
+        if self._upgrades:
+            return
+        if self.parser.get_http_version() == "1.1":
+            self.app = self._application
+            super().on_headers_complete()
+            return
+        self.expect_100_continue = False
+        self.app = unchunked = Unchunked(self._application)
         super().on_headers_complete()
+        unchunked.cycle = self.cycle  # its task has not begun
 
     def on_message_complete(self) -> None:
+        if self._upgrades:
+            return
         super().on_message_complete()
         self._arriving = False
         self._stop_timer()
@@ -108,11 +139,24 @@ class Connection(HttpToolsProtocol):
         if not self._arriving and self.cycle.response_complete:
             self._idle()
 
-    def send_400_response(self, msg: str) -> None:
-        if self._too_large:
-            self._refuse(431, self._too_large)
-        else:
-            self._refuse(400, "the request is not HTTP/1.1")
+    def _parse(self, data: bytes) -> None:
+        """Feed the parser. HttpParserError for what is not a request.
+
+        The parser stops behind the head of a request with an `Upgrade`. Another parser then gets the same head without
+        it, and what follows.
+        """
+        rest = memoryview(data)
+        while True:
+            try:
+                self.parser.feed_data(rest)
+                return
+            except httptools.HttpParserUpgrade as stop:
+                rest = rest[stop.args[0] :]
+            head = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())]
+            head += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's own one
+            self.parser.feed_data(b"\r\n".join([*head, b"", b""]))
 
     # Limits
 
@@ -156,12 +200,54 @@ class Connection(HttpToolsProtocol):
             return
         cid = secrets.token_hex(6)
         body = encoded(error_envelope(cid, time.time(), ServiceError(message, code=status)))
-        head = (
-            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: application/json\r\nx-svc-cid: {cid}\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
-        )
-        self.transport.write(head.encode() + body)
+        lines = [
+            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+            "content-type: application/json",
+            f"content-length: {len(body)}",
+            "connection: close",
+            *map(": ".join, common_headers(cid).items()),
+        ]
+        self.transport.write("\r\n".join([*lines, "", ""]).encode() + body)
         self.transport.close()
+
+
+class Unchunked:
+    """The application for a client that cannot read chunks: an answer without a length ends when the connection closes.
+
+    An answer that fails after its head ends in a reset, since a closed connection would be its end.
+    """
+
+    cycle: RequestResponseCycle
+    """uvicorn's part of the answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        has_length = False
+
+        async def unchunked(message: Message) -> None:
+            nonlocal has_length
+            if message["type"] == "http.response.start":
+                has_length = any(name.lower() == b"content-length" for name, _ in message["headers"])
+            if not has_length:  # uvicorn then takes each piece of the body for a body of known length
+                self.cycle.chunked_encoding = False
+                self.cycle.expected_content_length = len(message.get("body", b""))
+                self.cycle.keep_alive = False
+            await send(message)
+
+        try:
+            await self._app(scope, receive, unchunked)
+        finally:
+            if self.cycle.response_started and not self.cycle.response_complete:
+                _reset(self.cycle.transport)
+
+
+def _reset(transport: asyncio.Transport) -> None:
+    """Close a connection so that its client notices; on a Unix socket, which knows no reset, it is just closed."""
+    at_once = struct.pack("ii", 1, 0)
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+    transport.abort()
 
 
 async def left(request: Request) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -14,6 +15,11 @@ from svcctl.io.losses import Losses
 from svcctl.service.jobs.jobs import CODES
 from svcctl.service.language import QueryError
 from svcctl.service.state.database import StateUnavailable
+
+CID = "x-svc-cid"
+"""The header that holds a request's ID; some formats have no place for it in the body."""
+ERRORS = "x-svc-errors"
+"""The header that says how a client recognises errors."""
 
 RETRY_SECONDS = 1
 """The `retry-after` of an answer with 429 or 503."""
@@ -27,6 +33,13 @@ _HTTP_STATUS: tuple[tuple[type[SvcctlError], int], ...] = (
     *((CredentialsError, 401), (NotFound, 404), (Conflict, 409)),
     (Unavailable, 503),
 )
+
+
+def common_headers(cid: str) -> Mapping[str, str]:
+    """The headers of every answer. `exact` means: an answer with a lower HTTP status than 400 states an error in one
+    form only, the one of its format, and no row can have that form.
+    """
+    return {CID: cid, ERRORS: "exact"}
 
 
 def refusal(error: Exception, cid: str) -> SvcctlError:

@@ -10,14 +10,11 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svcctl.service.http.context import Counts
-from svcctl.service.http.envelope import failed
-
-CID = "x-svc-cid"
-"""The header that holds a request's ID; some formats have no place for it in the body."""
+from svcctl.service.http.envelope import CID, ERRORS, common_headers, failed
 
 
 class Answered:
-    """Gives each request its `request.state.cid`, and every answer the header of the same ID; counts the answers.
+    """Gives each request its `request.state.cid`, and every answer the common headers; counts the answers.
 
     This is the outermost middleware, so it also answers what failed in any other one. A failure after the head of the
     answer was sent is passed on, and the server closes the connection.
@@ -37,7 +34,7 @@ class Answered:
             nonlocal begun, ended
             if message["type"] == "http.response.start":
                 begun = True
-                MutableHeaders(scope=message)[CID] = cid
+                MutableHeaders(scope=message).update(common_headers(cid))
                 self._counts.answer(scope["method"], message["status"])
             else:
                 self._counts.bytes += len(message.get("body", b""))
@@ -65,5 +62,5 @@ def for_pages(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
         allow_origins=origins,
         allow_methods=("GET", "POST", "PUT", "DELETE"),
         allow_headers=("Authorization", "Content-Type", *(f"x-svc-{name}" for name in ("apikey", "timestamp", "sign"))),
-        expose_headers=(CID,),
+        expose_headers=(CID, ERRORS),
     )

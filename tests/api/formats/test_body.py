@@ -47,8 +47,10 @@ CODINGS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "deflate without a head": ("deflate", raw_deflate),
     "gzip of a deflate": ("deflate, gzip", lambda data: gzip.compress(zlib.compress(data), mtime=0)),
     "identity": ("identity", bytes),
+    "a charset": ("UTF-8", bytes),
+    "gzip and a charset": ("gzip, utf-8", lambda data: gzip.compress(data, mtime=0)),
 }
-CUTTABLE = [name for name in CODINGS if name != "identity"]
+CUTTABLE = [name for name in CODINGS if name not in ("identity", "a charset", "gzip and a charset")]
 
 
 def compressed(name: str, data: bytes, *headers: str) -> tuple[bytes, bytes]:

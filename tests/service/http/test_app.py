@@ -32,8 +32,11 @@ def ask(store: Store) -> Iterator[Ask]:
     with chosen_engine() as engines, ThreadPoolExecutor(1) as executor:
         app = build(Service(engines, store, executor, clock=lambda: NOW, started=NOW))
 
-        def ask(method: str, path: str, content: bytes = b"", token: str = "operator") -> httpx.Response:
-            return answered(app, method, path, content, {"authorization": f"Bearer {token}"})
+        def ask(
+            method: str, path: str, content: bytes = b"", token: str = "operator", coding: str = ""
+        ) -> httpx.Response:
+            headers = {"authorization": f"Bearer {token}"} | ({"content-encoding": coding} if coding else {})
+            return answered(app, method, path, content, headers)
 
         yield ask
 
@@ -79,6 +82,34 @@ def test_a_body_may_have_a_mebibyte_and_not_a_byte_more(ask: Ask) -> None:
     assert without_id(ask("POST", "/search/query", b" " * MIB)) == (400, refusal("the body is not JSON"))
     too_large = refusal("the body is larger than 1.0 MB")
     assert without_id(ask("POST", "/search/query", b" " * (MIB + 1))) == (413, too_large)
+
+
+@pytest.mark.parametrize("coding", ["UTF-8", "utf8", "identity", "charset=utf-8", "identity, ISO-8859-1"])
+def test_a_charset_in_content_encoding_is_ignored(ask: Ask, coding: str) -> None:
+    answer = ask("POST", "/search/query", b'{"query":"from a"}', coding=coding)
+    assert answer.json() == ask("POST", "/search/query", b'{"query":"from a"}').json() | {
+        "cid": answer.headers["x-svc-cid"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("coding", "name"), [("gzip", "gzip"), ("Deflate, UTF-8", "deflate"), ("br, zstd", "br, zstd")]
+)
+def test_a_compressed_body_is_refused_by_the_name_of_its_compression(ask: Ask, coding: str, name: str) -> None:
+    status, body = without_id(ask("POST", "/search/query", b"{}", coding=coding))
+    cause = f"the body is compressed with {name}"
+    assert (status, body["msg"], body["object"][1]) == (415, f"{cause}; send it without compression", cause)
+    assert ask("GET", "/search/jobs", coding=coding).status_code == 200
+
+
+def test_every_answer_says_that_its_errors_are_exact(ask: Ask) -> None:
+    for method, path, token in (
+        *(("GET", path, "operator") for path in ("/search/jobs", "/service/tables", "/service/health", "/domain")),
+        ("POST", "/search/query", "operator"),
+        ("GET", "/nowhere", "operator"),
+        ("GET", "/search/jobs", "nobody"),
+    ):
+        assert ask(method, path, token=token).headers["x-svc-errors"] == "exact", path
 
 
 def test_a_defect_is_an_envelope_too_and_its_reason_is_in_the_log_alone(
@@ -220,7 +251,7 @@ def test_a_browser_that_asks_for_a_page_of_the_setting_is_told_what_the_page_may
 
 
 def test_a_page_of_the_setting_may_read_answers_and_refusals(from_page: Ask) -> None:
-    readable = {"access-control-allow-origin": PAGE, "access-control-expose-headers": "x-svc-cid"}
+    readable = {"access-control-allow-origin": PAGE, "access-control-expose-headers": "x-svc-cid, x-svc-errors"}
     jobs = from_page("GET", "/search/jobs", authorization="operator")
     assert (jobs.status_code, jobs.json()["object"], cors(jobs)) == (200, [], readable)
     for path, token, status in (("/search/jobs", "nobody", 401), ("/x", "", 404), ("/service/status", "operator", 500)):

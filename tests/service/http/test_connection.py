@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from svcctl.service.http.connection import Connection, Limits
 
@@ -34,15 +34,24 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
+async def streaming(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers in three pieces, of which one is empty, without a length; below /fails it fails after the first one."""
+    await receive()
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    for piece in (b"first ", b"", b"second"):
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+        if scope["path"] == "/fails":
+            raise RuntimeError
+    await send({"type": "http.response.body", "body": b""})
+
+
 @contextmanager
-def serving(**limits: Any) -> Iterator[Connect]:
+def serving(app: ASGIApp = application, **limits: Any) -> Iterator[Connect]:
     """A server with these limits, and what opens a connection to it."""
     with ExitStack() as closing:
         listener = socket.create_server(("127.0.0.1", 0))
         protocol = Connection.limited(Limits(**limits))
-        config = uvicorn.Config(
-            application, http=protocol, lifespan="off", log_config=None, access_log=False, ws="none"
-        )
+        config = uvicorn.Config(app, http=protocol, lifespan="off", log_config=None, access_log=False, ws="none")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
@@ -72,6 +81,7 @@ def refusal(connection: socket.socket) -> tuple[int, str]:
     told = json.loads(body)
     status = int(head.split()[1])
     assert f"x-svc-cid: {told['cid']}".encode() in head
+    assert b"x-svc-errors: exact" in head
     assert told.keys() >= {"success", "msg", "status", "cid", "timestamp"}
     assert (told["success"], told["status"]) == (False, 1)
     return status, told["msg"]
@@ -107,6 +117,106 @@ def test_a_head_that_is_too_large_or_none_at_all_is_refused(request_: bytes, tol
         connection = connect()
         connection.sendall(request_)
         assert refusal(connection) == told
+
+
+UPGRADES = {
+    "h2c": b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQ\r\n",
+    "websocket": b"Connection: keep-alive, upgrade\r\nUpgrade: websocket\r\nsec-websocket-key: x\r\n",
+    "several": b"UPGRADE: TLS/1.0, h2c\r\nCONNECTION: UPGRADE\r\nUpgrade: other/2\r\n",
+    "no connection": b"upgrade: h2c\r\n",
+    "nothing": b"connection: upgrade\r\nupgrade:\r\n",
+}
+
+
+UPGRADE = b"GET / HTTP/1.1\r\n" + UPGRADES["h2c"]
+
+
+@pytest.mark.parametrize("headers", UPGRADES.values(), ids=UPGRADES)
+@pytest.mark.parametrize("size", [1, 70, 100_000])
+def test_an_upgrade_is_ignored_and_the_body_is_read(headers: bytes, size: int) -> None:
+    framed = (
+        b"content-length: 3\r\n\r\nabc",
+        b"transfer-encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n",
+        b"\r\n",
+    )
+    with serving() as connect:
+        connection = connect()
+        for body, length in zip(framed, (b"3", b"3", b"0"), strict=True):
+            request = b"POST /a%20b?c=d HTTP/1.1\r\nhost: x\r\n" + headers + body
+            for at in range(0, len(request), size):
+                connection.sendall(request[at : at + size])
+            assert answer(connection) == OK + b" " + length
+        connection.sendall(request * 2 + GET + b"GET / HTTP/1.0\r\n" + headers + b"\r\n")  # all at once
+        assert answered(connection).count(OK) == 4
+
+
+def test_many_upgrades_at_once_are_answered() -> None:
+    with serving() as connect:
+        connection = connect()
+        connection.sendall(
+            b"GET / HTTP/1.1\r\nconnection: upgrade\r\nupgrade: a\r\n\r\n" * 2000 + b"GET / HTTP/1.0\r\n\r\n"
+        )
+        assert answered(connection).count(OK) == 2001
+
+
+@pytest.mark.parametrize(
+    ("request_", "told"),
+    [
+        (b"CONNECT x:1 HTTP/1.1\r\n\r\nabc", (501, "the service is not a proxy: CONNECT is not supported")),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (400, "the request is not HTTP/1.1")),
+        (UPGRADE + b"x: a\r\n" * 100 + b"\r\n", (431, "the request has more than 100 headers")),
+        (UPGRADE + b"\r\nwhat is this\r\n\r\n", (400, "the request is not HTTP/1.1")),
+    ],
+    ids=["connect", "preface", "headers", "words"],
+)  # fmt: skip
+def test_a_request_that_is_not_for_http_1_is_refused(request_: bytes, told: tuple[int, str]) -> None:
+    with serving() as connect:
+        connection = connect()
+        connection.sendall(request_)
+        head, _, body = answered(connection).rpartition(b"\r\n\r\n")
+        assert (int(head.rpartition(b"HTTP/1.1 ")[2][:3]), json.loads(body)["msg"]) == told
+
+
+@pytest.mark.parametrize("headers", [b"", b"connection: keep-alive\r\n", b"expect: 100-continue\r\n", UPGRADES["h2c"]])
+def test_an_answer_to_http_1_0_has_no_chunks_and_ends_with_the_connection(headers: bytes) -> None:
+    with serving(streaming) as connect:
+        connection = connect()
+        connection.sendall(b"POST / HTTP/1.0\r\n" + headers + b"content-length: 1\r\n\r\nx")
+        head, _, body = answered(connection).partition(b"\r\n\r\n")
+        lines = head.lower().split(b"\r\n")
+        assert lines[0] == OK.lower()
+        assert b"connection: close" in lines
+        assert not any(line.startswith((b"transfer-encoding", b"content-length")) for line in lines)
+        assert body == b"first second"
+
+
+def test_an_answer_to_http_1_1_is_in_chunks() -> None:
+    with serving(streaming) as connect:
+        connection = connect()
+        connection.sendall(GET + b"HEAD / HTTP/1.0\r\n\r\n")
+        first, _, second = answered(connection).partition(b"0\r\n\r\n")
+        assert b"transfer-encoding: chunked" in first
+        assert first.endswith(b"\r\n\r\n6\r\nfirst \r\n6\r\nsecond\r\n")
+        assert second.startswith(OK)
+        assert second.endswith(b"connection: close\r\n\r\n")
+
+
+def test_an_answer_with_a_length_keeps_it_for_http_1_0() -> None:
+    with serving() as connect:
+        connection = connect()
+        connection.sendall(b"POST / HTTP/1.0\r\ncontent-length: 4\r\n\r\nabcd")
+        head, _, body = answered(connection).partition(b"\r\n\r\n")
+        assert b"content-length: 1" in head
+        assert body == b"4"
+
+
+def test_an_answer_to_http_1_0_that_fails_does_not_look_whole() -> None:
+    with serving(streaming) as connect:
+        connection = connect()
+        connection.sendall(b"GET /fails HTTP/1.0\r\n\r\n")
+        with pytest.raises(ConnectionResetError):
+            while connection.recv(1 << 16):
+                pass
 
 
 def test_a_head_without_an_end_is_refused_while_it_is_sent() -> None:

@@ -10,6 +10,7 @@
     │   ├── NotFound            no such job, domain, role or saved query
     │   └── Conflict            the thing exists, in a state that does not allow this
     ├── Unavailable             no usable answer: network, timeout, 408, 429, 5xx, a proxy's page
+    │   └── MalformedAnswer     an answer without what was asked for
     ├── IncompleteResult        an answer that began and was not whole
     │   └── UnprovenEnd         an answer that may have been cut where its connection ended
     ├── EmptyResult             no rows, where the caller asked for that to be a failure
@@ -143,6 +144,10 @@ class Unavailable(SvcctlError):
     """Whether the service's certificate is of an unknown CA."""
 
 
+class MalformedAnswer(Unavailable):
+    """A successful answer that lacks what the interface says it holds: a list, a record, a member of a record."""
+
+
 class IncompleteResult(SvcctlError):
     """A stream that was cut, ended in an error of its own, or could not be written to its end.
 
@@ -220,7 +225,7 @@ EXIT_CODES = (
     ExitCode(3, "credentials refused", (CredentialsError,)),
     ExitCode(4, "not found (a job, domain, role, saved query, or a table of 'tables')", (NotFound,)),
     ExitCode(5, "conflicting state (already stopped, already enabled, …)", (Conflict,)),
-    ExitCode(6, "no usable answer after retries (network, timeout, 408, 429, 5xx)", (Unavailable,)),
+    ExitCode(6, "no usable answer after retries (network, timeout, 408, 429, 5xx, an empty answer)", (Unavailable,)),
     ExitCode(
         7,
         "incomplete result (cut, ended in an error, not written, windows missing)",

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,7 +27,16 @@ from svcctl.api.refusals import CID, decoded, launched, record, records, refusal
 from svcctl.api.transport import CUT_TEXTS, LATE, Call, Event, Preview, Sender
 from svcctl.api.wire.pool import CLOSE_SECONDS, Closing, Pool
 from svcctl.api.wire.sockets import Route
-from svcctl.errors import Conflict, IncompleteResult, NotFound, ServiceError, SvcctlError, UnprovenEnd, UsageError
+from svcctl.errors import (
+    Conflict,
+    IncompleteResult,
+    MalformedAnswer,
+    NotFound,
+    ServiceError,
+    SvcctlError,
+    UnprovenEnd,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from svcctl.api.formats.progress import Late
@@ -128,6 +138,8 @@ class Client:
         headers = None if late is None else {LATE: "lines"}
         call = replace(self._query_call(request, repeatable=True), once=once, reader=reader, headers=headers)
         with _explained(request), self._answer(call) as response:
+            if response.status_code == HTTPStatus.NO_CONTENT:
+                raise MalformedAnswer("the service's answer is not a result: it is empty (HTTP 204)")
             head = response.headers
             yield QueryResponse(
                 MODES[request.mode],
@@ -167,12 +179,11 @@ class Client:
     # Jobs
 
     def job(self, job_id: str) -> Job:
-        return _job(self._payload(self._job_call("GET", "", job_id)))
+        return Job.from_json(record(self._payload(self._job_call("GET", "", job_id)), "id", "status"))
 
     def jobs(self) -> tuple[Job, ...]:
-        return tuple(
-            Job.from_json(item) for item in records(self._payload(Call("GET", self._base_url + self._paths.jobs)))
-        )
+        payload = self._payload(Call("GET", self._base_url + self._paths.jobs))
+        return tuple(Job.from_json(item) for item in records(payload, "id", "status"))
 
     def stop_job(self, job_id: str) -> Job:
         """Stops a job; Conflict when the service answers another state. A completed job counts as stopped."""
@@ -205,7 +216,11 @@ class Client:
             return job if job.status in wanted else None
 
         call = self._job_call(method, verb, job_id)
-        job = self._sender.send(call, lambda response: _job(decoded(response)), already)
+
+        def answered(response: httpx.Response) -> Job:
+            return Job.from_json({"id": job_id, **record(decoded(response), "status")})
+
+        job = self._sender.send(call, answered, already)
         if job.status in wanted:
             return job
         if "RUNNING" in wanted:
@@ -219,10 +234,10 @@ class Client:
 
     def domains(self) -> tuple[Domain, ...]:
         payload = self._payload(self._domain_call("GET"))
-        return tuple(Domain.from_json(item) for item in records(payload, "domains"))
+        return tuple(Domain.from_json(item) for item in records(payload, "name", key="domains"))
 
     def domain(self, name: str) -> Domain:
-        return Domain.from_json(record(self._payload(self._domain_call("GET", name))))
+        return Domain.from_json(record(self._payload(self._domain_call("GET", name)), "name"))
 
     def create_domain(self, name: str, plan: str, *, time: float | None = None, volume: float | None = None) -> Domain:
         """Creates a domain; the answer holds its full name."""
@@ -231,7 +246,7 @@ class Client:
                 raise UsageError(f"{key} must be 0 or more, not {value:g}")
         given = Domain(name, plan, time=time, volume=volume)
         call = replace(self._domain_call("POST"), body=encoded(given.to_json()), repeatable=False)
-        return Domain.from_json(record(self._payload(call)))
+        return self._sender.send(call, lambda response: Domain.from_json(record(decoded(response), "name")))
 
     def enable_domain(self, name: str) -> None:
         """Enables a domain; Conflict (117) when it is already enabled, unless a lost request of this call did it."""
@@ -252,11 +267,12 @@ class Client:
 
     def roles(self, domain: str) -> tuple[Role, ...]:
         """The roles of a domain. The interface shows no path for reading roles; deployments use this one."""
-        return tuple(Role.from_json(item) for item in records(self._payload(self._role_call("GET", domain)), "roles"))
+        payload = self._payload(self._role_call("GET", domain))
+        return tuple(Role.from_json(item) for item in records(payload, "name", key="roles"))
 
     def role(self, domain: str, name: str) -> Role:
         """A role with its read-only fields. The interface shows no path for this; deployments use this one."""
-        return Role.from_json(record(self._payload(self._role_call("GET", domain, name))))
+        return Role.from_json(record(self._payload(self._role_call("GET", domain, name)), "name"))
 
     def create_role(self, domain: str, role: Role) -> Role:
         """Creates a role and returns it as the service describes it, or as given when the answer is empty."""
@@ -390,10 +406,6 @@ def _body(response: httpx.Response) -> Iterator[bytes]:
         raise IncompleteResult("the result is incomplete: the service fell silent") from None
     except httpx.RequestError:
         raise IncompleteResult(BROKEN) from None
-
-
-def _job(payload: Any) -> Job:
-    return Job.from_json(record(payload))
 
 
 def _raise_job_failure(job: Job) -> None:

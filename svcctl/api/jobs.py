@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from svcctl.api.models import Job, JobStatus, status_text
-from svcctl.errors import Conflict, NotFound, ServiceError, SvcctlError, Unavailable, UsageError
+from svcctl.errors import Conflict, MalformedAnswer, NotFound, ServiceError, SvcctlError, Unavailable, UsageError
 from svcctl.words import counted, did_you_mean
 
 if TYPE_CHECKING:
@@ -254,18 +254,29 @@ class Chosen:
     jobs: Callable[[], Sequence[Job]]
 
     def hint(self, text: str) -> str:
-        """What to do about a text that matches no job."""
+        """What to do about a text that matches no job; MalformedAnswer if the service answers without a list."""
         return hint(text, () if is_whole(text) else self.jobs())
 
     def short(self, job_id: str) -> int:
         """How many characters of an ID to show; for a whole ID, all jobs are not requested just to find that out."""
-        return SHORTEST if is_whole(job_id) else shortest(job.id for job in self.jobs())
+        return SHORTEST if is_whole(job_id) else shortest(job.id for job in _any_listed(self.jobs))
 
 
 def choose(given: Iterable[str], jobs: Callable[[], Sequence[Job]], *, changes: bool = False) -> Chosen:
-    """The jobs that the given texts name. UsageError as in `resolved`."""
+    """The jobs that the given texts name. UsageError as in `resolved`.
+
+    If the service answers without a list, each text is an ID, which the service knows or refuses.
+    """
     jobs = cache(jobs)
-    return Chosen(resolved(given, jobs, changes=changes), jobs)
+    return Chosen(resolved(given, lambda: _any_listed(jobs), changes=changes), jobs)
+
+
+def _any_listed(jobs: Callable[[], Sequence[Job]]) -> Sequence[Job]:
+    """The jobs that the service lists; none if it answers without a list."""
+    try:
+        return jobs()
+    except MalformedAnswer:
+        return ()
 
 
 def split_name(name: str) -> tuple[str, str | None]:

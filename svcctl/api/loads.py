@@ -80,7 +80,7 @@ class Loaded:
             tuple(source["empty"]),
             _findings(source, "skips"),
             _findings(source, "changes"),
-            tuple(str(job["friendlyName"]) for job in records(source, "jobs")),
+            tuple(str(job["friendlyName"]) for job in records(source.get("jobs") or [])),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class Loaded:
 
 
 def _findings(source: Mapping[str, Any], kind: str) -> tuple[Finding, ...]:
-    return tuple(Finding(**{**one, "fields": tuple(one["fields"])}) for one in records(source, kind))
+    return tuple(Finding(**{**one, "fields": tuple(one["fields"])}) for one in records(source.get(kind) or []))
 
 
 def check_table_name(name: str) -> None:

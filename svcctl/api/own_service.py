@@ -92,7 +92,7 @@ class Status:
 def status(client: Client) -> Status:
     """The version of the service, and its tables."""
     answer = record(client.call("GET", "/service/status"))
-    tables = tuple(StoredTable(str(row["name"]), tuple(row["columns"])) for row in records(answer, "tables"))
+    tables = tuple(StoredTable(str(row["name"]), tuple(row["columns"])) for row in records(answer, key="tables"))
     return Status(
         str(answer.get("version")),
         int(answer.get("startedAt") or 0),
@@ -105,13 +105,16 @@ def status(client: Client) -> Status:
 
 
 def _jobs(source: Mapping[str, Any]) -> tuple[ReadingJob, ...]:
-    found = records(source, "jobs")
+    found = records(source.get("jobs") or [])
     return tuple(ReadingJob(str(job["id"]), str(job["status"]), str(job["friendlyName"])) for job in found)
 
 
 def tables(client: Client) -> list[Extent]:
     """Every table and how much it holds. NotFound when the service is not svcctl's own."""
-    return [Extent.from_json(row) for row in records(client.call("GET", "/service/tables"))]
+    payload = client.call("GET", "/service/tables")
+    if not isinstance(payload, list):
+        raise NotFound("the service does not list its tables")
+    return [Extent.from_json(row) for row in records(payload)]
 
 
 def table_names(client: Client) -> Collection[str] | None:

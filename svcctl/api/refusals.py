@@ -25,6 +25,7 @@ from svcctl.errors import (
     Conflict,
     CredentialsError,
     InternalError,
+    MalformedAnswer,
     NotFound,
     Place,
     ServiceError,
@@ -321,19 +322,33 @@ def _answer(response: httpx.Response, body: bytes) -> Any:
     return payload
 
 
-def record(payload: Any) -> Mapping[str, Any]:
-    """The payload as one record; a list of one record counts as that record."""
+def record(payload: Any, *needs: str) -> Mapping[str, Any]:
+    """The payload as one record with texts as the needed members; a list of one record counts as that record.
+
+    MalformedAnswer for any other payload.
+    """
     if isinstance(payload, list) and len(payload) == 1:
-        payload = payload[0]
-    if not isinstance(payload, Mapping):
-        raise Unavailable("the service's answer does not hold what was asked for")
-    return payload
+        [payload] = payload
+    return _checked("answer", payload, needs)
 
 
-def records(payload: Any, key: str = "object") -> list[Mapping[str, Any]]:
-    """The payload as a list of records, or the list under `key` in it."""
+def records(payload: Any, *needs: str, key: str = "object") -> list[Mapping[str, Any]]:
+    """The payload as a list of records with texts as the needed members, or the list under `key` in it.
+
+    MalformedAnswer for any other payload: an answer without a list is not an empty list.
+    """
     if isinstance(payload, Mapping):
         payload = payload.get(key)
-    if payload is not None and not isinstance(payload, list):
-        raise Unavailable("the service's answer does not hold the list that was asked for")
-    return [item for item in payload or [] if isinstance(item, Mapping)]
+    if not isinstance(payload, list):
+        raise MalformedAnswer("the service's answer does not hold the list that was asked for")
+    return [_checked(f"answer, in record {number} of its list,", item, needs) for number, item in enumerate(payload, 1)]
+
+
+def _checked(where: str, item: Any, needs: tuple[str, ...]) -> Mapping[str, Any]:
+    if not isinstance(item, Mapping):
+        raise MalformedAnswer(f"the service's {where} does not hold what was asked for")
+    for name in needs:
+        value = item.get(name)
+        if not isinstance(value, str) or (name in ("id", "name") and not value):
+            raise MalformedAnswer(f"the service's {where} has no {name}")
+    return item

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from svcctl.api.models import ALL, Role, is_built_in
 from svcctl.api.refusals import Code, no_domain, no_role
-from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError
+from svcctl.errors import Conflict, CredentialsError, MalformedAnswer, NotFound, ServiceError
 from svcctl.words import nearest, suggesting
 
 GRANTS = {"policies": "policies", "applications": "applications", "resourceIds": "resources"}
@@ -260,6 +260,8 @@ def reads_roles(client: Client, domain: str) -> bool:
     except ServiceError as error:
         if not may_lack(error):
             raise
+        return False
+    except MalformedAnswer:
         return False
     return True
 

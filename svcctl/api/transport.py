@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote, urlsplit
@@ -153,7 +153,8 @@ class Sender:
     ) -> T:
         """What `read` makes of a successful answer, after as many attempts as are needed and allowed.
 
-        `read` closes the answer, or leaves that to the caller. When a reply was lost, the request may still have been
+        `read` closes the answer, or leaves that to the caller; it raises Unavailable for one that is not what it should
+        be, and the request may have been done. When a reply was lost, the request may still have been
         done: `after_loss` is called before the next attempt, and its result, unless None, is returned instead.
         """
         for attempt in range(1, self._attempts + 1):
@@ -163,7 +164,8 @@ class Sender:
             try:
                 response = self._exchange(call, request)
                 if response.is_success or (call.as_is and self._is_last(call, response, attempt)):
-                    return read(response)
+                    with _doubtful(changes=not call.repeatable or after_loss is not None):
+                        return read(response)
                 failure = self.error(call, response, _start_of(response))
             except _UNSENDABLE as error:
                 raise _unsendable(error) from None
@@ -303,6 +305,17 @@ class Sender:
             return None
         direction = "ahead of" if ahead > 0 else "behind"
         return f"this machine's clock is {abs(ahead)} s {direction} the service's, which makes signatures invalid"
+
+
+@contextmanager
+def _doubtful(*, changes: bool) -> Iterator[None]:
+    """Add to the error of an unusable answer that the request may have been done, if it `changes` anything."""
+    try:
+        yield
+    except Unavailable as error:
+        if changes:
+            error.hint = error.hint or _MAYBE_DONE
+        raise
 
 
 def _target(url: str) -> bytes:

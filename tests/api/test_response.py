@@ -14,7 +14,16 @@ import pytest
 from svcctl.api.formats import progress as limits
 from svcctl.api.models import Column
 from svcctl.api.response import MODES, QueryResponse
-from svcctl.errors import IncompleteResult, InternalError, NotFound, ServiceError, SvcctlError, Unavailable, UsageError
+from svcctl.errors import (
+    IncompleteResult,
+    InternalError,
+    MalformedAnswer,
+    NotFound,
+    ServiceError,
+    SvcctlError,
+    Unavailable,
+    UsageError,
+)
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -72,6 +81,7 @@ EXPECTED: dict[str, list[tuple[Any, ...]]] = {
     "tsv": [("1", 'a "b"\t\n c', "true"), ("2", "", ""), ("3", "x.error\t500\t", "false")],
 }
 LINES = ("json/simple", "json/simple/compact", "csv", "tsv")
+EMPTY_IS_MALFORMED = ("json", "json/compact", "json/simple/compact")
 
 
 def answer(mode: str, pieces: Iterable[bytes], content_type: str = "") -> QueryResponse:
@@ -156,6 +166,8 @@ def test_a_cut_anywhere_gives_right_rows_and_then_an_error(mode: str) -> None:
             if error is None:
                 assert mode not in LINES or at in (0, *_row_ends(mode, body)), at
                 assert mode in LINES or body[at:].isspace(), at
+            elif at == 0 and mode in EMPTY_IS_MALFORMED:
+                assert type(error) is MalformedAnswer
             else:
                 assert type(error) is IncompleteResult, at
                 assert error.rows == len(rows)
@@ -347,12 +359,9 @@ def test_a_page_with_http_200_is_no_result(mode: str, content_type: str) -> None
         ("json/simple", b'{"a":1}\nupstream gone\n', "line 2 is not a row"),
         ("json/simple", b'{"a":1}\n{"a":\n', "line 2 is not a row"),
         ("json/simple/compact", b'{"d":[1]}\n', "the line of column names is missing or wrong: m is not an object"),
-        ("json/simple/compact", b"", "the line of column names is missing"),
         ("json/simple/compact", b'{"m":{"a":{"index":0}}}\n{"d":[1,2]}\n', "line 1 is not a row"),
-        ("json", b'{"status":0}', "its envelope holds no object"),
         ("json", b'{"status":0,"object":["a"]}', "its object does not hold rows"),
         ("json", b'{"status":0,"object":[{"a":x}],"more":"than a few characters"}', "it is not valid JSON"),
-        ("json", b"[1]", "it is not an envelope"),
         ("json/compact", b'{"object":{"d":[[1]]},"status":0}', "its column names are missing"),
         ("json/compact", b'{"object":{"m":{"a":{"index":0}},"d":[[1],[2,3]]}}', "row 2 has 2 values for 1 columns"),
         ("msgpack", msgpack.packb({"object": []}) + b"\x00", "something follows its envelope"),
@@ -364,6 +373,70 @@ def test_what_is_not_a_result_is_incomplete(mode: str, body: bytes, message: str
     error = raw(mode, body)[1]
     assert type(error) is IncompleteResult
     assert str(error) == WORDS["an incomplete answer"].format(message=message)
+
+
+NO_OBJECT = "its envelope holds no object"
+NO_ROWS = "its object does not hold rows"
+
+
+@pytest.mark.parametrize(
+    ("modes", "body", "message"),
+    [
+        (EMPTY_IS_MALFORMED, b"", "it is empty"),
+        (EMPTY_IS_MALFORMED, b"    \n\n", "it is empty"),
+        (("json", "json/compact"), b"null", "it is not an envelope"),
+        (("json", "json/compact"), b"[]\n", "it is not an envelope"),
+        (("json", "json/compact"), b"[1]", "it is not an envelope"),
+        (("json", "json/compact"), b"5", "it is not an envelope"),
+        (("json", "json/compact"), b'"done"', "it is not an envelope"),
+        (("json", "json/compact"), b"{}", NO_OBJECT),
+        (("json", "json/compact"), b'{"success":true,"msg":"","status":0,"cid":"c","timestamp":1}', NO_OBJECT),
+        (("json", "json/compact"), b'{"objects":[]}', NO_OBJECT),
+        (("json", "json/compact"), b'{"object":null,"status":0}', NO_ROWS),
+        (("json", "json/compact"), b'{"object":{}}', NO_ROWS),
+        (("json", "json/compact"), b'{"object":""}', NO_ROWS),
+        (("json", "json/compact"), b'{"object":0}', NO_ROWS),
+        (("json", "json/compact"), b'{"object":{"m":{"a":{"type":"str","index":0}}}}', NO_ROWS),
+        (("json", "json/compact"), b'{"object":{"m":{},"d":null}}', NO_ROWS),
+        (("json", "json/compact"), b'{"object":{"a":1}}', NO_ROWS),
+        (("msgpack",), msgpack.packb(None), "it is not an envelope"),
+        (("msgpack",), msgpack.packb({}), NO_OBJECT),
+        (("msgpack",), msgpack.packb({"object": None}), NO_ROWS),
+        (("json/simple", "json/simple/compact"), b"null\n", "its first line is null"),
+        (("json/simple", "json/simple/compact"), b"{}\n", "its first line is {}"),
+        (("json/simple", "json/simple/compact"), b"[]\n", "its first line is []"),
+        (("json/simple", "json/simple/compact"), b"5\n", "its first line is 5"),
+        (("json/simple", "json/simple/compact"), b"{}", "its first line is {}"),
+        (("json/simple", "json/simple/compact"), b" \n null", "its first line is null"),
+        (("json/simple/compact",), b'{"object":null}\n', 'its first line is {"object":null}'),
+        (("json/simple/compact",), b'{"a":1}\n{"a":2}\n', 'its first line is {"a":1}'),
+    ],
+)
+def test_a_json_answer_without_its_required_member_is_malformed(
+    modes: tuple[str, ...], body: bytes, message: str
+) -> None:
+    for mode in modes:
+        got, error = raw(mode, body)
+        assert (got, type(error)) == (b"", MalformedAnswer)
+        assert str(error) == f"the service's answer is not a result: {message}"
+
+
+@pytest.mark.parametrize(
+    ("mode", "body"),
+    [
+        ("json", b'{"object":[],"status":0}'),
+        ("json/compact", b'{"object":[]}'),
+        ("json/compact", b'{"object":{"m":{"a":{"type":"str","index":0}},"d":[]}}'),
+        ("json/compact", b'{"object":{"m":{},"d":[]}}'),
+        ("json/simple", b""),
+        ("json/simple", b"    \n"),
+        ("json/simple/compact", b'{"m":{"a":{"type":"str","index":0}}}\n'),
+        ("msgpack", msgpack.packb({"object": []})),
+    ],
+)
+def test_a_result_without_rows_is_a_result(mode: str, body: bytes) -> None:
+    assert raw(mode, body) == (body.lstrip(), None)
+    assert list(answer(mode, [body]).rows()) == []
 
 
 @pytest.mark.parametrize(

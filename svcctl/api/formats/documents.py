@@ -23,7 +23,7 @@ from svcctl.api.models import METADATA
 from svcctl.api.refusals import read_refusal
 from svcctl.errors import IncompleteResult
 
-Kind = Literal["map", "array", "value"]
+Kind = Literal["map", "array", "value", "end"]
 Batch = tuple[bytes, list[Any]]
 Source = Callable[[Iterator[bytes], Delivered], "Reader"]
 
@@ -32,7 +32,7 @@ class Reader(Protocol):
     """A body in one encoding, read from front to back; every method may wait for more bytes."""
 
     def kind(self) -> Kind:
-        """The kind of the next value."""
+        """The kind of the next value; `end` if the body ends, in an encoding that can tell."""
         ...
 
     def members(self) -> Iterator[str]:
@@ -84,14 +84,18 @@ def rows(source: Source) -> Callable[[Iterable[bytes], Delivered], Iterator[list
 
 def _walk(reader: Reader, delivered: Delivered) -> Iterator[Batch]:
     envelope: dict[str, Any] = {}
+    has_rows = False
+    if reader.kind() == "end":
+        raise delivered.malformed("it is empty")
     if reader.kind() != "map":
         refusal = read_refusal(reader.value())
-        raise refusal.as_error() if refusal else delivered.incomplete("it is not an envelope")
+        raise refusal.as_error() if refusal else delivered.malformed("it is not an envelope")
     for key in reader.members():
         if key == "object" and reader.kind() == "array":
+            has_rows = True
             envelope[key] = yield from _rows(reader, delivered, dict)
         elif key == "object" and reader.kind() == "map":
-            envelope[key] = yield from _compact(reader, delivered, envelope)
+            has_rows, envelope[key] = yield from _compact(reader, delivered, envelope)
         else:
             envelope[key] = reader.value()
     reader.end()
@@ -100,14 +104,21 @@ def _walk(reader: Reader, delivered: Delivered) -> Iterator[Batch]:
         in_stream = delivered.rows or isinstance(envelope.get("error", envelope.get("e")), list)
         raise delivered.ended_in(refusal) if in_stream else refusal.as_error()
     if "object" not in envelope:
-        raise delivered.incomplete("its envelope holds no object")
+        raise delivered.malformed("its envelope holds no object")
+    if not has_rows:
+        raise delivered.malformed("its object does not hold rows")
     if envelope["object"]:
         raise delivered.incomplete("its object does not hold rows")
     yield reader.take(), []
 
 
-def _compact(reader: Reader, delivered: Delivered, envelope: dict[str, Any]) -> Generator[Batch, None, dict[str, Any]]:
-    """An object with `m` and `d`; an error may follow the rows inside or outside it. Returns the other members."""
+def _compact(
+    reader: Reader, delivered: Delivered, envelope: dict[str, Any]
+) -> Generator[Batch, None, tuple[bool, dict[str, Any]]]:
+    """An object with `m` and `d`; an error may follow the rows inside or outside it.
+
+    Returns whether it holds rows, be they none, and the other members.
+    """
     other: dict[str, Any] = {}
     has_rows = False
     for key in reader.members():
@@ -129,7 +140,7 @@ def _compact(reader: Reader, delivered: Delivered, envelope: dict[str, Any]) -> 
             other[key] = reader.value()
     if has_rows and delivered.columns is None and not other:
         raise delivered.incomplete("its column names are missing")
-    return other
+    return has_rows, other
 
 
 def _rows(reader: Reader, delivered: Delivered, expected: type) -> Generator[Batch, None, list[Any]]:
@@ -199,7 +210,8 @@ class JsonReader:
         self._out: list[str] = []
 
     def kind(self) -> Kind:
-        return _BRACKETS.get(self._peek(), "value")
+        start = self._peek()
+        return _BRACKETS.get(start, "value") if start else "end"
 
     def members(self) -> Iterator[str]:
         for _ in self._items("{", "}"):

@@ -24,6 +24,10 @@ _UNREADABLE = object()
 AT_ONCE = 64 * 1024
 """Bytes of lines that are parsed together: their values take ten times as much memory."""
 _LONG_KEY = 64
+_MEMBERS = {"d", *METADATA}
+"""The members of lines with metadata or with values."""
+_SHOWN = 40
+"""The most characters of a line that an error shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ class LineFormat:
         if held and (refusal := read_refusal(_parse(held))):
             raise refusal.as_error()
         if first and self.metadata:
-            raise delivered.incomplete("the line of column names is missing")
+            raise delivered.malformed("it is empty")
 
     def rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
         """The rows in the order of the columns, which are those of `m` or of the first row."""
@@ -127,10 +131,11 @@ class LineFormat:
         value = _parse(line)
         if value is _UNREADABLE and is_error_line(_parse(line + others)):
             value = _parse(line + others)  # an error body spread over lines
-        elif not self.metadata and isinstance(value, dict):
+        elif not self.metadata and isinstance(value, dict) and value:
             return value
         if refusal := read_refusal(value):
             raise delivered.ended_in(refusal) if _is_in_stream(value) else refusal.as_error()
+        _check_first(value, line, delivered, self.metadata)
         return value
 
     def _one_by_one(self, block: bytes, delivered: Delivered) -> Iterator[bytes]:
@@ -215,9 +220,18 @@ def _whole_lines(chunks: Iterable[bytes], delivered: Delivered, metadata: bool) 
         return
     value = _parse(rest)
     refusal = read_refusal(value)
+    if not refusal and not delivered.rows and delivered.columns is None:
+        _check_first(value, rest, delivered, metadata)
     if refusal and (_is_in_stream(value) or (delivered.rows and is_error_line(value))):
         raise delivered.ended_in(refusal)
     raise refusal.as_error() if refusal and not delivered.rows else delivered.cut()
+
+
+def _check_first(value: Any, line: bytes, delivered: Delivered, metadata: bool) -> None:
+    """MalformedAnswer for a first line that is JSON, and neither a row nor what comes before rows."""
+    begins = isinstance(value, dict) and (value.keys() & _MEMBERS if metadata else value)
+    if not begins and value is not _UNREADABLE:
+        raise delivered.malformed(f"its first line is {line.strip().decode('utf-8', 'replace')[:_SHOWN]}")
 
 
 def _is_in_stream(value: Any) -> bool:

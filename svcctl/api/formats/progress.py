@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from svcctl.api.models import Column
 from svcctl.api.refusals import Refusal
-from svcctl.errors import IncompleteResult
+from svcctl.errors import IncompleteResult, MalformedAnswer
 from svcctl.words import size_text
 
 BLOCK = 64 * 1024
@@ -47,6 +47,10 @@ class Delivered:
 
     def incomplete(self, what: str) -> IncompleteResult:
         return IncompleteResult(f"the result is incomplete: {what}", rows=self.rows)
+
+    def malformed(self, what: str) -> MalformedAnswer:
+        """The error of a whole answer that is no result in the format that was asked for."""
+        return MalformedAnswer(f"the service's answer is not a result: {what}")
 
     def ended_in(self, refusal: Refusal) -> IncompleteResult:
         refusal = refusal.of(self.cid)

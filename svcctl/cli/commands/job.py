@@ -374,7 +374,7 @@ def _there(svc: Context, chosen: Chosen) -> Chosen:
     ids = []
     for job_id in chosen.ids:
         with done_if(True, lambda error: isinstance(error, NotFound), svc.diagnostics.note):
-            svc.client.job(job_id)
+            _hinted(chosen, svc.client.job, job_id)
             ids.append(job_id)
     return Chosen(ids, chosen.jobs)
 

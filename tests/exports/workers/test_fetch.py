@@ -45,7 +45,7 @@ ROWS = "a,b\n" + "1,2\n" * 1000
 
 def task(**changes: object) -> Task:
     given = {"format": "csv", "path": "part.csv", "retries": 2} | changes
-    return Task(WINDOW, QueryRequest(0, 3600, "from x", mode="csv"), **given)  # type: ignore[arg-type]
+    return Task(**{"window": WINDOW, "request": QueryRequest(0, 3600, "from x", mode="csv")} | given)  # type: ignore[arg-type]
 
 
 def run(
@@ -78,6 +78,22 @@ def test_a_window_is_its_rows_without_the_heading(serve: Serve, tmp_path: Path) 
     assert fetched.head == "a,b\n"
     assert (progress.rows, progress.bytes, progress.retries) == (2, 8, 0)
     assert b'"from":600,"to":1200' in script.requests[0][2]
+
+
+@pytest.mark.parametrize(
+    ("format", "mode", "answers"),
+    [
+        ("parquet", "json/simple/compact", (http("200 OK"), head("204 No Content"), http("200 OK", "{}\n"))),
+        ("ndjson", "json/simple", (http("200 OK", "null\n"), head("204 No Content"), http("200 OK", "{}\n"))),
+    ],
+)
+def test_an_answer_without_a_result_is_no_window_without_rows(
+    serve: Serve, tmp_path: Path, format: str, mode: str, answers: tuple[bytes, ...]
+) -> None:
+    script = serve(*answers)
+    with pytest.raises(Unavailable):
+        run(script, tmp_path, task(format=format, request=QueryRequest(0, 3600, "from x", mode=mode)))
+    assert (len(script.requests), list(tmp_path.iterdir())) == (3, [])
 
 
 SUNDAY = Window(1_792_879_200, 1_792_969_200)

@@ -23,7 +23,7 @@ from svcctl.api.auth import Credentials
 from svcctl.api.formats.body import BROKEN, length_of, pieces
 from svcctl.api.json_text import encoded
 from svcctl.api.models import Domain, Job, JobStatus, Role, is_amount
-from svcctl.api.refusals import CID, decoded, launched, record, records, refusal_in
+from svcctl.api.refusals import CID, decoded, is_exact, launched, record, records, refusal_in
 from svcctl.api.transport import CUT_TEXTS, LATE, Call, Event, Preview, Sender
 from svcctl.api.wire.pool import CLOSE_SECONDS, Closing, Pool
 from svcctl.api.wire.sockets import Route
@@ -151,6 +151,7 @@ class Client:
                 length_of(response),
                 _count(head.get(CUT_TEXTS, "")),
                 self._sender.accepts,
+                exact=is_exact(head),
             )
 
     def launch(self, request: QueryRequest) -> str:
@@ -306,7 +307,7 @@ class Client:
         def error(start: bytes) -> SvcctlError | None:
             if not response.is_success:
                 return self._sender.error(call, response, start)
-            refusal = refusal_in(start)
+            refusal = refusal_in(start, exact=is_exact(response.headers))
             return refusal.as_error(response.status_code) if refusal else None
 
         call = replace(self._any_call(method, path, body, headers), as_is=True)

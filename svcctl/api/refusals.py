@@ -3,6 +3,9 @@
 Services of this family send errors in several shapes, with a failing HTTP status or with 200, and proxies in front of
 them send web pages. Every reader of a body decides here whether it is an error, so that one shape has one meaning.
 
+A row of data can have the shape of an error, too. svcctl's own service therefore says that its answers are exact: with
+HTTP 200 it states an error in one form only, which no row can have.
+
 The class of the exception follows the HTTP status when that is about credentials or the path to the service, otherwise
 the service's own code, otherwise the HTTP status. A JSON answer with HTTP 500 is an InternalError: the service read the
 request and failed at it. A web page with 500 does not come from the service, so it is Unavailable, as are 507 and all
@@ -41,6 +44,8 @@ NO_SPACE = 507
 
 CID = "x-svc-cid"
 """The answer's header that names the request, where a service sends one; a cid in the body comes first."""
+ERRORS = "x-svc-errors"
+"""The answer's header that says how errors are stated: `exact` by svcctl's own service."""
 MAX_BODY = 64 * 1024
 """Bytes of an error body that are read; a longer one holds nothing more of use."""
 
@@ -158,17 +163,37 @@ def _hinted(message: Any, causes: Any) -> tuple[str, str | None]:
     return (cause, hint) if cause and hint != whole else (whole, None)
 
 
-def refusal_in(body: bytes) -> Refusal | None:
-    """The refusal in the bytes of a body; None if they are not JSON, state no error, or are too many for one."""
+def is_exact(headers: Mapping[str, str]) -> bool:
+    """Whether an answer is from a service that states errors in a form that no row has."""
+    return "exact" in map(str.strip, headers.get(ERRORS, "").lower().split(","))
+
+
+def refusal_in(body: bytes, *, exact: bool = False) -> Refusal | None:
+    """The refusal in the bytes of a body, which may be a row of json/simple; None if they are not JSON, state no error,
+    or are too many for one.
+    """
     try:
-        return read_refusal(value_of(body)) if len(body) <= MAX_BODY else None
+        payload = value_of(body) if len(body) <= MAX_BODY else None
     except (ValueError, RecursionError):
         return None
+    return lone_refusal(payload, exact=exact)
+
+
+def lone_refusal(payload: Any, *, exact: bool) -> Refusal | None:
+    """The error in a lone JSON value that may be a row: a list, or an object without other members than errors have.
+
+    The object of an `exact` answer is a row, or an envelope that ends in an error.
+    """
+    if isinstance(payload, Mapping):
+        in_stream = isinstance(payload.get("error", payload.get("e")), list)
+        if not in_stream if exact else not set(payload) <= _ENVELOPE_FIELDS:
+            return None
+    return read_refusal(payload)
 
 
 def is_error_line(payload: Any) -> bool:
     """Whether a lone line of json/simple is an error, not a row: it has enough fields of an error, and no others."""
-    if not isinstance(payload, Mapping) or not set(payload) <= _ENVELOPE_FIELDS or read_refusal(payload) is None:
+    if not isinstance(payload, Mapping) or lone_refusal(payload, exact=False) is None:
         return False
     return isinstance(payload.get("error"), Mapping) or any(marks <= set(payload) for marks in _MARKS)
 

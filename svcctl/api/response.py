@@ -78,6 +78,8 @@ class QueryResponse:
         length: int | None = None,
         cut_texts: int = 0,
         accepts: Callable[[UnprovenEnd], bool] = lambda error: False,
+        *,
+        exact: bool = False,
     ) -> None:
         self.mode = mode
         self.cut_texts = cut_texts
@@ -87,7 +89,7 @@ class QueryResponse:
         self._date = date
         self.bytes = 0
         """Bytes of the body received so far."""
-        self._delivered = Delivered(cid=cid, late=late, marks_end=mode.marks_end)
+        self._delivered = Delivered(cid=cid, late=late, marks_end=mode.marks_end, exact=exact)
         self._accepts = accepts
         self._unproven: UnprovenEnd | None = None
         self._body = _without_page_or_error(self._counted(body), content_type, mode, self._delivered)
@@ -167,8 +169,9 @@ def _without_page_or_error(
             break
         head = (head + chunk).lstrip(mode.padding)
     says_html, says_json = "html" in content_type.lower(), "json" in content_type.lower()
-    perhaps_page = start.startswith(b"<") and (mode.name != "xml" or says_html)
-    perhaps_error = start.startswith(b"{") and not mode.json
+    # The first column of a csv may have any name, so the beginning of an exact answer says nothing.
+    perhaps_page = start.startswith(b"<") and (says_html or not (mode.name == "xml" or delivered.exact))
+    perhaps_error = start.startswith(b"{") and not mode.json and (says_json or not delivered.exact)
     if says_html or perhaps_page or perhaps_error:
         while len(head) < MAX_BODY and (chunk := next(body, None)) is not None:
             head += chunk

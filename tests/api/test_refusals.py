@@ -2,7 +2,7 @@
 
 import pytest
 
-from svcctl.api.refusals import Refusal, error_of, is_error_line, read_refusal
+from svcctl.api.refusals import Refusal, error_of, is_error_line, is_exact, read_refusal, refusal_in
 from svcctl.errors import Conflict, CredentialsError, InternalError, NotFound, Place, ServiceError, Unavailable
 
 
@@ -113,3 +113,35 @@ def test_a_refusal_in_all_forms_keeps_its_place_in_the_query() -> None:
         {"msg": "m", "status": 1, "error": {"code": 1, "message": "m"}, "context": {"line": 2, "column": 7}}
     )
     assert refusal == Refusal("m", 1, None, Place(2, 7))
+
+
+@pytest.mark.parametrize("value", ["exact", "Exact", " exact ", "exact, exact", "other,exact"])
+def test_an_answer_is_exact_if_its_header_says_so(value: str) -> None:
+    assert is_exact({"x-svc-errors": value})
+
+
+@pytest.mark.parametrize("headers", [{}, {"x-svc-errors": ""}, {"x-svc-errors": "inexact"}, {"x-svc-error": "exact"}])
+def test_any_other_answer_is_not_exact(headers: dict[str, str]) -> None:
+    assert not is_exact(headers)
+
+
+@pytest.mark.parametrize(
+    ("body", "anywhere", "exact"),
+    [
+        ('{"msg":"m","status":500,"cid":"c"}', True, False),
+        ('{"error":"boom"}', True, False),
+        ('{"error":{"code":1,"message":"m"}}', True, False),
+        ('{"e":"x"}', True, False),
+        ('{"success":false,"msg":"m"}', True, False),
+        ('["error",500,"m"]', True, True),
+        ('{"success":true,"status":0,"object":[],"error": [500, "m"]}', True, True),
+        ('{"success":true,"status":0,"object":{"m":{},"d":[]},"e":[500,"m"]}', True, True),
+        ('{"msg":"m","status":500,"cid":"c","user":"u"}', False, False),
+        ('[{"error":"boom"}]', False, False),
+        ("[]", False, False),
+        ("5", False, False),
+    ],
+)
+def test_a_whole_body_that_may_be_a_row_is_a_refusal(body: str, anywhere: bool, exact: bool) -> None:
+    assert (refusal_in(body.encode()) is not None) == anywhere
+    assert (refusal_in(body.encode(), exact=True) is not None) == exact

@@ -13,6 +13,7 @@ import pytest
 
 from svcctl.api.formats import progress as limits
 from svcctl.api.models import Column
+from svcctl.api.refusals import refusal_in
 from svcctl.api.response import MODES, QueryResponse
 from svcctl.errors import (
     IncompleteResult,
@@ -313,6 +314,86 @@ def test_the_forms_of_an_error_in_the_stream(mode: str, body: bytes, message: st
 )
 def test_a_row_whose_data_looks_like_an_error_is_a_row(mode: str, body: bytes) -> None:
     assert raw(mode, body) == (body, None)
+
+
+NAMES_OF_THREE = b"name,code,text\nx,1,y\n"
+LOOKS = [
+    ("csv", NAMES_OF_THREE + b"disk.error,500,full\n"),
+    ("csv", NAMES_OF_THREE + b'disk.error,500,"a, b"\n'),
+    ("csv", NAMES_OF_THREE + b'"svc.api.error",500,full\n'),
+    ("csv", NAMES_OF_THREE + b'"svc.api.error",500,"a, b"\n'),
+    ("tsv", b"name\tcode\ttext\ndisk.error\t500\tfull\n"),
+    ("json/simple", b'{"msg":"m","status":500,"cid":"c"}\n'),
+    ("json/simple", b'    \n{"msg":"m","status":500,"object":"o"}\n    \n'),
+    ("json/simple", b'{"error":"disk full","status":500,"cid":"c"}\r\n'),
+    ("json/simple", b'{"error":"disk full","object":"o"}\n'),
+    ("json/simple", b'{"msg":"m","code":624,"context":"x"}\n'),
+    ("json/simple", b'{"success":false,"msg":"m"}\n'),
+    ("json/simple", b'{"error":{"code":1}}\n'),
+]
+
+
+@pytest.mark.parametrize(("mode", "body"), LOOKS)
+def test_a_row_that_looks_like_an_error_is_a_row_in_an_exact_answer_only(mode: str, body: bytes) -> None:
+    for pieces in ([body], bytewise(body)):
+        exact = QueryResponse(MODES[mode], "", pieces, exact=True)
+        assert b"".join(exact.raw()).strip() == body.strip()
+        assert len(list(QueryResponse(MODES[mode], "", pieces, exact=True).rows())) == exact.row_count
+    assert raw(mode, body)[1] is not None
+
+
+@pytest.mark.parametrize(
+    ("mode", "body"),
+    [
+        ("csv", NAMES_OF_THREE + b'svc.api.error,500,"m"\n'),
+        ("csv", NAMES_OF_THREE + b"svc.api.error,500,m\n"),
+        ("csv", b"a,b\n1,2\nsvc.api.error,500,m\n"),
+        ("csv", b"a\n1\ndisk.error\nsvc.api.error,500,m\n"),
+        ("csv", NAMES_OF_THREE + b'svc.api.error,500,"m"\n\n,,\n'),
+        ("csv", NAMES_OF_THREE + b'"svc.api.error",500,"x"\nsvc.api.error,500,"m"\n'),
+        ("tsv", b"a\tb\tc\r\n1\t2\t3\r\nsvc.api.error\t500\tm\r\n"),
+        ("json", b'{"status":0,"object":[{"a":1}],"error": [500, "m"]}'),
+        ("json", b'{"status":0,"object":[{"a":1}],"error":[500,"m"]}'),
+        ("json/compact", b'{"object":{"m":{"a":{"index":0}},"d":[[1]]},"e":[500,"m"]}'),
+        ("json/simple", b'{"a":1}\n["error",500,"m"]\n'),
+        ("json/simple", b'["error", 500, "m"]\n'),
+        ("json/simple/compact", b'{"m":{"a":{"index":0}}}\n{"d":[1]}\n{"e": [500, "m"]}\n'),
+        ("json/simple/compact", b'{"m":{"a":{"index":0}}}\n{"e":[500,"m"]}\n'),
+        ("xml", b'<events>\n<error code="500">m</error>\n</events>\n'),
+    ],
+)
+def test_the_own_form_of_an_error_is_one_in_every_answer(mode: str, body: bytes) -> None:
+    for exact in (True, False):
+        for pieces in ([body], bytewise(body)):
+            error = drain(QueryResponse(MODES[mode], "", pieces, exact=exact).raw())[1]
+            assert type(error) is IncompleteResult
+            assert str(error) == WORDS["any error at the end"].format(message="m (code 500)")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"error":"x","user":"u"}',
+        b'{"msg":"m","status":500,"cid":"c","user":"u"}',
+        b'{"error":{"code":1,"message":"m"},"n":1}',
+    ],
+)
+def test_a_lone_object_with_another_member_is_a_row(body: bytes) -> None:
+    assert raw("json/simple", body + b"\n") == (body + b"\n", None)
+    assert type(raw("json/simple", body)[1]) is IncompleteResult  # its newline is missing
+    assert refusal_in(body) is None
+
+
+@pytest.mark.parametrize(
+    ("mode", "body"),
+    [("csv", b"<html>\n1\n"), ("csv", b"{}\n"), ("csv", b'{"error":"x"}\n'), ("tsv", b"<title\tb\n1\t2\n")],
+)
+def test_the_first_column_of_an_exact_answer_may_have_any_name(mode: str, body: bytes) -> None:
+    answer = QueryResponse(MODES[mode], "text/csv", [body], exact=True)
+    assert b"".join(answer.raw()) == body
+    for content_type, start in (("text/html", b"<html><title>Sign in</title>"), ("application/json", b'{"error":"x"}')):
+        with pytest.raises(SvcctlError):
+            list(QueryResponse(MODES[mode], content_type, [start], exact=True).raw())
 
 
 FORMS = [

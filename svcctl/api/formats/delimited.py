@@ -14,6 +14,8 @@ Rows end in LF or in CRLF, as the header does. With LF, a CR is part of the last
 The last row is an error when it has the shape `<name>.error,<integer>,…` and another number of cells than the header.
 When the header has three cells as well, it is an error if its third cell is not a number: a false alarm is better than
 an error taken for data. Only a row of that shape is held back until the next one arrives.
+
+In an exact answer only `svc.api.error` without quotes begins an error, whatever follows: as data it would be in quotes.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ class Dialect:
         self._noise = bytes(set(range(256)) - set(b'"\n' + separator))
         name, code = rb'(?:"[^"\n%b]*\.error"|[^"\n%b]*\.error)' % (mark, mark), rb'(?:"[+-]?\d+"|[+-]?\d+)'
         self._error = re.compile(rb"%b%b%b(?:%b|\r?\n)" % (name, mark, code, mark))
+        self._own_error = re.compile(rb"svc\.api\.error%b[+-]?\d+%b" % (mark, mark))
         self._cell = re.compile(rf'(?:"([^"]*(?:""[^"]*)*)"([^"\n{text_mark}]*)|([^\n{text_mark}]*))({text_mark}|\n)')
         self._separator = separator.decode()
 
@@ -64,7 +67,7 @@ class Dialect:
             elif held:
                 block = held + block  # noqa: PLW2901
                 marks = self._marks(block)  # noqa: PLW2901
-            good, count, held, wrong = self._check(block, marks, shape, usual)
+            good, count, held, wrong = self._check(block, marks, shape, usual, exact=delivered.exact)
             if not (whole or held or wrong):
                 raise delivered.cut()
             if count and not usual:
@@ -116,7 +119,7 @@ class Dialect:
             if size > MAX_ROW:
                 raise delivered.too_long()
         rest = b"".join(pending) + (b'"\n' if inside else b"\n")
-        if self._error.match(rest):
+        if self._states_error(rest, delivered.exact):
             yield rest, self._marks(rest), False
         elif rest.strip(self._padding):
             raise delivered.cut()
@@ -133,7 +136,9 @@ class Dialect:
         row = marks[marks.rfind(b"\n", 0, -1) + 1 :]
         return row if self._skeleton(row) == shape else b""
 
-    def _check(self, block: bytes, marks: bytes, shape: bytes, usual: bytes) -> tuple[bytes, int, bytes, bytes]:
+    def _check(
+        self, block: bytes, marks: bytes, shape: bytes, usual: bytes, *, exact: bool
+    ) -> tuple[bytes, int, bytes, bytes]:
         """The right rows of a block and their number, then the row to hold back, then the first wrong row."""
         if usual and marks == usual * (len(marks) // len(usual)):
             count, right_shape, quoted = len(marks) // len(usual), True, b'"' in usual
@@ -148,9 +153,9 @@ class Dialect:
         rows = [row for row in _ROW.findall(block) if row.strip(self._padding)]
         right = next((at for at, row in enumerate(rows) if self._skeleton(self._marks(row)) != shape), len(rows))
         good, wrong = rows[:right], rows[right:]
-        if len(wrong) == 1 and self._error.match(wrong[0]):
+        if len(wrong) == 1 and self._states_error(wrong[0], exact):
             return b"".join(good), len(good), wrong[0], b""
-        if perhaps_error and good and not wrong and self._is_error_of_three(good[-1]):
+        if perhaps_error and good and not wrong and self._is_error_of_three(good[-1], exact):
             return b"".join(good[:-1]), len(good) - 1, good[-1], b""
         return b"".join(good), len(good), b"", wrong[0] if wrong else b""
 
@@ -166,8 +171,11 @@ class Dialect:
                 marks = _QUOTED.sub(b"", marks)
         return marks
 
-    def _is_error_of_three(self, row: bytes) -> bool:
-        return self._error.match(row) is not None and not _NUMBER.fullmatch(self._decode(row)[0][2].strip())
+    def _states_error(self, row: bytes, exact: bool) -> bool:
+        return (self._own_error if exact else self._error).match(row) is not None
+
+    def _is_error_of_three(self, row: bytes, exact: bool) -> bool:
+        return self._states_error(row, exact) and (exact or not _NUMBER.fullmatch(self._decode(row)[0][2].strip()))
 
     def _refusal(self, row: bytes) -> Refusal:
         _name, code, *words = self._decode(row)[0]

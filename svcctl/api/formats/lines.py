@@ -17,7 +17,7 @@ from typing import Any
 from svcctl.api.formats.progress import MAX_ROW, NAMES_PER_COLUMN, Delivered
 from svcctl.api.json_text import without_bytes
 from svcctl.api.models import METADATA, Column
-from svcctl.api.refusals import is_error_line, read_refusal
+from svcctl.api.refusals import is_error_line, lone_refusal, read_refusal
 from svcctl.errors import IncompleteResult
 
 _UNREADABLE = object()
@@ -54,7 +54,7 @@ class LineFormat:
                 if self.metadata:
                     delivered.columns = _columns(value, delivered)
                     yield line
-                elif is_error_line(value) and not rows.strip():
+                elif not delivered.exact and is_error_line(value) and not rows.strip():
                     held = line  # an error body when nothing follows, a row when something does
                     continue
                 else:
@@ -129,7 +129,7 @@ class LineFormat:
     def _first_value(self, line: bytes, others: bytes, delivered: Delivered) -> Any:
         """The first line, parsed; raises the error that it states when it cannot be a row or metadata."""
         value = _parse(line)
-        if value is _UNREADABLE and is_error_line(_parse(line + others)):
+        if value is _UNREADABLE and not delivered.exact and is_error_line(_parse(line + others)):
             value = _parse(line + others)  # an error body spread over lines
         elif not self.metadata and isinstance(value, dict) and value:
             return value
@@ -219,7 +219,7 @@ def _whole_lines(chunks: Iterable[bytes], delivered: Delivered, metadata: bool) 
     if not rest:
         return
     value = _parse(rest)
-    refusal = read_refusal(value)
+    refusal = read_refusal(value) if metadata else lone_refusal(value, exact=delivered.exact)
     if not refusal and not delivered.rows and delivered.columns is None:
         _check_first(value, rest, delivered, metadata)
     if refusal and (_is_in_stream(value) or (delivered.rows and is_error_line(value))):

@@ -34,6 +34,7 @@ class Delivered:
 
     `late` is called when the service says how many events came more than so many seconds after the end of their period.
     `marks_end`: the body marks its own end, so that it does not matter how the connection ended.
+    `exact` says that the service states an error in its own form only, see `svcctl.api.refusals`.
     """
 
     rows: int | None = 0
@@ -41,6 +42,7 @@ class Delivered:
     cid: str | None = None
     late: Late | None = None
     marks_end: bool = False
+    exact: bool = False
 
     def add(self, rows: int) -> None:
         self.rows = (self.rows or 0) + rows

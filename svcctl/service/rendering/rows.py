@@ -41,11 +41,13 @@ class RowFormat(Protocol):
 class SeparatedRows:
     """Lines of cells: quotes only where needed, null is empty, an empty string is `""`.
 
-    A row of nulls begins with `""`: nothing but separators would pass for padding, and the row would be lost.
+    A row of nulls begins with `""`: nothing but separators would pass for padding, and the row would be lost. A first
+    cell with the `reserved` text is in quotes, too.
     """
 
     separator: str
     line_end: str = "\n"
+    reserved: str = ""
 
     def head(self, columns: Sequence[Column]) -> bytes:
         special = {self.separator, '"', "\r", "\n"}
@@ -63,6 +65,9 @@ class SeparatedRows:
                 yield literal(self.separator)
             is_date = column.type is Type.TIMESTAMP
             cell = dates.text(value) if is_date else cells.separated(value, column.type, self.separator)
+            if not index and self.reserved and column.type is Type.STR:
+                in_quotes = literal(quoted(self.reserved))
+                cell = f"CASE WHEN {value} = {literal(self.reserved)} THEN {in_quotes} ELSE {cell} END"
             yield cell if index else _never_blank(cell, columns)
         yield literal(self.line_end)
 

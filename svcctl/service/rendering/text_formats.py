@@ -20,6 +20,8 @@ BETWEEN = ",\n"
 
 IN_STREAM = "svc.api.error"
 """The first cell of the row that ends csv and tsv in an error; a fixed name, which clients can look for."""
+ERROR_CELLS = 3
+"""The cells of that row. A row of data with as many has this name in quotes, so that it is never taken for an error."""
 
 
 class Streamed(Encoder):
@@ -126,7 +128,8 @@ class Csv(Lines):
     separated: ClassVar[rows.SeparatedRows] = rows.CSV
 
     def row(self) -> rows.RowFormat:
-        return replace(self.separated, line_end=self.rendering.line_end)
+        reserved = IN_STREAM if len(self.columns) == ERROR_CELLS else ""
+        return replace(self.separated, line_end=self.rendering.line_end, reserved=reserved)
 
     def shape(self) -> Shape:
         separators = self.separated.separator * (len(self.columns) - 1)

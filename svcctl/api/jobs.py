@@ -259,7 +259,11 @@ class Chosen:
 
     def short(self, job_id: str) -> int:
         """How many characters of an ID to show; for a whole ID, all jobs are not requested just to find that out."""
-        return SHORTEST if is_whole(job_id) else shortest(job.id for job in _any_listed(self.jobs))
+        return SHORTEST if is_whole(job_id) else shortest(job.id for job in self.listed())
+
+    def listed(self) -> Sequence[Job]:
+        """The jobs that the service lists; none if it answers without a list."""
+        return _any_listed(self.jobs)
 
 
 def choose(given: Iterable[str], jobs: Callable[[], Sequence[Job]], *, changes: bool = False) -> Chosen:
@@ -272,7 +276,6 @@ def choose(given: Iterable[str], jobs: Callable[[], Sequence[Job]], *, changes: 
 
 
 def _any_listed(jobs: Callable[[], Sequence[Job]]) -> Sequence[Job]:
-    """The jobs that the service lists; none if it answers without a list."""
     try:
         return jobs()
     except MalformedAnswer:

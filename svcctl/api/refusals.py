@@ -362,16 +362,17 @@ def records(payload: Any, *needs: str, key: str = "object") -> list[Mapping[str,
 
     MalformedAnswer for any other payload: an answer without a list is not an empty list.
     """
-    if isinstance(payload, Mapping):
-        payload = payload.get(key)
-    if not isinstance(payload, list):
-        raise MalformedAnswer("the service's answer does not hold the list that was asked for")
-    return [_checked(f"answer, in record {number} of its list,", item, needs) for number, item in enumerate(payload, 1)]
+    items = payload.get(key) if isinstance(payload, Mapping) else payload
+    if not isinstance(items, list):
+        what = "is empty" if payload is None else "does not hold the list that was asked for"
+        raise MalformedAnswer(f"the service's answer {what}")
+    return [_checked(f"answer, in record {number} of its list,", item, needs) for number, item in enumerate(items, 1)]
 
 
 def _checked(where: str, item: Any, needs: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(item, Mapping):
-        raise MalformedAnswer(f"the service's {where} does not hold what was asked for")
+        what = "is empty" if item is None else "does not hold what was asked for"
+        raise MalformedAnswer(f"the service's {where} {what}")
     for name in needs:
         value = item.get(name)
         if not isinstance(value, str) or (name in ("id", "name") and not value):

@@ -442,6 +442,8 @@ def test_a_page_with_http_200_is_no_result(mode: str, content_type: str) -> None
         ("json/simple/compact", b'{"d":[1]}\n', "the line of column names is missing or wrong: m is not an object"),
         ("json/simple/compact", b'{"m":{"a":{"index":0}}}\n{"d":[1,2]}\n', "line 1 is not a row"),
         ("json", b'{"status":0,"object":["a"]}', "its object does not hold rows"),
+        ("json", b'{"status":0,"object":[{"a":1},null]}', "its object does not hold rows"),
+        ("json", b'{"object":[5]}', "its object does not hold rows"),
         ("json", b'{"status":0,"object":[{"a":x}],"more":"than a few characters"}', "it is not valid JSON"),
         ("json/compact", b'{"object":{"d":[[1]]},"status":0}', "its column names are missing"),
         ("json/compact", b'{"object":{"m":{"a":{"index":0}},"d":[[1],[2,3]]}}', "row 2 has 2 values for 1 columns"),

@@ -446,7 +446,7 @@ def _change(svc: Context, chosen: Chosen, change: Change, changed: str, format: 
 
 def _removal(svc: Context, chosen: Chosen) -> str:
     """The question before a removal, which names the jobs if a person is asked. Reported when a job is unknown."""
-    known = {job.id: job for job in chosen.jobs()}
+    known = {job.id: job for job in chosen.listed()}
 
     def found(job_id: str) -> Job:
         return known.get(job_id) or _hinted(chosen, svc.client.job, job_id)  # a service need not list all jobs

@@ -175,7 +175,10 @@ NoHeaderOpt = Annotated[
         "--no-header", rich_help_panel=Heading.OUTPUT, help="Leave out the names of the columns (table, csv, tsv, xls)."
     ),
 ]
-ForceOpt = Annotated[bool, typer.Option("--force", rich_help_panel=Heading.OUTPUT, help="Overwrite an existing file.")]
+ForceOpt = Annotated[
+    bool,
+    typer.Option("--force", rich_help_panel=Heading.OUTPUT, help="Overwrite an existing file; its permissions stay."),
+]
 YesOpt = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 

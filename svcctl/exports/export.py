@@ -17,6 +17,7 @@ from svcctl.exports.formats import Format
 from svcctl.exports.record import NAME, About
 from svcctl.exports.windows import Target, Window
 from svcctl.exports.workers.fetch import Task
+from svcctl.io.files import derived_name
 
 if TYPE_CHECKING:
     from svcctl.storage import Storage
@@ -28,7 +29,7 @@ def folder_of(target: Target) -> str:
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", rest)
     if plain != rest:  # two targets never share a folder
         plain += f".{hashlib.sha256(rest.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
-    return f"{target.folder}.{plain}.export/"
+    return f"{target.folder}{derived_name(plain, prefix='.', suffix='.export')}/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ class Export:
             self.format.name,
             "",
             self.compression,
-            whole=self.target.per_window,
+            part_of=None if self.target.per_window else self.path,
             retries=self.order.retries,
             plain=not outline(self.order.query).has("group"),
         )

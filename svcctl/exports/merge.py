@@ -87,7 +87,7 @@ class Merging(Hashed):
             self.bytes = _offset(last) + last.bytes
         journal.drop(*(entry.window for entry in inside[len(whole) :]))
         for entry, _ in whole[len(stays) :]:
-            journal.entries[entry.start] = _taken_out(growing, entry, export.storage)
+            journal.entries[entry.start] = _taken_out(growing, entry, export)
         if len(stays) < len(inside):
             journal.save()
         growing.truncate(self.bytes)
@@ -166,9 +166,9 @@ def _ordered(journal: Journal) -> Iterator[Entry]:
             yield entry
 
 
-def _taken_out(growing: Growing, entry: Entry, storage: Storage) -> Entry:
+def _taken_out(growing: Growing, entry: Entry, export: Export) -> Entry:
     """Turn a window of the file into a part again."""
-    with storage.create(entry.path, overwrite=True, durable=False) as sink:
+    with export.storage.create(entry.path, overwrite=True, part_of=export.path) as sink:
         for piece in growing.read(_offset(entry), entry.bytes):
             sink.write(piece)
         sink.complete()

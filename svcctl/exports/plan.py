@@ -78,7 +78,7 @@ def check_target(target: str, *, incremental: bool) -> None:
         )
     if "://" in target:
         return
-    path = Path(named.path(Window(0, 0)) if named.is_one_file else target)
+    path = Path(named.path(Window(0, 0)))
     if target.endswith("/"):
         raise UsageError(f"{target} ends with / and names no file", hint=f"name one in it, as in -o {target}events.csv")
     if path.is_dir():

@@ -159,6 +159,7 @@ class Reconcile:
                 made,
                 window=entry.window,
                 path=entry.path if per_window else export.part(entry.window),
+                part_of=None if per_window else entry.path,
                 known=Known(entry.rows, entry.sha256, replaces and not self._dry, self._fewer),
             )
             for entry in entries

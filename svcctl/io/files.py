@@ -2,6 +2,7 @@
 
 A file is written beside its name, brought to the disk and renamed, so a reader sees the old file or the whole new one,
 even after a power failure. If the name is a link, the file that it points to is written, and the link stays.
+The new file has the permissions of the one that it replaces, from its first byte on.
 A lock is the kernel's: it ends with the process that holds it, however that process ends.
 Failures are OSErrors, since only the caller knows what the file is for; a lock that somebody else holds is `Locked`.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import io
 import os
 import re
@@ -17,14 +19,19 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
 from svcctl.errors import Locked
+from svcctl.io.permissions import Permissions
 
 PART_SUFFIX = ".part"
 """The ending that is added to a file's name while the file is being written."""
+
+MAX_NAME_BYTES = 255
+"""The longest name of a file on the usual file systems, HDFS included."""
 
 PIECE_BYTES = 1 << 18
 """Bytes that are read at once."""
@@ -50,6 +57,25 @@ def write_all(stream: Unbuffered, data: bytes | memoryview) -> int:
     while rest:
         rest = rest[stream.write(rest) :]
     return size
+
+
+def derived_name(name: str, *, prefix: str = "", suffix: str) -> str:
+    """The name of a file that belongs to another: the other's name with a prefix and a suffix.
+
+    If that is too long for a file system, the name is shortened, and a hash of it keeps the names of two files apart.
+    """
+    whole = f"{prefix}{name}{suffix}"
+    if len(os.fsencode(whole)) <= MAX_NAME_BYTES:
+        return whole
+    suffix = f".{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}{suffix}"
+    while len(os.fsencode(f"{prefix}{name}{suffix}")) > MAX_NAME_BYTES:
+        name = name[:-1]
+    return f"{prefix}{name}{suffix}"
+
+
+def part_name(name: str) -> str:
+    """The name that a file has while it is being written."""
+    return derived_name(name, suffix=PART_SUFFIX)
 
 
 def followed(path: Path) -> Path:
@@ -107,10 +133,13 @@ def remove_abandoned(folder: Path) -> None:
 class Part:
     """A file being written: its bytes are in `<name>.part` until `publish` gives them their name.
 
-    Use it in `with`: leaving the block without `publish` removes the part. A killed process leaves its part behind, and
-    the next process to write the file overwrites it. When another process is writing the same file, the constructor
-    raises Locked; with `wait` it waits for the other to finish, and with `take` it takes the file over, so that the
-    other's `publish` fails. A `private` file has mode 0600.
+    Use it in `with`: leaving the block without `publish` removes the part. A killed process leaves its part, and the
+    next process to write the file replaces it. When another process is writing the same file, the constructor raises
+    Locked; with `wait` it waits for the other to finish, and with `take` it takes the file over, so that the other's
+    `publish` fails.
+
+    The file that it replaces hands its owner, group and permissions on, to the part already; `like` is another file
+    that does so instead. A new file has the permissions of the umask. A `private` file is for its owner only.
 
     With `kept`, a path on the same file system, the bytes are at that path instead and stay there until `publish`: a
     later Part with the same `kept` appends to them.
@@ -128,13 +157,17 @@ class Part:
         wait: bool = False,
         take: bool = False,
         kept: Path | None = None,
+        like: Path | None = None,
     ) -> None:
         if is_direct(path):  # a directory cannot be replaced
             raise OSError(errno.EINVAL, "it is not a regular file")
         self.path = path
         self._target = followed(path)
-        self._part = kept or self._target.with_name(self._target.name + PART_SUFFIX)
+        self._part = kept or self._target.with_name(part_name(self._target.name))
         self._kept = kept is not None
+        self._private = private
+        self._like = self._target if like is None else followed(like)
+        self._replaced = self._permissions()
         self._published = False
         while (stream := self._open(wait)) is None:
             if take:
@@ -142,21 +175,37 @@ class Part:
             elif not wait:
                 raise Locked(f"another run is writing {self.path}")
         self.stream = stream
-        if private:
-            os.fchmod(stream.fileno(), 0o600)
+        if self._replaced is not None:
+            self._replaced.give(stream.fileno(), all_bits=False)
         self.size = os.fstat(stream.fileno()).st_size
-        if not self._kept:
-            self.truncate(0)
+
+    def _permissions(self) -> Permissions | None:
+        """The permissions that the file should have; None for those of the umask."""
+        permissions = Permissions.of(self._like)
+        if permissions is not None and self._private:
+            return replace(permissions, mode=permissions.mode & 0o600, acl=None)
+        return permissions
 
     def _open(self, wait: bool) -> io.FileIO | None:
-        """Open and lock the part, new or left behind; None when another process has the lock, or had it until now."""
-        stream = self._part.open("a+b", buffering=0)
+        """Make and lock the part; None when another process has the lock, or had it until now."""
+        new = True
+        try:
+            stream = self._opened(os.O_CREAT | os.O_EXCL)
+        except FileExistsError:
+            new = False
+            try:
+                if _is_link(self._part):
+                    self._part.unlink()
+                stream = self._opened()
+            except FileNotFoundError:
+                return self._open(wait)
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if self._is(stream):
-                if not self._is(stream, self._target):
+                # A part that a killed writer left may have readers, and one that it linked to the file is the file.
+                if new or (self._kept and not self._is(stream, self._target)):
                     return stream
-                self._part.unlink()  # its writer was killed after linking the file to the part: both are one
+                self._part.unlink()
                 stream.close()
                 return self._open(wait)
         except BlockingIOError:
@@ -166,6 +215,21 @@ class Part:
             raise
         stream.close()
         return None
+
+    def _opened(self, creating: int = 0) -> io.FileIO:
+        """Open the part, or make it with no permission that the file will not have."""
+        mode = 0o600 if self._private else 0o666
+        if self._replaced is not None:
+            mode = self._replaced.mode & 0o600
+        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | creating
+        try:
+            handle = os.open(self._part, flags, mode)
+        except PermissionError:
+            if creating or not self._part.exists():
+                raise
+            self._part.chmod(0o600)  # a killed writer left it, and the file is read-only
+            handle = os.open(self._part, flags)
+        return io.FileIO(handle, "r+")
 
     def __enter__(self) -> Self:
         return self
@@ -208,6 +272,8 @@ class Part:
         Without `durable` they get their name before they are on the disk, so a failing machine may lose them.
         Without `overwrite`, a file system that has no hard links replaces a file that appears at that very moment.
         """
+        if (permissions := self._permissions() or self._replaced) is not None:
+            permissions.give(self.stream.fileno(), all_bits=True)
         if durable:
             os.fsync(self.stream.fileno())
         self._refuse_what_is_not_ours()

@@ -90,10 +90,12 @@ class Storage(Protocol):
     """A place that holds named objects. The constructor connects to nothing."""
 
     @abstractmethod
-    def create(self, name: str, *, overwrite: bool, durable: bool = True) -> Sink:
+    def create(self, name: str, *, overwrite: bool, part_of: str | None = None) -> Sink:
         """Begin an object. UsageError when it exists, unless `overwrite`; then the old one stays until `complete`.
 
-        An object that need not be `durable` may be damaged when the machine fails: local files are not fsynced then.
+        In a file system the object gets the owner, group and permissions of the old one, as far as the process may set
+        them; what it cannot set opens the object to nobody. A part of another object, `part_of`, has those of that one
+        instead, if it exists. A part may be damaged when the machine fails: local parts are not fsynced.
 
         Two writers of one name never mix their bytes. Without `overwrite`, of two that complete at the same moment
         only one succeeds. S3 can promise that only for small objects, and if the service heeds conditions; otherwise

@@ -1,7 +1,8 @@
 """Files in a Hadoop file system, reached over its native protocol.
 
 While it is written, the file `/logs/web.csv` is `/logs/.web.csv.part`, which readers of a folder pass over; then it is
-renamed. A part that a killed writer left behind is overwritten by the next writer of the same file.
+renamed. A part that a killed writer left behind is overwritten by the next writer of the same file. The new file gets
+the owner, group and permissions of the one that it replaces; only a superuser can set them all.
 
 The user is HADOOP_USER_NAME, or the user of the process. Settings of a cluster with several NameNodes are read from
 HADOOP_CONF_DIR; then the library waits without limit for a NameNode that accepts a connection and never answers.
@@ -17,10 +18,11 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from urllib.parse import urlsplit
 
-from hdfs_native import Client, FileStatus, WriteOptions
+from hdfs_native import Client, FileStatus, FileWriter, WriteOptions
 
 from svcctl.errors import SvcctlError, Unavailable, UsageError
-from svcctl.io.files import PART_SUFFIX
+from svcctl.io.files import PART_SUFFIX, derived_name
+from svcctl.io.permissions import without_openings
 from svcctl.io.urls import names_host
 from svcctl.storage import Sink, Storage, absent, exists
 from svcctl.storage.hdfs_probe import Probe
@@ -45,23 +47,46 @@ class Hdfs(Storage):
             self._probe = Probe(self._url) if urlsplit(url).port else None
         except RuntimeError as error:  # no port, and the host is no cluster that the configuration knows
             raise UsageError(f"cannot use {self._url}: {_reason(error)}", hint="write hdfs://host:port") from None
-        self._options = WriteOptions(overwrite=True, replication=replication, create_parent=True)
+        self._replication = replication
 
-    def create(self, name: str, *, overwrite: bool, durable: bool = True) -> Sink:
-        with self._explained(name), suppress(FileNotFoundError):
-            if self._client.get_file_info(_path(name)).isdir:
-                raise UsageError(f"{self.address(name)} is a directory")
-            if not overwrite:
-                raise exists(self.address(name))
+    def create(self, name: str, *, overwrite: bool, part_of: str | None = None) -> Sink:
         with self._explained(name):
+            old = self._status(name)
+            if old is not None and old.isdir:
+                raise UsageError(f"{self.address(name)} is a directory")
+            if old is not None and not overwrite:
+                raise exists(self.address(name))
+            like = old if part_of is None else self._status(part_of)
             self._client.mkdirs(posixpath.dirname(_path(name)), 0o755, create_parent=True)
-            return _File(self._client, _path(name), self._options, overwrite, partial(self._explained, name))
+            part = _part(_path(name))
+            stream = self._client.create(part, self._options(0o600 & like.permission if like else None))
+            if like is not None:
+                self._hand_on(like, part)
+            return _File(self._client, stream, part, _path(name), overwrite, partial(self._explained, name))
+
+    def _options(self, permission: int | None = None) -> WriteOptions:
+        return WriteOptions(overwrite=True, replication=self._replication, create_parent=True, permission=permission)
+
+    def _hand_on(self, old: FileStatus, part: str) -> None:
+        """Give a part the owner, group and permissions of another file, as far as this user may set them."""
+        for owner, group in ((old.owner, None), (None, old.group)):
+            now = self._client.get_file_info(part)
+            if owner not in (None, now.owner) or group not in (None, now.group):
+                with suppress(OSError, RuntimeError):
+                    self._client.set_owner(part, owner, group)
+        now = self._client.get_file_info(part)
+        mode = without_openings(old.permission, owner_kept=now.owner == old.owner, group_kept=now.group == old.group)
+        self._client.set_permission(part, mode)
+
+    def _status(self, name: str) -> FileStatus | None:
+        with suppress(FileNotFoundError):
+            return self._client.get_file_info(_path(name))
+        return None
 
     def size(self, name: str) -> int | None:
-        with self._explained(name), suppress(FileNotFoundError):
-            found = self._client.get_file_info(_path(name))
-            return None if found.isdir else found.length
-        return None
+        with self._explained(name):
+            found = self._status(name)
+            return None if found is None or found.isdir else found.length
 
     def read(self, name: str) -> Iterator[bytes]:
         try:
@@ -96,7 +121,7 @@ class Hdfs(Storage):
         path, part = _path(name), _part(f"{_path(name)}.{uuid.uuid4().hex}")
         try:
             with self._explained(name):
-                with self._client.create(part, self._options) as stream:
+                with self._client.create(part, self._options()) as stream:
                     stream.write(data)
                 self._client.rename(part, path, False)
         except UsageError:
@@ -160,17 +185,18 @@ class _File(Sink):
     def __init__(
         self,
         client: Client,
+        stream: FileWriter,
+        part: str,
         path: str,
-        options: WriteOptions,
         overwrite: bool,
         explained: Callable[..., AbstractContextManager[None]],
     ) -> None:
         self._client = client
+        self._stream = stream
+        self._part = part
         self._path = path
-        self._part = _part(path)
         self._overwrite = overwrite
         self._explained = explained
-        self._stream = client.create(self._part, options)
         self._over = False
 
     def write(self, data: bytes | memoryview, /) -> None:
@@ -196,7 +222,7 @@ def _path(name: str) -> str:
 
 def _part(path: str) -> str:
     folder, file = posixpath.split(path)
-    return posixpath.join(folder, f".{file}{PART_SUFFIX}")
+    return posixpath.join(folder, derived_name(file, prefix=".", suffix=PART_SUFFIX))
 
 
 def _is_part(path: str) -> bool:

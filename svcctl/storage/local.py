@@ -11,7 +11,7 @@ from pathlib import Path
 
 from svcctl.errors import IncompleteResult, UsageError
 from svcctl.io.compression import Damaged, check
-from svcctl.io.files import PART_SUFFIX, Part, followed, remove_abandoned, sync_directory, write
+from svcctl.io.files import PART_SUFFIX, Part, derived_name, followed, remove_abandoned, sync_directory, write
 from svcctl.storage import Growing, Sink, Storage, absent, exists
 
 PIECE_BYTES = 1 << 20
@@ -28,17 +28,18 @@ class Local(Storage):
         self._take = take
         self._made: set[Path] = set()
 
-    def create(self, name: str, *, overwrite: bool, durable: bool = True) -> Sink:
+    def create(self, name: str, *, overwrite: bool, part_of: str | None = None) -> Sink:
         path = self._directory / name
+        like = None if part_of is None else self._directory / part_of
         with _explained(path, "write"):
             _refuse_taken(path, overwrite=overwrite)
             self._make(path.parent)
             try:
-                part = Part(path, take=self._take)
+                part = Part(path, take=self._take, like=like)
             except FileNotFoundError:  # another run has just removed the folder, which was empty
                 self._make(path.parent)
-                part = Part(path, take=self._take)
-            return _File(part, overwrite=overwrite, durable=durable)
+                part = Part(path, take=self._take, like=like)
+            return _File(part, overwrite=overwrite, durable=part_of is None)
 
     def grow(self, name: str, part: str, *, overwrite: bool) -> Growing | None:
         path, growing = self._directory / name, self._directory / f"{part}{PART_SUFFIX}"
@@ -84,7 +85,7 @@ class Local(Storage):
     def put_new(self, name: str, data: bytes) -> bool:
         path = self._directory / name
         # A part of its own, since the writer of a shared one may be on another machine, whose locks do not count here.
-        part = path.with_name(f".{path.name}.{uuid.uuid4().hex}{PART_SUFFIX}")
+        part = path.with_name(derived_name(f"{path.name}.{uuid.uuid4().hex}", prefix=".", suffix=PART_SUFFIX))
         with _explained(path, "write"):
             self._make(path.parent)
             write(part, data)

@@ -112,7 +112,7 @@ class S3(Storage):
         )
         self._heeds_conditions = True
 
-    def create(self, name: str, *, overwrite: bool, durable: bool = True) -> Sink:
+    def create(self, name: str, *, overwrite: bool, part_of: str | None = None) -> Sink:
         if not overwrite:
             self.refuse_taken(name)
         return _Object(self, name, overwrite=overwrite)

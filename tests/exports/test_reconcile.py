@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from support.exports import START, WINDOW, WINDOWS, Exports, contents
+from support.exports import START, WINDOW, WINDOWS, Exports, contents, left
 from support.shells import Shell
 
 from svcctl.api import own_service
@@ -54,10 +55,10 @@ class Mortal(Local):
         self._lives = lives
         self._after = after
 
-    def create(self, name: str, *, overwrite: bool, durable: bool = True) -> Sink:
+    def create(self, name: str, *, overwrite: bool, part_of: str | None = None) -> Sink:
         if self._lives < 0:
             raise Killed
-        sink = super().create(name, overwrite=overwrite, durable=durable)
+        sink = super().create(name, overwrite=overwrite, part_of=part_of)
         complete = sink.complete
 
         def die() -> None:
@@ -152,6 +153,19 @@ def late(exports: Exports, events: Shell, tmp_path: Path) -> Iterator[Late]:
     (tmp_path / "out").mkdir()
     with Client("http://localhost", exports.signature, transport=transport) as client:
         yield Late(replace(exports, folder=tmp_path / "out"), client, table, "all.csv")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_that_are_replaced_keep_their_permissions(late: Late, name: str) -> None:
+    late.name = name
+    late.arrive(*range(WINDOWS))
+    late.export()
+    files = [late.exports.folder / file for file in left(late.exports.folder)]
+    for file in files:
+        file.chmod(0o640)
+    late.arrive(2, 4)
+    assert len(late.reconcile()[0]) == 2
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o640}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import stat
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from support.exports import START, WINDOW, Exports, left
@@ -29,7 +32,7 @@ from svcctl.exports.state import States
 from svcctl.exports.verify import damage
 from svcctl.exports.workers.dispatch import AHEAD
 from svcctl.exports.workers.fetch import Stopped
-from svcctl.storage import Growing
+from svcctl.storage import Growing, Sink
 from svcctl.storage.local import Local
 
 # What the errors say, each once; the tests state their kind.
@@ -664,3 +667,59 @@ def test_five_windows_in_a_row_that_fail_end_a_run(
     with pytest.raises(kind) as caught:
         exports("all.csv", stops=False, workers=1, window=300)
     assert "5 windows in a row" in caught.value.message
+
+
+class Watched(Local):
+    """Files whose permissions are noted while they are written, and when they have their names."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+        self.modes: dict[str, int] = {}
+        """The widest permissions of each file of an export's folder, and of each part."""
+
+    def note(self) -> None:
+        for path in self._folder.rglob("*"):
+            with suppress(FileNotFoundError):
+                if path.is_file():
+                    name = path.name
+                    self.modes[name] = self.modes.get(name, 0) | stat.S_IMODE(path.stat().st_mode)
+
+    def create(self, name: str, *, overwrite: bool, part_of: str | None = None) -> Sink:
+        sink = super().create(name, overwrite=overwrite, part_of=part_of)
+        self.note()
+        return sink
+
+    def read(self, name: str) -> Iterator[bytes]:
+        self.note()
+        return super().read(name)
+
+
+@pytest.mark.parametrize("name", ["all.csv", "all.parquet", "all.ndjson.gz", "{start:%M}.csv", "{from:%H}.csv"])
+def test_a_private_file_is_private_while_it_is_replaced_and_after(exports: Exports, name: str) -> None:
+    exports(name)
+    files = left(exports.folder)
+    for file in files:
+        (exports.folder / file).chmod(0o600)
+    storage = Watched(exports.folder)
+    exports.run(replace(exports.export(name, overwrite=True), storage=storage))
+    storage.note()
+    own = {"record.json", "record.json.part", "run.part"}  # these have no rows
+    assert {name: oct(mode) for name, mode in storage.modes.items() if name not in own and mode & 0o077} == {}
+    assert left(exports.folder) == files
+    assert len(storage.modes) > len(files) + 1
+
+
+@pytest.mark.parametrize("size", [247, 248, 250, 251, 255])
+@pytest.mark.parametrize("pattern", ["", "{start:%M}", "{from:%M}"])
+def test_the_files_of_an_export_may_have_the_longest_names(exports: Exports, pattern: str, size: int) -> None:
+    stem = "n" * (size - (6 if pattern else 4))
+    exports(f"{stem}{pattern}.csv")
+    assert exports(f"{stem}{pattern}.csv").idle
+    assert {len(name) for name in left(exports.folder)} == {size}
+
+
+def test_exports_to_long_names_keep_their_records_apart(exports: Exports) -> None:
+    for end in "ab":
+        exports(f"{'n' * 250}{end}.csv")
+    assert all(exports(f"{'n' * 250}{end}.csv").idle for end in "ab")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from svcctl.errors import Locked
-from svcctl.io.files import Part, is_locked, lock, write
+from svcctl.io.files import Part, derived_name, is_locked, lock, write
 
 
 def test_a_written_file_replaces_the_old_one_and_leaves_nothing_else(tmp_path: Path) -> None:
@@ -153,3 +153,43 @@ def test_a_lock_has_one_holder_and_ends_with_its_process(tmp_path: Path) -> None
     holder.communicate()
     assert not is_locked(path)
     os.close(lock(path, "busy"))
+
+
+@pytest.mark.parametrize("size", range(249, 256))
+@pytest.mark.parametrize("letter", ["n", "é", "漢", "\udce9"])
+def test_a_name_of_the_longest_size_has_a_part_that_a_rerun_finds(tmp_path: Path, size: int, letter: str) -> None:
+    width = len(os.fsencode(letter))
+    name = letter * ((size - 4) // width) + "x" * ((size - 4) % width) + ".csv"
+    assert len(os.fsencode(name)) == size
+    with Part(tmp_path / name, kept=tmp_path / "kept") as part:
+        part.publish()
+    (tmp_path / name).unlink()
+    part_names: set[str] = set()
+    for _ in range(2):
+        with Part(tmp_path / name) as part:
+            part_names.update(path.name for path in tmp_path.iterdir())
+            with pytest.raises(Locked):
+                Part(tmp_path / name)
+            part.write(b"rows")
+    (part_name,) = part_names
+    assert (part_name == f"{name}.part") == (size <= 250)
+    assert part_name.endswith(".part")
+    assert len(os.fsencode(part_name)) <= 255
+    (tmp_path / part_name).write_bytes(b"of a killed run")
+    write(tmp_path / name, b"rows")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [(name, b"rows")]
+
+
+def test_long_names_that_differ_at_their_end_have_parts_of_their_own(tmp_path: Path) -> None:
+    first, second = (tmp_path / ("n" * 254 + end) for end in "ab")
+    with Part(first) as one, Part(second) as other:
+        one.write(b"first")
+        other.write(b"second")
+        one.publish()
+        other.publish()
+    assert (first.read_bytes(), second.read_bytes()) == (b"first", b"second")
+
+
+def test_a_shortened_name_is_the_same_in_every_version() -> None:
+    """Else a newer program would not find the parts of an older one."""
+    assert derived_name("a" * 255, prefix=".", suffix=".export") == ("." + "a" * 230 + ".b0f3323e7a3cad8a.export")

@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -136,6 +137,15 @@ def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
             pass
         assert caught.value.message == WORDS["another run"].format(target=target)
     assert target.read_bytes() == b"first"
+
+
+def test_an_overwritten_file_keeps_its_permissions(tmp_path: Path) -> None:
+    for name in ("rows.csv", "rows.csv.gz"):
+        target = tmp_path / name
+        target.touch(mode=0o600)
+        with open_file(target, force=True) as sink:
+            sink.write(b"new")
+        assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
 def test_a_killed_run_leaves_a_part_that_the_next_one_overwrites(tmp_path: Path) -> None:

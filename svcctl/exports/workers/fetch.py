@@ -60,7 +60,8 @@ class Task:
 
     `path` is where the part goes in the storage, compressed as `compression` says (an ending, "" for none). A `whole`
     part is a file of its own, heading included; one that is not whole leaves out the heading and is not made for a
-    window without events. The rows of a `plain` query are those of any parts of the window, in order.
+    window without events: it is a `part_of` a merged file. The rows of a `plain` query are those of any parts of the
+    window, in order.
     """
 
     window: Window
@@ -68,10 +69,14 @@ class Task:
     format: str
     path: str
     compression: str = ""
-    whole: bool = False
+    part_of: str | None = None
     retries: int = 4
     plain: bool = False
     known: Known | None = None
+
+    @property
+    def whole(self) -> bool:
+        return self.part_of is None
 
     def requests(self) -> tuple[Window, ...]:
         """The ranges to ask for, in order: a service writes all dates of an answer with one offset."""
@@ -204,7 +209,7 @@ class _Part:
 
 def _attempt(task: Task, client: Client, storage: Storage, part: _Part) -> str:
     """One attempt at a window; returns its head."""
-    with storage.create(task.path, overwrite=True, durable=task.whole) as sink:
+    with storage.create(task.path, overwrite=True, part_of=task.part_of) as sink:
         part.to(sink)
         if task.compression:
             compressed = Compressed(part, COMPRESSIONS[task.compression]())

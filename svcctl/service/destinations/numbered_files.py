@@ -23,7 +23,7 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 
 from svcctl.errors import SvcctlError, Unavailable
-from svcctl.io.files import PART_SUFFIX
+from svcctl.io.files import PART_SUFFIX, derived_name
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.destinations.gzip_and_zip import PACKINGS, Counted, Packer
 from svcctl.service.rendering import arrow
@@ -59,7 +59,7 @@ class Names:
 
     def claim(self, number: int) -> str:
         folder, slash, file = self.name(number).rpartition("/")
-        return f"{folder}{slash}.{file}.claim{PART_SUFFIX}"
+        return f"{folder}{slash}{derived_name(file, prefix='.', suffix=f'.claim{PART_SUFFIX}')}"
 
     def next(self, storage: Storage) -> int:
         """The number after the highest in the storage, however the files are packed."""

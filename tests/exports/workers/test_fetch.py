@@ -44,7 +44,7 @@ ROWS = "a,b\n" + "1,2\n" * 1000
 
 
 def task(**changes: object) -> Task:
-    given = {"format": "csv", "path": "part.csv", "retries": 2} | changes
+    given = {"format": "csv", "path": "part.csv", "part_of": "all.csv", "retries": 2} | changes
     return Task(**{"window": WINDOW, "request": QueryRequest(0, 3600, "from x", mode="csv")} | given)  # type: ignore[arg-type]
 
 
@@ -123,7 +123,7 @@ def test_plain_rows_of_a_window_whose_offset_changes_are_asked_for_in_two_reques
     serve: Serve, tmp_path: Path, whole: bool
 ) -> None:
     script = serve(BEFORE, AFTER)
-    fetched = run(script, tmp_path, sunday(whole=whole))
+    fetched = run(script, tmp_path, sunday(part_of=None if whole else "all.csv"))
     assert asked(script) == TWO_REQUESTS
     rows = "02:59:59,1\n02:00:00,2\n"
     assert (tmp_path / "part.csv").read_text() == ("eventdate,n\n" if whole else "") + rows
@@ -132,7 +132,7 @@ def test_plain_rows_of_a_window_whose_offset_changes_are_asked_for_in_two_reques
 
 def test_a_retry_begins_with_the_first_request_of_its_window(serve: Serve, tmp_path: Path) -> None:
     script = serve(BEFORE, http("503 Unavailable", ""), BEFORE, AFTER)
-    fetched = run(script, tmp_path, sunday(whole=True))
+    fetched = run(script, tmp_path, sunday(part_of=None))
     assert asked(script) == TWO_REQUESTS * 2
     assert (fetched.attempts, fetched.entry.rows) == (2, 2)
     assert (tmp_path / "part.csv").read_text() == "eventdate,n\n02:59:59,1\n02:00:00,2\n"

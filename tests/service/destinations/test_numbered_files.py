@@ -145,7 +145,7 @@ class Mortal(Storage):
                 self._deaths.pop(0)
                 raise Killed
 
-    def create(self, name: str, *, overwrite: bool, durable: bool = True) -> Sink:
+    def create(self, name: str, *, overwrite: bool, part_of: str | None = None) -> Sink:
         return MortalSink(self, name)
 
     def size(self, name: str) -> int | None:
@@ -292,7 +292,7 @@ def test_a_full_file_has_no_room_and_an_empty_one_has(tmp_path: Path) -> None:
 
 def test_the_reason_of_a_failure_comes_before_the_address_which_narrow_lists_cut(tmp_path: Path) -> None:
     class Refusing(Local):
-        def create(self, name: str, *, overwrite: bool, durable: bool = True) -> Sink:
+        def create(self, name: str, *, overwrite: bool, part_of: str | None = None) -> Sink:
             raise UsageError(f"s3://bucket/{name}: Access Denied")
 
     written = NumberedFiles("job", Refusing(tmp_path), Names("n", ".csv"), size=9, age=1.0)

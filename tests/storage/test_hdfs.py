@@ -67,3 +67,44 @@ def test_a_name_that_a_namenode_refuses_is_a_usage_error(hdfs_peer: HdfsPeer) ->
     storage = Hdfs(hdfs_peer.default_fs)
     with pytest.raises(UsageError, match=r"^hdfs://\S+/a/\.\./b: Invalid "):
         storage.create("a/../b", overwrite=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("permission", ["600", "640", "444", "777"])
+def test_a_replaced_file_keeps_its_owner_group_and_permissions_and_its_part_has_them(
+    hdfs_peer: HdfsPeer, permission: str
+) -> None:
+    folder = hdfs_peer.fresh_directory()
+    storage, client = Hdfs(hdfs_peer.default_fs), Client(hdfs_peer.default_fs)
+    path, part = f"{folder}/rows.csv", f"{folder}/.rows.csv.part"
+
+    def rights(path: str) -> tuple[object, ...]:
+        status = hdfs_peer.status(path)
+        return status["owner"], status["group"], status["permission"]
+
+    with storage.create(path[1:], overwrite=False) as sink:
+        assert rights(part)[2] == "644"
+        sink.complete()
+    client.set_owner(path, "ann", "team")
+    client.set_permission(path, int(permission, 8))
+    with storage.create(path[1:], overwrite=True) as sink:
+        assert rights(part) == ("ann", "team", permission)
+        sink.write(b"new")
+        sink.complete()
+    assert (rights(path), hdfs_peer.read(path)) == (("ann", "team", permission), b"new")
+    with storage.create(f"{folder}/one"[1:], overwrite=True, part_of=path[1:]) as sink:
+        sink.complete()
+    assert rights(f"{folder}/one") == ("ann", "team", permission)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("letter", ["n", "é"])
+def test_a_name_of_255_bytes_is_written(hdfs_peer: HdfsPeer, letter: str) -> None:
+    name = "x" + letter * (254 // len(letter.encode()))
+    storage = Hdfs(hdfs_peer.default_fs)
+    path = f"{hdfs_peer.fresh_directory()}/{name}"[1:]
+    with storage.create(path, overwrite=False) as sink:
+        sink.write(b"rows")
+        assert list(storage.names(path.rpartition("/")[0])) == []
+        sink.complete()
+    assert list(storage.names(path.rpartition("/")[0])) == [path]

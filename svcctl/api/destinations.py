@@ -147,7 +147,8 @@ TYPES: Mapping[str, DestinationType] = {
             Parameter("broker.version.fallback", "version of a broker before 0.10"),
             _NAME,
         ),
-        local="Each row is a message with the key <job>/<row>, and each batch a transaction. A job writes to one "
+        local="Each row is a message with the key <job>/<row>, and each batch a transaction. An event larger than "
+        "maxBytesPerCommit is a batch of its own, up to 10 MB, if the topic takes it. A job writes to one "
         "partition in the query's order. Consumers with isolation level read_committed read every row once. After a "
         "failure the end of the partition is read back, so this also holds on brokers that show consumers the messages "
         "of aborted transactions. Jobs may share a topic, except on brokers that complete a transaction only together "

@@ -1,7 +1,7 @@
 """A relay in front of a Kafka broker that reads requests and answers.
 
-It can list aborted transactions in the answers to consumers, as Kafka does and Tansu does not. And a test can act just
-before a request or an answer passes.
+It can list aborted transactions in the answers to consumers, and refuse messages that are too large, as Kafka does and
+Tansu does not. And a test can act just before a request or an answer passes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from io import BytesIO
 from peers.kafka_log import FETCH_VERSION, Aborted
 from peers.processes import HOST
 from peers.relay import Relay
+
+MESSAGE_TOO_LARGE = 10
+"""The error of a set of messages that is larger than the topic takes."""
 
 
 class Api(IntEnum):
@@ -49,6 +52,9 @@ class KafkaRelay(Relay):
     """A relay that passes whole requests and answers."""
 
     hides_aborted: bool = True
+    refused: list[int] = field(default_factory=list)
+    """The sizes of the sets of messages that were refused in the last `taking`."""
+    _takes: int | None = None
     _watched: tuple[Moment, Callable[[], None]] | None = None
     _left: int = 0
     _aborted: dict[tuple[str, int], Aborted] = field(default_factory=dict)
@@ -62,17 +68,32 @@ class KafkaRelay(Relay):
         finally:
             self._watched = None
 
+    @contextmanager
+    def taking(self, size: int) -> Iterator[None]:
+        """Refuse sets of messages with more bytes, as a topic does whose `max.message.bytes` this is."""
+        self._takes = size
+        self.refused.clear()
+        try:
+            yield
+        finally:
+            self._takes = None
+
     def ways(
         self, near: tuple[StreamReader, StreamWriter], far: tuple[StreamReader, StreamWriter]
     ) -> list[Coroutine[None, None, None]]:
         asked: dict[int, int] = {}
-        return [self._requests(near[0], far[1], asked), self._answers(far[0], near[1], asked)]
+        return [self._requests(near, far[1], asked), self._answers(far[0], near[1], asked)]
 
-    async def _requests(self, source: StreamReader, sink: StreamWriter, asked: dict[int, int]) -> None:
+    async def _requests(
+        self, near: tuple[StreamReader, StreamWriter], sink: StreamWriter, asked: dict[int, int]
+    ) -> None:
         with suppress(OSError, IncompleteReadError):
             while True:
-                request = await _frame(source)
+                request = await _frame(near[0])
                 api, _, correlation = struct.unpack_from(">hhi", request)
+                if self._takes is not None and api == Api.PRODUCE and (answer := self._refusal(request)) is not None:
+                    await _pass(near[1], answer)
+                    continue
                 asked[correlation] = api
                 if self._ends_here(Moment(api, answered=False)):
                     return
@@ -101,6 +122,23 @@ class KafkaRelay(Relay):
         self._watched = None
         happens()
         return True
+
+    def _refusal(self, request: bytes) -> bytes | None:
+        """The answer to a request (format 10) of one set of messages that is too large; None if it is not."""
+        assert self._takes is not None
+        source = BytesIO(request)
+        _, _, correlation, client = struct.unpack(">hhih", source.read(10))
+        source.read(client + 1)  # and its tags
+        source.read(_varint(source) - 1 + 2 + 4 + 1)  # transactional ID, acks, timeout, one topic
+        name = source.read(_varint(source) - 1)
+        source.read(1)  # one partition
+        (partition,) = struct.unpack(">i", source.read(4))
+        size = _varint(source) - 1
+        if size <= self._takes:
+            return None
+        self.refused.append(size)
+        refused = struct.pack(">ihqqq", partition, MESSAGE_TOO_LARGE, -1, -1, -1) + bytes([1, 0, 0])
+        return struct.pack(">ibb", correlation, 0, 2) + bytes([len(name) + 1]) + name + b"\2" + refused + bytes(6)
 
     def _with_aborted(self, answer: bytes) -> bytes:
         """Add the list of aborted transactions of each partition to an answer to a fetch."""
@@ -133,6 +171,14 @@ def _with_known_fetches(answer: bytes) -> bytes:
         if api == Api.FETCH:
             struct.pack_into(">hhh", whole, at, api, least, min(most, FETCH_VERSION))
     return bytes(whole)
+
+
+def _varint(source: BytesIO) -> int:
+    number = shift = 0
+    while (byte := source.read(1)[0]) & 0x80:
+        number |= (byte & 0x7F) << shift
+        shift += 7
+    return number | byte << shift
 
 
 def _number(source: BytesIO) -> int:

@@ -63,7 +63,7 @@ class Kept(Destination):
     def room(self) -> int:
         return self.size - sum(map(len, self.batch))
 
-    def write(self, lines: pa.StringArray, row: int) -> None:
+    def write(self, lines: pa.StringArray, row: int, dates: pa.Int64Array) -> None:
         self.batch += arrow.each(lines)
 
     def commit(self) -> Memo:

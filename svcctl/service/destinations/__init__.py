@@ -11,7 +11,7 @@
 A job opens a destination, writes batches of rows, and commits each batch:
 
     there = destination.open(sent, memo, head)
-    while rows are left: write(lines, row) as often as room() allows, then commit(), whose memo is saved with the job
+    while rows are left: write(lines, row, dates) as often as room() allows, then commit() and save its memo
 
 Rows that were written may be lost until `commit` returns; afterwards they stay. The service may die between `commit`
 and saving its memo, so every destination has a way to not deliver that batch twice: a file is recognised by its saved
@@ -69,8 +69,10 @@ class Destination(Protocol):
         """How many more bytes the batch takes. A row larger than a whole batch is a batch by itself."""
 
     @abstractmethod
-    def write(self, lines: pa.StringArray, row: int) -> None:
-        """Add rows to the batch; `row` is the number of the first, counted from the start of the job."""
+    def write(self, lines: pa.StringArray, row: int, dates: pa.Int64Array) -> None:
+        """Add rows to the batch; `row` is the number of the first, counted from the start of the job. The `dates` are
+        those of the rows in epoch milliseconds, None for a row without a date.
+        """
 
     def prepare(self) -> Memo:
         """Prepare the batch of a destination that `repeats` for its commit; return the memo to save before that."""

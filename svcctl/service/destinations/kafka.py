@@ -13,6 +13,9 @@ Brokers before 0.11 have no transactions, so they cannot refuse a late request. 
 after the end was read delivers its rows twice, with the same keys.
 
 The parameters in SETTINGS are passed on to the client library.
+
+An event that is larger than a batch is sent by itself. Only the broker refuses it, by the topic's `max.message.bytes`,
+or MAX_EVENT_BYTES does. Smaller events are sent in sets that are within the topic's limit, if the broker tells it.
 """
 
 from __future__ import annotations
@@ -21,12 +24,15 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 import pyarrow as pa
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 
 from svcctl.dates.lengths import length_text
+from svcctl.dates.operators import moment_text
 from svcctl.errors import Unavailable
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.destinations.params import Params
@@ -48,6 +54,13 @@ SETTINGS = (
 QUIET: dict[str, Any] = {"log_level": 0, "queue.buffering.max.messages": 10_000_000}
 """The library logs nothing, since the job's error says what matters; its queue holds the largest batch."""
 
+MAX_EVENT_BYTES = 10 << 20
+"""The largest event that is sent, somewhat more than the largest batch of several."""
+MAX_SET_BYTES = 1_000_000
+"""The largest set of several messages: brokers take somewhat more by default."""
+FRAMING_BYTES = 1 << 12
+"""More than the key of a message and the heads around it have."""
+
 FIRST_WAIT, WAIT = 5.0, 20.0
 """Seconds to wait for an answer of the brokers: to the first request, and to any other."""
 
@@ -55,7 +68,10 @@ MODES = {"json": OBJECT, "array": ARRAY}
 """How a message is written: as an object, or as the values in the order of the columns."""
 
 
-_MOMENT = re.compile(r" \(after \d+ms in state \w+\)")
+LIMIT = "max.message.bytes"
+"""The setting of a topic that limits its messages."""
+
+_MOMENT = re.compile(r" \(after \d+ms in state \w+(?:, \d+ identical error\(s\) suppressed)?\)")
 _NO_CONNECTION = re.compile(r"(?:\w+://)?([^/]+)/\S+: (?:Connect to \S+ failed|Failed to resolve '[^']*'): (.*)")
 CHECK = "check the port, and security.protocol if it wants TLS"
 _TOLD = {
@@ -89,8 +105,11 @@ class Kafka(Destination):
         self._most = params.number("maxBytesPerCommit")
         self.patience = params.number("maxTimeWithoutCommit") / 1000
         self._batch: list[bytes] = []
+        self._dates: list[pa.Int64Array] = []
         self._bytes = 0
         self._first = 0
+        self._limit: int | None = None
+        """The topic's limit for a message, if it is known."""
         self._trouble = ""
         self._unreachable: dict[str, str] = {}
         """The brokers that cannot be reached, each with the reason."""
@@ -103,6 +122,7 @@ class Kafka(Destination):
             number = memo.get("partition", zlib.crc32(self._job.encode()) % self._partitions(consumer))
             place = TopicPartition(self._topic, number)
             self._partition = _Partition(consumer, place, self._job, memo.get("offset"))
+            self._limit = self._topic_limit()
             if (producer := self._transactional()) is not None:
                 self._way: _Way = _Transactions(producer, consumer, self._partition)
             else:
@@ -110,6 +130,30 @@ class Kafka(Destination):
                 self._way = _Requests(producer, self._partition)
             self._producer = producer
             return self._partition.read_back(self._way.committed(sent), self._end(place))
+
+    def _topic_limit(self) -> int | None:
+        """The topic's `max.message.bytes`; None if the broker does not tell it, or not to this user."""
+        if self._is_old:
+            return None
+        topic = ConfigResource(ConfigResource.Type.TOPIC, self._topic)
+        try:
+            admin = AdminClient(self._client)  # without a reference it would be closed before it gets its answer
+            limit = admin.describe_configs([topic], request_timeout=self._first_wait)[topic].result().get(LIMIT)
+        except KafkaException:
+            return None
+        return int(limit.value) if limit is not None and limit.value else None
+
+    @property
+    def _is_old(self) -> bool:
+        """Whether the broker cannot say what it supports; it is older than transactions then."""
+        return str(self._client.get("api.version.request")).lower() == "false"
+
+    @property
+    def _sending(self) -> dict[str, Any]:
+        """The settings of a producer. A set of messages is within the limit, also if each has little but its key."""
+        limit = max(1, (self._limit or MAX_SET_BYTES + FRAMING_BYTES) - FRAMING_BYTES)
+        most = MAX_EVENT_BYTES + FRAMING_BYTES
+        return {**self._client, "message.max.bytes": most, "batch.size": min(MAX_SET_BYTES, self._most, limit)}
 
     @property
     def _reading(self) -> dict[str, Any]:
@@ -145,9 +189,9 @@ class Kafka(Destination):
 
     def _transactional(self) -> Producer | None:
         """A producer that fences any earlier one of this job; None when the broker has no transactions."""
-        if str(self._client.get("api.version.request")).lower() == "false":
-            return None  # a broker that cannot say what it supports is older than transactions
-        producer = Producer({**self._client, "transactional.id": f"svcctl-{self._job}"})
+        if self._is_old:
+            return None
+        producer = Producer({**self._sending, "transactional.id": f"svcctl-{self._job}"})
         try:
             producer.init_transactions(WAIT)
         except KafkaException as error:
@@ -159,7 +203,7 @@ class Kafka(Destination):
     def _ordered(self) -> Producer:
         """A producer that delivers in order, since it neither retries nor sends the next request early."""
         settings = {"acks": "all", "retries": 0, "max.in.flight": 1, "message.timeout.ms": int(WAIT * 1000)}
-        return Producer({**self._client, **settings})
+        return Producer({**self._sending, **settings})
 
     @property
     def memo(self) -> Memo:
@@ -168,18 +212,49 @@ class Kafka(Destination):
     def room(self) -> int:
         return self._most - self._bytes
 
-    def write(self, lines: pa.StringArray, row: int) -> None:
+    def write(self, lines: pa.StringArray, row: int, dates: pa.Int64Array) -> None:
         if not self._batch:
             self._first = row
         self._batch += arrow.each(lines)
+        self._dates.append(dates)
         self._bytes += len(arrow.text(lines))
 
     def commit(self) -> Memo:
+        if self._bytes > MAX_EVENT_BYTES:  # no batch of several events is as large
+            raise Unavailable(f"kafka: {self._event(self._first)}, and a job sends at most {MAX_EVENT_BYTES:,}")
         with self._explained():
-            self._way.send(self._batch, self._first)
-        self._batch = []
-        self._bytes = 0
+            try:
+                self._way.send(self._batch, self._first)
+            except KafkaException:
+                if rows := self._refused():
+                    raise Unavailable(f"kafka: {self._refusal(rows)}") from None
+                raise
+        self._batch, self._dates, self._bytes = [], [], 0
         return self.memo
+
+    def _refused(self) -> Sequence[int]:
+        """The rows that the broker refused for the size of their set."""
+        assert self._producer is not None
+        self._producer.poll(0)  # calls what notes them
+        return self._partition.too_large
+
+    def _refusal(self, rows: Sequence[int]) -> str:
+        """A sentence about rows that were refused together."""
+        largest = max(rows, key=lambda row: len(self._batch[row - self._first]))
+        known = self._limit is not None
+        if len(rows) == 1 or (self._limit is not None and len(self._batch[largest - self._first]) > self._limit):
+            takes = f"takes at most {self._limit:,} ({LIMIT})" if known else f"does not take as many (see its {LIMIT})"
+            return f"{self._event(largest)}, and topic '{self._topic}' {takes}"
+        return (
+            f"topic '{self._topic}' refuses {len(rows)} events as too large together, of which {self._event(largest)}; "
+            "a smaller maxBytesPerCommit sends fewer at once"
+        )
+
+    def _event(self, row: int) -> str:
+        """The beginning of a sentence on the size of an event."""
+        date = pa.chunked_array(self._dates)[row - self._first].as_py()
+        named = f"event {row + 1} of the job" if date is None else f"the event of {_date_text(date)}"
+        return f"{named} has {len(self._batch[row - self._first]):,} bytes"
 
     def close(self) -> None:
         if self._producer is not None:
@@ -225,6 +300,10 @@ class Kafka(Destination):
         return f"no connection to {'; '.join(brokers)}" if brokers else self._trouble
 
 
+def _date_text(milliseconds: int) -> str:
+    return f"{moment_text(datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds))} UTC"
+
+
 class _Unanswered(Exception):
     """The broker did not answer in time."""
 
@@ -240,6 +319,8 @@ class _Partition:
         self._consumer = consumer
         self._job = job
         self._offset = offset
+        self.too_large: Sequence[int] = ()
+        """The rows of the last batch that the broker refused for their size."""
         self._behind: frozenset[int] = frozenset()
         """Rows that consumers see behind a gap, and that must not be sent again."""
 
@@ -277,17 +358,25 @@ class _Partition:
                 raise KafkaException(problem)
             stuck = problem is not None
             position = (message.offset() or 0) + (0 if stuck else 1)
-            job, _, row = (message.key() or b"").decode(errors="replace").partition("/")
-            if not stuck and job == self._job and row.isdecimal():
-                yield int(row)
+            if not stuck and (row := self._row(message)) is not None:
+                yield row
         self._consumer.unassign()
+
+    def _row(self, message: Message) -> int | None:
+        """The number of the job's row that a message has; None for a message of another job."""
+        job, _, row = (message.key() or b"").decode(errors="replace").partition("/")
+        return int(row) if job == self._job and row.isdecimal() else None
 
     def produce(self, producer: Producer, batch: Sequence[bytes], first: int, failed: Callable[..., None]) -> None:
         """Queue messages all at once, which takes half the time of one by one; `failed` is called with each error."""
+        too_large: list[int] = []
+        self.too_large = too_large
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             if error is not None:
                 failed(error)
+                if error.code() == KafkaError.MSG_SIZE_TOO_LARGE and (row := self._row(message)) is not None:
+                    too_large.append(row)
             else:
                 self._offset = max(self._offset or 0, (message.offset() or 0) + 1)
 

@@ -127,7 +127,7 @@ class NumberedFiles(Destination):
         left = self._size - (self._file.counted.size if self._file else len(self._head))
         return left if left >= LEAST_ROOM else 0
 
-    def write(self, lines: pa.StringArray, row: int) -> None:
+    def write(self, lines: pa.StringArray, row: int, dates: pa.Int64Array) -> None:
         with _retried():
             if self._file is None:
                 self._file = self._create()

@@ -331,10 +331,11 @@ class _Delivery:
                 continue
             end = max(end, at + 1)
             self._begin(step)
-            self._destination.write(lines.slice(at, end - at), self._written)
+            piece = dates.slice(at, end - at)
+            self._destination.write(lines.slice(at, end - at), self._written, piece)
             self._written += end - at
             self._run.generated = self._written - self.already
-            self._date = max(self._date, pc.max(dates.slice(at, end - at)).as_py() or 0)
+            self._date = max(self._date, pc.max(piece).as_py() or 0)
             self._commit_in_time()
             at = end
 

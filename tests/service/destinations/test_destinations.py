@@ -138,6 +138,19 @@ def test_kafka_holds_the_rows_of_the_query_in_its_order(site: Site, kafka_peer: 
     assert kafka_peer.values(topic) == expected
 
 
+@pytest.mark.parametrize("most", ["1", "10000000"])
+def test_an_event_larger_than_a_batch_becomes_a_batch_of_its_own(site: Site, kafka_peer: KafkaPeer, most: str) -> None:
+    sizes = [10, 1_500_000, 7, 10_000_000, 20]
+    site.engine.create("large", COLUMNS)
+    dates = "TIMESTAMP '2024-01-01' + to_seconds(i) AS eventdate, i AS n"
+    texts = f"repeat('x', {sizes}[i + 1]) AS text"
+    site.engine.append("large", selected(f"SELECT {dates}, {texts} FROM range({len(sizes)}) r(i)"))
+    topic = kafka_peer.fresh_topic()
+    job = site.wait(site.launch("kafka", kafka(kafka_peer, topic, maxBytesPerCommit=most), "from large select text"))
+    assert (job.status, job.error) == ("COMPLETED", ())
+    assert [len(json.loads(value or b"")["text"]) for value in kafka_peer.values(topic)] == sizes
+
+
 def test_kafka_takes_arrays_too(site: Site, kafka_peer: KafkaPeer) -> None:
     topic = kafka_peer.fresh_topic()
     site.wait(site.launch("kafka", kafka(kafka_peer, topic, mode="array"), "from t where n in {0, 39} select n, text"))
@@ -279,7 +292,7 @@ def test_a_process_that_wakes_up_when_another_has_its_file_complete_changes_noth
     memo: Memo = {}
     for each in (suspended, successor):
         each.open(0, memo, b"n\n")
-        each.write(pa.array([f"{'x' * 99}\n"] * rows), 0)
+        each.write(pa.array([f"{'x' * 99}\n"] * rows), 0, pa.array([None] * rows, pa.int64()))
         memo = each.prepare()
     assert successor.commit() == {"parts": 1}
     there = bucket.objects()
@@ -320,7 +333,7 @@ def test_a_part_that_is_not_committed_is_not_there(site: Site, s3_peer: S3Peer, 
     for password in ("", "p") if format == "zip" else ("",):
         part = destination("s3", "job", s3(bucket, format=format, **{"file.password": password}))
         part.open(0, {}, b"n\n")
-        part.write(pa.array(["1\n"]), 0)
+        part.write(pa.array(["1\n"]), 0, pa.array([None], pa.int64()))
         part.close()
         del part
     assert bucket.objects() == {}

@@ -20,6 +20,7 @@ from svcctl.service.destinations.numbered_files import Names, NumberedFiles
 from svcctl.storage import Sink, Storage, exists
 from svcctl.storage.local import Local
 
+NO_DATES = pa.array([], pa.int64())
 HEAD = b"n\n"
 NAMES = Names("out/n", ".csv")
 
@@ -34,7 +35,7 @@ def deliver(storage: Storage, job: str, *numbers: int, memo: Memo | None = None,
     """One file of a job that goes on from a memo, and the memo after it."""
     written = NumberedFiles(job, storage, names, size=1_000_000, age=1.0)
     written.open(0, memo or {}, HEAD)
-    written.write(rows(*numbers), 0)
+    written.write(rows(*numbers), 0, NO_DATES)
     after = written.commit()
     written.close()
     return after
@@ -51,10 +52,10 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_each_commit_is_a_file_with_the_head(tmp_path: Path) -> None:
     written = parts(tmp_path)
     assert written.open(0, {}, HEAD) == 0
-    written.write(rows(1, 2), 0)
-    written.write(rows(3), 2)
+    written.write(rows(1, 2), 0, NO_DATES)
+    written.write(rows(3), 2, NO_DATES)
     assert written.commit() == {"parts": 1}
-    written.write(rows(4), 3)
+    written.write(rows(4), 3, NO_DATES)
     assert written.commit() == {"parts": 2}
     written.close()
     assert files(tmp_path) == {"n_000.csv": b"n\n1\n2\n3\n", "n_001.csv": b"n\n4\n"}
@@ -65,7 +66,7 @@ def test_a_file_whose_commit_was_not_saved_is_recognised(tmp_path: Path) -> None
     for _ in range(2):
         written = parts(tmp_path)
         written.open(0, saved, HEAD)
-        written.write(rows(1, 2), 0)
+        written.write(rows(1, 2), 0, NO_DATES)
         saved = written.prepare()
         assert written.commit() == {"parts": 6}
         written.close()
@@ -75,7 +76,7 @@ def test_a_file_whose_commit_was_not_saved_is_recognised(tmp_path: Path) -> None
 def test_a_prepared_file_that_is_not_there_is_written_with_its_number(tmp_path: Path) -> None:
     written = parts(tmp_path)
     written.open(0, {}, HEAD)
-    written.write(rows(1, 2), 0)
+    written.write(rows(1, 2), 0, NO_DATES)
     saved = written.prepare()
     written.close()
     assert deliver(Local(tmp_path), "other", 9) == {"parts": 2}
@@ -86,7 +87,7 @@ def test_a_prepared_file_that_is_not_there_is_written_with_its_number(tmp_path: 
 def test_a_prepared_file_whose_name_is_taken_gets_the_next_number(tmp_path: Path) -> None:
     written = parts(tmp_path)
     written.open(0, {}, HEAD)
-    written.write(rows(1, 2), 0)
+    written.write(rows(1, 2), 0, NO_DATES)
     saved = written.prepare()
     (tmp_path / "out/n_000.csv").write_bytes(b"their\n")
     with pytest.raises(Unavailable):
@@ -122,7 +123,7 @@ def test_a_number_that_another_job_has_begun_is_left_to_it(tmp_path: Path) -> No
     first, second = parts(tmp_path, job="first"), parts(tmp_path, job="second")
     for written in (first, second):
         written.open(0, {}, HEAD)
-        written.write(rows(1), 0)
+        written.write(rows(1), 0, NO_DATES)
     assert [second.commit(), first.commit()] == [{"parts": 2}, {"parts": 1}]
     assert list(files(tmp_path)) == ["n_000.csv", "n_001.csv"]
 
@@ -206,7 +207,7 @@ def test_of_two_processes_with_the_same_job_one_completes_the_file(packing: str,
     for _ in range(3):
         written = NumberedFiles("job", storage, NAMES, size=1_000_000, age=1.0, packing=packing, password=password)
         written.open(0, saved, HEAD)
-        written.write(rows(1, 2), 0)
+        written.write(rows(1, 2), 0, NO_DATES)
         saved = written.prepare()
         processes.append(written)
         if len(processes) == 2:
@@ -230,7 +231,7 @@ def test_each_of_two_jobs_with_the_same_rows_delivers_them_once_wherever_they_di
     def attempt(job: str) -> None:
         written = NumberedFiles(job, storage, NAMES, size=1_000_000, age=1.0)
         written.open(0, saved[job], HEAD)
-        written.write(rows(*left[job][0]), 0)
+        written.write(rows(*left[job][0]), 0, NO_DATES)
         saved[job] = {**saved[job], **written.prepare()}
         saved[job] = written.commit()
         left[job].pop(0)
@@ -248,7 +249,7 @@ def test_each_of_two_jobs_with_the_same_rows_delivers_them_once_wherever_they_di
 def test_a_file_that_is_not_committed_is_not_there(tmp_path: Path, packing: str, password: str) -> None:
     written = parts(tmp_path, packing, password)
     written.open(0, {}, HEAD)
-    written.write(rows(1), 0)
+    written.write(rows(1), 0, NO_DATES)
     written.close()
     del written
     assert files(tmp_path) == {}
@@ -258,7 +259,7 @@ def test_files_are_packed(tmp_path: Path) -> None:
     for packing in ("gzip", "zip"):
         written = parts(tmp_path / packing, packing)
         written.open(0, {}, HEAD)
-        written.write(rows(1), 0)
+        written.write(rows(1), 0, NO_DATES)
         written.commit()
         written.close()
     assert gzip.decompress((tmp_path / "gzip/out/n_000.csv.gz").read_bytes()) == b"n\n1\n"
@@ -269,7 +270,7 @@ def test_files_are_packed(tmp_path: Path) -> None:
 def test_a_zip_with_a_password_opens_with_it_only(tmp_path: Path) -> None:
     written = parts(tmp_path, "zip", "secret")
     written.open(0, {}, HEAD)
-    written.write(rows(1), 0)
+    written.write(rows(1), 0, NO_DATES)
     written.commit()
     written.close()
     with pyzipper.AESZipFile(tmp_path / "out/n_000.csv.zip") as archive:
@@ -283,7 +284,7 @@ def test_a_full_file_has_no_room_and_an_empty_one_has(tmp_path: Path) -> None:
     written = parts(tmp_path, size=200_000)
     written.open(0, {}, HEAD)
     assert written.room() == 200_000 - len(HEAD)
-    written.write(pa.array(["x" * 140_000]), 0)
+    written.write(pa.array(["x" * 140_000]), 0, NO_DATES)
     assert written.room() == 0
     written.commit()
     assert written.room() == 200_000 - len(HEAD)
@@ -298,7 +299,7 @@ def test_the_reason_of_a_failure_comes_before_the_address_which_narrow_lists_cut
     written = NumberedFiles("job", Refusing(tmp_path), Names("n", ".csv"), size=9, age=1.0)
     written.open(0, {}, HEAD)
     with pytest.raises(Unavailable) as caught:
-        written.write(rows(1), 0)
+        written.write(rows(1), 0, NO_DATES)
     assert caught.value.message == "Access Denied (s3://bucket/n_000.csv)"
     written.close()
 
@@ -308,11 +309,11 @@ def test_what_the_storage_refuses_is_tried_again(tmp_path: Path) -> None:
     written = parts(tmp_path)
     written.open(0, {}, HEAD)
     with pytest.raises(Unavailable) as caught:
-        written.write(rows(1), 0)
+        written.write(rows(1), 0, NO_DATES)
     assert caught.value.message == f"cannot write {tmp_path}/out/.n_000.csv.claim.part: File exists"
     written.close()
     (tmp_path / "out").unlink()
-    written.write(rows(1), 0)
+    written.write(rows(1), 0, NO_DATES)
     written.commit()
     written.close()
     assert files(tmp_path) == {"n_000.csv": b"n\n1\n"}

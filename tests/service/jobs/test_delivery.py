@@ -81,7 +81,7 @@ class Small(Destination):
     def room(self) -> int:
         return 100 - sum(map(len, self.batch))
 
-    def write(self, lines: pa.StringArray, row: int) -> None:
+    def write(self, lines: pa.StringArray, row: int, dates: pa.Int64Array) -> None:
         self.world.danger()
         assert b"".join(line.encode() for line in lines.to_pylist()) == bytes(arrow.text(lines))
         self.batch += [line.encode() for line in lines.to_pylist()]

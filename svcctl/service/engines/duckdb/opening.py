@@ -9,6 +9,7 @@ left as it is.
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -24,9 +25,13 @@ from svcctl.io.files import sync_directory
 from svcctl.service.engines.duckdb import positions
 from svcctl.service.engines.duckdb.statement import Cause, StatementFailed
 from svcctl.service.engines.duckdb.syntax import DEFINED, literal
+from svcctl.service.engines.paths import check_path
 
 SCHEMA = "events"
 VERSION = 1
+
+MISREAD = re.compile(r"[?\\]")
+"""The characters that DuckDB takes for the beginning of parameters, and for a separator."""
 
 MEMORY_LIMIT, SCRATCH_LIMIT = "1GB", "500MB"
 """The most memory of DuckDB for events, and for other work. Sorts and groups of events that need more use files."""
@@ -78,6 +83,7 @@ def open_file(path: Path | None, *, memory_limit: str, spill: Path | None) -> du
     Raises the errors of `readable`, and UsageError when a newer svcctl or another program has written the file.
     """
     if path is not None:
+        check_path(str(path), MISREAD, f"the events file {path}", "set SVCCTL_DATA to another directory: ")
         path.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(f"{path}.tmp") if path else Path(tempfile.gettempdir()) / f"svcctl-{os.getpid()}.tmp"
     settings = _SETTINGS | {"memory_limit": memory_limit, "temp_directory": str(spill or beside)}

@@ -7,17 +7,31 @@ has an identity, and all code that reads or writes is in a block of `reading`, `
 from __future__ import annotations
 
 import logging
+import re
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import close
+from os.path import realpath
 from pathlib import Path
 
 from svcctl.errors import Unavailable, UsageError, reason
 from svcctl.io.files import lock
+from svcctl.service.engines.paths import check_path
 from svcctl.service.settings import absolute
 from svcctl.storage import Absent, Storage
 from svcctl.storage.targets import SCHEMES, open_target
+
+_MISREAD = r"%?*\[\]{}\\\x00-\x1f\x7f"
+MISREAD: Mapping[str, re.Pattern[str]] = {
+    "": re.compile(f"[{_MISREAD}]"),
+    "s3": re.compile(f"[{_MISREAD}#]"),
+    "hdfs": re.compile(f'[{_MISREAD}# "<>`]|[^\0-\x7f]'),
+}
+"""The characters that a library takes for an escape, a pattern or a separator, by the scheme of the folder.
+
+A load would be stored where no query finds it, or a query would read another folder.
+"""
 
 LOCK_SECONDS = 60.0
 """How long a commit waits for the lock."""
@@ -34,6 +48,7 @@ class Folder:
     def __init__(self, uri: str, environment: Mapping[str, str], lock_file: Path | None = None) -> None:
         self.uri = absolute(uri).rstrip("/")
         _check(uri)
+        _check_characters(self.uri)
         storage, name = open_target(f"{self.uri}/-", environment)
         self.storage: Storage = storage
         self.local = Path(self.uri) if "://" not in self.uri else None
@@ -205,3 +220,11 @@ def _check(uri: str) -> None:
         raise UsageError(
             f"'{uri}' names no {SCHEMES[meant].place}", hint=f"write {meant}://{SCHEMES[meant].place}/path"
         )
+
+
+def _check_characters(uri: str) -> None:
+    """Raise UsageError for a path that not all libraries read alike. On disk they resolve links."""
+    scheme, _, rest = uri.partition("://") if "://" in uri else ("", "", uri)
+    path = rest.partition("/")[2] if scheme == "hdfs" else rest  # a host may have brackets
+    for place in (path, path if scheme else realpath(path)):
+        check_path(place, MISREAD[scheme], f"the shared folder {uri}")

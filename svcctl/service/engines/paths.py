@@ -1,0 +1,22 @@
+"""Paths that the library of an engine would take for others: they are refused before anything is stored."""
+
+from __future__ import annotations
+
+import re
+
+from svcctl.errors import UsageError
+
+_BYTE = re.compile("[\ud800-\udfff]")
+
+
+def check_path(path: str, misread: re.Pattern[str], what: str, hint: str = "") -> None:
+    """Raise UsageError for a path with a character that the pattern finds, or with bytes that are not UTF-8.
+
+    `what` begins the message, and the hint begins with `hint`.
+    """
+    hint = f"{hint}paths of ASCII letters, digits and /._- can be used everywhere"
+    if _BYTE.search(path):
+        raise UsageError(f"{what} cannot be used: {path} is not UTF-8", hint=hint)
+    if found := misread.search(path):
+        character = f"'{found[0]}'" if found[0].isprintable() else "a control character"
+        raise UsageError(f"{what} cannot be used: the storage library misreads {character} in {path}", hint=hint)

@@ -107,7 +107,7 @@ def test_a_link_to_such_a_folder_is_refused(tmp_path: Path, name: str) -> None:
     assert message.startswith(f"the shared folder {tmp_path}/link cannot be used: the storage library misreads ")
 
 
-@pytest.mark.parametrize("name", ["a#b", *REFUSED])
+@pytest.mark.parametrize("name", ["a#b", "a//b", "a/../b", "a/./b", "..", *REFUSED])
 @pytest.mark.parametrize("url", ["s3://bucket/{name}/tables", "s3://bucket/{name}", "hdfs://[::1]:9000/{name}"])
 def test_what_urls_misread_is_refused_before_anything_is_asked(name: str, url: str) -> None:
     keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"}
@@ -115,7 +115,9 @@ def test_what_urls_misread_is_refused_before_anything_is_asked(name: str, url: s
         Folder(url.format(name=name), keys)
 
 
-@pytest.mark.parametrize("url", ["s3://bucket/a b", "s3://bucket/é", "hdfs://[::1]:9000/a", "hdfs://host:9000/a,b"])
+@pytest.mark.parametrize(
+    "url", ["s3://bucket/a b/", "s3://bucket/é", "s3://b/.a/..b/a..", "hdfs://[::1]:9000/a", "hdfs://host:9000/a,b"]
+)
 def test_other_urls_are_not(url: str) -> None:
     Folder(url, {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"})
 

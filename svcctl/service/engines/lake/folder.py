@@ -23,12 +23,13 @@ from svcctl.storage import Absent, Storage
 from svcctl.storage.targets import SCHEMES, open_target
 
 _MISREAD = r"%?*\[\]{}\\\x00-\x1f\x7f"
+_NO_NAME = r"//|(?:^|/)\.\.?(?=/|$)"
 MISREAD: Mapping[str, re.Pattern[str]] = {
     "": re.compile(f"[{_MISREAD}]"),
-    "s3": re.compile(f"[{_MISREAD}#]"),
-    "hdfs": re.compile(f'[{_MISREAD}# "<>`]|[^\0-\x7f]'),
+    "s3": re.compile(f"[{_MISREAD}#]|{_NO_NAME}"),
+    "hdfs": re.compile(f'[{_MISREAD}# "<>`]|[^\0-\x7f]|{_NO_NAME}'),
 }
-"""The characters that a library takes for an escape, a pattern or a separator, by the scheme of the folder.
+"""What a library takes for an escape, a pattern, a separator or another folder, by the scheme of the folder.
 
 A load would be stored where no query finds it, or a query would read another folder.
 """

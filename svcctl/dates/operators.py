@@ -32,7 +32,8 @@ _EPOCH_UNITS = ("seconds", "milliseconds", "microseconds", "nanoseconds")
 """The units that programs count from the epoch in; each is a thousandth of the one before."""
 
 _ABSOLUTE = re.compile(r"\d{2}/\d{2}/\d{4} \d{2}:\d{2}:\d{2}", re.ASCII)
-_ZONE = re.compile(r"GMT(?:([+-])(\d{1,2})(?::?([0-5]\d))?)?", re.ASCII)
+_ZONE = re.compile(r"GMT(?:([+-])(\d{1,2})(?:(?::|(?<=\d\d))([0-5]\d))?)?", re.ASCII)
+"""The colon before minutes may be left out after two digits: three would have two meanings."""
 
 
 def epoch_milliseconds(moment: datetime) -> int:
@@ -179,10 +180,16 @@ _FORMS += ", dd/MM/yyyy HH:mm:ss or epoch seconds"
 
 
 def parse_zone(text: str) -> timezone:
-    """`GMT`, `GMT+<n>` or `GMT-<n>` as a fixed offset, east positive: GMT+2 is UTC+02:00. UsageError otherwise."""
+    """`GMT`, `GMT+<n>` or `GMT-<n>` as a fixed offset, east positive: GMT+2 is UTC+02:00. UsageError otherwise.
+
+    Hours may have minutes: GMT+5:30, GMT+05:30, GMT+0530.
+    """
     match = _ZONE.fullmatch(text)
     if match is None:
-        raise UsageError(f"time zone '{text}' is not of the form GMT+2", hint="write GMT, GMT+<hours> or GMT-<hours>")
+        raise UsageError(
+            f"time zone '{text}' is not of the form GMT+2",
+            hint="write GMT, GMT+<hours>, GMT-<hours>, or GMT+<hours>:<minutes>",
+        )
     sign, hours, minutes = match.groups()
     offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
     if offset > timedelta(hours=14):
@@ -196,20 +203,22 @@ Seconds = TypeVar("Seconds", int, float)
 def check_epoch(seconds: Seconds, *, whole: bool = False) -> Seconds:
     """The same number; UsageError when it must be in a smaller unit: a service would wait until the year 50000.
 
-    The hint has the date in seconds: to the millisecond, or with `whole` both neighbours of one that has a fraction.
+    Negative numbers are dates before 1970. The hint has the date in seconds: to the millisecond, or with `whole` both
+    neighbours of one that has a fraction.
     """
-    if seconds < 0:
-        raise UsageError(f"date {seconds} is before 1970")
-    power = next((at for at in range(len(_EPOCH_UNITS)) if seconds < (MAX_EPOCH_SECONDS + 1) * 1000**at), None)
+    size = abs(seconds)
+    power = next((at for at in range(len(_EPOCH_UNITS)) if size < (MAX_EPOCH_SECONDS + 1) * 1000**at), None)
     if power == 0:
         return seconds
     if power is None:
-        raise UsageError(f"date {seconds} is after the year 5138", hint="dates are epoch seconds, such as 1700000000")
-    second, milliseconds = divmod(int(seconds) * 1000 // 1000**power, 1000)
-    written = f"{second} or {second + 1}" if whole else f"{second}.{milliseconds:03}"
+        problem = "is after the year 5138" if seconds > 0 else "is before the year 1"
+        raise UsageError(f"date {seconds} {problem}", hint="dates are epoch seconds, such as 1700000000")
+    second, milliseconds = divmod(int(size) * 1000 // 1000**power, 1000)
+    sign = "-" if seconds < 0 else ""
+    written = f"{sign}{second} or {sign}{second + 1}" if whole else f"{sign}{second}.{milliseconds:03}"
     raise UsageError(
         f"date {seconds} is in {_EPOCH_UNITS[power]}; dates are epoch seconds",
-        hint=f"write {written if milliseconds else second} instead",
+        hint=f"write {written if milliseconds else f'{sign}{second}'} instead",
     )
 
 
@@ -227,21 +236,25 @@ def resolve_one(
     apply: Callable[[Operator, int], datetime],
 ) -> datetime:
     """One date of a pair, aware; `apply` gets the operator and the number of a relative one. UsageError for others."""
-    if isinstance(moment, int):
-        return datetime.fromtimestamp(check_epoch(moment), zone)
-    if isinstance(moment, float):
-        from decimal import Decimal
-
-        # Multiplied as a decimal: the product of the binary number would be just below some milliseconds.
-        milliseconds = int(Decimal(repr(check_epoch(moment))) * 1000)
-        return plus(datetime.fromtimestamp(0, zone), timedelta(milliseconds=milliseconds))
-    parsed = _parse_text(moment, operators)
+    parsed = _parse_text(moment, operators) if isinstance(moment, str) else check_epoch(moment)
     try:
-        resolved = parsed.astimezone(zone) if isinstance(parsed, datetime) else apply(*parsed)
+        if isinstance(parsed, int | float):
+            resolved = _at_epoch(parsed, zone)
+        else:
+            resolved = parsed.astimezone(zone) if isinstance(parsed, datetime) else apply(*parsed)
         resolved.astimezone(UTC)
     except OverflowError:
         raise UsageError(f"date '{moment}' is outside the calendar") from None
     return resolved
+
+
+def _at_epoch(seconds: float, zone: tzinfo) -> datetime:
+    """The moment of epoch seconds; digits finer than a millisecond are cut off."""
+    from decimal import ROUND_FLOOR, Decimal
+
+    # Multiplied as a decimal: the product of the binary number would be just below some milliseconds.
+    milliseconds = (Decimal(repr(seconds)) * 1000).to_integral_value(ROUND_FLOOR)
+    return plus(datetime.fromtimestamp(0, zone), timedelta(milliseconds=int(milliseconds)))
 
 
 def _parse_text(text: str, operators: Sequence[Operator]) -> datetime | tuple[Operator, int]:

@@ -23,7 +23,7 @@ from svcctl.dates.shorthand import EVERY, depends_on_zone, is_fixed, named_zone,
 from svcctl.errors import UsageError
 
 _LONG_AGO = 10**6
-"""Epoch seconds, in January 1970: a smaller number is most likely a length without its unit."""
+"""Epoch seconds, in January 1970: a number nearer to 0 is most likely a length without its unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +130,8 @@ def dates_of(
     plain = (operator is None or operator.plain) and not (time_zone and isinstance(from_, int | float))
     by_zone = bool(time_zone) and (depends_on_zone(from_) or depends_on_zone(to))
     slip = None
-    if isinstance(from_, int | float) and 0 < from_ < _LONG_AGO:
-        slip = f"--from {from_} is {resolved.start:%Y-%m-%d %H:%M:%S} UTC; write {from_}m for minutes"
+    if isinstance(from_, int | float) and 0 < abs(from_) < _LONG_AGO:
+        slip = f"--from {from_} is {resolved.start:%Y-%m-%d %H:%M:%S} UTC; write {abs(from_)}m for minutes"
     fixed = (not written and (to is None or by_zone)) or (by_zone and not is_fixed(zone))
     if fixed or _is_typed(from_):
         from_ = epoch_seconds(resolved.start)

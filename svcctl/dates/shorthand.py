@@ -7,6 +7,7 @@ have an offset, as the interface's are. A text that is almost a date is refused 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
@@ -106,7 +107,8 @@ _MONTH = re.compile(r"(\d{4})[-/](\d{2})", re.ASCII)
 _YEAR_FIRST = re.compile(rf"(\d{{4}})/(\d{{2}})/(\d{{2}})((?:[T ]{_TIME})?)", re.ASCII)
 _DAY_FIRST = re.compile(r"(\d{2})/(\d{2})/(\d{4})((?: \d{2}:\d{2})?)(:\d{2})?", re.ASCII)
 _RUN_TOGETHER = re.compile(r"((?:19|20)\d\d)(\d\d)(\d\d)(?:T?(\d\d)(\d\d)(\d\d)?(Z?))?", re.ASCII)
-_DECIMAL = re.compile(r"(\d{7,})\.(\d+)", re.ASCII)
+_WHOLE = re.compile(r"-?\d+", re.ASCII)
+_DECIMAL = re.compile(r"(-?\d{7,})\.(\d+)", re.ASCII)
 """Epoch seconds with a fraction. A shorter number with a point is a time or a day: 10.30, 31.01."""
 _TOO_FINE = re.compile(r"(\.\d{3})\d*[1-9]\d*", re.ASCII)
 _YEAR = re.compile(r"19[789]\d|2\d{3}", re.ASCII)
@@ -135,7 +137,8 @@ def parse_second(text: str) -> Moment:
     moment = _needed(text, _parsed(text, whole=True))
     if not isinstance(moment, float):
         return moment
-    seconds = (f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%SZ}" for second in (int(moment), int(moment) + 1))
+    second = math.floor(moment)
+    seconds = (f"{datetime.fromtimestamp(end, UTC):%Y-%m-%dT%H:%M:%SZ}" for end in (second, second + 1))
     raise UsageError(
         f"'{text}' has a fraction of a second", hint=f"dates here are whole seconds: {' or '.join(seconds)}"
     )
@@ -158,7 +161,7 @@ def _parsed(text: str, *, whole: bool = False) -> Moment | None:
             raise UsageError(f"{text} looks like a date", hint=f"write {iso}")
     if _YEAR.fullmatch(text):
         raise UsageError(f"{text} looks like a year", hint=f"write {text}-01-01, or {text}-01 for the month")
-    if text.isascii() and text.isdigit():
+    if _WHOLE.fullmatch(text):
         return check_epoch(int(text), whole=whole)
     if match := _DECIMAL.fullmatch(text):
         check_epoch(int(match[1]), whole=whole)
@@ -276,8 +279,8 @@ def _check_fine(text: str) -> None:
 def _epoch(moment: datetime, text: str) -> int | float:
     _check_fine(text)
     seconds = epoch_seconds(moment)
-    if not 0 <= seconds <= MAX_EPOCH_SECONDS:
-        raise UsageError(f"date '{text}' is {'before 1970' if seconds < 0 else 'after the year 5138'}")
+    if seconds > MAX_EPOCH_SECONDS:
+        raise UsageError(f"date '{text}' is after the year 5138")
     return seconds
 
 
@@ -328,7 +331,7 @@ CORRECTIONS = (
 def _corrected(text: str, rows: tuple[_Correction, ...]) -> str | None:
     """What to write instead of a text that is not a date, by the first row whose date is one."""
     folded = text if re.search(r"\d\s*Ms?$", text) else text.casefold()  # an upper-case M may mean months
-    folded = re.sub(r"^[-+](?=\s*[\d.]+\s*[a-z])|^(?:last|past) (?=\d)", "", folded)  # -5 is not a date
+    folded = re.sub(r"^[-+](?=\s*[\d.]+\s*[a-z])|^(?:last|past) (?=\d)", "", folded)  # -5d is not a date
     for pattern, spelled, said in rows if len(text) <= _LONGEST else ():
         if match := pattern.fullmatch(folded):
             written = match.expand(spelled) if isinstance(spelled, str) else spelled(match)

@@ -117,14 +117,64 @@ def test_the_first_and_last_day_of_the_calendar_are_dates_unless_the_zone_moves_
 
 
 @pytest.mark.parametrize(
+    ("number", "text"),
+    [(-1, "31/12/1969 23:59:59"), (-86_400, "31/12/1969 00:00:00"), (-62_135_596_800, "01/01/0001 00:00:00")],
+)
+def test_a_date_before_1970_is_the_same_as_number_and_as_text(number: int, text: str) -> None:
+    assert resolve(number, number, now=NOW) == resolve(text, text, now=NOW) == resolve(float(number), text, now=NOW)
+
+
+def test_a_fraction_before_1970_counts_to_the_millisecond_too() -> None:
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    assert resolve(-0.5, None, now=NOW).start == epoch - timedelta(milliseconds=500)
+    assert resolve(-1.2345, None, now=NOW).start == epoch - timedelta(milliseconds=1235)
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (-62_135_596_801, "date '-62135596801' is outside the calendar"),
+        (-99_999_999_999.5, "date -99999999999.5 is in milliseconds; dates are epoch seconds"),
+        (-1_704_110_400_000, "date -1704110400000 is in milliseconds; dates are epoch seconds"),
+    ],
+)
+def test_a_negative_number_that_is_no_date_is_refused(number: float, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        resolve(number, None, now=NOW)
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
     ("text", "hours"),
-    [("GMT", 0), ("GMT+2", 2), ("GMT-11", -11), ("GMT+05:30", 5.5), ("GMT+0530", 5.5), ("GMT+14", 14)],
+    [
+        *(("GMT", 0), ("GMT+0", 0), ("GMT+2", 2), ("GMT+02", 2), ("GMT-11", -11), ("GMT+14", 14)),
+        *(("GMT+02:00", 2), ("GMT+5:30", 5.5), ("GMT+05:30", 5.5), ("GMT+0530", 5.5), ("GMT-0330", -3.5)),
+    ],
 )
 def test_a_zone_counts_east_of_greenwich(text: str, hours: float) -> None:
     assert parse_zone(text) == timezone(timedelta(hours=hours))
 
 
-@pytest.mark.parametrize("text", ["GMT+15", "UTC", "gmt+2", "GMT+", "+2", "Europe/Paris", "GMT 2", "GMT+١"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "GMT+15",
+            "UTC",
+            "gmt+2",
+            "GMT+",
+            "+2",
+            "Europe/Paris",
+            "GMT 2",
+            "GMT+١",
+            "GMT+2.5",
+            "GMT+2h",
+            "GMT2",
+            "GMT+2 ",
+        ),
+        *("GMT+002", "GMT-002", "GMT+530", "GMT+00200", "GMT+002:00", "GMT+2:0", "GMT+02:", "GMT+0260", "GMT+1401"),
+    ],
+)
 def test_other_zones_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_zone(text)

@@ -89,6 +89,8 @@ def test_a_small_number_is_most_likely_a_length_without_its_unit() -> None:
     notes = dates_of(90, "now", None, None, now=NOW, written=True).notes
     told = ["--from 90 is 1970-01-01 00:01:30 UTC; write 90m for minutes"]
     assert list(notes(terminal=True)) == list(notes(terminal=False)) == told
+    before = dates_of(-3600, "now", None, None, now=NOW, written=True).notes(terminal=False)
+    assert list(before) == ["--from -3600 is 1969-12-31 23:00:00 UTC; write 3600m for minutes"]
     day_in_1972 = 63_072_000
     assert list(dates_of(day_in_1972, "now", None, None, now=NOW, written=True).notes(terminal=True)) == []
 

@@ -80,9 +80,8 @@ def _columns(svc: Context, name: str, from_: Any) -> list[list[Any]]:
         asked = dates_of(from_ or "1d", "now", None, None, now=svc.now(), written=False)
         start, end, said = asked.from_, asked.to, f"from {asked.label}"
     else:
-        # A service waits for an end in the future, and knows no dates before 1970.
-        end, said = max(0, min(stored.newest // 1000 + 1, math.floor(svc.clock()))), ""
-        start = max(0, min(stored.oldest // 1000, end))
+        end, said = min(stored.newest // 1000 + 1, math.floor(svc.clock())), ""  # a service waits for a later end
+        start = min(stored.oldest // 1000, end)
     columns, examples = _sample(svc, name, start, end)
     types = dict(column.rsplit(" ", 1) for column in stored.columns) if stored else {}
     if not columns and not types:

@@ -56,7 +56,7 @@ _SENTENCES: Mapping[Skip | Change, str] = {
     Skip.ENTRY: "{value} is not an entry of the format {kind}",
     Skip.NO_TIME: "it has no {fields} that can be read",
     Skip.TIME: "{fields} {value} is not a time",
-    Skip.EARLY: "{fields} {value} is before 1970, where no query begins",
+    Skip.EARLY: "{fields} {value} is before 1970, and events begin there",
     Skip.TYPE: "{fields} {value} is not {kind}",
     Change.COLUMN: "dates were read from the column {fields}; --time-field names another",
     Change.SHORT: "the last cells are missing, and null",

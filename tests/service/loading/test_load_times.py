@@ -65,9 +65,7 @@ def test_a_heading_may_begin_with_a_word_that_is_a_date(engine: DuckDBEngine, tm
     assert rows(engine, "u") == [(datetime(2026, 11, 20), "x")]
 
 
-def test_dates_before_1970_and_after_9999_are_skipped_for_no_query_reaches_them(
-    engine: DuckDBEngine, tmp_path: Path
-) -> None:
+def test_events_before_1970_and_after_9999_are_skipped(engine: DuckDBEngine, tmp_path: Path) -> None:
     dates = [-62_135_596_800_000_001, -1, 0, 253_402_300_799_999_000, 253_402_300_800_000_000]
     pq.write_table(pa.table({"time": pa.array(dates, pa.timestamp("us"))}), tmp_path / "a.parquet")
     result = load(engine, tmp_path / "a.parquet", "t")
@@ -77,7 +75,7 @@ def test_dates_before_1970_and_after_9999_are_skipped_for_no_query_reaches_them(
     for order in ("%d/%m", "%d/%m/%Y"):
         path = written(tmp_path, "b.csv", text)
         result = load(engine, path, "b", time_field="day", replace=True, time_format=order)
-        why = "line 2: day '31/12/1969' is before 1970, where no query begins"
+        why = "line 2: day '31/12/1969' is before 1970, and events begin there"
         assert (result.rows, result.skipped, first_skipped(result)) == (1, 1, why)
 
 

@@ -225,7 +225,7 @@ SAID: dict[str, tuple[str, str | bytes, Wished, list[str]]] = {
             "line 3: it has too many cells: '2026-01-01,1,2'",
             "line 5: it has no time that can be read",
             "line 6: time 'soon' is not a time",
-            "line 7: time '1969-12-31' is before 1970, where no query begins",
+            "line 7: time '1969-12-31' is before 1970, and events begin there",
             "line 8: n 'x' is not int8",
         ],
     ),

@@ -1,11 +1,12 @@
-"""Words: the known name that a mistyped one was probably meant to be, spellings of formats, plurals and sizes, and
-which names mean secrets.
+"""Words: the known name that a mistyped one was probably meant to be, spellings of formats, plurals and sizes, values
+of JSON as text, and which names mean secrets.
 
 Client and service suggest by the same rule. Case does not count.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -134,6 +135,19 @@ def size_text(size: float) -> str:
         if size >= unit:
             return f"{size / unit:.{0 if size >= 10 * unit else 1}f} {name}"
     return counted(round(size), "byte")
+
+
+def json_text(value: object) -> str:
+    """A value of JSON as people read it: a text without quotes, any other value as JSON writes it."""
+    return value if isinstance(value, str) else _encode(value)
+
+
+def _plain(value: object) -> object:
+    """A value that JSON has no type for, as one that it has."""
+    return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, default=_plain).encode
 
 
 def format_name(name: str) -> str:

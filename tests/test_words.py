@@ -1,8 +1,10 @@
-"""Names that were mistyped, plurals and sizes."""
+"""Names that were mistyped, plurals and sizes, values of JSON."""
+
+from types import MappingProxyType
 
 import pytest
 
-from svcctl.words import among, counted, did_you_mean, having_word, is_secret, nearest, size_text
+from svcctl.words import among, counted, did_you_mean, having_word, is_secret, json_text, nearest, size_text
 
 COLUMNS = ["eventdate", "method", "statusCode", "uri"]
 
@@ -80,3 +82,16 @@ def test_a_size_is_printed_in_its_unit(size: float, said: str) -> None:
 def test_a_secret_is_known_by_its_name() -> None:
     names = ("aws.SecretKey", "topic", "sasl.password", "X-My-Token", "retention.size")
     assert list(filter(is_secret, names)) == ["aws.SecretKey", "sasl.password", "X-My-Token"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        *(("a 'b'", "a 'b'"), ("", ""), (None, "null"), (True, "true"), (False, "false"), (7, "7"), (1.5, "1.5")),
+        *((2**70, str(2**70)), (float("nan"), "NaN"), (float("-inf"), "-Infinity"), ([], "[]"), ({}, "{}")),
+        ({"x": [1, None, "é", True]}, '{"x": [1, null, "é", true]}'),
+        (("x", MappingProxyType({"y": None})), '["x", {"y": null}]'),
+    ],
+)
+def test_a_value_is_written_as_in_json_but_a_text_without_quotes(value: object, text: str) -> None:
+    assert json_text(value) == text

@@ -13,7 +13,7 @@ from typing import Any
 
 from svcctl.io.urls import names_host
 from svcctl.io.yaml_text import boolean, integer, json_value
-from svcctl.words import REDACTED, nearest
+from svcctl.words import REDACTED, json_text, nearest
 
 SHORTEST = 4
 """Characters from which on a secret is masked inside longer words too."""
@@ -236,7 +236,7 @@ def mistakes(destination: Destination, *, endless: bool) -> Iterator[tuple[str, 
     for one in row.parameters if row else ():
         if (value := given.get(one.key.lower())) is None:
             continue
-        text = str(value)
+        text = json_text(value)
         if isinstance(value, dict | list):
             yield one.key, "must be text"
         elif one.form and not one.form.allows(text):
@@ -245,7 +245,7 @@ def mistakes(destination: Destination, *, endless: bool) -> Iterator[tuple[str, 
             yield one.key, "must be true for a query without an end"
         elif one.needs:
             key, wanted = one.needs
-            other = str(given.get(key.lower(), ""))
+            other = json_text(given.get(key.lower(), ""))
             if not other or wanted not in ("", other.lower()):
                 yield one.key, f"needs {key} {wanted}".rstrip()
 

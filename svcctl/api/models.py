@@ -6,12 +6,13 @@ deployed services send more than the interface lists. Client and service share t
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
+
+from svcctl.words import json_text
 
 JsonObject = Mapping[str, Any]
 
@@ -34,13 +35,12 @@ def _integer(value: object) -> int | None:
 
 def _message(error: object) -> str:
     """An error of a job, which is a text or an object, as people read it."""
-    if not isinstance(error, Mapping):
-        return str(error)
-    return str(error.get("message") or error.get("msg") or json.dumps(error, ensure_ascii=False))
+    message = (error.get("message") or error.get("msg")) if isinstance(error, Mapping) else None
+    return json_text(message or error)
 
 
 def _text(value: object) -> str | None:
-    return None if value is None else str(value)
+    return None if value is None else json_text(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,8 @@ class Job:
     def from_json(cls, source: JsonObject) -> Self:
         errors = source.get("error") or ()
         return cls(
-            id=str(source.get("id", "")),
-            status=str(source.get("status", "")),
+            id=_text(source.get("id")) or "",
+            status=_text(source.get("status")) or "",
             type=_text(source.get("type")),
             friendly_name=_text(source.get("friendlyName")),
             event_generated=_integer(source.get("eventGenerated")),
@@ -184,7 +184,7 @@ class Domain:
     @classmethod
     def from_json(cls, source: JsonObject) -> Self:
         return cls(
-            name=str(source.get("name", "")),
+            name=_text(source.get("name")) or "",
             plan=_text(source.get("plan")),
             status=_text(source.get("status")),
             time=source.get("time"),
@@ -288,7 +288,7 @@ class Role:
 def _names(value: object) -> tuple[str, ...] | None:
     if value is None:
         return None
-    return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),)
+    return tuple(map(json_text, value)) if isinstance(value, list | tuple) else (json_text(value),)
 
 
 def _resources(value: object) -> Mapping[str, tuple[int, ...]] | None:

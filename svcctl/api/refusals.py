@@ -35,6 +35,7 @@ from svcctl.errors import (
     SvcctlError,
     Unavailable,
 )
+from svcctl.words import json_text
 
 if TYPE_CHECKING:
     import httpx
@@ -134,7 +135,7 @@ def read_refusal(payload: Any) -> Refusal | None:
         return _listed(payload[1:], None) if payload[:1] == ["error"] else None
     if not isinstance(payload, Mapping):
         return None
-    cid = str(payload["cid"]) if payload.get("cid") else None
+    cid = json_text(payload["cid"]) if payload.get("cid") else None
     for name in ("error", "e"):
         error = payload.get(name)
         if isinstance(error, Mapping):
@@ -292,7 +293,7 @@ def _code(value: Any) -> int | None:
 
 def _line(value: Any) -> str:
     """A text in one line; its blanks stay, for it may quote what was sent."""
-    return "" if value is None else " ".join(filter(None, map(str.strip, str(value).splitlines())))
+    return "" if value is None else " ".join(filter(None, map(str.strip, json_text(value).splitlines())))
 
 
 def decoded(response: httpx.Response) -> Any:

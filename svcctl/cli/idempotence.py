@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from svcctl.api.models import Domain, Job
 from svcctl.errors import Conflict, NotFound, ServiceError, SvcctlError
+from svcctl.words import json_text
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
@@ -68,7 +69,8 @@ def create_domain(
         ("volume", volume, existing.volume),
     ):
         if wanted is not None and wanted != found:
-            raise Conflict(f"domain {existing.name} already exists with {what} {found}, not {wanted}")
+            there = f"no {what}" if found is None else f"{what} {json_text(found)}"
+            raise Conflict(f"domain {existing.name} already exists with {there}, not {wanted}")
     note(f"nothing to do: domain {existing.name} already exists")
     return existing
 

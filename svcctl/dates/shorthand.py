@@ -281,6 +281,8 @@ def _epoch(moment: datetime, text: str) -> int | float:
     seconds = epoch_seconds(moment)
     if seconds > MAX_EPOCH_SECONDS:
         raise UsageError(f"date '{text}' is after the year 5138")
+    if moment.replace(tzinfo=None) - datetime.min < (moment.utcoffset() or timedelta()):
+        raise UsageError(f"date '{text}' is outside the calendar")
     return seconds
 
 

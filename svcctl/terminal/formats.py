@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from svcctl.terminal import layout
 from svcctl.terminal.layout import Style, TableColumn
 from svcctl.terminal.notes import loss_notes
 from svcctl.terminal.selection import Selection
-from svcctl.words import FORMAT_NAMES, counted, did_you_mean, format_name
+from svcctl.words import FORMAT_NAMES, counted, did_you_mean, format_name, json_text
 
 Note = Callable[[str], None]
 Layout = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Note], Iterator[list[str]]]
@@ -286,7 +287,7 @@ def _plain(value: Any, kind: str | None, style: Style) -> str:
     if isinstance(value, Mapping | list | tuple):
         return _json(value)
     if isinstance(value, float):
-        return repr(value)
+        return repr(value) if math.isfinite(value) else json_text(value)
     return layout.format_cell(value, kind, style)
 
 

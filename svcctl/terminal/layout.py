@@ -6,6 +6,7 @@ This file knows nothing of streams or formats. Events contain what strangers wro
 
 from __future__ import annotations
 
+import math
 import sys
 from bisect import bisect_right
 from collections import deque
@@ -19,6 +20,7 @@ from typing import Any
 
 from svcctl.api.formats.batches import batches_of
 from svcctl.terminal.escapes import joined, styled, visible
+from svcctl.words import json_text
 
 Row = Sequence[Any]
 NUMERIC = frozenset({"int4", "int8", "float8"})
@@ -132,9 +134,9 @@ def format_cell(value: Any, kind: str | None, style: Style, *, fraction: bool = 
         if kind == "ip4" and 0 <= value < 2**32:
             return ".".join(str(value >> shift & 255) for shift in (24, 16, 8, 0))
         return str(value)
-    if isinstance(value, float):
+    if isinstance(value, float) and math.isfinite(value):
         return str(round(value, 4)) if abs(value) >= 0.001 or value == 0 else f"{value:.4g}"
-    return visible(str(value))
+    return visible(json_text(value))
 
 
 def format_cells(values: Sequence[Any], kind: str | None, style: Style, *, fraction: bool = True) -> list[str]:

@@ -19,7 +19,7 @@ from svcctl.dates.lengths import rough_text
 from svcctl.terminal.escapes import visible
 from svcctl.terminal.layout import NARROWEST, Style, TableColumn, format_cell, format_moment
 from svcctl.terminal.selection import Selection
-from svcctl.words import size_text
+from svcctl.words import json_text, size_text
 
 T = TypeVar("T")
 
@@ -131,7 +131,9 @@ def _listed(value: Any) -> Any:
     if not isinstance(value, list):
         return value
     return ", ".join(
-        str(one.get("email", one)) + " (owner)" * bool(one.get("owner")) if isinstance(one, dict) else str(one)
+        json_text(one.get("email", one)) + " (owner)" * bool(one.get("owner"))
+        if isinstance(one, dict)
+        else json_text(one)
         for one in value
     )
 

@@ -195,6 +195,7 @@ FORMS = (
             "date 1700000000000000000000 is after the year 5138",
             "dates are epoch seconds, such as 1700000000",
         ),
+        ("0001-01-01T00:00+14:00", "date '0001-01-01T00:00+14:00' is outside the calendar", None),
         ("31.01", "'31.01' is not a valid date", FORMS),
         (
             "-1536150131718",

@@ -216,6 +216,10 @@ def test_values_are_written_for_people() -> None:
         ("10.0.0.1", "ip4", "10.0.0.1"),
         (10**18, "timestamp", "1000000000000000000"),
         ([1], None, "[1]"),
+        (["x", None, True], None, '["x", null, true]'),
+        ({"x": [1]}, "map", '{"x": [1]}'),
+        (float("nan"), "float8", "NaN"),
+        (float("inf"), "float8", "Infinity"),
     ]
     assert [(value, kind, format_cell(value, kind, style)) for value, kind, _ in cells] == cells
 

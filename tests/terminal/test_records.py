@@ -7,8 +7,8 @@ import pytest
 from svcctl.api.jobs import Watched
 from svcctl.api.models import Domain, Job, Role
 from svcctl.cli.inputs.role_files import Located
-from svcctl.terminal.layout import TableColumn
-from svcctl.terminal.records import DOMAINS, FINDINGS, JOB, JOBS, ROLE, ROLES, STEPS, WATCHED, Listing, rows
+from svcctl.terminal.layout import TableColumn, format_cell
+from svcctl.terminal.records import DOMAINS, FINDINGS, JOB, JOBS, LIST, ROLE, ROLES, STEPS, WATCHED, Listing, rows
 
 WATCHED_JOB = Watched(
     Job("3f2a-1", "RUNNING", "kafka", "copy", 5, 4, 1_706_659_200_000, "from a", ("lost", "late"), {"unknown": 1}),
@@ -90,6 +90,35 @@ def test_people_read_generated_events_where_the_service_does_not_say_how_many_it
         assert ("eventGenerated" in without, names.count("eventGenerated")) == (False, 1)
         assert names.index("eventGenerated") == names.index("eventsSent") - 1
         assert [row[names.index("eventGenerated")] for row in data] == [9, 7]
+
+
+def test_no_value_of_a_service_is_shown_as_python_writes_it() -> None:
+    source = {
+        "id": "a",
+        "status": None,
+        "type": True,
+        "friendlyName": {"x": [1]},
+        "query": [None],
+        "error": ["boom", {"msg": {"x": None}}, {"message": "text"}, {"code": 5}, 5, None, ["x"], True],
+        "params": {"topic": "alerts", "n": None},
+        "tags": ["a", None, {"b": True}],
+    }
+    columns, data = listed(JOB, [Watched(Job.from_json(source), None, None, "a")], shown=True)
+    texts = {column.name: format_cell(value, column.type, LIST) for column, value in zip(columns, data[0], strict=True)}
+    assert texts | {"lag": "-"} == {
+        "id": "a",
+        "status": "",
+        "type": "true",
+        "friendlyName": '{"x": [1]}',
+        "eventGenerated": "-",
+        "eventsSent": "-",
+        "lastDatetime": "-",
+        "lag": "-",
+        "error": 'boom; {"x": null}; text; {"code": 5}; 5; null; ["x"]; true',
+        "query": "[null]",
+        "params": '{"topic": "alerts", "n": null}',
+        "tags": 'a, null, {"b": true}',
+    }
 
 
 def test_people_who_watch_read_words_and_programs_numbers() -> None:

@@ -22,6 +22,7 @@ from svcctl.api.json_text import without_bytes
 from svcctl.api.models import METADATA
 from svcctl.api.refusals import read_refusal
 from svcctl.errors import IncompleteResult
+from svcctl.words import json_text
 
 Kind = Literal["map", "array", "value", "end"]
 Batch = tuple[bytes, list[Any]]
@@ -99,7 +100,7 @@ def _walk(reader: Reader, delivered: Delivered) -> Iterator[Batch]:
         else:
             envelope[key] = reader.value()
     reader.end()
-    delivered.cid = str(envelope["cid"]) if envelope.get("cid") else delivered.cid
+    delivered.cid = json_text(envelope["cid"]) if envelope.get("cid") else delivered.cid
     if refusal := read_refusal(envelope):
         in_stream = delivered.rows or isinstance(envelope.get("error", envelope.get("e")), list)
         raise delivered.ended_in(refusal) if in_stream else refusal.as_error()

@@ -11,7 +11,7 @@ from svcctl.cli.apply.plan import Action, Difference, Step, plan
 from svcctl.cli.apply.steps import Noun
 from svcctl.cli.inputs.domain_files import DISABLED, KEYS, WrittenDomain, exported
 from svcctl.errors import UsageError
-from svcctl.words import counted
+from svcctl.words import counted, json_text
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
@@ -84,15 +84,18 @@ def differ(wanted: WrittenDomain, found: Domain | None) -> list[Difference]:
     before = {} if found is None else exported(found)
     after = {key: value for key in KEYS[1:] if (value := getattr(wanted, key)) is not None}
     changed = [key for key, value in after.items() if value != before.get(key)]
-    return [Difference(key, str(before[key]) if key in before else None, str(after[key])) for key in changed]
+    return [
+        Difference(key, json_text(before[key]) if key in before else None, json_text(after[key])) for key in changed
+    ]
 
 
 def _check_unchanged(step: DomainStep, wanted: WrittenDomain, found: Domain) -> None:
     """UsageError when something else than the state of a domain differs: no service can change that."""
     for key, before, after in ((one.key, one.before, one.after) for one in step.differences):
         if key != "state":
+            there = f"no {key}" if before is None else f"{key} {before}"
             raise wanted.document.error(
-                f"domain {found.name} has {key} {before}, which cannot be changed to {after}",
+                f"domain {found.name} has {there}, which cannot be changed to {after}",
                 key,
                 hint=f"leave out {key}" if before is None else f"write {key}: {before}",
             )

@@ -10,7 +10,7 @@ from typing import Any
 
 from svcctl.api import destinations as api
 from svcctl.errors import ServiceError
-from svcctl.words import nearest
+from svcctl.words import json_text, nearest
 
 
 class Params:
@@ -36,7 +36,7 @@ class Params:
     def text(self, key: str, default: str = "") -> str:
         """The value of a parameter, else its default or `default`; in lower case if case does not count."""
         row, value = self._rows[key], self._given.get(key)
-        text = row.default or default if value in (None, "") else str(value)
+        text = row.default or default if value in (None, "") else json_text(value)
         return text.lower() if row.form and row.form.any_case else text
 
     def number(self, key: str) -> int:

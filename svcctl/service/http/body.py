@@ -3,7 +3,7 @@
 A body is read before its signature is checked, which covers the bytes, so its size has a limit. The object is checked
 as a whole before any route reads a member: what passes can be stored, compared, printed and handed to any library. Text
 is valid Unicode without U+0000, numbers are finite and fit 64 bits, a name occurs once in its object, and nothing is
-nested deeper than MAX_DEPTH. A refusal names the member.
+nested deeper than MAX_DEPTH. A refusal names the member. A member that is null counts as omitted, in every object.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from svcctl.errors import ServiceError
 from svcctl.io.compression import compressions
-from svcctl.words import size_text, some
+from svcctl.words import json_text, size_text, some
 
 if TYPE_CHECKING:
     from svcctl.service.http.context import Service
@@ -64,7 +64,10 @@ async def read(request: Request, service: Service) -> bytes:
 
 
 def json_object(body: bytes) -> dict[str, Any]:
-    """Return the JSON object in a body. ServiceError when the body holds anything else, or a member fails the check."""
+    """Return the JSON object in a body, without members that are null.
+
+    ServiceError when the body holds anything else, or a member fails the check.
+    """
     try:
         fields = json.loads(body, parse_constant=_no_constant, parse_int=_integer, object_pairs_hook=_members)
     except RecursionError:
@@ -87,12 +90,12 @@ def text(fields: Mapping[str, Any], name: str) -> str:
     """Return a member that must be there and be a string."""
     value = optional_text(fields, name)
     if value is None:
-        raise ServiceError(f"{name} is not a string" if name in fields else f"{name} is missing")
+        raise ServiceError(f"{name} is missing")
     return value
 
 
 def optional_text(fields: Mapping[str, Any], name: str) -> str | None:
-    """Return a member that is a string, null or missing."""
+    """Return a member that is a string, or missing."""
     value = fields.get(name)
     if value is not None and not isinstance(value, str):
         raise ServiceError(f"{name} is not a string")
@@ -100,29 +103,27 @@ def optional_text(fields: Mapping[str, Any], name: str) -> str | None:
 
 
 def texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Return a member that is a list of strings; an empty one when it is null or missing."""
-    value = fields.get(name) or []
+    """Return a member that is a list of strings; an empty one when it is missing."""
+    value = fields.get(name, [])
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise ServiceError(f"{name} is not a list of strings")
     return tuple(value)
 
 
 def members(fields: Mapping[str, Any], name: str) -> Mapping[str, str]:
-    """Return a member that is an object of strings; an empty one when it is null or missing."""
-    value = fields.get(name)
-    if value is None:
-        return {}
+    """Return a member that is an object of strings; an empty one when it is missing."""
+    value = fields.get(name, {})
     if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
         raise ServiceError(f"{name} is not an object of strings")
     return value
 
 
 def flag(fields: Mapping[str, Any], name: str, default: bool) -> bool:
-    """Return a member that is true or false; the default when it is null or missing."""
-    value = fields.get(name)
-    if value is not None and not isinstance(value, bool):
+    """Return a member that is true or false; the default when it is missing."""
+    value = fields.get(name, default)
+    if not isinstance(value, bool):
         raise ServiceError(f"{name} is neither true nor false")
-    return default if value is None else value
+    return value
 
 
 def note_unknown(request: str, fields: Mapping[str, Any], known: Collection[str]) -> None:
@@ -134,7 +135,7 @@ def note_unknown(request: str, fields: Mapping[str, Any], known: Collection[str]
 
 def value_text(value: Any) -> str:
     """Return a value as a refusal shows it: in full when it is short."""
-    written = str(value)
+    written = json_text(value)
     return written if len(written) <= MAX_SHOWN else f"{written[:MAX_SHOWN]}…"
 
 
@@ -153,7 +154,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if name in members:
             raise ServiceError(f"the body has the member {_printable(value_text(name))} more than once")
         members[name] = value
-    return members
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def _values(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:

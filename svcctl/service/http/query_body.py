@@ -34,7 +34,7 @@ def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: C
         mode=_mode(fields.get("mode"), modes),
         date_format=_date_format(fields.get("dateFormat")),
         zone=zone,
-        skip=_count(fields, "skip") or _count(fields, "offset") or 0,
+        skip=_skip(fields),
         limit=_count(fields, "limit"),
         destination=_destination(fields.get("destination")),
         continues=_continues(fields),
@@ -105,6 +105,10 @@ def _keep_alive(value: Any) -> KeepAlive | None:
     given = value if isinstance(value, dict) else {"type": value}
     note_unknown("keepAlive", given, ("type", "token"))
     kind, token = given.get("type"), optional_text(given, "token")
+    if kind is None and token is None:
+        return None
+    if kind is None:
+        raise ServiceError("keepAlive has a token and no type")
     if not isinstance(kind, str) or kind.lower() not in KINDS:
         raise ServiceError(f"keepAlive '{value_text(kind)}' is not one of {', '.join(KINDS)}")
     if token and kind.lower() != "token":
@@ -123,7 +127,7 @@ def _destination(value: Any) -> Destination | None:
     note_unknown("destination", value, ("type", "params"))
     kind, params = value.get("type"), value.get("params")
     if not isinstance(kind, str):
-        raise ServiceError("destination.type is not a string" if "type" in value else "destination.type is missing")
+        raise ServiceError("destination.type is missing" if kind is None else "destination.type is not a string")
     given = params if isinstance(params, list) else [] if params is None else [params]
     if not all(isinstance(one, dict) for one in given):
         raise ServiceError("destination.params is neither an object nor a list of objects")
@@ -135,6 +139,14 @@ def _continues(fields: Mapping[str, Any]) -> str | None:
     if job_id is not None and fields.get("destination") is None:
         raise ServiceError("continues names a job, so the query needs a destination")
     return job_id
+
+
+def _skip(fields: Mapping[str, Any]) -> int:
+    """The number of rows to skip, for which the interface has two names."""
+    skip, offset = _count(fields, "skip"), _count(fields, "offset")
+    if None not in (skip, offset) and skip != offset:
+        raise ServiceError(f"skip {skip} and offset {offset} mean the same, and are different")
+    return skip or offset or 0
 
 
 def _count(fields: Mapping[str, Any], name: str) -> int | None:

@@ -36,7 +36,7 @@ from svcctl.service.queries.continuous import AskedQuery, Covered, Step, Steps, 
 from svcctl.service.rendering import Dates, arrow
 from svcctl.service.settings import LAG
 from svcctl.service.state.database import StateUnavailable
-from svcctl.words import is_secret
+from svcctl.words import is_secret, json_text
 
 POLL_SECONDS = 0.5
 """How often a job that has delivered everything looks for new events."""
@@ -410,5 +410,5 @@ def _without_secrets(text: str, params: Mapping[str, Any]) -> str:
     """A destination's error without the secrets among its parameters."""
     for key, value in params.items():
         if is_secret(key) and value:
-            text = api.without_secret(text, str(value))
+            text = api.without_secret(text, json_text(value))
     return text

@@ -48,7 +48,7 @@ from svcctl.service.jobs.runner import WAITING_SECONDS, Deliver, Run, Runner
 from svcctl.service.settings import RUNNING_JOBS, TOTAL_JOBS
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
-from svcctl.words import is_secret
+from svcctl.words import is_secret, json_text
 
 UNKNOWN, UNCHANGEABLE, NOT_RUNNING = 100, 101, 108
 CODES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)
@@ -192,7 +192,7 @@ class Jobs:
         """
         name = params.get("friendlyName") or f"{type}_{''.join(secrets.choice(_LETTERS) for _ in range(8))}"
         job = StoredJob(
-            *(str(uuid.uuid4()), account.owner, JobStatus.RUNNING, type, str(name), query, request, params),
+            *(str(uuid.uuid4()), account.owner, JobStatus.RUNNING, type, json_text(name), query, request, params),
             place=self._place if self._store.shared and not everywhere else None,
         )
         if continues is None:

@@ -18,6 +18,7 @@ from svcctl.service.rendering.keep_alive import KeepAlive
 
 NOW = datetime(2024, 1, 1, 12, tzinfo=UTC)
 SAVED = {"names": "from few select n"}
+DESTINATION = "destination.params is neither an object nor a list of objects"
 MODES = "json, json/compact, json/simple, json/simple/compact, msgpack, csv, tsv, xml, xls"
 
 
@@ -37,6 +38,35 @@ def read(fields: dict[str, Any]) -> AskedQuery:
 
 def test_only_a_query_and_from_are_needed() -> None:
     assert read({}) == AskedQuery("from few", Range(NOW - timedelta(hours=2), None), "json")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *(
+            {name: None}
+            for name in ("queryId", "to", "mode", "destination", "dateFormat", "timeZone", "skip", "offset")
+        ),
+        *({name: None} for name in ("limit", "ipAsString", "keepAlive", "continues", "unknown")),
+        *({"mode": {"type": None}}, {"mode": {}}, {"keepAlive": {"type": None, "token": None}}),
+    ],
+)
+def test_a_member_that_is_null_counts_as_omitted(fields: dict[str, Any]) -> None:
+    assert read(fields) == read({})
+
+
+def test_a_parameter_that_is_null_counts_as_omitted() -> None:
+    params = {"topic": "t", "mode": None, "inner": {"a": None, "b": [None, {"c": None}]}}
+    destination = read({"destination": {"type": "kafka", "params": params}}).destination
+    assert destination == Destination("kafka", {"topic": "t", "inner": {"b": [None, {}]}})
+    assert read({"destination": {"type": "kafka", "params": None}}).destination == Destination("kafka", {})
+
+
+@pytest.mark.parametrize(
+    "fields", [{"skip": 3}, {"offset": 3}, {"skip": 3, "offset": 3.0}, {"skip": None, "offset": 3}]
+)
+def test_the_rows_to_skip_have_two_names(fields: dict[str, Any]) -> None:
+    assert read(fields).skip == 3
 
 
 def test_every_field_is_read() -> None:
@@ -191,7 +221,26 @@ def test_a_body_that_is_no_query_is_refused(body: bytes, message: str) -> None:
         ({"queryId": "a"}, "query and queryId exclude each other"),
         ({"mode": {"type": "cvs"}}, f"mode.type 'cvs' is not one of {MODES}"),
         ({"mode": {"type": {}}}, f"mode.type '{{}}' is not one of {MODES}"),
-        ({"from": -0.5}, "date -0.5 is before 1970"),
+        ({"from": -62135596801}, "date '-62135596801' is outside the calendar"),
+        (
+            {"mode": {"type": None, "typ": 1}, "skip": 1, "offset": 2},
+            "skip 1 and offset 2 mean the same, and are different",
+        ),
+        ({"skip": 0, "offset": 2}, "skip 0 and offset 2 mean the same, and are different"),
+        ({"skip": 3, "offset": "x"}, "offset 'x' is not a number of rows"),
+        ({"skip": "x", "offset": 3}, "skip 'x' is not a number of rows"),
+        ({"skip": 3, "offset": -1}, "offset '-1' is not a number of rows"),
+        ({"skip": 0, "offset": True}, "offset 'true' is not a number of rows"),
+        ({"limit": [1]}, "limit '[1]' is not a number of rows"),
+        ({"limit": {"x": [None, "é"]}}, 'limit \'{"x": [null, "é"]}\' is not a number of rows'),
+        ({"timeZone": True}, "time zone 'true' is not of the form GMT+2"),
+        ({"timeZone": "GMT+002"}, "time zone 'GMT+002' is not of the form GMT+2"),
+        ({"mode": False}, f"mode.type 'false' is not one of {MODES}"),
+        ({"query": None}, "query or queryId is missing"),
+        ({"from": None}, "from is missing"),
+        ({"destination": {"type": None}}, "destination.type is missing"),
+        ({"destination": {"type": ["s3"]}}, "destination.type is not a string"),
+        ({"destination": {"type": "s3", "params": [None]}}, DESTINATION),
         ({"from": 1704110400000.5}, "date 1704110400000.5 is in milliseconds; dates are epoch seconds"),
         (
             {"from": 1704103200.75, "to": 1704103200.25},
@@ -199,8 +248,8 @@ def test_a_body_that_is_no_query_is_refused(body: bytes, message: str) -> None:
         ),
         ({"ipAsString": "true"}, "ipAsString is neither true nor false"),
         ({"keepAlive": "often"}, "keepAlive 'often' is not one of none, newline, empty, token"),
-        ({"keepAlive": True}, "keepAlive 'True' is not one of none, newline, empty, token"),
-        ({"keepAlive": {"token": "x"}}, "keepAlive 'None' is not one of none, newline, empty, token"),
+        ({"keepAlive": True}, "keepAlive 'true' is not one of none, newline, empty, token"),
+        ({"keepAlive": {"token": "x"}}, "keepAlive has a token and no type"),
         ({"keepAlive": {"type": "token", "token": 1}}, "token is not a string"),
         ({"keepAlive": {"type": "none", "token": "x"}}, "only keepAlive 'token' has a token"),
         ({"limit": -1}, "limit '-1' is not a number of rows"),

@@ -48,7 +48,7 @@ class Reason(IntEnum):
     SINGLE = 133, 400
     """The value is neither a list of names nor a single name."""
     GRANTS_NOTHING = 134, 400
-    """The role has neither policies nor applications."""
+    """The role would grant neither a policy nor an application."""
     DEFAULT_APPLICATION = 135, 400
     """The default application is not among the role's applications."""
     REMOVE_DEFAULT = 136, 400

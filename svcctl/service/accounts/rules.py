@@ -6,8 +6,10 @@ which refuses the request with the rule's code (131 to 139 for rules 1 to 9). Wh
 - Rule 1: a create without policies, applications and resourceIds grants all of them. A create with some of the three
   grants nothing of the others, so a role never grants more than was written down.
 - Rule 2: `*` is stored as `*`, so it includes whatever becomes available later. Nothing else can be next to it.
-- Rule 4: an update with empty applications removes them. If the update also names a default application, the role must
-  already include that application, and keeps only that one.
+- Rule 4: a role grants at least one policy or application that the domain has; `*` grants none where the domain has
+  none. This holds for a create, and for an update of policies or applications. What a domain loses later changes no
+  role. An update with empty applications removes them. If it also names a default application, the role must already
+  include that application, and keeps only that one.
 - Rule 5: a default application is never required. If it is set, it must be among the applications.
 - Rule 7 applies to applications too.
 """
@@ -153,11 +155,19 @@ _READERS: dict[str, tuple[str, Callable[[str, object], Any]]] = {
 # Applying the rules
 
 
-def grant_all_to_a_bare_name(changes: Changes) -> Changes:
-    """Rule 1: a create that grants nothing explicitly grants everything."""
+@dataclass(frozen=True, slots=True)
+class Available:
+    """The policies and applications of the domain's Admin role."""
+
+    policies: Collection[str]
+    applications: Collection[str]
+
+
+def with_all_grants(changes: Changes) -> Changes:
+    """Rule 1: a create that mentions no grant grants everything; another one grants only what it mentions."""
     if changes.policies is None and changes.applications is None and changes.resource_ids is None:
         return replace(changes, policies=EVERY, applications=EVERY, resource_ids=(None,))
-    return changes
+    return replace(changes, policies=changes.policies or (), applications=changes.applications or ())
 
 
 def keep_the_application_referred_to(role: CustomRole, changes: Changes, available: Collection[str]) -> Changes:
@@ -172,15 +182,22 @@ def keep_the_application_referred_to(role: CustomRole, changes: Changes, availab
     return replace(changes, applications=(wanted,))
 
 
-def require_a_grant(role: CustomRole, available: Collection[str]) -> None:
-    """Rule 4: a role without policies needs an application; `*` counts only where applications are available."""
-    everything = role.applications == EVERY
-    if not role.policies and not (available if everything else role.applications):
-        raise refused(
-            Reason.GRANTS_NOTHING,
-            f"role '{role.name}' has no policies, so it needs at least one application",
-            hint="the domain has no applications for '*'" if everything else None,
-        )
+def require_a_grant(role: CustomRole, available: Available) -> None:
+    """Rule 4: a role grants at least one policy or application that the domain has."""
+    if granted(role.policies, available.policies) or granted(role.applications, available.applications):
+        return
+    fields = (("policies", role.policies), ("applications", role.applications))
+    empty = [f"no {kind}" for kind, names in fields if names == EVERY]
+    raise refused(
+        Reason.GRANTS_NOTHING,
+        f"role '{role.name}' would grant nothing: it needs at least one policy or application",
+        hint=f"the domain has {' and '.join(empty)} for '*'" if empty else None,
+    )
+
+
+def granted(names: Names, available: Collection[str]) -> Collection[str]:
+    """The available names that a role grants."""
+    return available if names == EVERY else [name for name in names if name in available]
 
 
 def require_the_default_among_applications(role: CustomRole, available: Collection[str]) -> None:
@@ -206,20 +223,12 @@ def require_available(kind: str, wanted: Names | None, available: Collection[str
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Available:
-    """The policies and applications of the domain's Admin role."""
-
-    policies: Collection[str]
-    applications: Collection[str]
-
-
 def made(changes: Changes, available: Available) -> CustomRole:
     """Return the role that a create makes. ServiceError with the code of the first rule that it breaks."""
     if changes.name is None:
         raise refused(Reason.NAME_ONLY, "the role's name is missing")
     bare = CustomRole(changes.name, None, (), (), (), None, None)
-    return _checked(bare, grant_all_to_a_bare_name(changes), available)
+    return _checked(bare, with_all_grants(changes), available)
 
 
 def changed(role: CustomRole, changes: Changes, available: Available) -> CustomRole:
@@ -231,7 +240,8 @@ def _checked(current: CustomRole, changes: Changes, available: Available) -> Cus
     role = _merged(current, changes)
     require_available("policy", changes.policies, available.policies)
     require_available("application", changes.applications, available.applications)
-    require_a_grant(role, available.applications)
+    if changes.policies is not None or changes.applications is not None:
+        require_a_grant(role, available)
     if changes.applications is not None or changes.default_application is not None:
         require_the_default_among_applications(role, available.applications)
     return role

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from functools import partial
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -106,8 +108,8 @@ def test_rule_2_a_star_is_the_only_element(fields: dict[str, Any], key: str) -> 
 
 
 def test_rule_2_all_means_all_available_if_any() -> None:
-    nothing = Available((), ())
-    assert rules.made(rules.read({"name": "ops"}), nothing).policies == EVERY
+    for available in (Available(AVAILABLE.policies, ()), Available((), AVAILABLE.applications)):
+        assert read_of(rules.made(rules.read({"name": "ops"}), available)) == EVERYTHING
 
 
 # Rule 3
@@ -128,7 +130,7 @@ def test_rule_3_anything_else_is_refused(value: Any) -> None:
 
 # Rule 4
 
-NOTHING = (134, "role 'ops' has no policies, so it needs at least one application")
+NOTHING = (134, "role 'ops' would grant nothing: it needs at least one policy or application")
 
 
 @pytest.mark.parametrize(
@@ -145,13 +147,96 @@ def test_rule_4_a_role_grants_a_policy_or_an_application(fields: dict[str, Any])
     assert refusal(lambda: made(**fields)) == NOTHING
 
 
-@pytest.mark.parametrize("policies", [{}, {"policies": []}])
-def test_rule_4_all_applications_are_none_where_the_domain_has_none(policies: dict[str, Any]) -> None:
-    without = Available(AVAILABLE.policies, ())
-    fields = {"name": "ops", "applications": "*", **policies}
-    assert refusal(lambda: rules.made(rules.read(fields), without)) == NOTHING
-    role = rules.made(rules.read({"name": "ops", "policies": "Search", "applications": "*"}), without)
-    assert refusal(lambda: rules.changed(role, rules.read({"policies": []}), without)) == NOTHING
+GRANTS: dict[str, list[Any]] = {
+    "policies": [None, "*", ["*"], [], "Search", ["Alerts", "Search"]],
+    "applications": [None, "*", ["*"], [], "explorer", ["dashboards", "explorer"]],
+    "resourceIds": [None, "*", {"*": []}, {}, {"a": [1]}],
+}
+PLANS = [Available(policies, ()) for policies in ((), AVAILABLE.policies)]
+PLANS += [replace(plan, applications=AVAILABLE.applications) for plan in PLANS]
+
+
+def grants_something(role: dict[str, Any], available: Available) -> bool:
+    """Whether a role, as it is read, grants a policy or an application, by a reading of its own."""
+
+    def names(key: str, all_of: Collection[str]) -> set[str]:
+        return set(all_of) if role[key] == "*" else set(role[key]) & set(all_of)
+
+    return bool(names("policies", available.policies) | names("applications", available.applications))
+
+
+def every_body() -> Iterator[dict[str, Any]]:
+    for values in product(*GRANTS.values()):
+        yield {key: value for key, value in zip(GRANTS, values, strict=True) if value is not None}
+
+
+def in_plan(fields: dict[str, Any], available: Available) -> bool:
+    """Whether all listed names are available (rule 7)."""
+    names = [name for key in ("policies", "applications") for name in as_list(fields.get(key, []))]
+    return set(names) <= {"*", *available.policies, *available.applications}
+
+
+def as_list(names: str | list[str]) -> list[str]:
+    return [names] if isinstance(names, str) else names
+
+
+def merged(current: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
+    return current | {
+        key: "*" if as_list(fields[key]) == ["*"] else as_list(fields[key])
+        for key in ("policies", "applications")
+        if key in fields
+    }
+
+
+@pytest.mark.parametrize("available", PLANS)
+def test_rule_4_a_create_is_accepted_if_and_only_if_the_role_grants_something(available: Available) -> None:
+    for fields in every_body():
+        if not in_plan(fields, available):
+            continue
+        grant = merged({"policies": [] if fields else "*", "applications": [] if fields else "*"}, fields)
+        refused = refused_rule(lambda body: rules.made(rules.read({"name": "ops", **body}), available), fields)
+        assert refused == (None if grants_something(grant, available) else 4), fields
+
+
+@pytest.mark.parametrize("available", PLANS)
+def test_rule_4_an_update_is_accepted_if_and_only_if_the_role_then_grants_something(available: Available) -> None:
+    for before, fields in product(every_body(), every_body()):
+        if refused_rule(lambda body: rules.made(rules.read({"name": "ops", **body}), available), before):
+            continue
+        if not in_plan(fields, available):
+            continue
+        role = rules.made(rules.read({"name": "ops", **before}), available)
+        grant = merged(read_of(role), fields)
+        refused = refused_rule(lambda role, body: rules.changed(role, rules.read(body), available), role, fields)
+        assert refused == (None if grants_something(grant, available) else 4), (before, fields)
+
+
+@pytest.mark.parametrize(
+    ("available", "fields", "hint"),
+    [
+        (Available((), ("explorer",)), {"policies": "*"}, "the domain has no policies for '*'"),
+        (Available(("Search",), ()), {"applications": ["*"]}, "the domain has no applications for '*'"),
+        (Available((), ()), {}, "the domain has no policies and no applications for '*'"),
+        (Available((), ()), {"resourceIds": "*"}, None),
+    ],
+)
+def test_rule_4_the_hint_says_what_the_domain_does_not_have(
+    available: Available, fields: dict[str, Any], hint: str | None
+) -> None:
+    with pytest.raises(ServiceError) as caught:
+        rules.made(rules.read({"name": "ops", **fields}), available)
+    assert (caught.value.code, caught.value.hint) == (134, hint)
+
+
+@pytest.mark.parametrize("role", [{"policies": "*"}, {"policies": "Search"}, {"applications": "*"}, {}])
+def test_rule_4_what_a_domain_loses_changes_no_role_until_its_grants_are_changed(role: dict[str, Any]) -> None:
+    current, nothing = rules.made(rules.read({"name": "ops", **role}), AVAILABLE), Available((), ())
+    others: list[dict[str, Any]] = [{"description": "kept"}, {"name": "other"}, {"resourceIds": {}}, {}]
+    for fields in others:
+        rules.changed(current, rules.read(fields), nothing)
+    grants: list[dict[str, Any]] = [{"policies": "*"}, {"applications": []}, {"policies": [], "applications": "*"}]
+    for fields in grants:
+        assert refusal(partial(rules.changed, current, rules.read(fields), nothing)) == NOTHING
 
 
 def test_rule_4_either_will_do() -> None:

@@ -168,7 +168,7 @@ REFUSALS: list[tuple[str, str, Any, int, dict[str, Any]]] = [
         "/domain/acme/roles",
         {"name": "ops", "policies": [], "applications": []},
         400,
-        error(134, "role 'ops' has no policies, so it needs at least one application"),
+        error(134, "role 'ops' would grant nothing: it needs at least one policy or application"),
     ),
     ("POST", "/domain/acme/roles", {"name": "ops", "maxVault": 2}, 400, error(139, "maxVault cannot be set")),
 ]

@@ -127,19 +127,23 @@ def succeed(store: Store, before: str, follow: Callable[[StoredJob], StoredJob],
         return job
 
 
-def move(store: Store, job_id: str, before: JobStatus, after: JobStatus, room: Room | None = None) -> bool:
-    """Change the state of a job; False if it has another state by now. Refused without room.
+def move(
+    store: Store, job_id: str, before: JobStatus, after: JobStatus, room: Room | None = None
+) -> tuple[StoredJob | None, bool]:
+    """Change the state of a job if it is `before`; return the job, None if it is gone, and whether it was changed.
 
-    A start clears the error of the job; until then a stopped job says why it failed.
+    Of several calls at once one changes the job. `room` can refuse a start, as in `add`. A start clears the error of
+    the job; until then a stopped job says why it failed.
     """
-    values: dict[str, Any] = {"status": str(after)}
     with store.transaction() as connection:
+        job = next(iter(select_jobs(connection, store, _JOBS.id == job_id)), None)
+        if job is None or job.status is not before:
+            return job, False
         if room is not None:
             room(_owners(connection))
-        if after is JobStatus.RUNNING:
-            values["error"] = ()
-        found = update(schema.jobs).where(_JOBS.id == job_id, _JOBS.status == str(before))
-        return bool(connection.execute(found.values(_dated(store, values))).rowcount)
+        values: dict[str, Any] = {"status": str(after)} | ({"error": ()} if after is JobStatus.RUNNING else {})
+        connection.execute(update(schema.jobs).where(_JOBS.id == job_id).values(_dated(store, values)))
+        return next(iter(select_jobs(connection, store, _JOBS.id == job_id)), None), True
 
 
 def change(store: Store, job_id: str, *, token: int | None = None, **values: Any) -> bool:
@@ -162,9 +166,12 @@ def end(store: Store, job_id: str, token: int, status: JobStatus, errors: tuple[
     _change(store, job_id, token, [_RUNNING], {"status": str(status), "error": errors})
 
 
-def remove(store: Store, job_id: str) -> None:
+def remove(store: Store, job_id: str) -> StoredJob | None:
+    """Delete a job and return it; None if it is gone by now."""
     with store.transaction() as connection:
+        job = next(iter(select_jobs(connection, store, _JOBS.id == job_id)), None)
         connection.execute(delete(schema.jobs).where(_JOBS.id == job_id))
+        return job
 
 
 def free(store: Store) -> ColumnElement[bool]:

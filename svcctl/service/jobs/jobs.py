@@ -10,6 +10,8 @@ The interface does not define these cases:
 - Starting a RUNNING job is refused with 101, and so is starting or launching a job when MOST_RUNNING jobs of its domain
   run, or MOST_IN_TOTAL of all.
 - Stopping or starting a COMPLETED job changes nothing and returns it.
+- Of several stops, starts or removes that arrive together one succeeds, and the others are refused. The status of an
+  answer is the one that its request caused, even if another request has changed the job since.
 - A removed job is deleted with its parameters. It is refused with 100 like a job that never existed, and like a job of
   another domain.
 - Stop and remove deliver the rows that were read so far, if the destination takes them within PATIENCE. If not, the
@@ -35,6 +37,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -242,39 +245,51 @@ class Jobs:
         return job.reached if run is None else run.reached
 
     def stop(self, account: Account, job_id: str) -> models.Job:
-        job = self._own(account, job_id)
-        if job.status is JobStatus.COMPLETED:
-            return self._shown(job)
-        if job.status is not JobStatus.RUNNING:
+        self._own(account, job_id)
+        job, stopped = self._moved(job_id, JobStatus.RUNNING, JobStatus.STOPPED)
+        if not stopped:
+            if job.status is JobStatus.COMPLETED:
+                return self._shown(job)
             raise Conflict(f"job {job_id} is {job.status}: only a running job can be stopped", code=NOT_RUNNING)
-        job_table.move(self._store, job_id, JobStatus.RUNNING, JobStatus.STOPPED)
         with suppress(StateUnavailable):
             self._end(job_id)
-        return self.get(account, job_id)
+        # By now another request may have started the job, or removed it.
+        return self._shown(replace(job_table.get(self._store, job_id) or job, status=JobStatus.STOPPED))
 
     def start(self, account: Account, job_id: str) -> models.Job:
         job = self._own(account, job_id)
-        if job.status is JobStatus.RUNNING:
+        if job.status is not JobStatus.RUNNING:
+            self._check_last(account, job_id)
+        job, started = self._moved(job_id, JobStatus.STOPPED, JobStatus.RUNNING, partial(self._need_room, account))
+        if job.status is JobStatus.RUNNING and not started:
             raise Conflict(f"job {job_id} is already running", code=UNCHANGEABLE)
-        self._check_last(account, job_id)
-        if job.status is JobStatus.STOPPED:
-            room = partial(self._need_room, account)
-            job_table.move(self._store, job_id, JobStatus.STOPPED, JobStatus.RUNNING, room)
-            with suppress(StateUnavailable):
-                self.settle()
-        return self.get(account, job_id)
+        if not started:
+            return self._shown(job)
+        with suppress(StateUnavailable):
+            self.settle()
+        now = job_table.get(self._store, job_id)
+        return self._shown(now if now is not None and now.status is JobStatus.RUNNING else job)
 
     def remove(self, account: Account, job_id: str) -> models.Job:
         self._own(account, job_id)
-        job_table.move(self._store, job_id, JobStatus.RUNNING, JobStatus.STOPPED)
+        self._moved(job_id, JobStatus.RUNNING, JobStatus.STOPPED)
         with suppress(StateUnavailable):
             self._end(job_id)
-        with self._lock:
-            removed = self._shown(self._own(account, job_id), JobStatus.REMOVED)
-            job_table.remove(self._store, job_id)
+        removed = job_table.remove(self._store, job_id)
+        if removed is None:
+            raise _unknown(job_id)
         with suppress(StateUnavailable):
             self.settle()  # the job may have been started again in the meantime
-        return removed
+        return self._shown(replace(removed, status=JobStatus.REMOVED))
+
+    def _moved(
+        self, job_id: str, before: JobStatus, after: JobStatus, room: job_table.Room | None = None
+    ) -> tuple[StoredJob, bool]:
+        """The job after a change of its state, and whether this call changed it; NotFound if the job is gone."""
+        job, moved = job_table.move(self._store, job_id, before, after, room)
+        if job is None:
+            raise _unknown(job_id)
+        return job, moved
 
     def _end(self, job_id: str) -> None:
         """Wait until no process runs a job that was stopped; take the lease from a process that needs too long."""
@@ -305,10 +320,10 @@ class Jobs:
     def _own(self, account: Account, job_id: str) -> StoredJob:
         job = job_table.get(self._store, job_id)
         if job is None or job.owner != account.owner:
-            raise NotFound(f"no job {job_id}", code=UNKNOWN)
+            raise _unknown(job_id)
         return job
 
-    def _shown(self, job: StoredJob, status: JobStatus | None = None) -> models.Job:
+    def _shown(self, job: StoredJob) -> models.Job:
         """Return the interface's job object. While a job runs, rows that are not yet delivered count as generated, and
         lastDatetime moves on where no event matches.
         """
@@ -322,7 +337,7 @@ class Jobs:
             error, since = self._trouble, since or self._troubled_since
         return models.Job(
             id=job.id,
-            status=status or job.status,
+            status=job.status,
             type=job.type,
             friendly_name=job.friendly_name,
             event_generated=max(job.sent, live.generated if live else told.generated),
@@ -364,6 +379,10 @@ class Jobs:
             with self._lock:
                 if self.runs.get(run.job_id) is run:
                     del self.runs[run.job_id]
+
+
+def _unknown(job_id: str) -> NotFound:
+    return NotFound(f"no job {job_id}", code=UNKNOWN)
 
 
 def _history(job: StoredJob, *, late: int | None, runs: bool, failing_since: int | None) -> dict[str, Any]:

@@ -73,6 +73,7 @@ def refused(reason: Reason, message: str, *, hint: str | None = None) -> Service
     return _KINDS[reason.status](message, code=int(reason), hint=hint)
 
 
-def reason_of(error: ServiceError) -> Reason | None:
+def reason_of(error: Exception) -> Reason | None:
     """The reason that `refused` made an error for; None for any other error."""
-    return next((reason for reason in Reason if reason == error.code), None)
+    code = error.code if isinstance(error, ServiceError) else None
+    return next((reason for reason in Reason if reason == code), None)

@@ -27,7 +27,7 @@ from svcctl.service.http.body import value_text
 from svcctl.service.http.connection import left
 from svcctl.service.http.context import Service
 from svcctl.service.http.envelope import failed, succeeded
-from svcctl.service.http.middleware import Answered, for_pages
+from svcctl.service.http.middleware import Answered, for_pages, without_trailing_slashes
 from svcctl.service.http.query_body import read_query
 from svcctl.service.http.streaming import LATE, AnswerResponse, StreamedAnswer
 from svcctl.service.jobs import delivery
@@ -65,10 +65,11 @@ def build(service: Service, jobs: Jobs | None = None, origins: Sequence[str] = (
         ],
         exception_handlers={404: _no_route, 405: _no_route, SvcctlError: _refused, Exception: _refused},
     )
+    app.router.redirect_slashes = False
     app.state.service = service
     app.state.jobs = jobs or Jobs(service.store, _delivering(service))
     app.state.settle = partial(settle, service, app.state.jobs)
-    return for_pages(Answered(app, service.clock, service.counts), origins)
+    return for_pages(Answered(without_trailing_slashes(app), service.clock, service.counts), origins)
 
 
 def _delivering(service: Service) -> Deliver:
@@ -87,7 +88,7 @@ async def _no_route(request: Request, error: Exception) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    return failed(request.state.cid, request.app.state.service.clock(), error)
+    return failed(request.url.path, request.state.cid, request.app.state.service.clock(), error)
 
 
 async def _query(request: Request) -> Response:

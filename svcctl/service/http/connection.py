@@ -26,7 +26,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from svcctl.dates.lengths import length_text
 from svcctl.errors import ServiceError
-from svcctl.service.http.envelope import common_headers, encoded, error_envelope
+from svcctl.service.http.envelope import common_headers, encoded, error_content
 from svcctl.service.settings import CONNECTIONS
 from svcctl.words import size_text
 
@@ -199,7 +199,8 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         cid = secrets.token_hex(6)
-        body = encoded(error_envelope(cid, time.time(), ServiceError(message, code=status)))
+        path = self.url.decode("latin-1").partition("?")[0]
+        body = encoded(error_content(path, cid, time.time(), ServiceError(message, code=status)))
         lines = [
             f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
             "content-type: application/json",

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, SvcctlError, Unavailable
 from svcctl.io.losses import Losses
+from svcctl.service.accounts.codes import reason_of
 from svcctl.service.jobs.jobs import CODES
 from svcctl.service.language import QueryError
 from svcctl.service.state.database import StateUnavailable
@@ -27,6 +28,8 @@ INVALID = 1
 """The status of every envelope that refuses a request."""
 MAX_MESSAGE = 2000
 """A longer message is cut: it may quote the request."""
+
+_DOMAIN_PATHS = ("/domain/", "/service/domain/")
 
 _log = logging.getLogger("svcctl.service")
 _HTTP_STATUS: tuple[tuple[type[SvcctlError], int], ...] = (
@@ -79,6 +82,16 @@ def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, An
     )
 
 
+def error_content(path: str, cid: str, seconds: float, error: SvcctlError) -> dict[str, Any]:
+    """Make the body of an error: the envelope, or for operations on domains and roles the interface's `error` alone."""
+    content = error_envelope(cid, seconds, error)
+    if not f"{path}/".startswith(_DOMAIN_PATHS):
+        return content
+    refused = content["error"]
+    reason = reason_of(error)
+    return {"error": refused if reason is None else refused | {"code": int(reason)}}
+
+
 def told(error: SvcctlError) -> str:
     """The message of an error and its hint."""
     return f"{error.message}; {error.hint}" if error.hint else error.message
@@ -89,9 +102,11 @@ def cut(message: str) -> str:
 
 
 def http_status(error: SvcctlError) -> int:
-    """Return the HTTP status of an error: by its class, else the code of a ServiceError that is an HTTP status."""
+    """Return the HTTP status of an error: of its reason, by its class, or a ServiceError's code that is one."""
     if isinstance(error, StateUnavailable):
         return error.failure.status
+    if (reason := reason_of(error)) is not None:
+        return reason.status
     for kind, status in _HTTP_STATUS:
         if isinstance(error, kind):
             return status
@@ -104,10 +119,10 @@ def succeeded(request: Request, content: Any) -> Response:
     return json_response(envelope(request.state.cid, request.app.state.service.clock(), content))
 
 
-def failed(cid: str, seconds: float, error: Exception) -> Response:
+def failed(path: str, cid: str, seconds: float, error: Exception) -> Response:
     """Answer a request that failed, for whatever reason; a defect also ends the connection."""
     told = refusal(error, cid)
-    response = json_response(error_envelope(cid, seconds, told), http_status(told))
+    response = json_response(error_content(path, cid, seconds, told), http_status(told))
     if response.status_code in (429, 503):
         response.headers["retry-after"] = str(RETRY_SECONDS)
     if told is not error:

@@ -45,9 +45,21 @@ class Answered:
             await self._app(scope, receive, named)
         except Exception as error:
             if not begun:
-                await failed(cid, self._clock(), error)(scope, receive, named)
+                await failed(scope["path"], cid, self._clock(), error)(scope, receive, named)
             elif not ended:
                 raise
+
+
+def without_trailing_slashes(app: ASGIApp) -> ASGIApp:
+    """Answer a path that ends in slashes as without them. An encoded slash (%2F) belongs to a name and stays."""
+
+    async def shortened(scope: Scope, receive: Receive, send: Send) -> None:
+        raw = scope.get("raw_path") or scope["path"].encode()
+        surplus = len(raw) - len(raw.rstrip(b"/"))
+        path = scope["path"][:-surplus] if surplus else scope["path"]
+        await app({**scope, "path": path or "/"}, receive, send)
+
+    return shortened
 
 
 def for_pages(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:

@@ -1,9 +1,8 @@
-"""The routes of domains and roles: they check who asks, read the body, and answer refusals with the interface's error.
+"""The routes of domains and roles: they check who asks and read the body. The module `envelope` answers refusals.
 
 Every answer is the domain or role object (or a list of them), even where the interface shows none: enable, disable and
-delete return the domain, the role operations return the role. Every refusal is `{"error": {"code", "message"}}`, for
-roles too. Additions to the interface: reading, listing and deleting roles, what they can grant, whether a domain can be
-created, and `users` in a single domain's object.
+delete return the domain, the role operations return the role. Additions to the interface: reading, listing and deleting
+roles, what they can grant, whether a domain can be created, and `users` in a single domain's object.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from starlette.routing import Route
 from svcctl.errors import ServiceError
 from svcctl.service.accounts import domains, roles
 from svcctl.service.accounts.accounts import Account
-from svcctl.service.accounts.codes import Reason, reason_of, refused
+from svcctl.service.accounts.codes import Reason, refused
 from svcctl.service.http.auth import signed
 from svcctl.service.http.body import json_object, note_unknown
-from svcctl.service.http.envelope import cut, json_response, told
+from svcctl.service.http.envelope import json_response
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
 
@@ -103,28 +102,21 @@ def _route(method: str, path: str, operation: Operation, *, settling: bool = Fal
 
     def endpoint(request: Request) -> Response:
         state, service = request.state, request.app.state.service
-        try:
-            content = operation(service.store, state.account, request.path_params, state.body)
-            if settling:
-                with suppress(StateUnavailable):  # the change is saved; the service settles again by itself
-                    request.app.state.settle()
-            return json_response(content)
-        except ServiceError as error:
-            if (reason := reason_of(error)) is None:
-                raise
-            return json_response({"error": {"code": int(reason), "message": cut(told(error))}}, reason.status)
+        content = operation(service.store, state.account, request.path_params, state.body)
+        if settling:
+            with suppress(StateUnavailable):  # the change is saved; the service settles again by itself
+                request.app.state.settle()
+        return json_response(content)
 
     return signed(method, path, endpoint)
 
 
-# A role's name may contain a slash, so it takes the rest of the path.
+# A role's name may contain a slash, so it takes the rest of the path. A domain's name cannot: `ac%2Fme` is no domain.
 ROUTES = (
     _route("GET", "/domain", _list_domains),
     _route("POST", "/domain", _create_domain),
-    _route("GET", "/domain/{domain}", _get_domain),
-    _route("DELETE", "/domain/{domain}", _delete_domain, settling=True),
-    _route("POST", "/domain/{domain}/enable", _enable_domain, settling=True),
-    _route("POST", "/domain/{domain}/disable", _disable_domain, settling=True),
+    _route("POST", "/domain/{domain:path}/enable", _enable_domain, settling=True),
+    _route("POST", "/domain/{domain:path}/disable", _disable_domain, settling=True),
     _route("POST", "/service/domain/check", _check_domain),
     _route("GET", "/service/domain/{domain}/available", _list_available),
     _route("GET", "/domain/{domain}/roles", _list_roles),
@@ -132,6 +124,8 @@ ROUTES = (
     _route("GET", "/domain/{domain}/roles/{role:path}", _get_role),
     _route("PUT", "/domain/{domain}/roles/{role:path}", _update_role),
     _route("DELETE", "/domain/{domain}/roles/{role:path}", _delete_role),
+    _route("GET", "/domain/{domain:path}", _get_domain),
+    _route("DELETE", "/domain/{domain:path}", _delete_domain, settling=True),
 )
 
 

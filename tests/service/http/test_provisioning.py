@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 from support.application import answered
-from support.state import with_catalog
+from support.state import read_only, with_catalog
 
 from svcctl.api.models import DomainStatus
 from svcctl.service.accounts import accounts, domains, price_plans, users
@@ -26,6 +26,7 @@ ACCOUNTS = {
     "other": Account("other-key", "other-secret", None, "", reseller="other"),
     "admin": Account("admin-key", "admin-secret", None, "acme@demo", administrator=True),
     "ordinary": Account("user-key", "user-secret", None, "acme@demo"),
+    "unknown": Account("unknown-key", "unknown-secret", None, ""),
     "local": Account("local-key", "local-secret", None, "local", administrator=True),
 }
 ACME = {"name": "acme@demo", "plan": "basic", "time": 14.0, "volume": 10.0, "status": "Active"}
@@ -260,18 +261,93 @@ def test_the_account_of_the_local_profile_administrates_the_local_domain(ask: As
 def test_a_domain_that_cannot_be_accessed_answers_its_own_accounts_nothing(ask: Ask, store: Store, acme: None) -> None:
     assert ask("admin", "GET", "/domain/acme/roles") == (200, [])
     ask("reseller", "POST", "/domain/acme/disable")
-    for method, path in (("GET", "/domain/acme/roles"), ("POST", "/search/query"), ("GET", "/service/status")):
+    disabled = (
+        "domain acme@demo is disabled and cannot be accessed; its reseller can enable it, on "
+        "the local service with 'svcctl -p local-reseller domain enable acme@demo'"
+    )
+    for method, path in (("POST", "/search/query"), ("GET", "/service/status")):
         status, answer = ask("admin", method, path)
-        assert (status, answer["success"], answer["status"], answer["msg"]) == (
-            409,
-            False,
-            1,
-            "domain acme@demo is disabled and cannot be accessed; its reseller can enable it, on "
-            "the local service with 'svcctl -p local-reseller domain enable acme@demo'",
-        )
+        assert (status, answer["success"], answer["status"], answer["msg"]) == (409, False, 1, disabled)
+    for who in ("admin", "reseller"):
+        assert ask(who, "GET", "/domain/acme/roles") == (409, error(127, disabled))
     ask("reseller", "DELETE", "/domain/acme")
-    status, answer = ask("admin", "GET", "/domain/acme/roles")
-    assert (status, answer["msg"]) == (401, "the API key or the signature is wrong")
+    assert ask("admin", "GET", "/domain/acme/roles") == (401, error(1, "the API key or the signature is wrong"))
+
+
+DOMAIN_PATHS = [
+    *(("GET", "/domain"), ("POST", "/domain"), ("GET", "/domain/acme"), ("DELETE", "/domain/acme")),
+    *(("POST", "/domain/acme/enable"), ("POST", "/domain/acme/disable"), ("GET", "/domain/acme/roles")),
+    *(("POST", "/domain/acme/roles"), ("GET", "/domain/acme/roles/r"), ("PUT", "/domain/acme/roles/r")),
+    *(("DELETE", "/domain/acme/roles/r"), ("GET", "/domain/"), ("GET", "/domain/acme/roles/")),
+    *(("POST", "/service/domain/check"), ("GET", "/service/domain/acme/available")),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), DOMAIN_PATHS)
+def test_every_error_of_a_domain_path_has_the_same_shape(ask: Ask, acme: None, method: str, path: str) -> None:
+    assert ask("unknown", method, path) == (401, error(1, "the API key or the signature is wrong"))
+    assert ask("admin", method, path, b"x" * 1_100_000) == (413, error(1, "the body is larger than 1.0 MB"))
+    for who in ("ordinary", "local"):
+        status, answer = ask(who, method, path, {"name": "b"})
+        if status != 200:
+            assert answer.keys() == {"error"}
+            assert answer["error"].keys() == {"code", "message"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "answer"),
+    [
+        ("GET", "/domain/ac%2Fme", 404, error(106, "no domain ac/me@demo")),
+        ("DELETE", "/domain/ac%2Fme", 404, error(106, "no domain ac/me@demo")),
+        ("POST", "/domain/ac%2Fme/enable", 404, error(106, "no domain ac/me@demo")),
+        ("POST", "/domain/%2F/disable", 404, error(106, "no domain /@demo")),
+        ("PATCH", "/domain/acme", 404, error(1, "no route PATCH /domain/acme")),
+        ("POST", "/domain/acme/rolls", 404, error(1, "no route POST /domain/acme/rolls")),
+        ("PUT", "/domain", 404, error(1, "no route PUT /domain")),
+    ],
+)
+def test_paths_below_domain_that_name_nothing_are_answered_in_that_shape(
+    ask: Ask, method: str, path: str, status: int, answer: Any
+) -> None:
+    assert ask("reseller", method, path) == (status, answer)
+
+
+def test_a_state_that_cannot_be_written_is_answered_in_that_shape(ask: Ask, store: Store) -> None:
+    with read_only(store):
+        status, answer = ask("reseller", "POST", "/domain", {"name": "b", "plan": "basic"})
+    assert (status, answer.keys(), answer["error"]["code"]) == (503, {"error"}, 1)
+
+
+def test_a_path_that_only_begins_like_a_domain_path_has_the_envelope(ask: Ask) -> None:
+    status, answer = ask("reseller", "GET", "/domains")
+    assert (status, answer["error"], answer["status"]) == (404, {"code": 1, "message": "no route GET /domains"}, 1)
+
+
+@pytest.mark.parametrize("slashes", ["/", "//"])
+def test_a_path_with_a_slash_at_its_end_is_answered_as_without(ask: Ask, acme: None, slashes: str) -> None:
+    assert ask("reseller", "GET", f"/domain{slashes}") == (200, [ACME])
+    assert ask("reseller", "GET", f"/domain/acme{slashes}") == (200, ACME | {"users": [ANN]})
+    created = ask("reseller", "POST", f"/domain{slashes}", {"name": "beta", "plan": "basic"})
+    assert created[0] == 200
+    assert ask("reseller", "POST", f"/domain/beta/disable{slashes}") == (200, created[1] | {"status": "Disabled"})
+    assert ask("reseller", "POST", f"/domain/beta/enable{slashes}") == created
+    assert ask("reseller", "DELETE", f"/domain/beta{slashes}") == (200, created[1] | {"status": "Deleted"})
+    assert ask("admin", "POST", f"/domain/acme/roles{slashes}", {"name": "a"})[0] == 200
+    assert ask("admin", "GET", f"/domain/acme/roles{slashes}")[0] == 200
+    assert ask("admin", "PUT", f"/domain/acme/roles/a{slashes}", {"description": "d"})[0] == 200
+    assert ask("admin", "GET", f"/domain/acme/roles/a{slashes}")[1]["description"] == "d"
+    assert ask("admin", "DELETE", f"/domain/acme/roles/a{slashes}")[0] == 200
+    assert ask("admin", "GET", f"/search/jobs{slashes}")[0] == 200
+    assert ask("admin", "GET", f"/search/job/none{slashes}")[1]["msg"] == "no job none"
+    assert ask("admin", "GET", slashes)[1]["msg"] == "no route GET /"
+
+
+def test_an_encoded_slash_at_the_end_belongs_to_the_name_of_a_role(ask: Ask, acme: None) -> None:
+    for name in ("a", "a/", "/"):
+        assert ask("admin", "POST", "/domain/acme/roles", {"name": name})[0] == 200
+    for path, name in (("a", "a"), ("a/", "a"), ("a%2F", "a/"), ("a%2F/", "a/"), ("%2F", "/")):
+        assert ask("admin", "GET", f"/domain/acme/roles/{path}")[1]["name"] == name
+    assert ask("admin", "GET", "/search/jobs%2F")[0] == 404
 
 
 @pytest.mark.usefixtures("acme")

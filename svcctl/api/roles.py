@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from svcctl.api.models import ALL, Role, is_built_in
 from svcctl.api.refusals import Code, no_domain, no_role
 from svcctl.errors import Conflict, CredentialsError, MalformedAnswer, NotFound, ServiceError
-from svcctl.words import nearest, suggesting
+from svcctl.words import json_text, nearest, suggesting
 
 GRANTS = {"policies": "policies", "applications": "applications", "resourceIds": "resources"}
 """The fields that grant something, and the words for what they grant."""
@@ -207,7 +207,7 @@ def _is_not(wanted: str, value: object) -> str:
 
 
 def _shown(value: object) -> str:
-    return "an element" if isinstance(value, list | dict) or value is None else f"'{value}'"
+    return "an element" if isinstance(value, list | dict) or value is None else f"'{json_text(value)}'"
 
 
 def in_words(role: Role) -> dict[str, str | None]:

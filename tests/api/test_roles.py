@@ -33,7 +33,7 @@ CREATES: list[tuple[dict[str, Any], list[Finding]]] = [
     ({"policies": 7}, [Finding("error", 3, "policies", "policies is not a list of names or a single name")]),
     (
         {"policies": ["Search", True]},
-        [Finding("error", 3, "policies", "policies: 'True' is not text: put it in quotes")],
+        [Finding("error", 3, "policies", "policies: 'true' is not text: put it in quotes")],
     ),
     ({"policies": [None]}, [Finding("error", 3, "policies", "policies: an element has no value")]),
     ({"applications": [""]}, [Finding("error", 3, "applications", "applications has an empty name")]),

@@ -19,6 +19,7 @@ from starlette.responses import Response, StreamingResponse
 
 from svcctl.api.loads import Wishes
 from svcctl.dates.operators import moment_text
+from svcctl.dates.shorthand import zone_name
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, UsageError
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.access_log import TABLE as ACCESS_TABLE
@@ -112,14 +113,14 @@ async def _load(request: Request) -> Response:
     service = _operated(request, "load events")
     fields = json_object(request.state.body)
     note_unknown("a load", fields, LOAD_MEMBERS)
-    table = text(fields, "table")
+    table, zone = text(fields, "table"), optional_text(fields, "timeZone")
     wishes = Wishes(
         optional_text(fields, "timeField"),
         optional_text(fields, "timeFormat"),
         optional_text(fields, "format"),
         members(fields, "types"),
         flag(fields, "replace", False),
-        optional_text(fields, "timeZone"),
+        zone_name(zone) if zone is not None else None,
         flag(fields, "strict", False),
         texts(fields, "null"),
     )

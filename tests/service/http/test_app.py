@@ -204,10 +204,16 @@ NO_FILES = 'files is not a list of objects with a path, such as [{"path": "/rows
         (b'{"table":"t","files":[{"path":1}]}', "path is not a string"),
         (b'{"table":"t","files":[{"path":"/x"}],"types":["ip4"]}', "types is not an object of strings"),
         (b'{"table":"t","files":[{"path":"/x"}],"replace":1}', "replace is neither true nor false"),
+        (
+            b'{"table":"t","files":[{"path":"/x"}],"timeZone":"GMT+002"}',
+            "time zone 'GMT+002' is not of the form GMT+2; "
+            "write GMT, GMT+<hours>, GMT-<hours>, or GMT+<hours>:<minutes>",
+        ),
     ],
 )
 def test_a_load_whose_body_cannot_be_used_is_a_request_error(ask: Ask, body: bytes, message: str) -> None:
-    assert without_id(ask("POST", "/service/load", body)) == (400, refusal(message))
+    status, answer = without_id(ask("POST", "/service/load", body))
+    assert (status, answer["msg"], answer["success"]) == (400, message, False)
 
 
 def test_only_an_administrator_of_the_service_loads_events(ask: Ask) -> None:

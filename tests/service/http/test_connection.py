@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import anyio
 import pytest
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
+from support.waiting import eventually
 
 from svcctl.service.http.connection import Connection, Limits
 
@@ -106,17 +108,192 @@ LARGE_HEAD = (431, "the head of the request is larger than 66 kB")
         (b"GET / HTTP/1.1\r\n" + b"x: %b\r\n\r\n" % (b"a" * 65_536), LARGE_HEAD),
         (b"GET /%b HTTP/1.1\r\n\r\n" % (b"a" * 65_536), LARGE_HEAD),
         (b"GET / HTTP/1.1\r\n" + b"x: a\r\n" * 101 + b"\r\n", (431, "the request has more than 100 headers")),
-        (b"what is this\r\n\r\n", (400, "the request is not HTTP/1.1")),
-        (b"GET / HTTP/1.1\r\ncontent-length: x\r\n\r\n", (400, "the request is not HTTP/1.1")),
-        ("GET /é HTTP/1.1\r\n\r\n".encode(), (400, "the request is not HTTP/1.1")),
+        (b"what is this\r\n\r\n", (400, "the request is not HTTP/1.1: Invalid method encountered")),
+        ("GET /é HTTP/1.1\r\n\r\n".encode(), (400, "the request is not HTTP/1.1: Invalid char in url path")),
     ],
-    ids=["header", "path", "headers", "words", "length", "bytes"],
+    ids=["header", "path", "headers", "words", "bytes"],
 )  # fmt: skip
 def test_a_head_that_is_too_large_or_none_at_all_is_refused(request_: bytes, told: tuple[int, str]) -> None:
     with serving() as connect:
         connection = connect()
         connection.sendall(request_)
         assert refusal(connection) == told
+
+
+CODED = b"transfer-encoding: chunked"
+BAD = "the request is not HTTP/1.1: "
+CODING = "Transfer-Encoding is not chunked, the only one that is supported"
+
+
+@pytest.mark.parametrize(
+    ("headers", "message"),
+    [
+        (b"content-length: 3\r\n" + CODED, f"{BAD}Transfer-Encoding can't be present with Content-Length"),
+        (CODED + b"\r\ncontent-length: 3", f"{BAD}Content-Length can't be present with Transfer-Encoding"),
+        (b"content-length: 3\r\ncontent-length: 3", f"{BAD}Duplicate Content-Length"),
+        (b"content-length: 3\r\nContent-Length: 4", f"{BAD}Duplicate Content-Length"),
+        (b"content-length: 3, 3", f"{BAD}Invalid character in Content-Length"),
+        (b"content-length: +3", f"{BAD}Invalid character in Content-Length"),
+        (b"content-length: -3", f"{BAD}Invalid character in Content-Length"),
+        (b"content-length: 0x3", f"{BAD}Invalid character in Content-Length"),
+        (b"content-length: 3 3", f"{BAD}Invalid character in Content-Length"),
+        (b"content-length:", f"{BAD}Empty Content-Length"),
+        (b"content-length: 99999999999999999999", f"{BAD}Content-Length overflow"),
+        (b"transfer-encoding: gzip, chunked", CODING),
+        (b"transfer-encoding: gzip\r\ntransfer-encoding: chunked", CODING),
+        (b"transfer-encoding: identity", CODING),
+        (b"transfer-encoding: xchunked", CODING),
+        (b"transfer-encoding: chunked;q=1", CODING),
+        (b'transfer-encoding: "chunked"', CODING),
+        (b"transfer-encoding: chunked, identity", f"{BAD}Invalid `Transfer-Encoding` header value"),
+        (CODED + b"\r\n" + CODED, f"{BAD}Invalid `Transfer-Encoding` header value"),
+        (b"transfer-encoding:", f"{BAD}Empty Transfer-Encoding"),
+        (b"transfer-encoding : chunked", f"{BAD}Invalid header field char"),
+        (b"transfer-encoding:\x0bchunked", f"{BAD}Invalid header value char"),
+        (b"a: b\r\n folded", f"{BAD}Unexpected whitespace after header value"),
+        (b"a: b\0c", f"{BAD}Invalid header value char"),
+        (b"a\0: b", f"{BAD}Invalid header token"),
+        (b"a: b\rc", f"{BAD}Missing expected LF after header value"),
+        (b"a: b\nc: d", f"{BAD}Missing expected CR after header value"),
+        (b"host: y", "the request has several Host headers"),
+    ],
+)  # fmt: skip
+def test_a_head_that_others_could_read_otherwise_is_refused_and_the_connection_is_closed(
+    headers: bytes, message: str
+) -> None:
+    with serving() as connect:
+        for body in (b"0\r\n\r\n", b"a" * 500_000):
+            connection = connect()
+            connection.sendall(b"POST / HTTP/1.1\r\nhost: x\r\n" + headers + b"\r\n\r\n")
+            connection.sendall(body)
+            assert refusal(connection) == (400, message)
+
+
+def test_the_host_is_required_by_http_1_1_and_chunks_are_refused_in_http_1_0() -> None:
+    with serving() as connect:
+        for request, message in (
+            (b"GET / HTTP/1.1\r\n\r\n", "the request has no Host header"),
+            (b"POST / HTTP/1.0\r\n" + CODED + b"\r\n\r\n0\r\n\r\n", "a request of HTTP/1.0 has no Transfer-Encoding"),
+        ):  # fmt: skip
+            connection = connect()
+            connection.sendall(request)
+            assert refusal(connection) == (400, message)
+        connection = connect()
+        connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert answered(connection).startswith(OK)
+
+
+CHUNKED = b"POST / HTTP/1.1\r\nhost: x\r\n" + CODED + b"\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"0x3\r\nabc\r\n", "Invalid character in chunk size"),
+        (b"3 3\r\nabc\r\n", "Invalid character in chunk size"),
+        (b"-3\r\nabc\r\n", "Invalid character in chunk size"),
+        (b"fffffffffffffffff\r\nabc\r\n", "Chunk size overflow"),
+        (b"3\r\nabcd\r\n", "Expected LF after chunk data"),
+        (b"3\nabc\r\n", "Missing expected CR after chunk size"),
+        (b"0\r\na b\r\n", "Invalid header token"),
+    ],
+)
+def test_a_chunk_without_a_size_is_refused(body: bytes, reason: str) -> None:
+    with serving() as connect:
+        connection = connect()
+        connection.sendall(CHUNKED + body)
+        assert refusal(connection) == (400, BAD + reason)
+
+
+def test_trailers_are_ignored_and_do_not_pass_for_headers() -> None:
+    seen: list[list[tuple[bytes, bytes]]] = []
+
+    async def recording(scope: Scope, receive: Receive, send: Send) -> None:
+        await application(scope, receive, send)
+        seen.append([*scope["headers"]])
+
+    body = b"3;name=value\r\nabc\r\n0\r\nauthorization: Bearer x\r\nx-empty:\r\n\r\n"
+    with serving(recording) as connect:
+        for size in (1, 1000):
+            connection = connect()
+            for at in range(0, len(CHUNKED + body), size):
+                connection.sendall((CHUNKED + body)[at : at + size])
+            assert answer(connection) == OK + b" 3"
+    assert seen == [[(b"host", b"x"), (b"transfer-encoding", b"chunked")]] * 2
+
+
+def test_head_and_trailers_together_have_one_limit() -> None:
+    head = CHUNKED[:-2] + b"x: %b\r\n\r\n" % (b"a" * 40_000)
+    with serving() as connect:
+        connection = connect()
+        for _ in range(2):
+            connection.sendall(head + b"3\r\nabc\r\n0\r\nx: %b\r\n\r\n" % (b"a" * 20_000))
+            assert answer(connection) == OK + b" 3"
+        connection.sendall(head + b"3\r\nabc\r\n0\r\nx: %b\r\n\r\n" % (b"a" * 30_000))
+        assert refusal(connection) == (431, "the head and the trailers of the request are larger than 66 kB")
+        connection = connect()
+        connection.sendall(CHUNKED + b"0\r\n" + b"a: b\r\n" * 99 + b"\r\n")
+        assert refusal(connection) == (431, "the request has more than 100 headers")
+
+
+@pytest.mark.parametrize("piece", [b"a: b\r\n" * 8000, b"a" * 65_536, b"\r\na:" * 8000])
+@pytest.mark.parametrize("start", [b"", b"x: "])
+def test_trailers_without_an_end_are_refused_while_they_are_sent(start: bytes, piece: bytes) -> None:
+    with serving() as connect:
+        connection = connect()
+        connection.sendall(CHUNKED + b"3\r\nabc\r\n0\r\n" + start)
+        sent = 0
+        with pytest.raises(OSError, match=r"Broken pipe|reset by peer"):
+            while sent < 200_000_000:
+                sent += connection.send(piece)
+        assert sent < 20_000_000
+
+
+def test_a_refusal_waits_for_the_answers_to_earlier_requests() -> None:
+    go_on = threading.Event()
+
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        await anyio.to_thread.run_sync(go_on.wait, 10)
+        await streaming(scope, receive, send)
+
+    with serving(slow, request_seconds=0.2) as connect:
+        for rest, status in (
+            (b"what is this\r\n\r\n", b"400"),
+            (CHUNKED + b"x\r\n", b"400"),
+            (CHUNKED, b"408"),
+            (b"GET / HTTP/1.1\r\nx: ", b"408"),
+        ):
+            go_on.clear()
+            connection = connect()
+            connection.sendall(GET + rest)
+            connection.settimeout(0.4)
+            with pytest.raises(TimeoutError):
+                connection.recv(1)
+            connection.settimeout(20)
+            go_on.set()
+            first, end, last = answered(connection).partition(b"0\r\n\r\n")
+            assert (first[: len(OK)], end[:1], last[:12]) == (OK, b"0", b"HTTP/1.1 " + status)
+
+
+def test_requests_wait_as_bytes_while_an_earlier_one_has_no_answer() -> None:
+    calls = 0
+    go_on = threading.Event()
+
+    async def counting(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal calls
+        calls += 1
+        await anyio.to_thread.run_sync(go_on.wait, 10)
+        await application(scope, receive, send)
+
+    request = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
+    with serving(counting) as connect:
+        connection = connect()
+        connection.sendall(request * 3000)
+        eventually(lambda: calls == 1)
+        go_on.set()
+        connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert answered(connection).count(OK) == 3001
+    assert calls == 3001
 
 
 UPGRADES = {
@@ -128,7 +305,7 @@ UPGRADES = {
 }
 
 
-UPGRADE = b"GET / HTTP/1.1\r\n" + UPGRADES["h2c"]
+UPGRADE = b"GET / HTTP/1.1\r\nhost: x\r\n" + UPGRADES["h2c"]
 
 
 @pytest.mark.parametrize("headers", UPGRADES.values(), ids=UPGRADES)
@@ -154,7 +331,7 @@ def test_many_upgrades_at_once_are_answered() -> None:
     with serving() as connect:
         connection = connect()
         connection.sendall(
-            b"GET / HTTP/1.1\r\nconnection: upgrade\r\nupgrade: a\r\n\r\n" * 2000 + b"GET / HTTP/1.0\r\n\r\n"
+            b"GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: a\r\n\r\n" * 2000 + b"GET / HTTP/1.0\r\n\r\n"
         )
         assert answered(connection).count(OK) == 2001
 
@@ -163,9 +340,9 @@ def test_many_upgrades_at_once_are_answered() -> None:
     ("request_", "told"),
     [
         (b"CONNECT x:1 HTTP/1.1\r\n\r\nabc", (501, "the service is not a proxy: CONNECT is not supported")),
-        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (400, "the request is not HTTP/1.1")),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (400, "the request is not HTTP/1.1: Pause on PRI/Upgrade")),
         (UPGRADE + b"x: a\r\n" * 100 + b"\r\n", (431, "the request has more than 100 headers")),
-        (UPGRADE + b"\r\nwhat is this\r\n\r\n", (400, "the request is not HTTP/1.1")),
+        (UPGRADE + b"\r\nwhat is this\r\n\r\n", (400, "the request is not HTTP/1.1: Invalid method encountered")),
     ],
     ids=["connect", "preface", "headers", "words"],
 )  # fmt: skip
@@ -240,7 +417,7 @@ def test_a_head_without_an_end_is_refused_while_it_is_sent() -> None:
 
 
 def test_requests_within_the_limits_are_answered_on_one_connection() -> None:
-    head = b"POST / HTTP/1.1\r\n" + b"x: %b\r\n" % (b"a" * 500) * 99
+    head = b"POST / HTTP/1.1\r\nhost: x\r\n" + b"x: %b\r\n" % (b"a" * 500) * 97
     with serving() as connect:
         connection = connect()
         for _ in range(3):
@@ -250,7 +427,7 @@ def test_requests_within_the_limits_are_answered_on_one_connection() -> None:
         assert answered(connection).count(OK) == 41
 
 
-@pytest.mark.parametrize("piece", [b"x: y\r\n", b"POST / HTTP/1.1\r\ncontent-length: 1000000\r\n\r\n"])
+@pytest.mark.parametrize("piece", [b"x: y\r\n", b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n"])
 def test_a_request_that_arrives_slowly_is_refused_although_it_goes_on(piece: bytes) -> None:
     with serving(request_seconds=0.3) as connect:
         connection = connect()

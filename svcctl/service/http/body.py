@@ -11,10 +11,12 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 
 from svcctl.errors import ServiceError
@@ -36,6 +38,8 @@ MAX_SHOWN = 100
 MAX_NOTED = 10
 """A note in the log names this many unknown members."""
 
+_JSON_MEDIA = re.compile(r"(?:application|text)/json|[^/\s]+/[^/\s]+\+json")
+"""The media types of JSON."""
 _log = logging.getLogger("svcctl.service")
 _TOO_DEEP = f"the body is nested deeper than {MAX_DEPTH} levels"
 
@@ -43,24 +47,44 @@ _TOO_DEEP = f"the body is nested deeper than {MAX_DEPTH} levels"
 async def read(request: Request, service: Service) -> bytes:
     """Read a body before its signature is known, so only a few large ones are held at a time."""
     body = bytearray()
-    names = compressions(", ".join(request.headers.getlist("content-encoding")))
     async with AsyncExitStack() as holding:
+        if int(request.headers.get("content-length", "0")) > MAX_BODY_BYTES:
+            raise _too_large()
         try:
             async for chunk in request.stream():
-                if chunk and names:
-                    raise ServiceError(
-                        f"the body is compressed with {value_text(', '.join(names))}",
-                        code=415,
-                        hint="send it without compression",
-                    )
+                if chunk and not body:
+                    _check_kind(request.headers)
                 if len(body) <= SMALL_BODY_BYTES < len(body) + len(chunk):
                     await holding.enter_async_context(service.large_bodies)
                 body += chunk
                 if len(body) > MAX_BODY_BYTES:
-                    raise ServiceError(f"the body is larger than {size_text(MAX_BODY_BYTES)}", code=413)
+                    raise _too_large()
         except ClientDisconnect:
             raise ServiceError("the client left before its request was whole") from None
         return bytes(body)
+
+
+def _too_large() -> ServiceError:
+    return ServiceError(f"the body is larger than {size_text(MAX_BODY_BYTES)}", code=413)
+
+
+def _check_kind(headers: Headers) -> None:
+    """ServiceError unless the headers of a body allow it to be JSON.
+
+    Parameters such as a charset are ignored: JSON is UTF-8 whatever they say.
+    """
+    if names := compressions(", ".join(headers.getlist("content-encoding"))):
+        raise ServiceError(
+            f"the body is compressed with {value_text(', '.join(names))}", code=415, hint="send it without compression"
+        )
+    for kind in headers.getlist("content-type"):
+        media = kind.partition(";")[0].strip().lower()
+        if media and not _JSON_MEDIA.fullmatch(media):
+            raise ServiceError(
+                f"the body has the Content-Type {value_text(kind)}, which is not JSON",
+                code=415,
+                hint="send it as application/json",
+            )
 
 
 def json_object(body: bytes) -> dict[str, Any]:

@@ -32,10 +32,10 @@ def ask(store: Store) -> Iterator[Ask]:
     with chosen_engine() as engines, ThreadPoolExecutor(1) as executor:
         app = build(Service(engines, store, executor, clock=lambda: NOW, started=NOW))
 
-        def ask(
-            method: str, path: str, content: bytes = b"", token: str = "operator", coding: str = ""
-        ) -> httpx.Response:
-            headers = {"authorization": f"Bearer {token}"} | ({"content-encoding": coding} if coding else {})
+        def ask(method: str, path: str, content: bytes = b"", token: str = "operator", **named: str) -> httpx.Response:
+            """`named` has more headers, with _ for -."""
+            headers = {name.replace("_", "-"): value for name, value in named.items()}
+            headers["authorization"] = f"Bearer {token}"
             return answered(app, method, path, content, headers)
 
         yield ask
@@ -86,7 +86,7 @@ def test_a_body_may_have_a_mebibyte_and_not_a_byte_more(ask: Ask) -> None:
 
 @pytest.mark.parametrize("coding", ["UTF-8", "utf8", "identity", "charset=utf-8", "identity, ISO-8859-1"])
 def test_a_charset_in_content_encoding_is_ignored(ask: Ask, coding: str) -> None:
-    answer = ask("POST", "/search/query", b'{"query":"from a"}', coding=coding)
+    answer = ask("POST", "/search/query", b'{"query":"from a"}', content_encoding=coding)
     assert answer.json() == ask("POST", "/search/query", b'{"query":"from a"}').json() | {
         "cid": answer.headers["x-svc-cid"]
     }
@@ -96,10 +96,50 @@ def test_a_charset_in_content_encoding_is_ignored(ask: Ask, coding: str) -> None
     ("coding", "name"), [("gzip", "gzip"), ("Deflate, UTF-8", "deflate"), ("br, zstd", "br, zstd")]
 )
 def test_a_compressed_body_is_refused_by_the_name_of_its_compression(ask: Ask, coding: str, name: str) -> None:
-    status, body = without_id(ask("POST", "/search/query", b"{}", coding=coding))
+    status, body = without_id(ask("POST", "/search/query", b"{}", content_encoding=coding))
     cause = f"the body is compressed with {name}"
     assert (status, body["msg"], body["object"][1]) == (415, f"{cause}; send it without compression", cause)
-    assert ask("GET", "/search/jobs", coding=coding).status_code == 200
+    assert ask("GET", "/search/jobs", content_encoding=coding).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "application/json",
+        "application/json; charset=utf-8",
+        "Application/JSON;CHARSET=UTF-8",
+        " application/json ;charset=latin-1; x=y",
+        "text/json",
+        "application/vnd.x.v2+json",
+        "",
+    ],
+)
+def test_a_body_of_json_is_read_whatever_the_parameters_of_its_type_are(ask: Ask, kind: str) -> None:
+    assert ask("POST", "/domain", b"[]", content_type=kind).json() == ask("POST", "/domain", b"[]").json()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=application/json",
+        "application/jsonl",
+        "application/x-ndjson",
+        "application/octet-stream",
+        "json",
+        "*/*",
+        "text/plain; a=application/json",
+        "+json",
+    ],
+)
+def test_a_body_of_another_type_is_refused(ask: Ask, kind: str) -> None:
+    for method, path in (("POST", "/search/query"), ("POST", "/domain"), ("PUT", "/domain/a/roles/b")):
+        status, body = without_id(ask(method, path, b"{}", content_type=kind))
+        cause = f"the body has the Content-Type {kind}, which is not JSON"
+        assert (status, body["msg"], body["object"][1]) == (415, f"{cause}; send it as application/json", cause)
+    assert ask("GET", "/search/jobs", content_type=kind).status_code == 200
+    assert ask("POST", "/search/query", content_type=kind).status_code == 400  # without a body
 
 
 def test_every_answer_says_that_its_errors_are_exact(ask: Ask) -> None:

@@ -111,7 +111,7 @@ async def _query(request: Request) -> Response:
         raise
     finally:
         leaving.cancel()
-    return AnswerResponse(answer, ENCODERS[asked.mode].content_type)
+    return AnswerResponse(answer, ENCODERS[asked.mode], request.headers.get("connection", ""))
 
 
 def _planned(service: Service, asked: AskedQuery) -> tuple[Steps, Step | None]:

@@ -17,7 +17,8 @@ class Answered:
     """Gives each request its `request.state.cid`, and every answer the common headers; counts the answers.
 
     This is the outermost middleware, so it also answers what failed in any other one. A failure after the head of the
-    answer was sent is passed on, and the server closes the connection.
+    answer was sent is passed on, and the server closes the connection. The connection also ends with an answer to a
+    client that still waits for leave to send its body (`Expect`): its next bytes may be that body or another request.
     """
 
     def __init__(self, app: ASGIApp, clock: Callable[[], float], counts: Counts) -> None:
@@ -29,12 +30,21 @@ class Answered:
         cid = secrets.token_hex(6)
         scope.setdefault("state", {})["cid"] = cid
         begun = ended = False
+        waits_with_body = any(name == b"expect" for name, _ in scope["headers"])
+
+        async def reading() -> Message:
+            nonlocal waits_with_body
+            waits_with_body = False
+            return await receive()
 
         async def named(message: Message) -> None:
             nonlocal begun, ended
             if message["type"] == "http.response.start":
                 begun = True
-                MutableHeaders(scope=message).update(common_headers(cid))
+                headers = MutableHeaders(scope=message)
+                headers.update(common_headers(cid))
+                if waits_with_body:
+                    headers["connection"] = "close"
                 self._counts.answer(scope["method"], message["status"])
             else:
                 self._counts.bytes += len(message.get("body", b""))
@@ -42,7 +52,7 @@ class Answered:
             await send(message)
 
         try:
-            await self._app(scope, receive, named)
+            await self._app(scope, reading, named)
         except Exception as error:
             if not begun:
                 await failed(scope["path"], cid, self._clock(), error)(scope, receive, named)

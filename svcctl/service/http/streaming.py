@@ -239,9 +239,12 @@ class AnswerResponse(StreamingResponse):
     until then is still answered by an error envelope.
     """
 
-    def __init__(self, answer: StreamedAnswer, content_type: str) -> None:
+    def __init__(self, answer: StreamedAnswer, encoder: type[Encoder], connection: str) -> None:
+        """`connection` is that header of the request: with keep-alive, the connection stays open after every format."""
         self._chunks = answer.chunks()
-        super().__init__(self._chunks, media_type=content_type)
+        keeps = "keep-alive" in (option.strip().lower() for option in connection.split(","))
+        headers = {"connection": "close"} if encoder.ends_connection and not keeps else None
+        super().__init__(self._chunks, headers=headers, media_type=encoder.content_type)
         self._answer = answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

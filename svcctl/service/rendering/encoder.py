@@ -55,6 +55,8 @@ class Encoder:
 
     content_type: ClassVar[str]
     streams: ClassVar[bool] = True
+    ends_connection: ClassVar[bool] = False
+    """Whether the interface has the end of the connection as the end of the answer."""
     own_padding: ClassVar[KeepAlive] = KeepAlive("none")
     """The padding of this format for a request that chooses none."""
 

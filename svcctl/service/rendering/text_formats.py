@@ -99,6 +99,7 @@ class Lines(Streamed):
 
 class JsonSimple(Lines):
     content_type = "application/x-ndjson"
+    ends_connection = True
     own_padding = SPACES
 
     def row(self) -> rows.RowFormat:

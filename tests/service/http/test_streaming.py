@@ -34,6 +34,7 @@ from svcctl.service.accounts.accounts import Account
 from svcctl.service.engines import Engines
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build
+from svcctl.service.http.connection import Connection
 from svcctl.service.http.context import Service
 from svcctl.service.language.types import Column, Type
 from svcctl.service.rendering import ENCODERS
@@ -108,7 +109,9 @@ def running(directory: Path, threads: int = 1, **patience: Any) -> Iterator[Serv
         listener = socket.create_server(("127.0.0.1", 0))
         served = Served(engines, Service(engines, store, executor, **patience), listener.getsockname())
         served.service.clock = lambda: NOON + served.moment
-        config = uvicorn.Config(build(served.service), lifespan="off", log_config=None, access_log=False, ws="none")
+        config = uvicorn.Config(
+            build(served.service), http=Connection, lifespan="off", log_config=None, access_log=False, ws="none"
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
@@ -134,15 +137,91 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield served
 
 
+def asked(query: str, mode: str, *headers: str, version: str = "1.1") -> bytes:
+    """A request with a query."""
+    body = json.dumps({"query": query, "from": NOON - 3600, "to": NOON, "mode": {"type": mode}})
+    lines = [f"POST /search/query HTTP/{version}", "Host: x", "Authorization: Bearer token"]
+    return "\r\n".join([*lines, f"Content-Length: {len(body)}", *headers, "", body]).encode()
+
+
 def sent(served: Served, query: str, mode: str) -> socket.socket:
     """A connection on which a query was asked, by a client that does nothing else."""
-    body = json.dumps({"query": query, "from": NOON - 3600, "to": NOON, "mode": {"type": mode}}).encode()
     connection = socket.create_connection(served.address)
-    head = (
-        f"POST /search/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer token\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    connection.sendall(head.encode() + body)
+    connection.sendall(asked(query, mode))
     return connection
+
+
+CLOSES = {
+    "nothing": ((), "1.1", {"json/simple", "json/simple/compact"}),
+    "keep-alive": (("Connection: x, Keep-Alive",), "1.1", set()),
+    "close": (("connection: x, CLOSE",), "1.1", set(ENCODERS)),
+    "1.0": ((), "1.0", set(ENCODERS)),
+    "1.0 keep-alive": (("Connection: keep-alive",), "1.0", set(ENCODERS)),
+}
+
+
+@pytest.mark.parametrize("case", CLOSES)
+@pytest.mark.parametrize("mode", ENCODERS)
+def test_the_connection_is_closed_after_an_answer_if_the_client_or_the_interface_says_so(
+    served: Served, mode: str, case: str
+) -> None:
+    headers, version, closing = CLOSES[case]
+    health = b"GET /service/health HTTP/1.0\r\n\r\n"
+    with socket.create_connection(served.address, timeout=20) as connection:
+        connection.sendall(asked("from few", mode, *headers, version=version) + health)
+        received = b""
+        while block := connection.recv(1 << 16):
+            received += block
+    head, _, body = received.partition(b"\r\n\r\n")
+    closed = mode in closing
+    assert (b"\r\nconnection: close" in head.lower()) == closed
+    assert (b'{"status":"ok"}' in body.replace(b" ", b"")) != closed  # the next request on the connection
+    if version == "1.1":
+        assert b"\r\n0\r\n\r\n" in body
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ((), 401),
+        (("x-svc-apikey: nobody", "x-svc-timestamp: {now}", "x-svc-sign: 0"), 401),
+        (("x-svc-apikey: key", "x-svc-timestamp: {late}", "x-svc-sign: 0"), 401),
+        (("x-svc-apikey: key", "x-svc-timestamp: now", "x-svc-sign: 0"), 401),
+        (("x-svc-apikey: key", "x-svc-timestamp: {now}"), 401),
+        (("authorization: Bearer wrong",), 401),
+        (("authorization: jwt a.b.c",), 401),
+        (("authorization: basic a",), 401),
+        (("authorization: Bearer token", "content-length: 1048577"), 413),
+        (("x-svc-apikey: key", "x-svc-timestamp: {now}", "x-svc-sign: 0", "content-length: 18446744073709551615"), 413),
+    ],
+)
+def test_a_request_that_its_head_refuses_is_answered_before_its_body_arrives(
+    served: Served, headers: tuple[str, ...], status: int
+) -> None:
+    lines = ["POST /search/query HTTP/1.1\r\nhost: x\r\nexpect: 100-continue", *headers]
+    if not any("content-length" in header for header in headers):
+        lines.append("content-length: 1000")
+    stamp = int(NOON * 1000)
+    with socket.create_connection(served.address, timeout=5) as connection:
+        connection.sendall("\r\n".join([*lines, "", ""]).format(now=stamp, late=stamp - 301_000).encode())
+        received = b""
+        while block := connection.recv(1 << 16):
+            received += block
+    assert received.startswith(b"HTTP/1.1 %d " % status)
+    assert b"\r\nconnection: close\r\n" in received
+
+
+def test_a_body_that_waits_for_leave_is_asked_for_and_the_connection_stays(served: Served) -> None:
+    head, _, body = asked("from few", "csv", "expect: 100-continue").partition(b"\r\n\r\n")
+    with socket.create_connection(served.address, timeout=5) as connection:
+        for _ in range(2):
+            connection.sendall(head + b"\r\n\r\n")
+            assert connection.recv(1 << 16) == b"HTTP/1.1 100 Continue\r\n\r\n"
+            connection.sendall(body)
+            received = b""
+            while not received.endswith(b"0\r\n\r\n"):
+                received += connection.recv(1 << 16)
+            assert b"connection: close" not in received
 
 
 ENDLESS = "from endless group by n % 10 select count()"

@@ -65,7 +65,8 @@ class RawResponse:
 class Client:
     """A client of one service. Close it, or use it in `with`.
 
-    `timeout` is in seconds, for connecting and for each wait for more bytes; `retries` counts attempts after the first.
+    `timeout` is in seconds, for connecting, for each wait for more bytes and for each wait that a Retry-After asks for;
+    `retries` counts attempts after the first.
     `verify` is True, False or the path of a CA bundle. `socket` is the path of a Unix socket, to which requests go
     whatever host they name; `transport`, a transport of httpx, replaces the network.
     `clock` gives epoch seconds. `any_close` accepts answers whose TLS connection was closed without close_notify.

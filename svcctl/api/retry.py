@@ -2,9 +2,9 @@
 
 It is the same for requests, for the windows of exports, for queries that are followed, and for jobs.
 
-A service that sends Retry-After is obeyed, up to a limit. Otherwise a limit on the wait doubles with each failure, and
-the wait is drawn evenly between half of the limit and all of it. So clients that failed together do not come back
-together, and no retry follows at once.
+A service that sends Retry-After is obeyed, up to the timeout that the user allows for each wait. Otherwise a limit on
+the wait doubles with each failure, and the wait is drawn evenly between half of the limit and all of it. So clients
+that failed together do not come back together, and no retry follows at once.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ FIRST_DELAY = 0.5
 """The longest first wait, in seconds."""
 MAX_DELAY = 30.0
 """The longest wait, in seconds."""
-MAX_RETRY_AFTER = 120.0
-"""The longest Retry-After that is obeyed, in seconds."""
 _MOST_DOUBLINGS = 32
 
 
@@ -39,13 +37,14 @@ def delay(failures: int, retry_after: float | None = None, *, chance: Callable[[
     return (0.5 + chance() / 2) * min(MAX_DELAY, FIRST_DELAY * 2.0**doublings)
 
 
-def after(text: str, now: float) -> float | None:
-    """Return the seconds that a Retry-After header asks for, as a number or a date; None when it is neither."""
+def after(text: str, now: float, longest: float) -> float | None:
+    """Return the seconds to wait for a Retry-After header, a number or a date, but at most `longest`; None when it is
+    neither."""
     text = text.strip()
     if text.isascii() and text.isdigit():
-        return min(float(text[:9]), MAX_RETRY_AFTER)
+        return min(float(text[:9]), longest)
     moment = http_date(text)
-    return None if moment is None else min(max(moment - now, 0.0), MAX_RETRY_AFTER)
+    return None if moment is None else min(max(moment - now, 0.0), longest)
 
 
 def is_passing(error: SvcctlError) -> bool:

@@ -178,7 +178,7 @@ class Sender:
                     raise failure
                 lost = response.status_code not in retry.NOT_DONE
                 most = None
-                retry_after = retry.after(response.headers.get("retry-after", ""), self._clock())
+                retry_after = retry.after(response.headers.get("retry-after", ""), self._clock(), self._timeout)
                 if isinstance(failure, Unavailable):
                     failure.retry_after = retry_after
             if lost and not call.repeatable:

@@ -309,22 +309,27 @@ def test_cookies_are_not_sent_back(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "seconds"),
+    ("value", "timeout", "seconds"),
     [
-        ("7", 7.0),
-        ("0", 0.0),
-        ("9999", 120.0),
-        ("9" * 400, 120.0),
-        ("Tue, 14 Nov 2023 22:13:50 GMT", 30.0),
-        ("Tue, 14 Nov 2023 22:13:50 -0000", 30.0),
-        ("Tue, 14 Nov 2023 22:13:10 GMT", 0.0),
-        ("Fri, 31 Dec 9999 23:59:59 GMT", 120.0),
+        ("7", 60.0, 7.0),
+        ("0", 60.0, 0.0),
+        ("9999", 60.0, 60.0),
+        ("120", 5.0, 5.0),
+        ("120", 600.0, 120.0),
+        ("9" * 400, 60.0, 60.0),
+        ("Tue, 14 Nov 2023 22:13:50 GMT", 60.0, 30.0),
+        ("Tue, 14 Nov 2023 22:13:50 -0000", 60.0, 30.0),
+        ("Tue, 14 Nov 2023 22:13:50 GMT", 2.5, 2.5),
+        ("Tue, 14 Nov 2023 22:13:10 GMT", 60.0, 0.0),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 60.0, 60.0),
     ],
 )
-def test_retry_after_is_followed_and_capped(serve: Serve, value: str, seconds: float) -> None:
+def test_a_retry_after_is_followed_but_no_longer_than_the_timeout(
+    serve: Serve, value: str, timeout: float, seconds: float
+) -> None:
     slept: list[float] = []
     script = serve(http("429 Slow", "", f"Retry-After: {value}"), http("200 OK", "a\n"))
-    assert read(script, sleep=slept.append) == b"a\n"
+    assert read(script, timeout=timeout, sleep=slept.append) == b"a\n"
     assert slept == [seconds]
 
 

@@ -19,7 +19,7 @@ from svcctl.terminal.diagnostics import Diagnostics
 # What is said on stderr when the time is up, each text once.
 WORDS = {
     "a far Retry-After": (
-        "svcctl: the service answered HTTP 503; attempt 2 of 5 in 1m40s\n"
+        "svcctl: the service answered HTTP 503; attempt 2 of 5 in 1m\n"
         "svcctl: error: the service answered HTTP 503; --max-time 0.5s is over\n"
         "hint: give it longer with --max-time, or ask for less\n"
     ),
@@ -32,7 +32,7 @@ WORDS = {
     ),
     "a request without an end": "svcctl: error: no whole answer within 1s\n",
     "a far Retry-After that is followed": (
-        "svcctl: the service answered HTTP 503; attempt 2 of 5 in 1m40s\n"
+        "svcctl: the service answered HTTP 503; attempt 2 of 5 in 1m\n"
         "svcctl: error: the service answered HTTP 503; --max-time 0.5s is over\n"
         "hint: give it longer with --max-time\n"
     ),

@@ -35,10 +35,12 @@ def run(service: Shell, tmp_path_factory: pytest.TempPathFactory) -> Scripts:
 @pytest.mark.parametrize("script", recipes(), ids=lambda script: script.split("\n")[0][:60])
 def test_a_recipe_runs_as_it_is_printed(script: str, run: Scripts) -> None:
     need("jq", "sqlite3")
-    if cron := re.match(r"\d+ \d+ \* \* \* ", script):
-        assert "\n" not in script
-        assert re.search(r"(?<!\\)%", script) is None  # cron would end the command there
-        script = script[cron.end() :].replace("\\%", "%")
+    variables, _, line = script.rpartition("\n")
+    if cron := re.match(r"\d+ \d+ \* \* \* ", line):
+        assert re.fullmatch(r"(\w+=\S+)?", variables)
+        assert re.search(r"(?<!\\)%", line) is None  # cron would end the command there
+        assert "--max-time" in line or " load " in line
+        script = f"{variables}\n{line[cron.end() :]}".replace("\\%", "%")
     done = run(script)
     alert = "--fail-on-empty" in script
     assert done.returncode == (8 if alert and not (run.home / "mailed").exists() else 0), done.stderr

@@ -209,15 +209,13 @@ def _environment() -> dict[str, str]:
 
 
 def _exit_codes() -> dict[str, str]:
-    from svcctl.api.retry import MAX_RETRY_AFTER, NOT_DONE, STATUSES
-    from svcctl.dates.lengths import length_text
+    from svcctl.api.retry import NOT_DONE, STATUSES
     from svcctl.errors import EXIT_CODES
 
     return {
         "exit_codes": table([(f"{row.code:>3}", row.meaning) for row in EXIT_CODES]),
         "retried": _listed(map(str, sorted(STATUSES)), "and"),
         "not_done": _listed(map(str, sorted(NOT_DONE)), "and"),
-        "retry_after": length_text(MAX_RETRY_AFTER),
     }
 
 

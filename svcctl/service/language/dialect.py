@@ -65,6 +65,14 @@ class Dialect(Protocol):
         """A text or number as another type, or null where its value does not fit."""
 
     @abstractmethod
+    def first_match(self, texts: list[exp.Expr], pattern: str, group: int) -> exp.Expr:
+        """The text of a group in the first match of a pattern; group 0 is all of the match.
+
+        Null if there is no match, if the group takes no part in it, or if the pattern has no such group. `texts` are
+        two copies of the searched text.
+        """
+
+    @abstractmethod
     def float_text(self, sql: exp.Expr) -> exp.Expr:
         """A float8 as text: the fewest digits that give the same number, or inf, -inf and nan.
 

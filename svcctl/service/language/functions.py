@@ -42,7 +42,6 @@ from svcctl.service.language.sql import (
     matches,
     member,
     moment,
-    null_if,
     number,
     paren,
     string,
@@ -192,8 +191,7 @@ def _token(context: Context, text: Sql, token: str) -> Sql:
 def _peek(context: Context, text: Sql, pattern: str, group: int = 0) -> Sql:
     if group > 9:
         raise Refused("peek can return the groups 0 to 9", argument=2)
-    found = exp.RegexpExtract(this=text, expression=string(pattern), group=number(group))
-    return null_if(context, found, string(""))
+    return context.dialect.first_match(context.copies(text, 2), pattern, group)
 
 
 # Dates ---------------------------------------------------------------------------------------------------------------
@@ -270,19 +268,37 @@ def _part(part: str) -> Build:
 
 # Conversions ---------------------------------------------------------------------------------------------------------
 
-_DIGITS = r"\A\s*([+-]?[0-9]+)\s*\z"
-_DECIMAL = r"\A\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*\z"
+_EXPONENT = "[eE][+-]?[0-9]+"
+_DECIMAL = rf"\A\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:{_EXPONENT})?)\s*\z"
+_DIGITS = r"\A\s*([+-]?[0-9]+)(?:\.[0-9]*)?\s*\z"
+"""A number whose whole part is written out: a cast of these digits is exact, where a float8 would be rounded."""
+_OTHER_DECIMAL = rf"\A\s*([+-]?(?:[0-9]+\.?[0-9]*{_EXPONENT}|\.[0-9]+(?:{_EXPONENT})?))\s*\z"
+"""Any other number."""
 _ADDRESS = r"\A" + r"\.".join(["(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"] * 4) + r"\z"
 
 
 def _read(pattern: str, to: Type) -> Build:
     """Build the conversion of text to a number. The pattern checks the text, because engines accept different texts."""
-    return lambda context, text: context.try_cast(_peek(context, text, pattern, 1), to)
+
+    def build(context: Context, text: Sql) -> Sql:
+        return context.try_cast(exp.RegexpExtract(this=text, expression=string(pattern), group=number(1)), to)
+
+    return build
+
+
+def _whole_of_text(to: Type) -> Build:
+    def build(context: Context, text: Sql) -> Sql:
+        one, other = context.copies(text, 2)
+        decimal = _read(_OTHER_DECIMAL, Type.FLOAT8)(context, other)
+        whole = context.try_cast(exp.Trunc(this=decimal), to)
+        return exp.Coalesce(this=_read(_DIGITS, to)(context, one), expressions=[whole])
+
+    return build
 
 
 def _whole(to: Type) -> tuple[Overload, ...]:
     return (
-        Overload(f"str -> {to}", _read(_DIGITS, to)),
+        Overload(f"str -> {to}", _whole_of_text(to)),
         Overload(f"float8 -> {to}", lambda context, value: context.try_cast(exp.Trunc(this=value), to)),
         Overload(f"int -> {to}", lambda context, value: context.try_cast(value, to)),
         Overload(f"bool -> {to}", lambda context, value: context.cast(value, to)),
@@ -580,7 +596,8 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "peek",
             _one("str, regex, digits? -> str", _peek),
-            "the first match of the regular expression, or of its group with this number; null if there is none",
+            "the first match of the regular expression, or of its group with this number; null if there is none, and "
+            '"" if it is empty',
             'peek("id=42;", re("id=([0-9]+)"), 1)',
             "42",
         ),
@@ -695,8 +712,8 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             "int",
             _whole(Type.INT4),
             "the value as int4, without its fraction; null if it is not a number or too large",
-            "int(-1.7)",
-            -1,
+            'int("-200.7")',
+            -200,
         ),
         Function(
             "int8",
@@ -704,7 +721,8 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 *_whole(Type.INT8),
                 Overload("ip4 -> int8", lambda context, address: context.cast(address, Type.INT8)),
             ),
-            "the value as int8, without its fraction; null if it is not a number or too large",
+            "the value as int8, without its fraction; null if it is not a number or too large; a text with an exponent "
+            "is read as float8",
             'int8("12345678901")',
             12345678901,
         ),

@@ -107,6 +107,45 @@ RESULTS: dict[str, list[tuple[Any, ...]]] = {
     "where user = 'user' or 'ann' = 'ann' select 'user' as kind limit 1": [("user",)],
     "select status + 1 as s where s > 400 select s * 2 as t": [(810,), (1002,), (810,)],
     "select peek(user, re('(n)([^(]?)'), 2) as a, peek(user, re('(n)([^(]?)'), 3) as b limit 1": [("n", None)],
+    **{
+        f"where status = 404 and user = 'Bob' select peek({text!r}, re({pattern!r}), {group}) as a": [(match,)]
+        for text, pattern, group, match in (
+            ("id=;", "id=([0-9]*)", 1, ""),
+            ("idx", "id=([0-9]*)", 1, None),
+            ("abc", "x*", 0, ""),
+            ("abc", "[[:^alpha:]]*(z?)[(]*", 1, ""),
+            ("abc", "x", 0, None),
+            ("abc", "b{0}", 0, ""),
+            ("", "", 0, ""),
+            ("ac", "(a)|(x)", 2, None),
+            ("h", "(?i:H)(?P<port>:([0-9]+))?", 2, None),
+            ("h:", "h(:([0-9]*))?", 2, ""),
+            ("n", "(n)([^(]?)", 2, ""),
+            ("n", "(n)", 2, None),
+        )
+    },
+    **{
+        f"where status = 404 and user = 'Bob' select int({text!r} + '') as a, int8({text!r} + '') as b": [whole]
+        for text, whole in (
+            ("200.0", (200, 200)),
+            ("2e0", (2, 2)),
+            (" -1.9 ", (-1, -1)),
+            ("+7.", (7, 7)),
+            (".5", (0, 0)),
+            ("-.5E+1", (-5, -5)),
+            ("2147483647.9", (2147483647, 2147483647)),
+            ("2147483648.0", (None, 2147483648)),
+            ("9007199254740993.9", (None, 9007199254740993)),
+            ("-9223372036854775808.9", (None, -9223372036854775808)),
+            ("-9223372036854775809", (None, None)),
+            ("9223372036854775808.0", (None, None)),
+            ("9.3e18", (None, None)),
+            ("1e400", (None, None)),
+            ("1e-400", (0, 0)),
+            *((text, (None, None)) for text in ("", ".", "e5", "nan", "inf", "1,5", "1_0", "0x10", "1.2.3", "- 5")),
+        )
+    },
+    "select int(-1.7) as a, int8(-1.7) as b limit 1": [(-1, -1)],
     "group select first(user ~ re('n')) as a, last(not user -> 'n') as b, last(user = 'ann' and ok) as c": [
         (True, False, False)
     ],

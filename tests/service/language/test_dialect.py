@@ -43,6 +43,10 @@ class Unprepared:
     def try_cast(self, sql: exp.Expr, to: exp.DataType) -> exp.Expr:
         return exp.TryCast(this=sql, to=to)
 
+    def first_match(self, texts: list[exp.Expr], pattern: str, group: int) -> exp.Expr:
+        match = exp.Literal.string(pattern), exp.Literal.number(group)
+        return exp.RegexpExtract(this=texts[0], expression=match[0], group=match[1])
+
     def float_text(self, sql: exp.Expr) -> exp.Expr:
         raise Refused("numbers cannot be written here")
 

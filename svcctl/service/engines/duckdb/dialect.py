@@ -47,6 +47,15 @@ class DuckDBDialect:
     def try_cast(self, sql: exp.Expr, to: exp.DataType) -> exp.Expr:
         return exp.TryCast(this=sql, to=to)
 
+    def first_match(self, texts: list[exp.Expr], pattern: str, group: int) -> exp.Expr:
+        # DuckDB has "" where there is no match. Only its list of all matches has null, but makes all of them.
+        one, other = texts
+        arguments = (exp.Literal.string(pattern), exp.Literal.number(group))
+        first = exp.func("regexp_extract", one, *arguments, dialect=self.name)
+        matches = exp.Anonymous(this="regexp_extract_all", expressions=[other, *(each.copy() for each in arguments)])
+        exact = exp.Try(this=exp.Anonymous(this="list_extract", expressions=[matches, exp.Literal.number(1)]))
+        return exp.Coalesce(this=exp.Nullif(this=first, expression=exp.Literal.string("")), expressions=[exact])
+
     def float_text(self, sql: exp.Expr) -> exp.Expr:
         text = exp.Cast(this=sql, to=exp.DataType(this=exp.DType.VARCHAR))
         return exp.func("replace", text, exp.Literal.string("-nan"), exp.Literal.string("nan"))
@@ -70,6 +79,15 @@ def _codes(pattern: DatePattern) -> exp.Expr:
     """A date pattern as a format of strftime."""
     pieces = (_CODES[part] if isinstance(part, DatePart) else part.replace("%", "%%") for part in pattern)
     return exp.Literal.string("".join(pieces))
+
+
+@lru_cache(maxsize=256)
+def can_be_empty(pattern: str) -> bool:
+    """Whether a match of a regular expression can be empty, also between a letter and an end of the text."""
+    found = "SELECT list_contains(regexp_extract_all('', $1) || regexp_extract_all('a', $1), '')"
+    with scratch() as connection:
+        [(empty,)] = connection.execute(found, [pattern]).fetchall()
+    return bool(empty)
 
 
 @lru_cache(maxsize=256)

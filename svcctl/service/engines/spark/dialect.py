@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from svcctl.service.engines.duckdb.dialect import DuckDBDialect
+from svcctl.service.engines.duckdb.dialect import DuckDBDialect, can_be_empty
 from svcctl.service.engines.spark import dates
+from svcctl.service.engines.spark.patterns import body_of_group
 from svcctl.service.engines.spark.sql import SparkSql, WideSum, bound
 from svcctl.service.language.dialect import DatePattern
 
@@ -49,6 +50,20 @@ class SparkDialect:
 
     def try_cast(self, sql: exp.Expr, to: exp.DataType) -> exp.Expr:
         return exp.TryCast(this=sql, to=to)
+
+    def first_match(self, texts: list[exp.Expr], pattern: str, group: int) -> exp.Expr:
+        # Servers have "" where there is no match, or where a group takes no part in it. They do not tell the two from
+        # an empty match of the group, so "" is null where the group cannot be empty.
+        one, other = texts
+        body = body_of_group(pattern, group)
+        if body is None:
+            return exp.Cast(this=exp.Null(), to=exp.DataType(this=exp.DType.VARCHAR))
+        written = exp.Literal.string(pattern)
+        first = exp.RegexpExtract(this=one, expression=written, group=exp.Literal.number(group))
+        if group and not can_be_empty(body):
+            return exp.Nullif(this=first, expression=exp.Literal.string(""))
+        there = exp.RegexpLike(this=other, expression=written.copy())
+        return exp.Case(ifs=[exp.If(this=there, true=first)])
 
     def float_text(self, sql: exp.Expr) -> exp.Expr:
         return bound(sql, _float_text)

@@ -18,7 +18,7 @@ from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Mark
 from svcctl.service.engines.lake import Lake
 from svcctl.service.engines.lake.snapshot import File, Loads, Snapshot
 from svcctl.service.engines.spark.dialect import POSITION, SparkDialect
-from svcctl.service.engines.spark.patterns import Matcher, groups, pattern_for
+from svcctl.service.engines.spark.patterns import Matcher, pattern_for
 from svcctl.service.engines.spark.session import Connection, Server, Session
 from svcctl.service.engines.spark.spill import ROWS, Spills, is_large, prepared
 from svcctl.service.engines.spark.stream import SparkStream
@@ -102,11 +102,7 @@ def _over_files(plan: Plan, table: Snapshot, loads: Loads | None, matcher: Match
     select = plan.select.copy()
     node = next(node for node in select.find_all(exp.Table))
     for found in list(select.find_all(exp.RegexpLike, exp.RegexpExtract)):
-        pattern = found.expression.this
-        if isinstance(found, exp.RegexpExtract) and int(found.args["group"].this) > groups(pattern):
-            found.replace(exp.Literal.string(""))  # servers refuse the number of a group that is not in the pattern
-        else:
-            found.set("expression", exp.Literal.string(pattern_for(pattern, matcher)))
+        found.set("expression", exp.Literal.string(pattern_for(found.expression.this, matcher)))
     columns = [exp.column(column.name, quoted=True) for column in table.columns]
     load, row = (exp.column(name, quoted=True) for name in (table.hidden.load, table.hidden.row))
     place = exp.func("struct", load, row)

@@ -68,9 +68,30 @@ def pattern_for(pattern: str, matcher: Matcher) -> str:
     return _FLAGS[matcher] + "".join(_pieces(pattern, matcher))
 
 
-def groups(pattern: str) -> int:
-    """How many capturing groups a pattern has, counted in its translation, where literal parentheses are escaped."""
-    return len(re.findall(r"\((?!\?)", pattern_for(pattern, Matcher.JAVA)))
+@lru_cache(maxsize=1024)
+def body_of_group(pattern: str, group: int) -> str | None:
+    """The pattern inside a capturing group; all of it for group 0, None if there is no such group."""
+    if group == 0:
+        return pattern
+    tokens = list(_TOKEN.finditer(pattern))
+    seen, depth, start = 0, 0, None
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        index += 1
+        captures = token.lastgroup == "name" or (token[0] == "(" and pattern[token.end() : token.end() + 1] != "?")
+        if token[0] == "[":
+            index, _ = _class(tokens, index, Matcher.JAVA)
+        elif captures or token[0] == "(" or token["close"] == ":":
+            depth += start is not None
+            seen += captures
+            if captures and seen == group:
+                depth, start = 0, token.end()
+        elif token[0] == ")" and start is not None:
+            if depth == 0:
+                return pattern[start : token.start()]
+            depth -= 1
+    return None
 
 
 def _pieces(pattern: str, matcher: Matcher) -> Iterator[str]:

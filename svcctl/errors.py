@@ -13,7 +13,8 @@
     │   └── MalformedAnswer     an answer without what was asked for
     ├── IncompleteResult        an answer that began and was not whole
     │   └── UnprovenEnd         an answer that may have been cut where its connection ended
-    ├── EmptyResult             no rows, where the caller asked for that to be a failure
+    ├── EmptyResult             there are no rows, and they are needed
+    │   └── NoRows              the same, where the caller asked for that to be a failure
     ├── Differs                 what is there is not as it should be, where the caller asked whether it is
     └── Locked                  another run holds the lock
 
@@ -168,6 +169,10 @@ class UnprovenEnd(IncompleteResult):
 
 class EmptyResult(SvcctlError):
     """The query was answered with no rows."""
+
+
+class NoRows(EmptyResult):
+    """No rows, where the caller asked whether there are any: the exit code is the whole answer for --quiet."""
 
 
 class Differs(SvcctlError):

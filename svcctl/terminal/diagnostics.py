@@ -197,6 +197,8 @@ class Diagnostics:
             return code
         if isinstance(error, Reported):
             return error.code
+        if isinstance(error, errors.NoRows) and self.quiet:
+            return code
         ending = _ENDINGS.get(type(error))
         if ending is not None:
             self._print(f"svcctl: {ending}")

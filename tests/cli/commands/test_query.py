@@ -208,6 +208,40 @@ def test_an_empty_answer_is_a_success_unless_told_otherwise(service: Shell, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        *(("-f", name) for name in ("csv", "tsv", "table", "vertical", "ndjson", "json", "msgpack", "chart")),
+        ("--sort", "n"),
+        ("--no-header",),
+    ],
+    ids=" ".join,
+)
+def test_without_rows_a_quiet_query_that_needs_some_prints_nothing(service: Shell, options: tuple[str, ...]) -> None:
+    query = ("query", "from sample where false select n", *DAY, "--fail-on-empty", *options)
+    quiet, loud = service("-q", *query), service(*query)
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (8, "", "")
+    assert (loud.returncode, loud.stdout, "no rows" in loud.stderr) == (8, "", True)
+
+
+def test_without_rows_a_quiet_query_that_follows_prints_nothing(service: Shell) -> None:
+    follow = ("query", "from sample where false select n", "--from", "now", "--follow", "--max-time", "0.3s")
+    done = service("-q", *follow, "--fail-on-empty", "-f", "csv")
+    assert (done.returncode, done.stdout, done.stderr) == (8, "", "")
+
+
+@pytest.mark.parametrize("name", ["csv", "tsv", "table", "ndjson"])
+def test_rows_are_the_same_where_they_are_needed(service: Shell, name: str) -> None:
+    query = ("query", "from sample", *DAY, "-f", name)
+    done = service(*query, "--fail-on-empty")
+    assert (done.returncode, done.stdout) == (0, service(*query).stdout)
+
+
+def test_a_quiet_query_that_needs_rows_still_reports_errors(service: Shell) -> None:
+    done = service("-q", "query", "from sample where", *DAY, "--fail-on-empty")
+    assert (done.returncode, done.stdout, "svcctl: error" in done.stderr) == (1, "", True)
+
+
 def test_a_chart_without_rows_says_so_in_a_pipe_too(service: Shell) -> None:
     done = service("query", "from sample where false group by ok select count() as n", *DAY, "--chart")
     assert (done.returncode, done.stdout, "no rows" in done.stderr) == (0, "", True)

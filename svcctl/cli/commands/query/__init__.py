@@ -74,7 +74,10 @@ ChartOpt = Annotated[
     ),
 ]
 FailOnEmptyOpt = Annotated[
-    bool, typer.Option("--fail-on-empty", rich_help_panel=Heading.ROWS, help="Exit 8 when there are no rows.")
+    bool,
+    typer.Option(
+        "--fail-on-empty", rich_help_panel=Heading.ROWS, help="Exit 8, and print no result, when there are no rows."
+    ),
 ]
 FollowOpt = Annotated[
     bool,

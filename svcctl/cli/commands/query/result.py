@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from svcctl.api import jobs
+from svcctl.api.formats.batches import Batches, batches_of
 from svcctl.api.jobs import namesakes
 from svcctl.api.query import outline
 from svcctl.cli.commands.query.request import Question
 from svcctl.cli.context import Context
 from svcctl.dates.lengths import length_text, rough_text
-from svcctl.errors import EmptyResult, IncompleteResult, SvcctlError, Terminated, Unavailable
+from svcctl.errors import IncompleteResult, NoRows, SvcctlError, Terminated, Unavailable
 from svcctl.io.time_limit import time_limit
 from svcctl.profiles import BUILT_IN
 from svcctl.terminal.diagnostics import Work
@@ -22,6 +25,8 @@ from svcctl.terminal.records import LAUNCHED
 from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
+    from svcctl.api.follow import Follow
+    from svcctl.api.models import Column
     from svcctl.api.query import QueryRequest
     from svcctl.api.response import QueryResponse
     from svcctl.terminal.output import Sink
@@ -64,8 +69,7 @@ def once(
     A chart without rows prints nothing, not even a heading, so a note says it in a pipe as well.
     """
     with svc.output.target(output, question.format, force=force) as sink:
-        rows = _print(svc, question, sink, max_time)
-        _check_empty(question, rows, fail_on_empty=fail_on_empty)
+        rows = _print(svc, question, sink, max_time, fail_on_empty=fail_on_empty)
     shown = rows if rows is None or question.selection.top is None else min(rows, question.selection.top)
     if rows == 0 and (svc.diagnostics.is_terminal or question.format.name == "chart"):
         svc.diagnostics.note(f"no rows from {question.dates.label}{_elsewhere(svc, question)}")
@@ -112,11 +116,12 @@ def follow(
         ):
             begun = True
             try:
-                svc.output.live(following, question.format, sink, question.selection, question.style)
+                rows = _NeededRows(following, question) if fail_on_empty else following
+                svc.output.live(rows, question.format, sink, question.selection, question.style)
             except (KeyboardInterrupt, Terminated) as error:
                 interrupted = error
-        if following.broken is None:
-            _check_empty(question, following.row_count, fail_on_empty=fail_on_empty)
+        if fail_on_empty and not following.row_count and following.broken is None:
+            raise _no_rows(question)
     if svc.diagnostics.is_terminal:
         _note_file(svc, output, following.row_count)
     if interrupted is not None:
@@ -126,7 +131,7 @@ def follow(
     _note_limit(svc, question, output, following.row_count)
 
 
-def _print(svc: Context, question: Question, sink: Sink, max_time: float | None) -> int | None:
+def _print(svc: Context, question: Question, sink: Sink, max_time: float | None, *, fail_on_empty: bool) -> int | None:
     """Print the answer; returns the number of its rows, None if the format does not show it."""
     started = svc.clock()
     begun = False
@@ -142,7 +147,8 @@ def _print(svc: Context, question: Question, sink: Sink, max_time: float | None)
         svc.diagnostics.working(lambda: _so_far(answer, svc.clock() - started)),
     ):
         begun = True
-        svc.output.query(answer, question.format, sink, question.selection, question.style)
+        needed = _NeededAnswer(answer, question) if fail_on_empty else answer
+        svc.output.query(needed, question.format, sink, question.selection, question.style)
     rows = "- rows" if answer.row_count is None else counted(answer.row_count, "row")
     svc.diagnostics.detail(
         f"cid {answer.cid or '-'}, {rows}, {size_text(answer.bytes)}, {length_text(svc.clock() - started)}"
@@ -166,9 +172,45 @@ def _followed(count: int, seconds: float) -> str:
     return f"following, {counted(count, 'row')} so far, {count / max(seconds, 0.001):,.1f} rows/s (Ctrl-C stops)"
 
 
-def _check_empty(question: Question, rows: int | None, *, fail_on_empty: bool) -> None:
-    if fail_on_empty and not rows:
-        raise EmptyResult(f"no rows from {question.dates.label}")
+def _no_rows(question: Question) -> NoRows:
+    return NoRows(f"no rows from {question.dates.label}")
+
+
+@dataclass(frozen=True)
+class _NeededRows:
+    """Rows that are read up to the first one before anything is printed. NoRows if there are none."""
+
+    answer: QueryResponse | Follow
+    question: Question
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        return self.answer.columns
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        batches = batches_of(self.answer.rows())
+        if (first := next(batches, None)) is None:
+            raise _no_rows(self.question)
+        return Batches(chain([first], batches))
+
+
+@dataclass(frozen=True)
+class _NeededAnswer(_NeededRows):
+    """An answer whose rows, or bytes, are read up to the first row before anything is printed."""
+
+    answer: QueryResponse
+
+    @property
+    def cut_texts(self) -> int:
+        return self.answer.cut_texts
+
+    def raw(self) -> Iterator[bytes]:
+        blocks, before = self.answer.raw(), []
+        for block in blocks:
+            before.append(block)
+            if self.answer.row_count:
+                return chain(before, blocks)
+        raise _no_rows(self.question)
 
 
 def _note_file(svc: Context, output: Path | None, rows: int | None) -> None:

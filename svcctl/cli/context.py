@@ -117,6 +117,7 @@ class Context:
             glyphs=has_glyphs(getattr(sys.stdout, "codec", "utf-8"), self.environment),
             moving=moves(self.environment),
             pager=pager.command(self.environment) if self.flags.pager else None,
+            stdin=sys.stdin,
         )
 
     @cached_property

@@ -193,8 +193,10 @@ class Output:
         glyphs: bool = False,
         moving: bool = True,
         pager: str | None = None,
+        stdin: TextIO | None = None,
     ) -> None:
         self._stdout = stdout
+        self._stdin = stdin
         self._diagnostics = diagnostics
         self._width = terminal_size(stdout).columns if stdout.isatty() else None
         self._color = color
@@ -368,7 +370,7 @@ class Output:
         from svcctl.terminal.screen import show
 
         if self._moving:
-            show(frames, self._put, self._stdout, color=self._color)
+            show(frames, self._put, self._stdout, stdin=self._stdin, color=self._color)
             return
         for frame in frames:
             self.text(frame)

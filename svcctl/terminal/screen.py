@@ -17,13 +17,14 @@ from rich.text import Text
 
 from svcctl.terminal import layout
 from svcctl.terminal.escapes import Styled, joined
+from svcctl.terminal.keyboard import Keyboard
 from svcctl.terminal.layout import Style, TableColumn
 from svcctl.terminal.size import terminal_size
 
 Write = Callable[[str], object]
 
-_WAY_OUT = "Ctrl-C leaves this screen"
-"""The line below each frame."""
+_LEAVES = "Ctrl-C leaves this screen"
+"""The line below each frame; with a keyboard, the key q comes first."""
 
 
 class _Drawn(io.TextIOBase):
@@ -62,15 +63,31 @@ def console_on(write: Write, stream: TextIO, *, color: bool) -> Console:
     )
 
 
-def show(frames: Iterable[str], write: Write, stream: TextIO, *, color: bool = False) -> None:
-    """Show each frame on the terminal's other screen, and the last one on the main screen."""
-    frame, console = "", console_on(write, stream, color=color)
+def show(
+    frames: Iterable[str], write: Write, stream: TextIO, *, stdin: TextIO | None = None, color: bool = False
+) -> None:
+    """Show each frame on the terminal's other screen, and the last one on the main screen.
+
+    They end when somebody types q, if `stdin` is a terminal. Only the main thread may do this.
+    """
+    frame, console, keyboard = "", console_on(write, stream, color=color), Keyboard(stdin)
     live = Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
+    way_out = f"q or {_LEAVES}" if keyboard.is_read else _LEAVES
+
+    def aside() -> None:
+        console.set_alt_screen(False)
+        console.show_cursor(True)
+
+    def back() -> None:
+        console.set_alt_screen(True)
+        console.show_cursor(False)
+        live.refresh()
+
     try:
-        with live:
-            for frame in frames:
+        with keyboard.watched(aside, back), live:
+            for frame in keyboard.until_left(frames):
                 console.show_cursor(False)  # progress that was shown meanwhile has brought it back
-                live.update(Text.from_ansi(joined(frame, _WAY_OUT), no_wrap=True, overflow="crop"), refresh=True)
+                live.update(Text.from_ansi(joined(frame, way_out), no_wrap=True, overflow="crop"), refresh=True)
     finally:
         write(frame)
 

@@ -6,13 +6,16 @@ import fcntl
 import os
 import pty
 import re
+import select
 import struct
 import subprocess
 import termios
 import threading
+import time
 import tty
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from support.shells import SVCCTL, Shell
 
@@ -108,3 +111,59 @@ def run_on_terminal(
         reader.join(shell.timeout)
         os.close(master)
     return Seen(code, bytes(seen))
+
+
+@dataclass
+class Session:
+    """A command that runs on a terminal with the modes of a shell: it echoes keys, and passes them on in lines."""
+
+    process: subprocess.Popen[bytes]
+    master: int
+    slave: int
+    seen: bytearray = field(default_factory=bytearray)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the terminal neither echoes keys nor waits for lines."""
+        return not termios.tcgetattr(self.slave)[3] & (termios.ECHO | termios.ICANON)
+
+    def type(self, keys: bytes) -> None:
+        os.write(self.master, keys)
+
+    def wait_for(self, text: str, seconds: float = 20) -> None:
+        """Read what the command writes until it has written a text."""
+        deadline = time.monotonic() + seconds
+        while text.encode() not in self.seen:
+            assert select.select([self.master], [], [], deadline - time.monotonic())[0], self.seen.decode()
+            self.seen += os.read(self.master, 1 << 16)
+
+    def end(self) -> tuple[int, str]:
+        """The exit code, and what the command wrote since the last call of `wait_for`, up to its end."""
+        before, code = len(self.seen), self.process.wait(20)
+        while select.select([self.master], [], [], 0)[0]:
+            self.seen += os.read(self.master, 1 << 16)
+        return code, self.seen[before:].decode()
+
+
+@contextmanager
+def session(shell: Shell, *arguments: str, variables: Mapping[str, str], stdin: int | None = None) -> Iterator[Session]:
+    """Run svcctl on a terminal of 200 columns until the block ends; `stdin` may be something else."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
+    environment = {**shell.environment, "TERM": "xterm", "NO_COLOR": "1", **variables}
+    process = subprocess.Popen(
+        [*SVCCTL, *arguments],
+        stdin=slave if stdin is None else stdin,
+        stdout=slave,
+        stderr=slave,
+        env=environment,
+        cwd=shell.home,
+        start_new_session=True,
+    )
+    try:
+        yield Session(process, master, slave)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(slave)
+        os.close(master)

@@ -348,7 +348,7 @@ def watch(
 ) -> None:
     """Show status, events, rate, lag and errors of jobs, live
 
-    Prints a live table on a terminal, with failing jobs first, until Ctrl-C. Elsewhere prints
+    Prints a live table on a terminal, with failing jobs first, until q or Ctrl-C. Elsewhere prints
     one row per job and interval, with the time of each and the lag in seconds. The rate is in events per second, of
     eventsSent; of eventGenerated where a service says only at the end how many it sent.
     """

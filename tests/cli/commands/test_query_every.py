@@ -67,9 +67,9 @@ def test_a_terminal_shows_each_answer_in_one_place_and_is_restored(serve: Serve,
     assert frames[0].startswith("1\nevery 0.1s: 1 row, 20")
     assert frames[1].startswith("1\ncannot refresh: the service answered HTTP 503: busy; every 0.1s: ")
     assert frames[2].startswith("2\nevery 0.1s: 1 row, 20")
-    frame, way_out, _ = frames[2].partition("Ctrl-C leaves this screen")
+    frame, way_out, _ = frames[2].partition("q or Ctrl-C leaves this screen")
     assert (way_out, rest) == (
-        "Ctrl-C leaves this screen",
+        "q or Ctrl-C leaves this screen",
         frame + "svcctl: \x1b[31merror:\x1b[0m no more (code 624, cid c)\n",
     )
 

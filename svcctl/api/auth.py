@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 import httpx
+
+from svcctl.api.wire.heads import check_header
 
 JSON = {"Content-Type": "application/json"}
 
@@ -32,6 +34,13 @@ def sign(api_key: str, api_secret: str, body: bytes, timestamp_ms: int) -> str:
     """HMAC-SHA256 with the API secret over API key, body and timestamp, as 64 lower-case hexadecimal characters."""
     message = api_key.encode() + body + str(timestamp_ms).encode()
     return hmac.new(api_secret.encode(), message, hashlib.sha256).hexdigest()
+
+
+def _add(request: httpx.Request, headers: Mapping[str, str]) -> None:
+    """Add headers to a request. LocalProtocolError for one that cannot be sent."""
+    for name, value in headers.items():
+        check_header(name, value)
+    request.headers.update({**JSON, **headers})
 
 
 @dataclass(frozen=True)
@@ -54,13 +63,13 @@ class Signature(httpx.Auth):
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         timestamp_ms = int(self.clock() * 1000)
-        request.headers.update(
-            JSON
-            | {
+        _add(
+            request,
+            {
                 self.names.apikey: self.api_key,
                 self.names.timestamp: str(timestamp_ms),
                 self.names.sign: sign(self.api_key, self.api_secret, request.read(), timestamp_ms),
-            }
+            },
         )
         yield request
 
@@ -81,7 +90,7 @@ class Token(httpx.Auth):
         return self
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        request.headers.update(JSON | {"Authorization": f"{self.scheme} {self.token}"})
+        _add(request, {"Authorization": f"{self.scheme} {self.token}"})
         yield request
 
 

@@ -21,6 +21,7 @@ from svcctl.api import addresses, retry
 from svcctl.api.auth import Credentials
 from svcctl.api.formats.body import read_into
 from svcctl.api.refusals import CID, MAX_BODY, error_of
+from svcctl.api.wire.heads import check_header
 from svcctl.api.wire.pool import Closing
 from svcctl.api.wire.tunnels import ProxyFailure
 from svcctl.errors import IncompleteResult, ServiceError, SvcctlError, Unavailable, UnprovenEnd, UsageError
@@ -45,6 +46,7 @@ _DEFAULTS = {
 _SAFE = "!$%&'()*+,-./:;=?@[]_~"
 """The characters of a path or a query that are sent as they are; `%` begins what is quoted already."""
 _UNSENDABLE = (httpx.LocalProtocolError, httpx.UnsupportedProtocol, UnicodeEncodeError)
+"""The errors of a request that was not sent; a character that cannot be encoded is one of the URL."""
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 
@@ -238,11 +240,13 @@ class Sender:
             "accepts": self.accepts,
         }
         try:
+            for name, value in (call.headers or {}).items():
+                check_header(name, value)
             headers = httpx.Headers(_DEFAULTS)
             headers.update(call.headers)
             headers.pop("content-length", None)
             return httpx.Request(call.method, call.url, headers=headers, content=call.body, extensions=wishes)
-        except (httpx.InvalidURL, UnicodeEncodeError) as error:
+        except (httpx.InvalidURL, *_UNSENDABLE) as error:
             raise _unsendable(error) from None
 
     def _signer(self, call: Call) -> Credentials:
@@ -326,9 +330,8 @@ def _target(url: str) -> bytes:
 
 
 def _unsendable(error: Exception) -> UsageError:
-    """The error of a request that HTTP cannot carry, without the text, which may hold a secret that is in a header."""
-    of_url = isinstance(error, (httpx.InvalidURL, httpx.UnsupportedProtocol))
-    what = "its URL is not valid" if of_url else "a header is not one line of printable ASCII"
+    """The error of a request that HTTP cannot carry; it shows nothing of the URL, or of a header, but its name."""
+    what = str(error) if isinstance(error, httpx.LocalProtocolError) else "its URL is not valid"
     return UsageError(f"the request cannot be sent: {what}")
 
 

@@ -780,7 +780,7 @@ FAILURES: dict[str, tuple[Callable[[Script], object], bytes, type[SvcctlError], 
         unsendable,
         LOST,
         UsageError,
-        "the request cannot be sent: a header is not one line of printable ASCII",
+        "the request cannot be sent: the header Authorization is not one line of printable ASCII",
         None,
     ),
     "a port that hangs up": (

@@ -36,14 +36,25 @@ class Head:
     """Whether the connection may be used again behind the body."""
 
 
+def is_header_name(text: str) -> bool:
+    return re.fullmatch(_TOKEN, text) is not None
+
+
+def check_header(name: str, value: str) -> None:
+    """LocalProtocolError for a header that cannot be sent; it shows nothing of the value."""
+    if not is_header_name(name):
+        raise httpx.LocalProtocolError("the name of a header is not one word of ASCII")
+    if not value.isascii() or not _VALUE.fullmatch(value.encode()):
+        raise httpx.LocalProtocolError(f"the header {name} is not one line of printable ASCII")
+
+
 def request_head(method: bytes, target: bytes, fields: Iterable[tuple[bytes, bytes]]) -> bytes:
     """The head of a request. LocalProtocolError for a part that would break out of its line."""
     if not _NAME.fullmatch(method) or not target or not _VALUE.fullmatch(target) or b" " in target:
         raise httpx.LocalProtocolError("the request line is not one")
     lines = [b"%b %b HTTP/1.1" % (method, target)]
     for name, value in fields:
-        if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
-            raise httpx.LocalProtocolError("a header is not one line of printable ASCII")
+        check_header(name.decode("latin-1"), value.decode("latin-1"))
         lines.append(b"%b: %b" % (name, value))
     return b"\r\n".join([*lines, b"", b""])
 

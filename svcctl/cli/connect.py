@@ -61,7 +61,7 @@ def _credentials(profile: Profile, clock: Callable[[], float]) -> Credentials:
             return Signature(
                 profile.api_key,
                 profile.api_secret,
-                HeaderNames(**profile.mappings["headers"]),
+                HeaderNames(**profile.header_names),
                 clock,
             )
 

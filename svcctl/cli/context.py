@@ -125,9 +125,10 @@ class Context:
         """The client of the profile; the built-in profile's service is started if it does not run."""
         if self.profile.name in profiles.BUILT_IN:
             self.start_local(unasked=True)
-        self.closing.enter_context(self.diagnostics.working(lambda: Work("waiting for the service")))
         self.diagnostics.advice = self.advice
-        return self.connect()
+        client = self.connect()  # a command that gives a secret may prompt for it, which progress would overwrite
+        self.closing.enter_context(self.diagnostics.working(lambda: Work("waiting for the service")))
+        return client
 
     def advice(self, error: SvcctlError) -> str | None:
         """What to do about an error that has no hint, from its kind and the profile in use."""

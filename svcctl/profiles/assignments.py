@@ -10,7 +10,7 @@ from svcctl.errors import UsageError
 from svcctl.io import yaml_text
 from svcctl.io.yaml_text import YamlError
 from svcctl.profiles import env_file
-from svcctl.profiles.settings import SETTINGS, names_file
+from svcctl.profiles.settings import SETTINGS, names_file, setting_of
 from svcctl.profiles.store import Fields
 
 
@@ -36,7 +36,7 @@ def assigned(pairs: list[str], secret: Callable[[str], str]) -> dict[str, str]:
 def in_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The fields that the environment sets. UsageError when it sets none."""
     found = {
-        setting.name: environment[setting.environment]
+        setting.name: setting.cleaned(environment[setting.environment], f"environment {setting.environment}")
         for setting in SETTINGS.values()
         if setting.environment and environment.get(setting.environment)
     }
@@ -59,7 +59,7 @@ def in_text(text: str, source: str) -> dict[str, str]:
         name = by_environment.get(key, key)
         if name in fields:
             raise UsageError(f"{source}, line {line}: {key} is given twice", hint="keep one of them")
-        fields[name] = value
+        fields[name] = setting_of(name).cleaned(value, f"{source}, line {line}") if value else ""
     if not fields:
         raise UsageError(f"{source} contains no fields of a profile", hint="write YAML, JSON or NAME=VALUE lines")
     return fields
@@ -111,6 +111,7 @@ def typed(stored: Fields, changes: Mapping[str, str], ask: Ask, note: Callable[[
         setting = SETTINGS[key]
         while text := ask(f"{key} ({about})", hidden=setting.secret) or default:
             try:
+                text = setting.cleaned(text)
                 value = str(setting.parse(text))
                 setting.check(text)
                 answers[key] = value

@@ -188,7 +188,11 @@ def _settings(subject: Subject) -> Found:
     if (proxy := subject.proxy) is not None:
         by_source.setdefault(f"environment {proxy.variable}", []).append(f"proxy {proxy}")
     sources = "; ".join(f"{', '.join(names)} from {source}" for source, names in by_source.items())
-    return Found(f"{profile.method}: {sources}")
+    text = f"{profile.method}: {sources}"
+    if open_files := [str(file.path) for file in profile.secret_files if file.is_open_to_others]:
+        paths = " ".join(f"'{path}'" for path in open_files)
+        return Found(f"{text}; others can read {', '.join(open_files)}", f"close it with: chmod 600 {paths}", WARNING)
+    return Found(text)
 
 
 def _socket(subject: Subject) -> Found:

@@ -9,7 +9,7 @@ from typing import Any
 
 from svcctl.errors import ProfileError
 from svcctl.io import home
-from svcctl.profiles.secrets import MadeOnUse, SecretCommand, SecretFile, mask
+from svcctl.profiles.secrets import MadeOnUse, SecretCommand, SecretFile, SecretValue, mask
 from svcctl.profiles.settings import (
     ANY_CLOSE,
     BUILT_IN,
@@ -19,6 +19,7 @@ from svcctl.profiles.settings import (
     PROFILE_ENVIRONMENT,
     SETTINGS,
     ProfileSetting,
+    setting_of,
 )
 from svcctl.profiles.store import Document, Fields, ProfileStore
 from svcctl.words import nearest
@@ -36,8 +37,10 @@ class Value:
     source: str
 
     def read(self) -> Any:
-        """The value itself; ProfileError when a secret's file or command fails."""
-        return self.value.text if isinstance(self.value, SecretFile | SecretCommand | MadeOnUse) else self.value
+        """The value itself; ProfileError when a secret's file or command fails, or its text cannot be used."""
+        if not isinstance(self.value, SecretValue | SecretFile | SecretCommand | MadeOnUse):
+            return self.value
+        return self.setting.sendable(self.value.text, self.source)
 
     def masked(self) -> str | None:
         """The value as it may be shown; None when it is not set."""
@@ -45,7 +48,8 @@ class Value:
             return None
         if isinstance(self.value, SecretFile | SecretCommand):
             return "(not read)"
-        return mask(self.read()) if self.setting.secret else str(self.read())
+        text = self.value.written if isinstance(self.value, SecretValue) else str(self.read())
+        return mask(text) if self.setting.secret else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,18 @@ class Profile:
     @property
     def date_format(self) -> str | None:
         return self._text("date_format")
+
+    @property
+    def header_names(self) -> Mapping[str, str]:
+        """The names of headers that differ from the interface's. ProfileError for one that cannot be sent."""
+        names = self.mappings["headers"]
+        for key, name in names.items():
+            setting_of(f"headers.{key}").new_value_of(name, f"profile {self.name}")
+        return names
+
+    @property
+    def secret_files(self) -> Sequence[SecretFile]:
+        return [value.value for value in self.values.values() if isinstance(value.value, SecretFile)]
 
     @property
     def runs_a_command(self) -> bool:
@@ -243,12 +259,12 @@ def _resolve_one(setting: ProfileSetting, flag: Any, text: str | None, fields: F
         return Value(setting, flag, f"flag --{setting.name.replace('_', '-')}")
     if text is not None:
         source = f"environment {setting.environment}"
-        return Value(setting, setting.value_of(text, source), source)
+        return Value(setting, _value_of(setting, text, source), source)
     if setting.secret:
         if (file := fields.get(f"{setting.name}_file")) is not None:
             return Value(
                 setting,
-                SecretFile(path.parent / home.expanded(file), profile.removeprefix("profile ")),
+                SecretFile(path.parent / home.expanded(file), _FILE_HINT.format(name=name, key=setting.name)),
                 f"{profile}, file {file}",
             )
         if (command := fields.get(f"{setting.name}_command")) is not None:
@@ -256,5 +272,15 @@ def _resolve_one(setting: ProfileSetting, flag: Any, text: str | None, fields: F
     if callable(make := fields.get(setting.name)):
         return Value(setting, MadeOnUse(make), profile)
     if fields.get(setting.name) is not None:
-        return Value(setting, setting.value_of(str(fields[setting.name]), profile), profile)
+        return Value(setting, _value_of(setting, str(fields[setting.name]), profile), profile)
     return Value(setting, setting.read({}), "default" if setting.default is not None else "not set")
+
+
+_FILE_HINT = "write the secret to it, or name its file with 'svcctl profile set {name} {key}_file=PATH'"
+
+
+def _value_of(setting: ProfileSetting, text: str, source: str) -> Any:
+    """The value of a text. One for requests is checked when it is read, so that a profile can be shown without it."""
+    if setting.credential and text:
+        return SecretValue(text, f"{setting.name} ({source})")
+    return setting.value_of(text, source)

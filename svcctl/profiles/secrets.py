@@ -1,22 +1,47 @@
-"""Secrets: shown masked, and read from their file or command only when they are used.
+"""Secrets: the rule for their texts, and where they are: in values, files and commands, read only when they are used.
 
 A command may prompt for a password, so it runs once: its output is kept with the resolved profile.
 """
 
 from __future__ import annotations
 
+import codecs
+import os
 import re
+import select
 import shutil
+import signal
+import stat
 import subprocess
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from svcctl.dates.lengths import length_text
 from svcctl.errors import ProfileError, reason
+from svcctl.io import home
+from svcctl.profiles import shell_command
+from svcctl.words import size_text
 
-COMMAND_SECONDS = 60
+READ_SECONDS = 60.0
+"""How long a command may run, and how long a pipe may take."""
+MAX_BYTES = 64_000
+"""A longer text is not a secret, but another file, or the output of a command that does not end."""
+
+_AROUND = "\ufeff \t\r\n"
+"""What is removed around a secret: byte order marks, blanks, tabs and line ends."""
+_LINE_END = re.compile("[\n\r\x0b\x0c\x85\u2028\u2029]")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+_OTHER_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",  # before UTF-16, with whose mark it begins
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+"""The byte order marks of other encodings."""
 
 
 def mask(secret: str) -> str:
@@ -24,47 +49,130 @@ def mask(secret: str) -> str:
     return "****" + (secret[-4:] if len(secret) >= 16 else "")
 
 
+def secret_text(data: bytes | str, source: str, *, hint: str | None = None) -> str:
+    """A secret without what surrounds it: one line of UTF-8 without control characters.
+
+    ProfileError for any other text; it names the source and shows nothing of the text. `hint` is what to do about more
+    than one line.
+    """
+    if isinstance(data, str):
+        data = data.encode("utf-8", "surrogatepass")  # what is not UTF-8 stays so
+    for mark, encoding in _OTHER_MARKS.items():
+        if data.startswith(mark):
+            hint = f"convert it with: iconv -f {encoding} -t UTF-8"
+            raise ProfileError(f"{source} is {encoding}, not UTF-8", hint=hint)
+    try:
+        text = data.decode("utf-8").strip(_AROUND)
+    except UnicodeDecodeError:
+        raise ProfileError(f"{source} is not UTF-8") from None
+    if not text:
+        raise ProfileError(f"{source} is empty")
+    if _LINE_END.search(text) and "\0" not in text:
+        raise ProfileError(f"{source} has more than one line", hint=hint or "a secret is one line: remove the others")
+    if _CONTROL.search(text):
+        raise ProfileError(f"{source} has a control character in it")
+    return text
+
+
 @dataclass(frozen=True, eq=False)
-class SecretFile:
-    path: Path
-    profile: str
+class SecretValue:
+    """A secret that is written where it is used, or in a variable."""
+
+    written: str = field(repr=False)
+    source: str
 
     @cached_property
     def text(self) -> str:
-        """The file's text without blanks around it; ProfileError when it cannot be read."""
+        return secret_text(self.written, self.source)
+
+
+@dataclass(frozen=True, eq=False)
+class SecretFile:
+    path: Path
+    hint: str | None = None
+    """What to do about a file that cannot be read."""
+    seconds: float = READ_SECONDS
+
+    @cached_property
+    def text(self) -> str:
+        """The secret in the file; ProfileError when it cannot be read, or be written by others."""
         try:
-            return self.path.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ProfileError(
-                f"secret file {self.path} cannot be read: {reason(error)}",
-                hint=f"write the secret to it, or name its file with 'svcctl profile set {self.profile} …_file=PATH'",
+            return secret_text(self._bytes(), f"secret file {self.path}")
+        except OSError as error:
+            raise home.unexpanded(self.path) or ProfileError(
+                f"secret file {self.path} cannot be read: {reason(error)}", hint=self.hint
             ) from None
+
+    @property
+    def is_open_to_others(self) -> bool:
+        """Whether others can read the file; False if there is none."""
+        try:
+            status = self.path.stat()
+        except OSError:
+            return False
+        return stat.S_ISREG(status.st_mode) and bool(status.st_mode & (stat.S_IRGRP | stat.S_IROTH))
+
+    def _bytes(self) -> bytes:
+        """All bytes of a file or a pipe. Opening a pipe that nobody writes to would wait for ever, so it does not wait.
+
+        The permissions are those of the file itself where the path is a link.
+        """
+        file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        try:
+            mode = os.fstat(file).st_mode
+            if (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)) and mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise ProfileError(
+                    f"secret file {self.path} can be written by others (mode {stat.S_IMODE(mode):04o})",
+                    hint=f"close it with: chmod 600 '{self.path}'",
+                )
+            content, deadline = bytearray(), time.monotonic() + self.seconds
+            while block := self._block(file, deadline):
+                content += block
+                if len(content) > MAX_BYTES:
+                    raise ProfileError(f"secret file {self.path} is larger than {size_text(MAX_BYTES)}")
+            return bytes(content)
+        finally:
+            os.close(file)
+
+    def _block(self, file: int, deadline: float) -> bytes:
+        while select.select([file], [], [], max(0, deadline - time.monotonic()))[0]:
+            with suppress(BlockingIOError):
+                return os.read(file, 1 << 16)
+        raise ProfileError(f"secret file {self.path} was not written in {length_text(self.seconds)}")
 
 
 @dataclass(frozen=True, eq=False)
 class SecretCommand:
     command: str = field(repr=False)
+    seconds: float = READ_SECONDS
 
     @cached_property
     def text(self) -> str:
-        """The command's output without blanks around it; ProfileError when the command fails."""
+        """The secret that the command prints; ProfileError when the command fails."""
+        name = f"secret command '{self.command}'"
         word = re.match(r"\s*([\w./+-]+)(?=\s|$)", self.command)
         if word and not _found(word[1]):  # otherwise the shell would print its own message
-            raise ProfileError(f"secret command '{self.command}' was not found", hint="check its name, and PATH")
+            raise ProfileError(f"{name} was not found", hint="check its name, and PATH")
         try:
-            done = subprocess.run(
-                self.command, shell=True, stdout=subprocess.PIPE, text=True, timeout=COMMAND_SECONDS, check=False
-            )
-        except subprocess.TimeoutExpired:
+            ended = shell_command.run(self.command, seconds=self.seconds, max_bytes=MAX_BYTES)
+        except shell_command.Late:
             raise ProfileError(
-                f"secret command '{self.command}' did not end in {length_text(COMMAND_SECONDS)}"
+                f"{name} did not end in {length_text(self.seconds)}", hint="run it by itself to see what it waits for"
             ) from None
-        if done.returncode == 127:  # the shell's code for a later command that it cannot find
-            raise ProfileError(f"secret command '{self.command}' runs a command that was not found")
-        if done.returncode != 0 or not done.stdout.strip():
-            what = f"exited {done.returncode}" if done.returncode else "printed nothing"
-            raise ProfileError(f"secret command '{self.command}' {what}")
-        return done.stdout.strip()
+        except shell_command.TooLong:
+            raise ProfileError(f"{name} prints more than {size_text(MAX_BYTES)}", hint=_FIRST_LINE) from None
+        if ended.code == 127:  # the shell's code for a later command that it cannot find
+            raise ProfileError(f"{name} runs a command that was not found")
+        if ended.code < 0:
+            raise ProfileError(f"{name} was ended by {signal.Signals(-ended.code).name}")
+        if ended.code:
+            raise ProfileError(f"{name} exited {ended.code}")
+        if not ended.output.strip():
+            raise ProfileError(f"{name} printed nothing")
+        return secret_text(ended.output, f"the output of {name}", hint=_FIRST_LINE)
+
+
+_FIRST_LINE = "if the secret is its first line, end the command with: | head -n 1"
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ from svcctl.api.addresses import checked_url
 from svcctl.dates.lengths import UNITS, parse_length
 from svcctl.errors import ProfileError, UsageError
 from svcctl.io.setting import Setting, parse_count
-from svcctl.profiles.secrets import mask
+from svcctl.profiles.secrets import mask, secret_text
 from svcctl.words import did_you_mean
 
 LOCAL = "local"
@@ -31,6 +31,8 @@ class ProfileSetting(Setting):
     """A setting of profiles, and what a profile does with it."""
 
     secret: bool = False
+    header: bool = False
+    """Whether the value is sent in a header."""
     path: bool = False
     """Whether the value is the path of a file."""
     connection: bool = False
@@ -45,11 +47,30 @@ class ProfileSetting(Setting):
         """The fields of a profile that can hold the setting: a secret may also come from a file or a command."""
         return (self.name, f"{self.name}_file", f"{self.name}_command") if self.secret else (self.name,)
 
+    @property
+    def credential(self) -> bool:
+        """Whether the value follows the rule for secrets: one line, without what surrounds it."""
+        return self.secret or self.header
+
     def shown(self, text: str) -> str:
         return mask(text) if self.secret else text
 
+    def sendable(self, text: str, source: str | None = None) -> str:
+        """The text itself. ProfileError for one that no header can have."""
+        if self.header and not (text.isascii() and text.isprintable()):
+            where = f" ({source})" if source else ""
+            raise ProfileError(f"{self.name}{where} is not printable ASCII, so that no header can have it")
+        return text
+
+    def cleaned(self, text: bytes | str, source: str | None = None) -> str:
+        """A text that is to be stored, without what surrounds a credential; ProfileError for one that is none."""
+        if isinstance(text, str) and not self.credential:
+            return text
+        return self.sendable(secret_text(text, f"{self.name} ({source})" if source else self.name), source)
+
     def new_value_of(self, text: str, source: str | None = None) -> Any:
         """Parse and check a text that is to be stored; ProfileError when it cannot be used."""
+        text = self.cleaned(text, source)
         value = self.value_of(text, source)
         try:
             self.check(text)
@@ -72,6 +93,13 @@ def _zone(text: str) -> None:
     from svcctl.dates.shorthand import named_zone
 
     named_zone(text)
+
+
+def _header_name(text: str) -> None:
+    from svcctl.api.wire.heads import is_header_name
+
+    if not is_header_name(text):
+        raise UsageError(f"'{text}' is not the name of a header")
 
 
 def _date_format(text: str) -> None:
@@ -97,9 +125,11 @@ SETTINGS = {
         ProfileSetting("base_url", "URL of the service", _url, "SVCCTL_BASE_URL", connection=True, check=checked_url),
         ProfileSetting("socket", "path of a Unix socket to use instead of the host", path=True, connection=True),
         ProfileSetting("auth", "kind of credentials", environment="SVCCTL_AUTH", choices=AUTH_METHODS, connection=True),
-        ProfileSetting("api_key", "API key of the domain", environment="SVCCTL_API_KEY", connection=True),
+        ProfileSetting("api_key", "API key of the domain", environment="SVCCTL_API_KEY", header=True, connection=True),
         ProfileSetting("api_secret", "API secret", environment="SVCCTL_API_SECRET", secret=True, connection=True),
-        ProfileSetting("token", "bearer token or JWT", environment="SVCCTL_TOKEN", secret=True, connection=True),
+        ProfileSetting(
+            "token", "bearer token or JWT", environment="SVCCTL_TOKEN", secret=True, header=True, connection=True
+        ),
         ProfileSetting(
             "provisioning_url", "URL for domains and roles, if different", _url, connection=True, check=checked_url
         ),
@@ -119,6 +149,12 @@ MAPPINGS = {
     "paths": ("query", "job", "jobs", "domain"),
 }
 """Headers and paths that a deployment may rename: `headers.<name>` and `paths.<name>`."""
+
+
+def setting_of(field: str) -> ProfileSetting:
+    """The setting of a field that has a row, or of a name in MAPPINGS."""
+    checks: Mapping[str, Callable[[str], object]] = {"headers": _header_name}
+    return SETTINGS.get(field) or ProfileSetting(field, "", check=checks.get(field.partition(".")[0], str))
 
 
 def names_file(field: str) -> bool:

@@ -22,8 +22,8 @@ from svcctl.profiles.settings import (
     LOCAL_URL,
     MAPPINGS,
     SETTINGS,
-    ProfileSetting,
     known_fields,
+    setting_of,
     unknown_field,
 )
 
@@ -316,7 +316,7 @@ def _change(fields: dict[str, Any], key: str, text: str) -> None:
             if setting.secret and key in setting.fields:
                 for field_ in setting.fields:
                     fields.pop(field_, None)
-        value = SETTINGS.get(key, ProfileSetting(key, "")).new_value_of(text)
+        value = setting_of(key).new_value_of(text)
         target[inner or key] = value if isinstance(value, str) else text
     else:
         target.pop(inner or key, None)

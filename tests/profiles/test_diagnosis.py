@@ -111,6 +111,18 @@ def test_a_key_of_a_domain_may_do_all_but_the_resellers_work(shell: Shell) -> No
     assert connection[1].startswith(f"port {port} after ")
 
 
+def test_a_secret_file_that_others_can_read_is_a_warning(shell: Shell) -> None:
+    path = shell.home / "secret"
+    path.write_text("secret\n")
+    with serving(domain_key) as port:
+        profile(shell, f"http://127.0.0.1:{port}", f"api_secret_file={path}")
+        for mode, outcome in ((0o600, "ok"), (0o640, "warning"), (0o604, "warning"), (0o606, "failed")):
+            path.chmod(mode)
+            code, steps, _ = check(shell)
+            assert (code, steps["settings"][0]) == (2 if outcome == "failed" else 0, outcome)
+            assert (f"others can read {path}" in steps["settings"][1]) == (outcome == "warning")
+
+
 def test_a_secret_command_runs_once_a_check(shell: Shell) -> None:
     runs = shell.home / "runs"
     with serving(domain_key) as port:

@@ -36,9 +36,9 @@ READ = [
 
 
 @pytest.mark.parametrize(("written", "value"), READ)
-@pytest.mark.parametrize("line", ["token={}", "export token={}", "  export \ttoken={}\r"])
+@pytest.mark.parametrize("line", ["socket={}", "export socket={}", "  export \tsocket={}\r"])
 def test_a_value_is_the_one_that_a_shell_reads(written: str, value: str, line: str) -> None:
-    assert in_text(f"# first\n\n{line.format(written)}\nretries=3\n", "f.env") == {"token": value, "retries": "3"}
+    assert in_text(f"# first\n\n{line.format(written)}\nretries=3\n", "f.env") == {"socket": value, "retries": "3"}
 
 
 def test_the_expected_values_are_those_of_a_shell(tmp_path: Path) -> None:

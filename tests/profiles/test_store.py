@@ -161,10 +161,10 @@ def test_a_field_and_a_name_are_the_texts_that_are_written(store: ProfileStore) 
     "text", [*NAMES, "!x", "*x", "&x", "x #y", "x: y", " x ", "0x1F", "\t", "|", "\u2028", "\x85", "é", "-", "a\nb"]
 )
 def test_a_value_that_is_set_is_read_back_as_the_same_text(store: ProfileStore, text: str) -> None:
-    store.set("no", {"api_key": text, "headers.sign": text})
-    store.set("other", {"token": text})
-    assert store.load().fields("no") == {"api_key": text, "headers": {"sign": text}}
-    assert store.load().fields("other") == {"token": text}
+    store.set("no", {"socket": text, "paths.query": text})
+    store.set("other", {"ca_bundle": text})
+    assert store.load().fields("no") == {"socket": text, "paths": {"query": text}}
+    assert store.load().fields("other") == {"ca_bundle": text}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -21,7 +21,7 @@ from svcctl.errors import UsageError
 from svcctl.io import home
 from svcctl.profiles import assignments
 from svcctl.profiles.resolve import profile_in_use
-from svcctl.profiles.settings import names_file
+from svcctl.profiles.settings import names_file, setting_of
 from svcctl.terminal.formats import find_format
 from svcctl.terminal.records import PROFILES, SETTINGS, STEPS
 
@@ -100,7 +100,7 @@ def set_(
     svc: Context = ctx.obj
     changes = assignments.in_text(text.read(from_file, "fields"), text.name(from_file)) if from_file else {}
     changes |= assignments.in_environment(svc.environment) if from_env else {}
-    changes |= assignments.assigned(fields or [], lambda key: _secret(svc, key))
+    changes |= _assigned(svc, fields or [])
     changes = assignments.located(changes)
     typed = {}
     if svc.is_attended and sys.stdin.isatty():  # otherwise standard input is data, such as a secret
@@ -154,6 +154,21 @@ def rm(ctx: typer.Context, name: NameArg, yes: YesOpt = False) -> None:
     svc.diagnostics.note(f"deleted profile {name}")
 
 
-def _secret(svc: Context, key: str) -> str:
-    """A secret from a prompt that does not show it, or from a line of standard input."""
-    return svc.ask_for(key, hidden=True) if sys.stdin.isatty() else text.line(key)
+def _assigned(svc: Context, words: list[str]) -> dict[str, str]:
+    """The fields in words. A secret is prompted for and not shown, or is a line of standard input."""
+    lines = text.Lines(sys.stdin.fileno())
+    last = None
+
+    def secret(key: str) -> str:
+        nonlocal last
+        if sys.stdin.isatty():
+            return svc.ask_for(key, hidden=True)
+        last = key
+        return setting_of(key).cleaned(lines.next(key), "standard input")
+
+    fields = assignments.assigned(words, secret)
+    if last is not None and not lines.is_over(last):
+        raise UsageError(
+            f"{last} (standard input) has more than one line", hint="if the secret is the first line: … | head -n 1"
+        )
+    return fields

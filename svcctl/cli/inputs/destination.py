@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from svcctl.cli.inputs import text
 from svcctl.errors import UsageError
+from svcctl.profiles.secrets import SecretFile, secret_text
 from svcctl.words import is_secret
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def read(
     if not isinstance(kind, str):
         raise UsageError(f"the destination in {file} has no type", hint="name it with --dest TYPE")
     typed = {destinations.known_key(kind, key): value for key, value in map(_assignment, assignments)}
-    destination = _in_file(kind, given).with_params(typed)
+    destination = _in_file(kind, given, text.name(file) if file else "").with_params(typed)
     if type_ is not None:
         _check(destination, endless=endless)
     for _, warning in warnings(destination):
@@ -92,8 +93,12 @@ def _assignment(assignment: str) -> tuple[str, str]:
     key, equals, value = assignment.partition("=")
     if not equals or not key:
         raise UsageError("--dest-param must be of the form K=V")  # it may be a secret, so it is not repeated
-    if value.startswith("@"):
+    if value.startswith("@") and not is_secret(key):
         return key, text.read(value[1:], f"the value of {key}").rstrip("\r\n")
+    if value == f"@{text.STDIN}":
+        return key, secret_text(text.read_bytes(text.STDIN, key), f"{key} (standard input)")
+    if value.startswith("@"):
+        return key, SecretFile(Path(value[1:])).text
     if is_secret(key):
         raise UsageError(
             f"--dest-param {key} would show a secret in the process list",
@@ -102,14 +107,22 @@ def _assignment(assignment: str) -> tuple[str, str]:
     return key, value
 
 
-def _in_file(kind: str, given: dict[str, Any]) -> Destination:
+def _in_file(kind: str, given: dict[str, Any], source: str) -> Destination:
     """The destination that a file holds: the parameters are an object, a list of objects, or beside the type."""
     from svcctl.api.destinations import Destination
 
     params = given.get("params", {key: value for key, value in given.items() if key != "type"})
     if isinstance(params, dict):
-        return Destination(kind, params)
-    return Destination(kind, {key: value for part in params for key, value in part.items()}, params)
+        return Destination(kind, _with_clean_secrets(params, source))
+    parts = [_with_clean_secrets(part, source) for part in params]
+    return Destination(kind, {key: value for part in parts for key, value in part.items()}, parts)
+
+
+def _with_clean_secrets(params: dict[str, Any], source: str) -> dict[str, Any]:
+    return {
+        key: secret_text(value, f"{key} ({source})") if is_secret(key) and isinstance(value, str) else value
+        for key, value in params.items()
+    }
 
 
 def _json_of(file: Path) -> dict[str, Any]:

@@ -24,15 +24,15 @@ from typing import Any
 from svcctl.api import destinations, jobs
 from svcctl.api.destinations import Destination, Form
 from svcctl.api.query import QueryRequest
-from svcctl.cli.inputs import text
 from svcctl.cli.inputs.destination import warnings
 from svcctl.cli.inputs.yaml_files import Document
 from svcctl.dates.operators import Moment
 from svcctl.dates.range import dates_of
 from svcctl.dates.shorthand import parse_moment
 from svcctl.errors import UsageError
+from svcctl.io import home
 from svcctl.io.yaml_text import PlainText, json_value
-from svcctl.profiles.secrets import SecretCommand
+from svcctl.profiles.secrets import SecretCommand, SecretFile, secret_text
 from svcctl.words import REDACTED, is_secret
 
 KEYS = ("name", "query", "from", "to", "destination", "state")
@@ -254,16 +254,19 @@ def _secret(given: Document, key: str, value: str) -> tuple[str, Secret] | None:
     if not is_secret(key):
         return None
     _check_private(given, key)
-    return key, lambda: value
+    written = _read_secret(given, key, "value", value)
+    return key, lambda: written
 
 
 def _read_secret(given: Document, key: str, way: str, value: str) -> str:
-    """The secret in a file, which is named from the folder of the document, or that a command prints."""
+    """The secret in a text, in a file, which is named from the folder of the document, or that a command prints."""
     folder = Path() if given.is_standard_input else Path(given.source).parent
     try:
         if way == "command":
             return SecretCommand(value).text
-        return text.read(folder / Path(value).expanduser(), "the secret").strip()
+        if way == "file":
+            return SecretFile(folder / home.expanded(value)).text
+        return secret_text(value, "the secret")
     except UsageError as error:
         raise given.error(f"{key}: {error.message}", key, hint=error.hint) from None
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import select
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -36,15 +38,33 @@ def read_bytes(source: Path | str, what: str) -> bytes:
         raise _unreadable(source, what, error) from None
 
 
-def line(what: str) -> str:
-    """The first line of standard input; UsageError when it is empty."""
-    try:
-        text = encoding.decoded(sys.stdin.buffer.readline()).rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise _unreadable(STDIN, what, error) from None
-    if not text:
-        raise UsageError(f"standard input holds no {what}")
-    return text
+class Lines:
+    """The lines of standard input that are not blank, as bytes. A pipe need not end for its lines to be read."""
+
+    def __init__(self, stdin: int) -> None:
+        self._stdin = stdin
+        self._bytes = b""
+
+    def next(self, what: str) -> bytes:
+        """The next line; UsageError when there is none."""
+        while b"\n" not in self._bytes.lstrip() and (block := self._block(what)):
+            self._bytes += block
+        line, _, self._bytes = self._bytes.lstrip().partition(b"\n")
+        if not line:
+            raise UsageError(f"standard input holds no {what}")
+        return line
+
+    def is_over(self, what: str) -> bool:
+        """Whether no further line is there; does not wait for one."""
+        while not self._bytes.strip() and select.select([self._stdin], [], [], 0)[0] and (block := self._block(what)):
+            self._bytes += block
+        return not self._bytes.strip()
+
+    def _block(self, what: str) -> bytes:
+        try:
+            return os.read(self._stdin, 1 << 16)
+        except OSError as error:
+            raise _unreadable(STDIN, what, error) from None
 
 
 @contextmanager

@@ -328,3 +328,44 @@ WORDS: list[tuple[str, str]] = [
 def test_what_a_command_of_profiles_says(shell: Shell, command: str, said: str) -> None:
     shell("profile", "set", "prod", "base_url=https://events.example.com")
     assert shell(*command.split()).stderr.replace(str(shell.home), "<home>") == said
+
+
+@pytest.mark.parametrize(
+    ("fields", "stdin", "stored_fields"),
+    [
+        (("api_secret=-",), "\ufeff hush\t\r\n\n", {"api_secret": "hush"}),
+        (("api_secret=-", "token=-"), "\nhush\n\ntok\n", {"api_secret": "hush", "token": "tok"}),
+        (("api_secret=-", "api_key= k "), "pässwörd", {"api_secret": "pässwörd", "api_key": "k"}),
+    ],
+)
+def test_a_secret_of_standard_input_is_its_line(
+    shell: Shell, fields: tuple[str, ...], stdin: str, stored_fields: dict[str, str]
+) -> None:
+    assert shell("profile", "set", "prod", *fields, stdin=stdin).returncode == 0
+    assert stored(shell) == stored_fields
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "message"),
+    [
+        (("api_secret=-",), "hunter2\nurl: x\n", "api_secret (standard input) has more than one line"),
+        (("api_secret=-", "token=-"), "hunter2\nhunter3\nhunter4\n", "token (standard input) has more than one line"),
+        (("api_secret=-",), "hunter2\0\n", "api_secret (standard input) has a control character in it"),
+        (("api_secret=-",), "hunter2\udcff\n", "api_secret (standard input) is not UTF-8"),
+        (("api_secret=-",), " \n", "standard input holds no api_secret"),
+        (("token=-",), "hünter2", "token (standard input) is not printable ASCII, so that no header can have it"),
+        (("--from-env",), "", "api_secret (environment SVCCTL_API_SECRET) has more than one line"),
+        (("--from-file", "f.env"), "", "api_secret (f.env, line 2) has a control character in it"),
+        (("--from-file", "f.yaml"), "", "token (f.yaml, line 1) has more than one line"),
+        (("headers.apikey=x y",), "", "headers.apikey cannot be used: 'x y' is not the name of a header"),
+    ],
+)
+def test_a_secret_that_cannot_be_used_names_its_source_and_is_not_stored(
+    shell: Shell, arguments: tuple[str, ...], stdin: str, message: str
+) -> None:
+    (shell.home / "f.env").write_text("SVCCTL_RETRIES=1\nSVCCTL_API_SECRET='hunter2\x7f'\n")
+    (shell.home / "f.yaml").write_text('token: "hunter2\\nmore"\n')
+    done = shell("profile", "set", "prod", *arguments, stdin=stdin, SVCCTL_API_SECRET="hunter2\nmore")
+    assert (done.returncode, done.stderr.split("\n")[0]) == (2, f"svcctl: error: {message}")
+    assert "hunter" not in done.stderr
+    assert not (shell.home / ".config" / "svcctl" / "config.yaml").exists()

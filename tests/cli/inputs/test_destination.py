@@ -41,6 +41,40 @@ def test_parameters_are_text_or_the_content_of_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("content", "mode", "problem"),
+    [
+        (b"hunter2\nmore\n", 0o600, "has more than one line"),
+        (b"hunter2\0", 0o600, "has a control character in it"),
+        (b"hunter2\xff", 0o600, "is not UTF-8"),
+        (b" \n", 0o600, "is empty"),
+        (b"hunter2", 0o602, "can be written by others (mode 0602)"),
+    ],
+)
+def test_a_secret_of_a_destination_follows_the_rule_for_secrets(
+    tmp_path: Path, content: bytes, mode: int, problem: str
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(content)
+    secret.chmod(mode)
+    with pytest.raises(UsageError) as caught:
+        read_all("s3", [f"aws.secretkey=@{secret}"])
+    assert caught.value.message == f"secret file {secret} {problem}"
+
+
+@pytest.mark.parametrize("params", ['"params": {%s}', '"params": [{%s}]', "%s"])
+def test_a_secret_in_json_follows_the_rule_for_secrets(tmp_path: Path, params: str) -> None:
+    file = tmp_path / "destination.json"
+    file.write_text('{"type": "ftp", ' + params.replace("%s", '"password": " hush\\n"') + "}")
+    destination, _ = read_all(None, [], file)
+    assert destination is not None
+    assert destination.params == {"password": "hush"}
+    file.write_text('{"type": "ftp", ' + params.replace("%s", '"password": "hunter2\\nmore"') + "}")
+    with pytest.raises(UsageError) as caught:
+        read_all(None, [], file)
+    assert caught.value.message == f"password ({file}) has more than one line"
+
+
+@pytest.mark.parametrize(
     "given",
     [
         {"type": "kafka", "params": {"topic": "t", "maxBytesPerCommit": 1000, "bootstrap.servers": "b"}},

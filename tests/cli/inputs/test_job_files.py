@@ -161,6 +161,29 @@ def test_a_definition_is_the_query_its_end_and_the_destination(
     assert (read(file).hash == one) == same
 
 
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('sasl.password: "hunter2\\nmore"', "sasl.password: the secret has more than one line"),
+        ("sasl.password_file: secret", "sasl.password_file: secret file {secret} has more than one line"),
+        (
+            "sasl.password_command: cat {secret}",
+            "sasl.password_command: the output of secret command 'cat {secret}' has",
+        ),
+    ],
+)
+def test_a_secret_follows_the_rule_for_secrets(tmp_path: Path, line: str, problem: str) -> None:
+    file, secret = tmp_path / "jobs.yaml", tmp_path / "secret"
+    secret.write_text("hunter2\nmore\n")
+    secret.chmod(0o600)
+    file.write_text(WHOLE.replace("topic: fails", f"topic: fails\n    {line.format(secret=secret)}"))
+    file.chmod(0o600)
+    with pytest.raises(UsageError) as caught:
+        read(file).request()
+    assert caught.value.message.startswith(f"{file}, line 9: {problem.format(secret=secret)}")
+    assert "hunter" not in caught.value.message
+
+
 @pytest.mark.parametrize("line", ["sasl.password_file: nowhere", "sasl.password_command: 'false'"])
 def test_a_secret_that_cannot_be_read_is_an_error_of_its_line(tmp_path: Path, line: str) -> None:
     file = tmp_path / "jobs.yaml"

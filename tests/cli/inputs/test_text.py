@@ -1,5 +1,7 @@
 """Text from files and standard input, and what is said when it cannot be read."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -46,12 +48,32 @@ def test_what_cannot_be_read_is_named_with_the_reason(tmp_path: Path, monkeypatc
     assert caught.value.message == WORDS["not UTF-8"]
 
 
-def test_a_line_of_standard_input_may_not_be_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    type_in(monkeypatch, b"secret\r\nmore\n")
-    assert text.line("api_secret") == "secret"
-    type_in(monkeypatch, b"\n")
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    """A pipe: where standard input is read, and where a test writes it."""
+    reader, writer = os.pipe()
+    yield reader, writer
+    os.close(reader)
+
+
+def test_lines_that_are_not_blank_are_read_before_the_pipe_ends(pipe: tuple[int, int]) -> None:
+    stdin, writer = pipe
+    lines = text.Lines(stdin)
+    os.write(writer, b" \nsecret\r\n\nmore\n")
+    assert (lines.next("api_secret"), lines.is_over("api_secret")) == (b"secret\r", False)
+    assert (lines.next("token"), lines.is_over("token")) == (b"more", True)
+    os.write(writer, b"\n \nlast")
+    os.close(writer)
+    assert (lines.next("token"), lines.is_over("token")) == (b"last", True)
+
+
+@pytest.mark.parametrize("blank", [b"", b"\n", b" \r\n\t"])
+def test_a_line_of_standard_input_may_not_be_empty(pipe: tuple[int, int], blank: bytes) -> None:
+    stdin, writer = pipe
+    os.write(writer, blank)
+    os.close(writer)
     with pytest.raises(UsageError) as caught:
-        text.line("api_secret")
+        text.Lines(stdin).next("api_secret")
     assert caught.value.message == WORDS["an empty secret"]
 
 

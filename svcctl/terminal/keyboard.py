@@ -22,7 +22,7 @@ _LEAVE = b"qQ"
 _POLL_SECONDS = 0.2
 """How often the thread looks whether the process is in the foreground."""
 _REPEAT_SECONDS = 0.01
-_LEAVES = signal.SIGUSR1
+_WAKES = signal.SIGUSR1
 """The signal with which the thread interrupts the main one."""
 _SUSPENDING = (signal.SIGTSTP, signal.SIGQUIT)
 """Ctrl-Z and Ctrl-\\: they stop or end the process, which leaves the terminal in order."""
@@ -50,9 +50,10 @@ class Keyboard:
 
     @contextmanager
     def watched(self, aside: Callable[[], None], back: Callable[[], None]) -> Iterator[None]:
-        """Read keys until the end of the block. Ctrl-Z calls `aside` before the process stops, and `back` afterwards.
+        """Read keys until the end of the block.
 
-        Only the main thread may do this.
+        Ctrl-Z calls `aside` before the process stops, and `back` afterwards; `back` is also called when the process
+        comes to the foreground again. Only the main thread may do this.
         """
 
         def suspend(number: int, _: FrameType | None) -> None:
@@ -68,7 +69,7 @@ class Keyboard:
 
         handlers = {number: suspend for number in _SUSPENDING if signal.getsignal(number) != signal.SIG_IGN}
         previous = {number: signal.signal(number, suspend) for number in handlers}
-        previous[_LEAVES] = signal.signal(_LEAVES, self._leave)
+        previous[_WAKES] = signal.signal(_WAKES, lambda *_: self._wake(back))
         end, ended = os.pipe()
         reader = threading.Thread(target=self._read, args=(end, threading.get_ident()), daemon=True)
         try:
@@ -98,9 +99,10 @@ class Keyboard:
                     self._waits = False
                 yield item
 
-    def _leave(self, *_: object) -> None:
-        self._left = True
-        if self._waits:
+    def _wake(self, back: Callable[[], None]) -> None:
+        if not self._left:
+            back()
+        elif self._waits:
             self._waits = False
             raise _Left
 
@@ -108,23 +110,35 @@ class Keyboard:
         """Read keys until the terminal is gone or the other side of the pipe `end` is closed; q interrupts `main`."""
         assert self._terminal is not None
         # The main thread deals with these; a terminal that is lost to another process is an error, and no stop.
-        mine = {signal.SIGINT, signal.SIGTERM, *_SUSPENDING, _LEAVES, signal.SIGTTIN, signal.SIGTTOU}
-        signal.pthread_sigmask(signal.SIG_BLOCK, mine)
+        others = {signal.SIGINT, signal.SIGTERM, *_SUSPENDING, _WAKES, signal.SIGTTIN, signal.SIGTTOU}
+        signal.pthread_sigmask(signal.SIG_BLOCK, others)
+        taken = True
         with suppress(OSError, termios.error):
             while True:
-                sources = [end, self._terminal] if self._take() else [end]
+                before, taken = taken, self._take()
+                if taken and not before:
+                    signal.pthread_kill(main, _WAKES)
+                sources = [end, self._terminal] if taken else [end]
                 ready, _, _ = select.select(sources, [], [], _POLL_SECONDS)
                 if end in ready:
                     return
-                if ready:
-                    key = os.read(self._terminal, 1)
-                    if not key:
-                        return
-                    if key in _LEAVE:
-                        break
+                key = self._key() if ready else None
+                if key == b"":
+                    return
+                if key is not None and key in _LEAVE:
+                    break
+            self._left = True
             # A signal that comes just before the main thread waits does not wake it, so it is repeated.
             while not select.select([end], [], [], _REPEAT_SECONDS)[0]:
-                signal.pthread_kill(main, _LEAVES)
+                signal.pthread_kill(main, _WAKES)
+
+    def _key(self) -> bytes | None:
+        """The next key; empty when the terminal is gone, None in the background, to which the process may have come."""
+        assert self._terminal is not None
+        try:
+            return os.read(self._terminal, 1) if is_in_foreground(self._terminal) else None
+        except OSError:
+            return b"" if is_in_foreground(self._terminal) else None
 
     def _take(self) -> bool:
         """Switch off the echo and the waiting for whole lines; False in the background, where nothing is changed.
@@ -133,7 +147,7 @@ class Keyboard:
         """
         assert self._terminal is not None
         with self._lock:
-            if self._aside or not _is_in_foreground(self._terminal):
+            if self._aside or not is_in_foreground(self._terminal):
                 return False
             modes = termios.tcgetattr(self._terminal)
             if modes[3] & (termios.ECHO | termios.ICANON):
@@ -147,14 +161,14 @@ class Keyboard:
     def _restore(self) -> None:
         """Give the terminal its modes back; in the background they are another process's."""
         with self._lock, suppress(OSError, termios.error):
-            if self._terminal is not None and self._modes is not None and _is_in_foreground(self._terminal):
+            if self._terminal is not None and self._modes is not None and is_in_foreground(self._terminal):
                 termios.tcsetattr(self._terminal, termios.TCSADRAIN, self._modes)
                 self._modes = None
 
 
-def _is_in_foreground(terminal: int) -> bool:
+def is_in_foreground(terminal: int | TextIO) -> bool:
     """Whether this process may use a terminal; also for one without jobs, which is not its controlling terminal."""
     try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
+        return os.tcgetpgrp(terminal if isinstance(terminal, int) else terminal.fileno()) == os.getpgrp()
     except OSError:
         return True

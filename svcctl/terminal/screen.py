@@ -17,7 +17,7 @@ from rich.text import Text
 
 from svcctl.terminal import layout
 from svcctl.terminal.escapes import Styled, joined
-from svcctl.terminal.keyboard import Keyboard
+from svcctl.terminal.keyboard import Keyboard, is_in_foreground
 from svcctl.terminal.layout import Style, TableColumn
 from svcctl.terminal.size import terminal_size
 
@@ -68,26 +68,36 @@ def show(
 ) -> None:
     """Show each frame on the terminal's other screen, and the last one on the main screen.
 
-    They end when somebody types q, if `stdin` is a terminal. Only the main thread may do this.
+    They end when somebody types q, if `stdin` is a terminal. After Ctrl-Z and `bg` nothing is drawn until `fg`: the
+    terminal is another program's. Only the main thread may do this.
     """
     frame, console, keyboard = "", console_on(write, stream, color=color), Keyboard(stdin)
     live = Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
     way_out = f"q or {_LEAVES}" if keyboard.is_read else _LEAVES
 
+    drawn = True
+
     def aside() -> None:
+        nonlocal drawn
+        drawn = False
         console.set_alt_screen(False)
         console.show_cursor(True)
 
     def back() -> None:
-        console.set_alt_screen(True)
-        console.show_cursor(False)
-        live.refresh()
+        nonlocal drawn
+        if not drawn and is_in_foreground(stream):
+            drawn = True
+            console.set_alt_screen(True)
+            console.show_cursor(False)
+            live.refresh()
 
     try:
         with keyboard.watched(aside, back), live:
             for frame in keyboard.until_left(frames):
-                console.show_cursor(False)  # progress that was shown meanwhile has brought it back
-                live.update(Text.from_ansi(joined(frame, way_out), no_wrap=True, overflow="crop"), refresh=True)
+                back()
+                if drawn:
+                    console.show_cursor(False)  # progress that was shown meanwhile has brought it back
+                live.update(Text.from_ansi(joined(frame, way_out), no_wrap=True, overflow="crop"), refresh=drawn)
     finally:
         write(frame)
 

@@ -124,7 +124,21 @@ def test_ctrl_z_restores_the_terminal_and_fg_continues(bash: Terminal, started: 
     bash.type("fg", "Enter")
     bash.wait_for(WAY_OUT)
     bash.type("q")
-    bash.wait_for("Stopped", "\n$> ")  # the main screen
+    bash.wait_for("Stopped", "\nicanon echo\n")  # the main screen
+
+
+def test_after_bg_nothing_is_drawn_until_fg(bash: Terminal, started: Callable[[str], None]) -> None:
+    started("")
+    bash.wait_for(WAY_OUT)
+    bash.type("C-z")
+    bash.wait_for("Stopped")
+    bash.type("bg", "Enter")
+    bash.type("sleep 0.5; jobs", "Enter")
+    assert WAY_OUT not in bash.wait_for("Running")
+    bash.type("fg", "Enter")
+    bash.wait_for(WAY_OUT)
+    bash.type("q")
+    bash.wait_for("Running")
 
 
 def test_a_command_in_the_background_is_not_stopped(bash: Terminal, started: Callable[[str], None]) -> None:

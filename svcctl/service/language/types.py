@@ -73,3 +73,10 @@ class Plan:
         Then an earlier part of the events can be answered before a later part is read.
         """
         return self.select.find(exp.AggFunc, exp.Group, exp.Limit, exp.Offset) is None
+
+    @property
+    def selective(self) -> bool:
+        """Whether the plan may leave out events of its range: it has more conditions than those of the range."""
+        wheres = (where.this for where in self.select.find_all(exp.Where))
+        conditions = sum(len(list(each.flatten())) if isinstance(each, exp.And) else 1 for each in wheres)
+        return conditions > 1 + (self.end is not None)

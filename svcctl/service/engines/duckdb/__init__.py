@@ -7,6 +7,7 @@
     windows.py       windows of dates, which are sorted one after the other
     long_texts.py    slices of a table with long texts
     lake_reader.py   runs plans over the tables of a shared folder, see `engines.lake`
+    matches.py       reads parts of a shared table together while they have few matches
     scanner.py       reads the files of a shared folder
     sorting.py       prepares rows for a shared folder
     reading.py       what both readers share

@@ -7,18 +7,22 @@ are sorted in small parts.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import duckdb
 from sqlglot import exp
 
 from svcctl.service.engines import Mark
+from svcctl.service.engines.duckdb import matches
 from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
+from svcctl.service.engines.duckdb.matches import Statements
 from svcctl.service.engines.duckdb.reading import Reading, Selects
+from svcctl.service.engines.duckdb.scanner import Source
 from svcctl.service.engines.duckdb.syntax import quote
+from svcctl.service.engines.lake.selects import counted, with_keys
 from svcctl.service.engines.lake.shared_tables import LakeTables
-from svcctl.service.engines.lake.snapshot import Snapshot, parts, whole
+from svcctl.service.engines.lake.snapshot import Part, Snapshot, parts, whole
 from svcctl.service.language.dialect import write
 from svcctl.service.language.types import Column, Plan, Type
 
@@ -37,34 +41,38 @@ class LakeReader(Reading):
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Selects]]:
         table = self._lake.snapshot(plan.table)
         loads = self._lake.between(table, since, until)
-        files = table.within(plan.start, plan.end, loads)
+        plan, files = counted(plan, table.within(plan.start, plan.end, loads), loads)
         columns = _read_by(plan, table)
         read = parts(files, self._lake.sorted_rows) if plan.by_event else [whole(files)]
-        with self._lake.scanner.scanning(table, read, loads, columns, (plan.start, plan.end)) as (cursor, sources):
-            # The name stands for the list of files, which may be long; it is random, so no query contains it.
-            name = quote(f"source-{uuid.uuid4().hex}")
-            kinds = {part.ordered for part in read}
-            texts = {ordered: self._text(plan, table, name, columns, ordered=ordered) for ordered in kinds}
-            selects = [texts[part.ordered].replace(name, source) for part, source in zip(read, sources, strict=True)]
-            yield cursor, Selects(selects)
+        with self._lake.scanner.scanning(table, loads, columns, (plan.start, plan.end)) as (cursor, source):
+            statements = _statements(plan, table, columns, source)
+            if plan.by_event and plan.selective and len(read) > 1:
+                yield cursor, Selects(matches.selects(cursor, read, statements, self._lake.sorted_rows))
+            else:
+                yield cursor, Selects(map(statements.sorted, read))
 
-    def _text(self, plan: Plan, table: Snapshot, source: str, read: Sequence[Column], *, ordered: bool) -> str:
-        """The plan's SELECT over `source`, without ORDER BY if the rows of `source` are ordered."""
-        select = plan.select.copy()
-        node = next(node for node in select.find_all(exp.Table))
-        within = node.parent_select
-        assert within is not None
-        if ordered:
-            _drop_order(within)
-        position = table.hidden.row
+
+def _statements(plan: Plan, table: Snapshot, read: Sequence[Column], source: Source) -> Statements:
+    """The plan as SELECTs over the rows of `source`; `read` are the columns that it needs."""
+    position = quote(table.hidden.row)
+    names = ", ".join(f"{_as_read(column)} AS {quote(column.name)}" for column in read)
+    place = f"{quote(table.hidden.load)}::HUGEINT * {1 << 40} + {position} AS {position}"
+    rows = f"rows-{uuid.uuid4().hex}"  # no query contains it
+
+    def over(select: exp.Select) -> Callable[[Part], str]:
+        node, within = _source(select)
         for column in within.find_all(exp.Column):
             if column.name == POSITION:
-                column.set("this", exp.to_identifier(position, quoted=True))
-        stand_in = f"rows-{uuid.uuid4().hex}"
-        node.set("this", exp.to_identifier(stand_in, quoted=True))
-        columns = ", ".join(f"{_as_read(column)} AS {quote(column.name)}" for column in read)
-        place = f"{quote(table.hidden.load)}::HUGEINT * {1 << 40} + {quote(position)} AS {quote(position)}"
-        return write(select, self.dialect).replace(quote(stand_in), f"(SELECT {columns}, {place} FROM {source})")
+                column.set("this", exp.to_identifier(table.hidden.row, quoted=True))
+        node.set("this", exp.to_identifier(rows, quoted=True))
+        text = write(select, LakeReader.dialect)
+        return lambda part: text.replace(quote(rows), f"(SELECT {names}, {place} FROM {source(part)})")
+
+    unordered, keys = with_keys(plan.select)
+    unordered.set("order", None)
+    ordered, as_read = over(plan.select.copy()), over(_without_sort(plan.select))
+    columns = [item.alias for item in plan.select.expressions]
+    return Statements(lambda part: (as_read if part.ordered else ordered)(part), over(unordered), columns, keys)
 
 
 def _read_by(plan: Plan, table: Snapshot) -> list[Column]:
@@ -77,9 +85,18 @@ def _as_read(column: Column) -> str:
     return f"{quote(column.name)}::UINTEGER" if column.type is Type.IP4 else quote(column.name)
 
 
-def _drop_order(within: exp.Select) -> None:
-    """Remove ORDER BY eventdate and position from the plan: its source returns the rows in this order."""
-    select: exp.Expression | None = within
+def _source(select: exp.Select) -> tuple[exp.Table, exp.Select]:
+    """The node of the table in a plan, and the SELECT that reads it."""
+    node = next(select.find_all(exp.Table))
+    within = node.parent_select
+    assert within is not None
+    return node, within
+
+
+def _without_sort(plan: exp.Select) -> exp.Select:
+    """A plan without ORDER BY eventdate and position, for a source that returns the rows in this order."""
+    plan = plan.copy()
+    select: exp.Expression | None = _source(plan)[1]
     name = POSITION
     while isinstance(select, exp.Select):
         order = select.args.get("order")
@@ -87,9 +104,10 @@ def _drop_order(within: exp.Select) -> None:
             keys = order.expressions
             if len(keys) == 2 and isinstance(keys[1].this, exp.Column) and keys[1].this.name == name:
                 select.set("order", None)
-            return
+            break
         carried = [item for item in select.expressions if isinstance(item, exp.Alias)]
         aliases = [item.alias for item in carried if isinstance(item.this, exp.Column) and item.this.name == name]
         if not aliases:
-            return
+            break
         name, select = aliases[0], select.parent_select
+    return plan

@@ -5,7 +5,7 @@ DuckDB opens local files itself; for other folders Arrow reads the files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import reduce
@@ -28,6 +28,7 @@ from svcctl.service.language.types import Column
 ROWS_PER_BATCH = 1 << 16
 Window = tuple[datetime | None, datetime | None]
 """The range of events that are read, in UTC and without a zone."""
+Source = Callable[[Part], str]
 _REGISTERED = "files"
 
 
@@ -56,31 +57,32 @@ class Scanner:
     def scanning(
         self,
         table: Snapshot,
-        read: Sequence[Part],
         loads: Loads | None = None,
         columns: Sequence[Column] | None = None,
         window: Window = (None, None),
-    ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Sequence[str]]]:
-        """A connection, and the rows of each part as a subquery, without rows of other loads.
+    ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Source]]:
+        """A connection, and a function that returns the rows of a part as a subquery, without rows of other loads.
 
-        A subquery may lack columns that are not in `columns`, and rows outside the window.
+        A subquery may lack columns that are not in `columns`, and rows outside the window. It is valid until the next
+        call of the function.
         """
         cursor = self._cursor()
+        schema = layout.file_schema(table.columns)
+        names = [column.name for column in (table.columns if columns is None else columns)]
+
+        def source(part: Part) -> str:
+            if self._lake.folder.local is not None and part.files:
+                rows = self._files(table, part)
+            else:
+                rows = _REGISTERED
+                cursor.register(rows, self._scanner(table, part, schema, [*names, *schema.names[-2:]], window))
+            if loads is not None and not loads.have_all(part.files):
+                rows = _of_loads(rows, table.hidden.load, loads)
+            return rows
+
         try:
             with _reachable(table.name, self._lake.folder.table_uri(table.name)), translated():
-                schema = layout.file_schema(table.columns)
-                names = [column.name for column in (table.columns if columns is None else columns)]
-                sources = []
-                for index, part in enumerate(read):
-                    if self._lake.folder.local is not None and part.files:
-                        rows = self._files(table, part)
-                    else:
-                        rows = f"{_REGISTERED}{index}"
-                        cursor.register(rows, self._scanner(table, part, schema, [*names, *schema.names[-2:]], window))
-                    if loads is not None and not loads.have_all(part.files):
-                        rows = _of_loads(rows, table.hidden.load, loads)
-                    sources.append(rows)
-                yield cursor, sources
+                yield cursor, source
         finally:
             cursor.close()
 
@@ -88,10 +90,9 @@ class Scanner:
         """SQL for the rows of a part, whose files DuckDB opens."""
         listed = ", ".join(literal(f"{self._lake.folder.local}/{table.name}/{file.path}") for file in part.files)
         rows = f"read_parquet([{listed}], hive_partitioning=false)"
-        if part.start is None or part.end is None:
-            return rows
-        first, last = (literal(date.isoformat()) for date in (part.start, part.end))
-        return f"(SELECT * FROM {rows} WHERE eventdate >= {first}::TIMESTAMP AND eventdate < {last}::TIMESTAMP)"
+        bounds = [f"eventdate >= {_date(part.start)}"] if part.start is not None else []
+        bounds += [f"eventdate < {_date(part.end)}"] if part.end is not None else []
+        return f"(SELECT * FROM {rows} WHERE {' AND '.join(bounds)})" if bounds else rows
 
     def _scanner(self, table: Snapshot, part: Part, schema: pa.Schema, names: Sequence[str], window: Window) -> _Scan:
         """A scan of the rows of a part, whose files Arrow opens."""
@@ -110,8 +111,8 @@ class Scanner:
         return int(count)
 
     def rows(self, table: Snapshot, files: Sequence[File], select: str) -> list[tuple[int, ...]]:
-        with self.scanning(table, [whole(files)]) as (cursor, [source]):
-            return cursor.execute(select.format(source)).fetchall()
+        with self.scanning(table) as (cursor, source):
+            return cursor.execute(select.format(source(whole(files)))).fetchall()
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         cursor = self._connection.cursor()
@@ -151,6 +152,10 @@ def _reachable(name: str, uri: str) -> Iterator[None]:
             case Cause.FAILED | Cause.UNREAD:
                 raise Unavailable(f"cannot read table '{name}' in {uri}: {error.message}") from None
         raise
+
+
+def _date(date: datetime) -> str:
+    return f"{literal(date.isoformat())}::TIMESTAMP"
 
 
 def _of_loads(rows: str, column: str, loads: Loads) -> str:

@@ -116,7 +116,8 @@ class Statement:
     """A Stream of the rows of some SELECTs, one after the other, from row number `skip` and before number `stop`.
 
     A batch has at most `rows_per_batch` rows, and at most about BYTES_PER_BATCH. Closing the stream closes its
-    connection.
+    connection. The first SELECT is checked at once; the others are asked for while rows are read, and an interrupt also
+    stops work on the connection that they need first.
     """
 
     def __init__(
@@ -162,22 +163,20 @@ class Statement:
                 yield from by_bytes(batch.slice(first - begin, last - first))
 
     def _next(self) -> pa.RecordBatch | None:
-        while True:
-            try:
-                if self._stopped is not None:
-                    raise self._stopped
-                with translated():
+        try:
+            with translated():
+                while self._stopped is None:
                     if self._reader is None:
                         self._reader = self._relation.to_arrow_reader(min(VECTOR, self._rows_per_batch))
-                    return self._reader.read_next_batch()
-            except StopIteration:
-                self._reader = None
-                with translated():
+                    if (batch := next(self._reader, None)) is not None:
+                        return batch
+                    self._reader = None
                     if (select := next(self._selects, None)) is None:
                         return None
                     self._relation = self._connection.sql(select)
-            except ServiceError as error:
-                raise (self._stopped or error) from None
+        except ServiceError as error:
+            raise (self._stopped or error) from None
+        raise self._stopped
 
     def interrupt(self, reason: SvcctlError | None = None) -> None:
         self._stopped = self._stopped or reason or ServiceError("the query was interrupted", code=503)

@@ -4,6 +4,7 @@
     folder.py          the folder behind a URI: its objects, and the settings by which libraries reach it
     log.py             the log of one table: it adds a commit after the last one
     snapshot.py        a version of a table: its columns, its files and what they contain
+    selects.py         a plan over files: which of them the log counts, and its order as columns
     writer.py          writes rows to files
     lake.py            makes, extends, replaces and drops tables, by their logs
     shared_tables.py   what reads or sorts their rows: loads, trims, compaction

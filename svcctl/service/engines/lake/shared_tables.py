@@ -108,15 +108,14 @@ class LakeTables(Lake):
         """
         names = table.hidden
         order = f"ORDER BY {', '.join(map(quote, ('eventdate', names.load, names.row)))}"
-        read = parts(files, self.sorted_rows)
         with (
             Files(self.folder, table.name, table.columns) as written,
-            self.scanner.scanning(table, read) as (cursor, sources),
+            self.scanner.scanning(table) as (cursor, source),
         ):
-            selects = [
-                f"SELECT * FROM {source} WHERE {condition or 'true'} {'' if part.ordered else order}"
-                for part, source in zip(read, sources, strict=True)
-            ]
+            selects = (
+                f"SELECT * FROM {source(part)} WHERE {condition or 'true'} {'' if part.ordered else order}"
+                for part in parts(files, self.sorted_rows)
+            )
             with closing(Statement(cursor, selects, ROWS_PER_BATCH)) as statement:
                 for batch in statement:
                     written.write(batch)

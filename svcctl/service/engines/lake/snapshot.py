@@ -50,6 +50,10 @@ class File:
         """How much work it is to sort the file, in rows of usual size."""
         return self.bytes * SORTED_ROWS // SORTED_BYTES if self.bytes > LARGE_ROW * self.rows else self.rows
 
+    def is_within(self, start: datetime | None, end: datetime | None) -> bool:
+        """Whether all events are from `start` on and before `end`."""
+        return (start is None or self.oldest >= start) and (end is None or self.newest < end)
+
 
 @dataclass(frozen=True, slots=True)
 class Loads:
@@ -127,6 +131,10 @@ class Part:
     start: datetime | None = None
     end: datetime | None = None
 
+    def rows_of(self, sorted_rows: int) -> int:
+        """How many of its rows take as much memory as `sorted_rows` of usual size, wherever large rows are."""
+        return min((sorted_rows * file.rows // file.weight for file in self.files), default=sorted_rows)
+
 
 def whole(files: Iterable[File]) -> Part:
     """All files in one part."""
@@ -152,6 +160,12 @@ def parts(files: Sequence[File], sorted_rows: int = SORTED_ROWS) -> list[Part]:
             end = _after(max(file.newest for file in part.files))
             found += _cut(part.files, part.files[0].oldest, end, sorted_rows)
     return found or [whole(files)]
+
+
+def joined(parts: Sequence[Part]) -> Part:
+    """Parts that follow each other as one part, which must be sorted."""
+    files = dict.fromkeys(file for part in parts for file in part.files)
+    return Part(list(files), False, parts[0].start, parts[-1].end)
 
 
 def _by_date(files: Iterable[File]) -> list[File]:

@@ -16,11 +16,12 @@ from sqlglot import exp
 
 from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Mark
 from svcctl.service.engines.lake import Lake
+from svcctl.service.engines.lake.selects import counted, with_keys
 from svcctl.service.engines.lake.snapshot import File, Loads, Snapshot
 from svcctl.service.engines.spark.dialect import POSITION, SparkDialect
 from svcctl.service.engines.spark.patterns import Matcher, pattern_for
 from svcctl.service.engines.spark.session import Connection, Server, Session
-from svcctl.service.engines.spark.spill import ROWS, Spills, is_large, prepared
+from svcctl.service.engines.spark.spill import ROWS, Spills, is_large
 from svcctl.service.engines.spark.stream import SparkStream
 from svcctl.service.language.dialect import write
 from svcctl.service.language.types import Plan, Type
@@ -63,7 +64,7 @@ class SparkReader:
         lake = self._lake
         table = lake.snapshot(plan.table)
         loads = lake.between(table, since, until)
-        files = table.within(plan.start, plan.end, loads)
+        plan, files = counted(plan, table.within(plan.start, plan.end, loads), loads)
         session = self.connection.session()
         paths = _paths(lake.folder.table_uri(table.name), files, session.matcher)
         types = [ARROW[column.type] for column in plan.columns] + [ARROW[Type.TIMESTAMP]] * plan.dated
@@ -74,7 +75,7 @@ class SparkReader:
             with closing(SparkStream(self.connection, session, run, types, rows_per_batch)) as stream:
                 yield stream
             return
-        select, keys = prepared(select)
+        select, keys = with_keys(select)
         relation = _relation(session, write(select, self.dialect), table, paths, files_name)
         with self.connection.translated(session):
             spill = self._spills.begin()

@@ -44,15 +44,6 @@ def is_large(select: exp.Select, rows: int, least: int) -> bool:
     return rows >= least and select.find(exp.AggFunc, exp.Group, exp.Limit) is None
 
 
-def prepared(select: exp.Select) -> tuple[exp.Select, int]:
-    """The statement with columns c0, c1 …; its last columns are the keys of its order. Returns also their number."""
-    order = select.args.get("order")
-    keys = [each.this for each in order.expressions] if order is not None else []
-    values = [item.unalias() for item in select.expressions] + [key.copy() for key in keys]
-    select = select.select(*(exp.alias_(value, f"c{index}") for index, value in enumerate(values)), append=False)
-    return select, len(keys)
-
-
 @dataclass(slots=True)
 class _Other:
     """Another process: the last number that it wrote, and when this number was first seen."""

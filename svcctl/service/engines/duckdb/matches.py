@@ -1,0 +1,69 @@
+"""The rows of a plan with conditions, which may match few events in each part of a table.
+
+An answer in parts begins at once and needs little memory. But files that overlap are read again for each part, so many
+parts with few matches are slow. Here neighbouring parts are read together while they have few matches, which go to a
+temporary table and are sorted there. The table has a limit. When it is reached, fewer parts are read together, and when
+even two parts have many matches, the next parts are read one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import duckdb
+
+from svcctl.service.engines.duckdb.syntax import quote
+from svcctl.service.engines.lake.snapshot import Part, joined
+
+GROWTH = 4
+"""By this factor more parts are read together as long as they have few matches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """A plan over one part, as SELECTs: `sorted` is the plan itself, and `unsorted` has no order.
+
+    The columns of `unsorted` are c0, c1 …: first those of the plan, of which `columns` are the names, then the `keys`
+    keys of its order.
+    """
+
+    sorted: Callable[[Part], str]
+    unsorted: Callable[[Part], str]
+    columns: Sequence[str]
+    keys: int
+
+    def of_table(self, table: str) -> str:
+        """A SELECT for the plan's rows from a table that has the rows of `unsorted`."""
+        columns = (f"c{index} AS {quote(name)}" for index, name in enumerate(self.columns))
+        keys = (f"c{len(self.columns) + index}" for index in range(self.keys))
+        return f"SELECT {', '.join(columns)} FROM {table} ORDER BY {', '.join(keys)}"
+
+
+def selects(
+    cursor: duckdb.DuckDBPyConnection, parts: Sequence[Part], statements: Statements, sorted_rows: int
+) -> Iterator[str]:
+    """SELECTs that return the rows of a plan in turn. About `sorted_rows` are sorted at once.
+
+    The first SELECT returns nothing: it checks the plan before a search that may take long and be interrupted.
+    """
+    yield f"SELECT * FROM ({statements.sorted(parts[0])}) LIMIT 0"
+    at, size = 0, 2
+    alone = pause = 0
+    while at < len(parts):
+        if alone or at == len(parts) - 1:
+            yield statements.sorted(parts[at])
+            at, alone = at + 1, max(0, alone - 1)
+            continue
+        part = joined(parts[at : at + size])
+        most = part.rows_of(sorted_rows // 2)  # the table and the sort both hold them
+        cursor.execute(f"CREATE OR REPLACE TEMP TABLE matches AS {statements.unsorted(part)} LIMIT {most + 1}")
+        [(rows,)] = cursor.execute("SELECT count(*) FROM matches").fetchall()
+        if rows > most and size > 2:
+            size //= GROWTH
+        elif rows > most:
+            alone = pause = max(1, 2 * pause)
+        else:
+            yield statements.of_table("matches")
+            at, pause = at + size, 0
+            size *= GROWTH if rows * GROWTH <= most else 1

@@ -1,0 +1,46 @@
+"""Changes to the SELECT of a plan for tables in files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from svcctl.service.engines.lake.snapshot import File, Loads
+from svcctl.service.language.types import Plan
+
+
+def counted(plan: Plan, files: Sequence[File], loads: Loads | None) -> tuple[Plan, Sequence[File]]:
+    """The plan and the files that it must read, when the log has counted the rows of the others.
+
+    This changes plans that only count all events of a range. The log has the number of rows of each file.
+    """
+    select = plan.select.copy()
+    within = next(select.find_all(exp.Table)).parent_select
+    if within is None or plan.selective or not _only_counts(within):
+        return plan, files
+    left = [file for file in files if not (file.is_within(plan.start, plan.end) and _has_only(file, loads))]
+    rows = sum(file.rows for file in files) - sum(file.rows for file in left)
+    for item in within.expressions:
+        item.set("this", exp.Add(this=item.this, expression=exp.Literal.number(rows)))
+    return replace(plan, select=select), left
+
+
+def with_keys(select: exp.Select) -> tuple[exp.Select, int]:
+    """The statement with columns c0, c1 …; its last columns are the keys of its order. Returns also their number."""
+    order = select.args.get("order")
+    keys = [each.this for each in order.expressions] if order is not None else []
+    values = [item.unalias() for item in select.expressions] + [key.copy() for key in keys]
+    select = select.select(*(exp.alias_(value, f"c{index}") for index, value in enumerate(values)), append=False)
+    return select, len(keys)
+
+
+def _only_counts(select: exp.Select) -> bool:
+    values = [item.unalias() for item in select.expressions]
+    counts = all(isinstance(value, exp.Count) and isinstance(value.this, exp.Star) for value in values)
+    return counts and not any(select.args.get(clause) for clause in ("group", "limit", "offset"))
+
+
+def _has_only(file: File, loads: Loads | None) -> bool:
+    return loads is None or loads.have_all([file])

@@ -49,21 +49,25 @@ def selects(
     """
     yield f"SELECT * FROM ({statements.sorted(parts[0])}) LIMIT 0"
     at, size = 0, 2
+    dense = 0  # the end of parts that had too many matches together
     alone = pause = 0
     while at < len(parts):
         if alone or at == len(parts) - 1:
             yield statements.sorted(parts[at])
             at, alone = at + 1, max(0, alone - 1)
             continue
-        part = joined(parts[at : at + size])
+        group = parts[at : at + size]
+        part = joined(group)
         most = part.rows_of(sorted_rows // 2)  # the table and the sort both hold them
         cursor.execute(f"CREATE OR REPLACE TEMP TABLE matches AS {statements.unsorted(part)} LIMIT {most + 1}")
         [(rows,)] = cursor.execute("SELECT count(*) FROM matches").fetchall()
-        if rows > most and size > 2:
-            size //= GROWTH
-        elif rows > most:
-            alone = pause = max(1, 2 * pause)
-        else:
+        if rows <= most:
             yield statements.of_table("matches")
-            at, pause = at + size, 0
-            size *= GROWTH if rows * GROWTH <= most else 1
+            at, pause = at + len(group), 0
+            size *= GROWTH if rows * GROWTH <= most and at >= dense else 1
+            continue
+        dense = max(dense, at + len(group))
+        if len(group) > 2:
+            size = max(2, len(group) // GROWTH)
+        else:
+            alone = pause = max(1, 2 * pause)

@@ -18,7 +18,7 @@ def counted(plan: Plan, files: Sequence[File], loads: Loads | None) -> tuple[Pla
     """
     select = plan.select.copy()
     within = next(select.find_all(exp.Table)).parent_select
-    if within is None or plan.selective or not _only_counts(within):
+    if within is None or replace(plan, select=within).selective or not _only_counts(within):
         return plan, files
     left = [file for file in files if not (file.is_within(plan.start, plan.end) and _has_only(file, loads))]
     rows = sum(file.rows for file in files) - sum(file.rows for file in left)

@@ -35,16 +35,20 @@ PATIENCE = {"dfs.client.failover.max.attempts": "2"}
 class Hdfs(Storage):
     """The file system at a URL, `hdfs://host:port`; names are paths from its root.
 
-    `replication` is the number of copies of each block; the cluster's own when it is None.
+    `replication` is the number of copies of each block; the cluster's own when it is None. The host's `address` is used
+    instead of its name if it is given.
     """
 
-    def __init__(self, url: str, *, replication: int | None = None) -> None:
+    def __init__(self, url: str, *, replication: int | None = None, address: str | None = None) -> None:
         if not names_host(url, "hdfs"):
             raise UsageError(f"'{url}' is not a URL of the form hdfs://host:port")
         self._url = url.rstrip("/")
+        port = urlsplit(url).port
+        host = f"[{address}]" if address and ":" in address else address
+        connected = f"hdfs://{host}:{port}" if host else self._url
         try:
-            self._client = Client(self._url, dict(PATIENCE))
-            self._probe = Probe(self._url) if urlsplit(url).port else None
+            self._client = Client(connected, dict(PATIENCE))
+            self._probe = Probe(connected) if port else None
         except RuntimeError as error:  # no port, and the host is no cluster that the configuration knows
             raise UsageError(f"cannot use {self._url}: {_reason(error)}", hint="write hdfs://host:port") from None
         self._replication = replication
@@ -160,7 +164,7 @@ class Hdfs(Storage):
         except FileExistsError:
             raise exists(address) from None
         except PermissionError as error:
-            raise UsageError(f"access to {address} is denied: {_reason(error)}") from None
+            raise UsageError(f"access to {address} is denied", hint=_answer(error)) from None
         except (OSError, RuntimeError, ValueError) as error:  # a NameNode's refusal comes as a RuntimeError
             raise failure(address, error) from None
 
@@ -233,11 +237,30 @@ def _is_part(path: str) -> bool:
 def failure(address: str, error: Exception) -> UsageError | Unavailable:
     """The error for what the library says. Only its text tells that a name is not valid: its errors have no fields."""
     kind = UsageError if re.search("InvalidPathException|InvalidArgument", str(error)) else Unavailable
-    return kind(f"{address}: {_reason(error)}")
+    return kind(f"{address}: {_reason(error)}", hint=_answer(error))
+
+
+_VARIANT = re.compile(r'(\w+)\((?:"([\w.$]*)", )?"(.*?)(?:\\n|"\)|$)', re.DOTALL)
+"""The library's kind of error; the class of Java, if it is a refusal of the NameNode; and the message."""
 
 
 def _reason(error: Exception) -> str:
-    """The first line of what the library says, and of a NameNode's answer the message without its Java frames."""
-    answer = re.match(r'\w+\((?:"[\w.$]+", )?"(.*?)(?:\\n|"\))', str(error), re.DOTALL)
-    text = answer[1] if answer else str(error).partition("\n")[0]
-    return " ".join(text.split())[:500] or type(error).__name__
+    """The first line of what the library says. The text of a NameNode is not repeated, only the class of its refusal:
+    a job may name any server as its NameNode.
+    """
+    variant = _VARIANT.match(str(error))
+    if variant is not None and "RPC" in variant[1]:
+        name = re.split(r"[.$]", variant[2] or "")[-1]
+        return f"the NameNode refuses it ({name})" if name else "the NameNode refuses it"
+    return _line(variant[3] if variant else str(error)) or type(error).__name__
+
+
+def _answer(error: Exception) -> str | None:
+    """A hint with the message of the NameNode, without its Java frames."""
+    variant = _VARIANT.match(str(error))
+    text = _line(variant[3] if variant else str(error) if isinstance(error, PermissionError) else "")
+    return f"the NameNode says: {text}" if text else None
+
+
+def _line(text: str) -> str:
+    return " ".join(text.partition("\n")[0].split())[:500]

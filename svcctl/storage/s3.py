@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from queue import Empty, Full, Queue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import obstore
 from obstore.exceptions import (
@@ -37,7 +37,7 @@ from obstore.exceptions import (
 )
 from obstore.store import S3Store
 
-from svcctl.errors import Unavailable, UsageError
+from svcctl.errors import SvcctlError, Unavailable, UsageError
 from svcctl.io.urls import names_host
 from svcctl.storage import Sink, Storage, absent, exists
 from svcctl.words import plural
@@ -54,8 +54,25 @@ CLIENT: ClientConfig = {"allow_http": True, "connect_timeout": "5s", "timeout": 
 RETRY: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
 """How often and how long the library retries one request."""
 _CAUSE = re.compile(r'\b(?:message|error): "([^"]+)"')
-NO_CONDITIONS = "501 Not Implemented"
-"""The answer of some services that do not support conditional requests; others ignore the condition."""
+_USER = re.compile("//[^/?#]*@")
+_OPERATION = re.compile(r"Error performing ([A-Z]+) ")
+_STATUS = re.compile(r"Server returned non-2xx status code: (\d{3})\b")
+_SAID = re.compile(r"<Code>(\w+)</Code>\s*<Message>([^<]*)</Message>")
+_REASONS = {
+    "without LOCATION": "was redirected nowhere: check the region",
+    "kind: Timeout": "was not answered in time",
+    "kind: Decode": "was answered, but not as by S3",
+    "Got invalid": "was answered, but not as by S3",
+}
+"""Reasons for errors without a status, by a mark in the library's text."""
+CODES = (
+    *("SignatureDoesNotMatch", "InvalidAccessKeyId", "RequestTimeTooSkewed", "ExpiredToken", "InvalidToken"),
+    *("AccountProblem", "AllAccessDisabled", "NotSignedUp", "AuthorizationHeaderMalformed", "AccessDenied"),
+    *("InvalidBucketName", "PermanentRedirect", "EntityTooLarge", "QuotaExceeded", "SlowDown", "ServiceUnavailable"),
+)
+"""Codes of S3 that messages may name; any other text of an answer is left out."""
+NO_CONDITIONS = "501"
+"""The status of some services that do not support conditional requests; others ignore the condition."""
 ABANDON_SECONDS = 5.0
 """Seconds that `abandon` waits for the server to remove the parts."""
 
@@ -88,16 +105,40 @@ def from_environment(bucket: str, environment: Mapping[str, str]) -> S3:
     )
 
 
+class Proxy(Protocol):
+    """A proxy that knows why it did not connect."""
+
+    url: str
+
+    def failure(self) -> SvcctlError | None:
+        """Why the last connection was not made; None if it was."""
+
+
+def endpoint_of(region: str) -> str:
+    """The URL of S3 itself in a region."""
+    return f"https://s3.{region}.amazonaws.com"
+
+
 class S3(Storage):
-    """A bucket. Without `keys`, requests are not signed. `endpoint` is the URL of another S3 service."""
+    """A bucket. Without `keys`, requests are not signed. `endpoint` is the URL of another S3 service.
+
+    All connections go through the `proxy` if there is one; otherwise through those of the environment.
+    """
 
     def __init__(
-        self, bucket: str, *, keys: Keys | None, region: str = DEFAULT_REGION, endpoint: str | None = None
+        self,
+        bucket: str,
+        *,
+        keys: Keys | None,
+        region: str = DEFAULT_REGION,
+        endpoint: str | None = None,
+        proxy: Proxy | None = None,
     ) -> None:
         if endpoint and not names_host(endpoint, "http", "https"):
             raise UsageError(f"S3 endpoint '{endpoint}' is not an http or https URL")
         self._bucket = bucket
-        self._endpoint = endpoint or f"https://s3.{region}.amazonaws.com"
+        self._endpoint = endpoint or endpoint_of(region)
+        self._proxy = proxy
         # Keys and endpoint are always given, or the library would take them from this process's environment, and a
         # job would write with the credentials of the machine that the service runs on.
         self._store = S3Store(
@@ -107,7 +148,7 @@ class S3(Storage):
             virtual_hosted_style_request=False,
             skip_signature=keys is None,
             credential_provider=_provider(keys),
-            client_options=CLIENT,
+            client_options=CLIENT if proxy is None else {**CLIENT, "proxy_url": proxy.url},
             retry_config=RETRY,
         )
         self._heeds_conditions = True
@@ -207,23 +248,38 @@ class S3(Storage):
             raise
         except (InvalidPathError, ValueError):
             raise UsageError(f"{self.address(name)} is not a valid name of an object") from None
-        except (PermissionDeniedError, UnauthenticatedError) as error:
-            code = re.search(r"<Code>(\w+)</Code>", str(error))
-            raise UsageError(
-                f"access to {self.address(name)} is denied" + (f" ({code[1]})" if code else ""),
-                hint="check the access key, the secret key and the permissions of the bucket",
-            ) from None
         except (BaseError, OSError) as error:
-            # Below the first line, the library writes details for its authors, and why there is no connection.
-            if "kind: Connect" in str(error) and (causes := _CAUSE.findall(str(error))):
-                raise Unavailable(
-                    f"{self.address(name)}: no connection to {self._endpoint}: {causes[-1]}",
-                    hint="check the endpoint, and that its service is running",
-                ) from None
-            reason = " ".join(str(error).partition("\n")[0].split())[:500]
-            # The library's error has no status of HTTP, only its words.
-            kind = _NoConditions if NO_CONDITIONS in reason else Unavailable
-            raise kind(f"{self.address(name)}: {reason or type(error).__name__}") from None
+            raise self._failure(name, error) from None
+
+    def _failure(self, name: str, error: Exception) -> SvcctlError:
+        """Our error for one of the library. Its message has nothing of the answer but the status: the answer may come
+        from any server that a job's endpoint or a redirect names. The hint has what S3 says.
+        """
+        if self._proxy is not None and (failure := self._proxy.failure()) is not None:
+            return Unavailable(f"{self.address(name)}: {failure.message}")
+        text = str(error)
+        code = next((f" ({code})" for code in CODES if f"<Code>{code}</Code>" in text), "")
+        if isinstance(error, PermissionDeniedError | UnauthenticatedError):
+            return UsageError(
+                f"access to {self.address(name)} is denied{code}",
+                hint="check the access key, the secret key and the permissions of the bucket",
+            )
+        operation = _OPERATION.search(text)
+        request = operation[1] if operation else "the request"
+        if (status := _STATUS.search(text)) is not None:
+            kind = _NoConditions if status[1] == NO_CONDITIONS else Unavailable
+            said = _SAID.search(text)
+            hint = f"the service says: {said[1]}: {said[2]}"[:500] if said else None
+            return kind(f"{self.address(name)}: {request} was answered with {status[1]}{code}", hint=hint)
+        # Below the first line, the library writes details for its authors, and why there is no connection.
+        if "kind: Connect" in text and (causes := _CAUSE.findall(text)):
+            endpoint = _USER.sub("//", self._endpoint)
+            return Unavailable(
+                f"{self.address(name)}: no connection to {endpoint}: {causes[-1]}",
+                hint="check the endpoint, and that its service is running",
+            )
+        reason = next((reason for mark, reason in _REASONS.items() if mark in text), "failed")
+        return Unavailable(f"{self.address(name)}: {request} {reason}", hint="check the endpoint")
 
 
 class _NoConditions(Unavailable):

@@ -108,3 +108,20 @@ def test_a_name_of_255_bytes_is_written(hdfs_peer: HdfsPeer, letter: str) -> Non
         assert list(storage.names(path.rpartition("/")[0])) == []
         sink.complete()
     assert list(storage.names(path.rpartition("/")[0])) == [path]
+
+
+@pytest.mark.parametrize(
+    ("said", "reason", "hint"),
+    [
+        (
+            'RPCError("org.apache.hadoop.hdfs.server.namenode.SafeModeException", "a secret\\n\\tat java.Frame")',
+            "the NameNode refuses it (SafeModeException)",
+            "the NameNode says: a secret",
+        ),
+        ('RPCError("", "a secret")', "the NameNode refuses it", "the NameNode says: a secret"),
+        ("connection reset\na secret", "connection reset", None),
+    ],
+)
+def test_a_message_has_only_the_class_of_a_namenodes_answer(said: str, reason: str, hint: str | None) -> None:
+    error = failure("hdfs://h/a", RuntimeError(said))
+    assert (error.message, error.hint) == (f"hdfs://h/a: {reason}", hint)

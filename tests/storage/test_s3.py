@@ -145,3 +145,59 @@ def test_the_environment_gives_keys_token_region_and_endpoint() -> None:
     assert "Credential=GIVEN/" in request["authorization"]
     assert "/eu-west-1/s3/" in request["authorization"]
     assert request["x-amz-security-token"] == "temporary"
+
+
+SECRET = "the body of an answer"
+
+
+@contextmanager
+def answering(status: int) -> Iterator[str]:
+    """The URL of a server that answers every request with a status and a secret."""
+    body = f'{{"a": "{SECRET}"}}\nkind: Connect message: "{SECRET}" <Code>{SECRET}</Code>'.encode()
+
+    class Answers(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            self.send_response(status, SECRET)
+            self.send_header("retry-after", SECRET)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_PUT = do_POST = do_DELETE = answer
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        yield f"http://user:{SECRET.replace(' ', '')}@127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (200, "s3://bucket/: the request was answered, but not as by S3"),
+        (204, "s3://bucket/: the request was answered, but not as by S3"),
+        (304, "s3://bucket/: GET was answered with 304"),
+        (400, "s3://bucket/: GET was answered with 400"),
+        (401, "s3://bucket/: GET was answered with 401"),
+        (403, "s3://bucket/: GET was answered with 403"),
+        (409, "s3://bucket/: GET was answered with 409"),
+        (412, "s3://bucket/: GET was answered with 412"),
+    ],
+)
+def test_a_message_has_the_status_of_an_answer_and_nothing_else_of_it(status: int, reason: str) -> None:
+    with answering(status) as endpoint, pytest.raises(Unavailable) as caught:
+        list(S3("bucket", keys=None, endpoint=endpoint).sizes())
+    assert caught.value.message == reason
+    assert SECRET not in f"{caught.value.hint}"
+
+
+def test_a_message_does_not_have_the_user_of_an_endpoint() -> None:
+    endpoint = f"http://user:word@127.0.0.1:{free_port()}"
+    with pytest.raises(Unavailable) as caught:
+        S3("bucket", keys=None, endpoint=endpoint).size("a.csv")
+    assert "word" not in caught.value.message

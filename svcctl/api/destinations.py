@@ -108,6 +108,7 @@ _NAME = Parameter("friendlyName", "name of the job, shown in job lists")
 _SEVERAL = "multiplefile"
 _FLAG = replace(_word("true", "false"), read=boolean)
 _WEB = Form("an http or https URL", lambda text: names_host(text, "http", "https"))
+_REGION = Form("letters, digits and hyphens", lambda text: re.fullmatch("[A-Za-z0-9._-]+", text) is not None)
 _HDFS = Form("of the form hdfs://host:port", lambda text: names_host(text, "hdfs"))
 _PATH = Form("the absolute path of a file", lambda text: text.startswith("/") and not text.endswith("/"))
 
@@ -161,7 +162,7 @@ TYPES: Mapping[str, DestinationType] = {
         "S3",
         (
             Parameter("aws.bucket", "bucket that receives the files", example="my-bucket"),
-            Parameter("aws.region", "region of the bucket"),
+            Parameter("aws.region", "region of the bucket", form=_REGION),
             Parameter("aws.endpoint", "another service with an S3 interface", form=_WEB),
             Parameter("aws.accesskey", "access key", needs=("aws.secretkey", "")),
             Parameter("aws.secretkey", "secret key", secret=True),

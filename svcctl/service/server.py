@@ -26,14 +26,14 @@ from svcctl.io.temporary import remove_left_over
 from svcctl.io.time_limit import without_signals
 from svcctl.service import process
 from svcctl.service.accounts.seed import open_store
+from svcctl.service.allowed_hosts import EVERYTHING, PUBLIC_ONLY
 from svcctl.service.engines import Engine, Engines
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.access_log import TABLE as ACCESS_TABLE
 from svcctl.service.http.access_log import AccessLog
-from svcctl.service.http.app import build, settle
+from svcctl.service.http.app import build, delivering, settle
 from svcctl.service.http.connection import Connection, Limits
 from svcctl.service.http.context import Service
-from svcctl.service.jobs.delivery import deliver
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.listeners import UnixListener, address_of, tcp_listener
 from svcctl.service.loading import demo
@@ -44,6 +44,7 @@ from svcctl.service.settings import (
     CONNECTIONS,
     CORS_ORIGINS,
     DEMO,
+    DESTINATIONS_ALLOWED,
     EMBEDDED,
     ENGINE,
     LAG,
@@ -210,6 +211,7 @@ def serve(
         service = Service(
             *(Engines(Engine(own, own), shared, live), store, executor),
             **{name: settings[setting] for name, setting in SERVICE_LIMITS.items()},
+            allowed=settings[DESTINATIONS_ALLOWED] or (EVERYTHING if tcp is None else PUBLIC_ONLY),
             address=address,
             live=live,
             foreground=ready_fd is None,
@@ -218,7 +220,7 @@ def serve(
         )
         jobs = Jobs(
             store,
-            partial(deliver, service.engines, service.now, lag=service.lag_seconds),
+            delivering(service),
             share=settings[RUNNING_JOBS],
             total=settings[TOTAL_JOBS],
             place=process.place(files),

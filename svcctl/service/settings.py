@@ -14,6 +14,7 @@ from typing import Any
 from svcctl.dates.lengths import parse_length
 from svcctl.io import home
 from svcctl.io.setting import Setting, parse_count
+from svcctl.service import allowed_hosts
 
 
 def absolute(location: str) -> str:
@@ -54,6 +55,9 @@ RUNNING_JOBS = _setting("SVCCTL_RUNNING_JOBS", "running jobs of one domain", _co
 TOTAL_JOBS = _setting("SVCCTL_TOTAL_JOBS", "running jobs of all domains", _count, "256")
 LINE_END = _setting("SVCCTL_LINE_END", "end of the lines that the local service sends", str, "lf", "lf", "crlf")
 CORS_ORIGINS = _setting("SVCCTL_CORS_ORIGINS", "origins of web pages that may use the local service (CORS)", _origins)
+DESTINATIONS_ALLOWED = _setting(
+    allowed_hosts.VARIABLE, "hosts that jobs may deliver to ('svcctl help destinations')", allowed_hosts.parse
+)
 STATE = _setting(
     "SVCCTL_SERVICE_STATE", "URL of a PostgreSQL database that holds the state of several service processes"
 )
@@ -76,7 +80,7 @@ SPARK_CA_BUNDLE = _setting(
 
 SERVICE_SETTINGS = (
     *(DEMO, QUERY_TIME, PADDING_TIME, LAG, CONNECTIONS, ACCESS_EVENTS, ACCESS_TIME),
-    *(QUERY_PLACES, OPEN_QUERIES, RUNNING_JOBS, TOTAL_JOBS, LINE_END, CORS_ORIGINS),
+    *(QUERY_PLACES, OPEN_QUERIES, RUNNING_JOBS, TOTAL_JOBS, LINE_END, CORS_ORIGINS, DESTINATIONS_ALLOWED),
     *(STATE, STATE_PASSWORD_FILE, TABLES, TABLES_LOCK, ENGINE, SPARK_TOKEN, SPARK_CA_BUNDLE),
 )
 

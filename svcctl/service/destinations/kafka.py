@@ -34,7 +34,9 @@ from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[at
 from svcctl.dates.lengths import length_text
 from svcctl.dates.operators import moment_text
 from svcctl.errors import Unavailable
+from svcctl.service.allowed_hosts import EVERYTHING, AllowedHosts
 from svcctl.service.destinations import Destination, Memo
+from svcctl.service.destinations.kafka_brokers import Brokers
 from svcctl.service.destinations.params import Params
 from svcctl.service.rendering import arrow
 from svcctl.service.rendering.rows import ARRAY, OBJECT
@@ -91,14 +93,25 @@ class Kafka(Destination):
 
     counts = True
 
-    def __init__(self, job_id: str, params: Params, *, first_wait: float = FIRST_WAIT) -> None:
+    def __init__(
+        self,
+        job_id: str,
+        params: Params,
+        *,
+        allowed: AllowedHosts = EVERYTHING,
+        first_wait: float = FIRST_WAIT,
+    ) -> None:
         self._job = job_id
         self._first_wait = first_wait
         self._topic = params.text("topic")
+        self._servers = params.text("bootstrap.servers")
+        settings = {key: value for key in SETTINGS if (value := params.text(key))}
+        self._brokers = Brokers(allowed)
         self._client: dict[str, Any] = {
-            "bootstrap.servers": params.text("bootstrap.servers"),
+            "bootstrap.servers": self._brokers.bootstrap(self._servers, settings),
             **QUIET,
-            **{key: value for key in SETTINGS if (value := params.text(key))},
+            **settings,
+            **self._brokers.settings,
             "error_cb": self._note,
         }
         self.rows = MODES[params.text("mode")]
@@ -129,7 +142,9 @@ class Kafka(Destination):
                 producer = self._ordered()
                 self._way = _Requests(producer, self._partition)
             self._producer = producer
-            return self._partition.read_back(self._way.committed(sent), self._end(place))
+            there = self._partition.read_back(self._way.committed(sent), self._end(place))
+        self._check_brokers()
+        return there
 
     def _topic_limit(self) -> int | None:
         """The topic's `max.message.bytes`; None if the broker does not tell it, or not to this user."""
@@ -175,14 +190,15 @@ class Kafka(Destination):
     def _partitions(self, consumer: Consumer) -> int:
         """The number of partitions of the topic. This first request soon shows whether a broker answers."""
         try:
-            topic = consumer.list_topics(self._topic, timeout=self._first_wait).topics[self._topic]
+            cluster = consumer.list_topics(self._topic, timeout=self._first_wait)
         except KafkaException as error:
             if error.args[0].code() != KafkaError._TRANSPORT:
                 raise
-            servers = self._client["bootstrap.servers"]
             raise _Unanswered(
-                f"no Kafka answers at {servers} within {length_text(self._first_wait)}: {CHECK}"
+                f"no Kafka answers at {self._servers} within {length_text(self._first_wait)}: {CHECK}"
             ) from None
+        self._brokers.check((broker.host, broker.port) for broker in cluster.brokers.values())
+        topic = cluster.topics[self._topic]
         if topic.error is not None:
             raise KafkaException(topic.error)
         return len(topic.partitions)
@@ -222,6 +238,7 @@ class Kafka(Destination):
     def commit(self) -> Memo:
         if self._bytes > MAX_EVENT_BYTES:  # no batch of several events is as large
             raise Unavailable(f"kafka: {self._event(self._first)}, and a job sends at most {MAX_EVENT_BYTES:,}")
+        self._check_brokers()
         with self._explained():
             try:
                 self._way.send(self._batch, self._first)
@@ -269,10 +286,12 @@ class Kafka(Destination):
         told = ((re.match(rf"(?:\w+://)?([^/]+)/\S+: {raw}", error.str()), said) for raw, said in _TOLD.items())
         if (found := _NO_CONNECTION.match(text)) is not None:
             self._unreachable[found[1]] = found[2]
-        elif (plain := next((f"{found[1]} {said}" for found, said in told if found), None)) is not None:
+        elif (
+            plain := next((f"{self._brokers.name(found[1])} {said}" for found, said in told if found), None)
+        ) is not None:
             self._trouble = plain
         elif error.code() != KafkaError._ALL_BROKERS_DOWN:
-            self._trouble = text
+            self._trouble = _general(error)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -285,23 +304,39 @@ class Kafka(Destination):
             why = self._why()
             if known is not None and known.code() in _UNREACHED and why:
                 raise Unavailable(f"kafka: {why}") from None
-            reason = str(error) if known is None else known.str()
+            reason = "the client library cannot use the settings" if known is None else _general(known)
             raise Unavailable(f"kafka: {reason}" + (f" ({why})" if why else "")) from None
 
-    def _why(self) -> str:
-        """Why there is no answer, as far as the library has said."""
+    def _check_brokers(self) -> None:
+        """HostRefused when the library has heard of a broker that is not allowed."""
+        if self._brokers.settings:
+            self._poll()
+            self._brokers.raise_refused()
+
+    def _poll(self) -> None:
+        """Make the library call `_note` with the errors so far, and `Brokers` with the brokers that it knows."""
         clients: tuple[Consumer | Producer | None, ...] = (self._consumer, self._producer)
         for client in clients:
             if client is not None:
                 with suppress(KafkaException, RuntimeError):
-                    client.poll(0)  # calls `_note` with the errors so far
-        brokers = [f"{broker}: {reason}" for broker, reason in sorted(self._unreachable.items())]
+                    client.poll(0)
+
+    def _why(self) -> str:
+        """Why there is no answer, as far as the library has said."""
+        self._poll()
+        self._brokers.raise_refused()
+        brokers = [f"{self._brokers.name(at)}: {reason}" for at, reason in sorted(self._unreachable.items())]
         self._unreachable.clear()
         return f"no connection to {'; '.join(brokers)}" if brokers else self._trouble
 
 
 def _date_text(milliseconds: int) -> str:
     return f"{moment_text(datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds))} UTC"
+
+
+def _general(error: KafkaError) -> str:
+    """The text for the code of an error. That of the error itself may repeat what a broker has answered."""
+    return KafkaError(error.code()).str()
 
 
 class _Unanswered(Exception):

@@ -10,31 +10,32 @@ from dataclasses import dataclass
 from typing import Any
 
 from svcctl.api.destinations import NAMES, canonical_type, suggest_type
-from svcctl.errors import ServiceError
+from svcctl.errors import ServiceError, Unavailable
 from svcctl.io import extras
+from svcctl.service.allowed_hosts import EVERYTHING, AllowedHosts, HostRefused
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.destinations.params import Params
 
 
-def _kafka(job_id: str, params: Params) -> Destination:
+def _kafka(job_id: str, params: Params, allowed: AllowedHosts) -> Destination:
     from svcctl.service.destinations.kafka import Kafka
 
-    return Kafka(job_id, params)
+    return Kafka(job_id, params, allowed=allowed)
 
 
-def _s3(job_id: str, params: Params) -> Destination:
+def _s3(job_id: str, params: Params, allowed: AllowedHosts) -> Destination:
     from svcctl.service.destinations.s3_and_hdfs import s3
 
-    return s3(job_id, params)
+    return s3(job_id, params, allowed)
 
 
-def _hdfs(job_id: str, params: Params) -> Destination:
+def _hdfs(job_id: str, params: Params, allowed: AllowedHosts) -> Destination:
     from svcctl.service.destinations.s3_and_hdfs import hdfs
 
-    return hdfs(job_id, params)
+    return hdfs(job_id, params, allowed)
 
 
-def _donothing(job_id: str, params: Params) -> Destination:
+def _donothing(job_id: str, params: Params, allowed: AllowedHosts) -> Destination:
     from svcctl.service.destinations.donothing import DoNothing
 
     return DoNothing()
@@ -44,7 +45,7 @@ def _donothing(job_id: str, params: Params) -> Destination:
 class Kind:
     """A row of KINDS: makes the destination from a job's ID and parameters; `extra` has the packages it needs."""
 
-    make: Callable[[str, Params], Destination]
+    make: Callable[[str, Params, AllowedHosts], Destination]
     extra: str | None = None
     place: tuple[str, ...] = ()
     """The parameters that name the place of the rows."""
@@ -70,15 +71,31 @@ def known_type(name: str) -> str:
     return found
 
 
-def destination(type_: str, job_id: str, params: Mapping[str, Any], *, endless: bool = True) -> Destination:
+def check(type_: str, params: Mapping[str, Any], *, endless: bool, allowed: AllowedHosts) -> None:
+    """Check the parameters of a job before it is launched, and that the service may connect to its hosts.
+
+    ServiceError says what cannot be used. A host that has no address yet is accepted: the job waits for it.
+    """
+    try:
+        destination(type_, "", params, endless=endless, allowed=allowed).close()
+    except HostRefused as error:
+        raise ServiceError(f"destination.params: {error.message}") from None
+    except Unavailable:
+        return
+
+
+def destination(
+    type_: str, job_id: str, params: Mapping[str, Any], *, endless: bool = True, allowed: AllowedHosts = EVERYTHING
+) -> Destination:
     """Make the destination of a job, whose query has no end if `endless`.
 
-    ServiceError names the parameters that are missing, or one that cannot be used; MissingExtra the missing extra.
+    ServiceError names the parameters that are missing, or one that cannot be used; MissingExtra the missing extra;
+    HostRefused a host that is not `allowed`, which every attempt of a delivery checks again.
     """
     kind = KINDS[type_]
     if kind.extra is not None:
         extras.need(kind.extra, f"the destination {type_}")
-    return kind.make(job_id, Params(type_, params, endless=endless))
+    return kind.make(job_id, Params(type_, params, endless=endless), allowed)
 
 
 def handed_on(memo: Memo, before: tuple[str, Mapping[str, Any]], after: tuple[str, Mapping[str, Any]]) -> Memo:

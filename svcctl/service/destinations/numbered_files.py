@@ -26,6 +26,7 @@ from svcctl.errors import SvcctlError, Unavailable
 from svcctl.io.files import PART_SUFFIX, derived_name
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.destinations.gzip_and_zip import PACKINGS, Counted, Packer
+from svcctl.service.destinations.proxy import CheckingProxy
 from svcctl.service.rendering import arrow
 from svcctl.service.rendering.rows import CSV
 from svcctl.storage import Sink, Storage
@@ -86,6 +87,7 @@ class NumberedFiles(Destination):
     """Files of a storage with the names of `names`, and the suffix of the packing.
 
     A file has at most `size` bytes, unless a single row has more, and waits at most `age` seconds for its completion.
+    The storage's connections go through the `proxy`, if there is one.
     """
 
     rows = CSV
@@ -101,6 +103,7 @@ class NumberedFiles(Destination):
         age: float,
         packing: str = "plain",
         password: str = "",
+        proxy: CheckingProxy | None = None,
     ) -> None:
         self._owner = job_id
         self._storage = storage
@@ -109,6 +112,7 @@ class NumberedFiles(Destination):
         self.patience = age
         self._packing = PACKINGS[packing]
         self._password = password
+        self._proxy = proxy
         self._number = 0
         self._prepared: Sequence[str] = ()
         """The hashes that the prepared file of this number may have; empty before a file is prepared. There are several
@@ -209,6 +213,8 @@ class NumberedFiles(Destination):
             if not self._prepared:
                 with suppress(SvcctlError):
                     self._storage.remove(self._names.claim(self._number))
+        if self._proxy is not None:
+            self._proxy.close()
 
 
 @contextmanager

@@ -6,30 +6,40 @@ Both complete a file when it reaches a size in MB (`retention.size`) or an age i
 from __future__ import annotations
 
 import posixpath
+from urllib.parse import urlsplit
 
 from svcctl.errors import UsageError
+from svcctl.service.allowed_hosts import AllowedHosts
 from svcctl.service.destinations.numbered_files import Names, NumberedFiles
 from svcctl.service.destinations.params import Params, refused
+from svcctl.service.destinations.proxy import CheckingProxy
 
 MEGABYTE = 1_000_000
 UNLIMITED_SIZE, UNLIMITED_AGE = 1 << 62, float("inf")
 
 
-def s3(job_id: str, params: Params) -> NumberedFiles:
+def s3(job_id: str, params: Params, allowed: AllowedHosts) -> NumberedFiles:
     """Objects `<s3.fileName>_<nnn>.csv`, and `.gz` or `.zip`; with `multiplefile` false a single `<s3.fileName>.csv`,
     unless that exists.
 
     `s3.fileName` is the job's ID by default. `aws.endpoint` is the URL of another S3 service. Requests are signed
     with `aws.accesskey`, or not at all: a job never uses credentials of the machine that the service runs on.
+    Redirects are followed to allowed hosts only.
     """
-    from svcctl.storage.s3 import DEFAULT_REGION, S3, Keys
+    from svcctl.storage.s3 import DEFAULT_REGION, S3, Keys, endpoint_of
 
-    key = params.text("aws.accesskey")
+    key, region = params.text("aws.accesskey"), params.text("aws.region", DEFAULT_REGION)
+    endpoint = params.text("aws.endpoint") or endpoint_of(region)
+    if not allowed.unlimited:
+        url = urlsplit(endpoint)
+        allowed.addresses(url.hostname or "", url.port or (443 if url.scheme == "https" else 80))
+    proxy = None if allowed.unlimited else CheckingProxy(allowed)
     storage = S3(
         params.text("aws.bucket"),
         keys=Keys(key, params.text("aws.secretkey")) if key else None,
-        region=params.text("aws.region", DEFAULT_REGION),
-        endpoint=params.text("aws.endpoint") or None,
+        region=region,
+        endpoint=endpoint,
+        proxy=proxy,
     )
     several = params.text("multiplefile") == "true"
     return NumberedFiles(
@@ -40,16 +50,28 @@ def s3(job_id: str, params: Params) -> NumberedFiles:
         age=float(params.number("retention.time")) if several else UNLIMITED_AGE,
         packing=params.text("format"),
         password=params.text("file.password"),
+        proxy=proxy,
     )
 
 
-def hdfs(job_id: str, params: Params) -> NumberedFiles:
-    """Files numbered before the extension: `/logs/web.csv` becomes `/logs/web_000.csv`, `/logs/web_001.csv`, …."""
+def hdfs(job_id: str, params: Params, allowed: AllowedHosts) -> NumberedFiles:
+    """Files numbered before the extension: `/logs/web.csv` becomes `/logs/web_000.csv`, `/logs/web_001.csv`, ….
+
+    A NameNode says which DataNodes its clients connect to, and the library follows. So where hosts are limited, the
+    NameNode must be listed itself. Its checked address is used, of IPv4 if it has one, as Hadoop does.
+    """
     from svcctl.storage.hdfs import Hdfs
 
     replication = params.number("dfs.replication") if params.text("dfs.replication") else None
+    url = urlsplit(params.text("fs.defaultFS"))
+    address = None
+    if not allowed.unlimited:
+        if not url.port:
+            raise refused("fs.defaultFS", "must be of the form hdfs://host:port")
+        addresses = allowed.addresses(url.hostname or "", url.port, listed=True)
+        address = min(addresses, key=lambda text: ":" in text)
     try:
-        storage = Hdfs(params.text("fs.defaultFS"), replication=replication)
+        storage = Hdfs(params.text("fs.defaultFS"), replication=replication, address=address)
     except UsageError:  # a host without a port may be a cluster that this machine knows
         raise refused("fs.defaultFS", "must be of the form hdfs://host:port") from None
     stem, extension = posixpath.splitext(params.text("file").lstrip("/"))

@@ -21,6 +21,7 @@ from svcctl.api import models
 from svcctl.errors import CredentialsError, ServiceError, SvcctlError, Unavailable
 from svcctl.service.accounts import domains
 from svcctl.service.accounts.accounts import Account
+from svcctl.service.destinations import kinds
 from svcctl.service.http import monitoring, provisioning, tables
 from svcctl.service.http.auth import OnOwnSocket, signed
 from svcctl.service.http.body import value_text
@@ -67,13 +68,15 @@ def build(service: Service, jobs: Jobs | None = None, origins: Sequence[str] = (
     )
     app.router.redirect_slashes = False
     app.state.service = service
-    app.state.jobs = jobs or Jobs(service.store, _delivering(service))
+    app.state.jobs = jobs or Jobs(service.store, delivering(service))
     app.state.settle = partial(settle, service, app.state.jobs)
     return for_pages(Answered(without_trailing_slashes(app), service.clock, service.counts), origins)
 
 
-def _delivering(service: Service) -> Deliver:
-    return partial(delivery.deliver, service.engines, service.now, lag=service.lag_seconds)
+def delivering(service: Service) -> Deliver:
+    """The delivery of a job by this service, to the hosts that it allows."""
+    connect = partial(kinds.destination, allowed=service.allowed)
+    return partial(delivery.deliver, service.engines, service.now, lag=service.lag_seconds, connect=connect)
 
 
 def settle(service: Service, jobs: Jobs) -> None:
@@ -130,7 +133,7 @@ def _launch(request: Request, asked: AskedQuery) -> str:
     """Launch a query with a destination as a job and return its ID."""
     service: Service = request.app.state.service
     launched = service.now()
-    destination = delivery.check(service.engines, asked, launched)
+    destination = delivery.check(service.engines, asked, launched, service.allowed)
     table = parse(asked.query).table
     job = _jobs(request).launch(
         request.state.account,

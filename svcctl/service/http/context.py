@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import anyio
 
+from svcctl.service.allowed_hosts import EVERYTHING, AllowedHosts
 from svcctl.service.engines import Engines
 from svcctl.service.queries.concurrency import SLICE, Turns
 from svcctl.service.settings import LAG, LINE_END, OPEN_QUERIES, PADDING_TIME, QUERY_PLACES, QUERY_TIME
@@ -63,6 +64,8 @@ class Service:
     """See `Turns`."""
     line_end: str = LINE_END.read({})
     """The line ending of line formats: lf or crlf."""
+    allowed: AllowedHosts = EVERYTHING
+    """The hosts that jobs may deliver to."""
     address: str | None = None
     """Host and port, when the service listens on TCP too."""
     foreground: bool = False

@@ -26,6 +26,7 @@ from svcctl.api import destinations as api
 from svcctl.api import retry
 from svcctl.errors import ServiceError, Unavailable
 from svcctl.service import rendering
+from svcctl.service.allowed_hosts import EVERYTHING, AllowedHosts
 from svcctl.service.destinations import Destination, Memo, kinds
 from svcctl.service.engines import Engines
 from svcctl.service.jobs.checkpoint import Batch, Checkpoint, Rest, StoredQuery
@@ -177,16 +178,17 @@ def _check_kinds(old: StoredQuery, new: StoredQuery, done: Covered | None) -> No
         raise ServiceError("a query of groups cannot continue one of single events that has an end")
 
 
-def check(engines: Engines, asked: AskedQuery, now: datetime) -> api.Destination:
+def check(engines: Engines, asked: AskedQuery, now: datetime, allowed: AllowedHosts = EVERYTHING) -> api.Destination:
     """Check that a query can be delivered, and return its destination with the known names of its type and parameters.
 
-    QueryError names what is wrong with the query, ServiceError what is wrong with the type or a parameter.
+    QueryError names what is wrong with the query, ServiceError what is wrong with the type or a parameter, or
+    the host that the service may not connect to.
     """
     assert asked.destination is not None
     Steps(engines, asked, lambda: now, launched=now)
     kind = kinds.known_type(asked.destination.type)
     params = {api.known_key(kind, key): value for key, value in asked.destination.params.items()}
-    kinds.destination(kind, "", params, endless=asked.range.end is None)
+    kinds.check(kind, params, endless=asked.range.end is None, allowed=allowed)
     return api.Destination(kind, params)
 
 

@@ -1,0 +1,211 @@
+"""The hosts that the service may connect to for its customers, who choose where their jobs deliver.
+
+A rule is an entry of SVCCTL_DESTINATIONS_ALLOWED, a list separated by commas or blanks:
+
+    *                   every host
+    public              every address of the public Internet
+    kafka.example       a host by its name, whatever its addresses
+    *.corp.example      hosts whose names end so, except at loopback, link-local and similar addresses
+    10.1.2.3, fd00::3   an address
+    10.0.0.0/8          a network
+    kafka.example:9092  one port of a host; likewise *:443, 10.0.0.0/8:9092, [fd00::/8]:9092
+
+A host is allowed if a rule allows each of its addresses. The caller connects to the addresses that were checked: a name
+may have other addresses a moment later.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+from svcctl.errors import Unavailable
+
+VARIABLE = "SVCCTL_DESTINATIONS_ALLOWED"
+ANY, PUBLIC = "*", "public"
+MAX_PORT = 65_535
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+Resolve = Callable[[str, int], Iterable[str]]
+"""Finds the addresses of a host; OSError or ValueError when it has none."""
+
+_NAME = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_]*[a-z_](?:[a-z0-9_-]*[a-z0-9_])?")
+_ENTRY = re.compile(r"\[(?P<v6>[^\[\]]+)\](?::(?P<v6_port>\d+))?|(?P<host>[^:\[\]]+)(?::(?P<port>\d+))?")
+_MAPPED = IPv6Network("::ffff:0:0/96")
+_WITH_IPV4 = (
+    (IPv6Network("64:ff9b::/96"), 0),  # NAT64
+    (IPv6Network("::/96"), 0),  # IPv4-compatible
+    (IPv6Network("2002::/16"), 80),  # 6to4
+)
+"""Networks of IPv6 that lead to an IPv4 address, and how far its bits are shifted."""
+_METADATA = tuple(map(ip_address, ("168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254")))
+"""Addresses of clouds' metadata services that are not link-local."""
+_NOT_PUBLIC = tuple(map(ip_network, ("192.0.0.0/24", "64:ff9b:1::/48", "2001::/32", "5f00::/16", "fec0::/10")))
+"""Networks that `is_global` of some versions of Python takes for public: local NAT64, Teredo, site-local."""
+
+
+class HostRefused(Unavailable):
+    """The service may not connect to this host. It may later, when the setting was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """An entry of the list: a network, or a pattern of names; `port` is None for every port."""
+
+    pattern: str
+    network: Network | None = None
+    port: int | None = None
+
+    def allows(self, host: str, port: int, address: Address) -> bool:
+        if self.port not in (None, port):
+            return False
+        if self.network is not None:
+            return address in self.network
+        if self.pattern in (ANY, PUBLIC):
+            return self.pattern == ANY or is_public(address)
+        if self.pattern.startswith("*."):
+            return host.endswith(self.pattern[1:]) and not is_special(address)
+        return host == self.pattern
+
+
+def resolve(host: str, port: int) -> list[str]:
+    """The addresses that the system finds for a host; also those of `0x7f.1` and `2130706433`, as libraries do."""
+    return [str(row[4][0]) for row in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedHosts:
+    """The rules of a service. Without rules nothing is allowed."""
+
+    rules: tuple[Rule, ...]
+    resolve: Resolve = resolve
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether every connection is allowed, so that there is nothing to check."""
+        return any(rule.pattern == ANY and rule.port is None for rule in self.rules)
+
+    def addresses(self, host: str, port: int, *, listed: bool = False) -> tuple[str, ...]:
+        """The addresses of a host, all of which the service may connect to at this port.
+
+        With `listed`, the rules `*` and `public` do not count. HostRefused when a rule is missing; Unavailable when the
+        host has no address. Messages do not have the addresses: they may be secrets of an internal network.
+        """
+        name = _normal(host)
+        try:
+            texts = dict.fromkeys(self.resolve(name, port))
+        except (OSError, ValueError):
+            texts = {}
+        if not texts:
+            raise Unavailable(f"there is no address for the host {host}")
+        rules = [rule for rule in self.rules if not (listed and rule.pattern in (ANY, PUBLIC))]
+        for text in texts:
+            address = _unmapped(ip_address(text.partition("%")[0]))
+            if not 0 < port <= MAX_PORT or not any(rule.allows(name, port, address) for rule in rules):
+                lacks = "name" if listed else "allow"
+                raise HostRefused(f"the service may not connect to {shown(host, port)}: {VARIABLE} does not {lacks} it")
+        return tuple(texts)
+
+
+def parse(text: str) -> AllowedHosts:
+    """The rules of a list. ValueError names the entry that is wrong."""
+    entries = [entry for entry in re.split(r"[\s,]+", text.lower()) if entry]
+    if not entries:
+        raise ValueError("it names no host")
+    return AllowedHosts(tuple(map(_rule, entries)))
+
+
+def _rule(entry: str) -> Rule:
+    match = _ENTRY.fullmatch(entry if entry.count(":") < 2 or "[" in entry else f"[{entry}]")
+    if match is None or "%" in entry:
+        raise ValueError(f"'{entry}' is not of the form HOST or HOST:PORT")
+    digits = match["v6_port"] or match["port"]
+    port = int(digits) if digits else None
+    if port is not None and not 0 < port <= MAX_PORT:
+        raise ValueError(f"'{entry}' names no port: ports are 1 to {MAX_PORT}")
+    host = match["v6"] or match["host"]
+    if "/" in host or match["v6"] or _is_address(host):
+        try:
+            return Rule("", _unmapped_network(ip_network(host)), port)
+        except ValueError as error:
+            raise ValueError(f"'{entry}' is not an address or a network: {error}") from None
+    pattern = host if host == ANY else _normal(host)
+    if pattern not in (ANY, PUBLIC) and not _NAME.fullmatch(pattern.removeprefix("*.")):
+        raise ValueError(f"'{entry}' is not a name, *.SUFFIX, an address, a network such as 10.0.0.0/8, public or *")
+    return Rule(pattern, None, port)
+
+
+def shown(host: str, port: int) -> str:
+    """A host and its port as a person writes them."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address is one of the public Internet, and not of this machine."""
+    inner = _inner(address)
+    if inner is not None and not is_public(inner):
+        return False
+    if inner is None and (not address.is_global or address.is_multicast or address.is_reserved):
+        return False
+    return not any(address in network for network in _NOT_PUBLIC) and not is_special(address)
+
+
+def is_special(address: Address) -> bool:
+    """Whether an address is of this machine, of its link, or of a metadata service, which hands out credentials."""
+    inner = _inner(address)
+    if inner is not None and is_special(inner):
+        return True
+    if address.is_loopback or address.is_link_local or address.is_multicast or address in IPv4Network("0.0.0.0/8"):
+        return True
+    return address.is_unspecified or address in _METADATA or _is_own(address)
+
+
+def _inner(address: Address) -> IPv4Address | None:
+    """The IPv4 address that an address of IPv6 leads to."""
+    for network, shift in _WITH_IPV4:
+        if address in network and isinstance(address, IPv6Address):
+            return IPv4Address((int(address) >> shift) & 0xFFFFFFFF)
+    return None
+
+
+def _is_own(address: Address) -> bool:
+    """Whether an address is of this machine: the system then sends from the same address. Nothing is sent."""
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((str(address), 9))
+        return ip_address(str(probe.getsockname()[0]).partition("%")[0]) == address
+    return False
+
+
+def _unmapped(address: Address) -> Address:
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
+
+
+def _unmapped_network(network: Network) -> Network:
+    if isinstance(network, IPv6Network) and network.subnet_of(_MAPPED):
+        return IPv4Network((int(network.network_address) & 0xFFFFFFFF, network.prefixlen - 96))
+    return network
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _normal(host: str) -> str:
+    """A host in lower case and in ASCII, without the dot at the end."""
+    prefix, star, name = host.lower().rpartition("*.")
+    with suppress(UnicodeError):
+        name = name.encode("idna").decode()
+    return f"{prefix}{star}{name.removesuffix('.')}"
+
+
+EVERYTHING, PUBLIC_ONLY = parse(ANY), parse(PUBLIC)

@@ -55,17 +55,16 @@ ToOpt = Annotated[
 
 
 def folder_of(svc: Context, uri: str | None) -> str:
-    """The shared folder, from --tables or the environment. UsageError without one; its hint names the service's own."""
+    """The shared folder, from --tables, the environment or the running service. UsageError without one."""
     from svcctl.api import own_service
     from svcctl.service import process
 
     if found := uri or TABLES.read(svc.environment):
         return found
-    missing = "no shared folder of tables was named"
     known = process.listens(svc.files) and own_service.status(svc.with_flags(profile=LOCAL).client).uses
     if known and "folder" in known:
-        raise UsageError(missing, hint=f"name that of the local service: --tables {known['folder']}")
-    raise UsageError(missing, hint=f"name it with --tables or {TABLES.environment}")
+        return known["folder"]
+    raise UsageError("no shared folder of tables was named", hint=f"name it with --tables or {TABLES.environment}")
 
 
 def load(
@@ -131,7 +130,7 @@ def compact(
     or more, those of loads that were killed, too, so no load may take longer than that.
 
     \b
-    svcctl service compact --tables tables
+    svcctl service compact
     svcctl service compact shop.o --tables tables --keep-for 2d
     """
     svc: Context = ctx.obj

@@ -125,7 +125,7 @@ class Tables(Protocol):
 
     @abstractmethod
     def check_mark(self, name: str, mark: Mark) -> None:
-        """Raise the error of `replaced` or `moved` if the table was dropped, replaced or moved since the mark."""
+        """Raise the error of `replaced`, `moved` or `lost` if that happened to the table since the mark."""
 
     @abstractmethod
     def create(self, name: str, columns: Sequence[Column]) -> Table:

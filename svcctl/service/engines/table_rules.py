@@ -60,6 +60,13 @@ def replaced(name: str) -> ServiceError:
     )
 
 
+def lost(name: str) -> ServiceError:
+    """The error of a query that continues after its table has lost events that it has read, or was about to read."""
+    return ServiceError(
+        f"table '{name}' has lost events, so the query cannot continue; a new query or job reads those that are left"
+    )
+
+
 def moved(name: str) -> ServiceError:
     """The error of a query that continues after its table was moved to another engine."""
     return ServiceError(

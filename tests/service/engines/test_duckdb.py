@@ -72,7 +72,7 @@ def test_a_new_table_is_in_order_wherever_a_row_comes_too_late(engine: DuckDBEng
     assert engine.append("t", batches, create=COLUMNS) == 100_000
     with engine.statement("SELECT eventdate FROM events.t") as stored:
         assert pa.chunked_array([batch.column(0) for batch in stored]).to_pylist() == in_order
-    assert engine.mark("t") == 100_000
+    assert engine.events("t") == 100_000
     assert list(engine.tables()) == ["t"]
 
 

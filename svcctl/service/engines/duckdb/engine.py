@@ -11,6 +11,7 @@ extensions, settings or Python variables. Files of events are read elsewhere, an
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -58,7 +59,7 @@ class DuckDBEngine(Reading):
     """One file of events (or memory, for `path` None). Reads run in parallel; one write at a time.
 
     `memory_limit` is the most memory of DuckDB; sorts and groups that need more use files in `spill`, by default beside
-    the file of events. About `sorted_rows` are sorted at once.
+    the file of events. About `sorted_rows` are sorted at once. `nanoseconds` is the clock, see `positions`.
     """
 
     dialect = DuckDBDialect()
@@ -70,11 +71,17 @@ class DuckDBEngine(Reading):
         memory_limit: str = MEMORY_LIMIT,
         spill: Path | None = None,
         sorted_rows: int = SORTED_ROWS,
+        nanoseconds: Callable[[], int] = time.time_ns,
     ) -> None:
         self._sorted_rows = sorted_rows
         with readable(path):
             self._connection = open_file(path, memory_limit=memory_limit, spill=spill)
             self._tables = self._read_tables(self._connection)
+            self.identity = str(self._one(self._connection, "SELECT identity FROM main.identity"))
+            """The identity of the file, and of its copies."""
+        self.writes = 0
+        """How often the file was changed since it was opened."""
+        self._nanoseconds = nanoseconds
         self._writing = threading.Lock()
         self._described = True
         """Whether `tables` will still be right when the current write is done."""
@@ -133,7 +140,37 @@ class DuckDBEngine(Reading):
 
     def check_mark(self, name: str, mark: Mark) -> None:
         with self._cursor() as cursor:
-            positions.rows(cursor, name, [mark])
+            positions.rows(cursor, name, _relation(self.table(name)), [mark])
+
+    def ends(self) -> dict[str, tuple[int, int]]:
+        """The end of each table, which never becomes smaller unless the file loses events, and the number of events."""
+        with self._cursor() as cursor:
+            return {
+                name: (
+                    positions.end(cursor, name, _relation(table)),
+                    self._one(cursor, f"SELECT count(*) FROM {_relation(table)}"),
+                )
+                for name, table in self._tables.items()
+            }
+
+    def settle_losses(self, ends: Mapping[str, int]) -> dict[str, int]:
+        """The tables that have lost events since they had these ends, and how many positions before their end.
+
+        Marks of the lost events are refused from now on. A table that was dropped has lost nothing.
+        """
+        found = {}
+        with self._write() as cursor:
+            for name, end in ends.items():
+                table = self._tables.get(name)
+                relation = None if table is None else _relation(table)
+                if lost := positions.missing(cursor, name, relation, end):
+                    found[name] = lost
+                    if relation is not None and positions.end(cursor, name, relation) < end:
+                        positions.skip(cursor, name, relation, self._nanoseconds())
+        if found:
+            with self._cursor() as cursor:
+                cursor.execute("FORCE CHECKPOINT store")  # later changes must not follow damaged ones in the log
+        return found
 
     def create(self, name: str, columns: Sequence[Column]) -> Table:
         """Make an empty table. Raises UsageError when its name or columns cannot be used, or the table exists."""
@@ -244,7 +281,7 @@ class DuckDBEngine(Reading):
         try:
             with translated():
                 cursor.execute("BEGIN TRANSACTION")
-                first, last = positions.rows(cursor, plan.table, (since, until))
+                first, last = positions.rows(cursor, plan.table, _relation(self.table(plan.table)), (since, until))
                 selects = self._selects(cursor, plan, first, last)
             yield cursor, selects
         finally:
@@ -354,6 +391,7 @@ class DuckDBEngine(Reading):
         table = Table(name, tuple(columns), ordered=True)
         self._described = False
         cursor.execute(_create_sql(_relation(table), columns))
+        positions.begin(cursor, name, self._nanoseconds())
         cursor.execute("INSERT OR REPLACE INTO main.stored VALUES (?, true)", [name])
         return table
 
@@ -380,6 +418,7 @@ class DuckDBEngine(Reading):
             try:
                 yield cursor
                 cursor.execute("COMMIT")
+                self.writes += 1
             except BaseException:
                 self._latest.clear()
                 # A failed COMMIT has rolled back already, and DuckDB then refuses another ROLLBACK.

@@ -54,6 +54,7 @@ _TABLES = f"""
     CREATE TABLE IF NOT EXISTS main.stored (name VARCHAR PRIMARY KEY, ordered BOOLEAN NOT NULL);
     CREATE TABLE IF NOT EXISTS main.loaded (name VARCHAR NOT NULL, id VARCHAR NOT NULL);
     {positions.TABLES};
+    CREATE TABLE IF NOT EXISTS main.identity AS SELECT uuid()::VARCHAR AS identity;
     CREATE TABLE IF NOT EXISTS main.version AS SELECT {VERSION} AS version
 """
 _OPEN = f"""
@@ -121,14 +122,26 @@ def readable(path: Path | None) -> Iterator[None]:
             raise Locked(
                 f"{path} is in use by another process", hint="stop it with 'svcctl service stop', or wait for it"
             ) from None
-        hint = "it may be damaged, or written by a newer DuckDB; move it away to start with an empty one"
+        hint = "it may be damaged, or of a newer DuckDB: restore it from a backup, or move it away to do without it"
+        if failed.cause is Cause.LOG:
+            hint = f"restore both from a backup, or move {_log_of(path)} away to lose only the latest changes"
         raise UsageError(f"cannot open {path}: {failed.message}", hint=hint) from None
+
+
+def _log_of(path: Path | None) -> Path:
+    """The write-ahead log of a file, which has its latest changes."""
+    return Path(f"{path}.wal")
 
 
 def _make(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     """Make a file of events without tables, under another name first: DuckDB cannot open a half-made file."""
     new = path.with_name(f"{path.name}.new")
-    for left in (new, Path(f"{new}.wal")):
+    if (log := _log_of(path)).exists():
+        raise UsageError(
+            f"events file {path} is missing, but its log {log} is there",
+            hint="restore the file from a backup, or move the log away to do without the events",
+        )
+    for left in (new, _log_of(new)):
         if left.exists():
             left.unlink()
     connection.execute(_MAKE.format(path=literal(str(new))))

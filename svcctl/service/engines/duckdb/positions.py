@@ -1,9 +1,14 @@
 """The positions of rows, by which marks work: a mark is the position that the next stored row will have.
 
-The rows of a table get positions from 0 in the order they are stored, and keep them when other rows are removed.
-`main.holes` has, for each table, the runs of positions whose rows were removed; runs that touch are joined. A dropped
-table leaves a run behind, so that the next table of its name begins after it. `main.begun` has the position where it
-begins: a mark below it is of an older table.
+The rows of a table get consecutive positions in the order they are stored, and keep them when other rows are removed.
+`main.holes` has, for each table, the runs of positions without rows; runs that touch are joined. A table begins at the
+nanosecond of the clock at which it was made, and after all tables of its name before it. So it has positions that no
+other table of its name has, also if that was in another file. `main.begun` has the position where it begins: a mark
+below it is of an older table.
+
+A file can lose its latest rows: its write-ahead log was removed, or an older copy took its place. Then a mark may be
+after the last row. `skip` leaves a gap there, so that later rows do not get the positions of the lost ones; `main.gaps`
+has the gaps.
 """
 
 from __future__ import annotations
@@ -13,27 +18,52 @@ from collections.abc import Iterable, Sequence
 import duckdb
 
 from svcctl.service.engines import Mark
-from svcctl.service.engines.table_rules import moved, replaced
+from svcctl.service.engines.table_rules import lost, moved, replaced
 
 TABLES = """
     CREATE TABLE IF NOT EXISTS main.holes (name VARCHAR NOT NULL, position BIGINT NOT NULL, rows BIGINT NOT NULL);
-    CREATE TABLE IF NOT EXISTS main.begun (name VARCHAR PRIMARY KEY, position BIGINT NOT NULL)
+    CREATE TABLE IF NOT EXISTS main.begun (name VARCHAR PRIMARY KEY, position BIGINT NOT NULL);
+    CREATE TABLE IF NOT EXISTS main.gaps (name VARCHAR NOT NULL, "end" BIGINT NOT NULL, next BIGINT NOT NULL)
 """
 _HOLES = "SELECT position, rows FROM main.holes WHERE name = ? ORDER BY position"
 _BEGUN = "SELECT coalesce(max(position), 0) FROM main.begun WHERE name = ?"
+_REMOVED = "SELECT coalesce(sum(rows), 0) FROM main.holes WHERE name = ?"
+_GAP = 'SELECT max("end") FROM main.gaps WHERE name = ? AND "end" < ? AND ? < next'
 Run = tuple[int, int]
 """The first position or row number of consecutive rows, and how many rows they are."""
 
 
-def end(cursor: duckdb.DuckDBPyConnection, name: str, relation: str) -> int:
-    """The position that the next stored row will have."""
-    removed = "SELECT coalesce(sum(rows), 0) FROM main.holes WHERE name = ?"
-    [(position,)] = cursor.execute(f"SELECT (SELECT count(*) FROM {relation}) + ({removed})", [name]).fetchall()
+def begin(cursor: duckdb.DuckDBPyConnection, name: str, nanoseconds: int) -> None:
+    """Choose the positions of a new table, which is made at a moment of the clock."""
+    [(before,)] = cursor.execute(_BEGUN, [name]).fetchall()
+    _begin(cursor, name, max(before, nanoseconds))
+
+
+def end(cursor: duckdb.DuckDBPyConnection, name: str, relation: str | None) -> int:
+    """The position that the next stored row will have; `relation` is None if no table has the name."""
+    count = "0" if relation is None else f"(SELECT count(*) FROM {relation})"
+    [(position,)] = cursor.execute(f"SELECT {count} + ({_REMOVED})", [name]).fetchall()
     return int(position)
 
 
-def rows(cursor: duckdb.DuckDBPyConnection, name: str, marks: Iterable[Mark | None]) -> list[int | None]:
-    """Marks as row numbers in the table as it is now. Raises ServiceError for a mark of a dropped or moved table."""
+def missing(cursor: duckdb.DuckDBPyConnection, name: str, relation: str | None, position: int) -> int:
+    """How many positions the file has lost before one that was the end of the table once; 0 if it has lost none."""
+    [(gap,)] = cursor.execute(_GAP, [name, position, position]).fetchall()
+    return max(0, position - (end(cursor, name, relation) if gap is None else gap))
+
+
+def skip(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, nanoseconds: int) -> None:
+    """Leave a gap after the last row of a table that has lost rows, up to a moment of the clock."""
+    last = end(cursor, name, relation)
+    following = max(last + 1, nanoseconds)
+    holes = _joined([*cursor.execute(_HOLES, [name]).fetchall(), (last, following - last)])
+    _keep_holes(cursor, name, holes)
+    cursor.execute("INSERT INTO main.gaps VALUES (?, ?, ?)", [name, last, following])
+
+
+def rows(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, marks: Iterable[Mark | None]) -> list[int | None]:
+    """Marks as row numbers in the table as it is now. Raises ServiceError for a mark of a dropped or moved table, and
+    for one of rows that are lost."""
     marks = list(marks)
     if all(mark is None for mark in marks):
         return [None for _ in marks]
@@ -44,23 +74,31 @@ def rows(cursor: duckdb.DuckDBPyConnection, name: str, marks: Iterable[Mark | No
     numbers = [None if mark is None else int(mark) for mark in marks]
     if any(number is not None and number < begun for number in numbers):
         raise replaced(name)
+    if any(number is not None and missing(cursor, name, relation, number) for number in numbers):
+        raise lost(name)
     return [None if number is None else _row(holes, number) for number in numbers]
 
 
 def remove(cursor: duckdb.DuckDBPyConnection, name: str, removed: Sequence[Run]) -> None:
     """Record that rows were removed, given by their row numbers from before."""
     holes = cursor.execute(_HOLES, [name]).fetchall()
-    found = _joined(sorted([*holes, *_positions(holes, removed)]))
-    cursor.execute("DELETE FROM main.holes WHERE name = ?", [name])
-    cursor.executemany("INSERT INTO main.holes VALUES (?, ?, ?)", [[name, *hole] for hole in found])
+    _keep_holes(cursor, name, _joined(sorted([*holes, *_positions(holes, removed)])))
 
 
 def drop(cursor: duckdb.DuckDBPyConnection, name: str, relation: str) -> None:
     """Record that a table is about to be dropped: the next table of its name begins after its last position."""
-    begin = end(cursor, name, relation) + 1
+    _begin(cursor, name, end(cursor, name, relation) + 1)
+
+
+def _begin(cursor: duckdb.DuckDBPyConnection, name: str, position: int) -> None:
+    _keep_holes(cursor, name, [(0, position)])
+    cursor.execute("DELETE FROM main.gaps WHERE name = ?", [name])
+    cursor.execute("INSERT OR REPLACE INTO main.begun VALUES (?, ?)", [name, position])
+
+
+def _keep_holes(cursor: duckdb.DuckDBPyConnection, name: str, holes: Sequence[Run]) -> None:
     cursor.execute("DELETE FROM main.holes WHERE name = ?", [name])
-    cursor.execute("INSERT INTO main.holes VALUES (?, 0, ?)", [name, begin])
-    cursor.execute("INSERT OR REPLACE INTO main.begun VALUES (?, ?)", [name, begin])
+    cursor.executemany("INSERT INTO main.holes VALUES (?, ?, ?)", [[name, *hole] for hole in holes])
 
 
 def _row(holes: Sequence[Run], position: int) -> int:

@@ -44,12 +44,16 @@ class Cause(Enum):
     MEMORY = "too little memory"
     LOCKED = "another process has the file open"
     DAMAGED = "a file is not whole"
+    LOG = "a write-ahead log is damaged, or of another file"
+    FULL = "no space is left on the disk"
     MISSING = "a file is not there"
     UNREAD = "a registered stream failed"
 
 
 _TEXTS = (
     (Cause.MEMORY, re.compile(r"^Failed to commit: (?:could not allocate|failed to allocate|failed to pin) ")),
+    (Cause.LOG, re.compile(r"^Failure while replaying WAL file ")),
+    (Cause.FULL, re.compile(r"No space left on device|Disk quota exceeded|File too large")),
     (Cause.LOCKED, re.compile(r"^Could not set lock on file ")),
     (Cause.DAMAGED, re.compile(r"^No magic bytes found at end of file '(?P<file>.*)'$")),
     (Cause.DAMAGED, re.compile(r"^File '(?P<file>.*)' too small to be a Parquet file")),
@@ -74,6 +78,8 @@ class StatementFailed(ServiceError):
                 self.cause, self.file = cause, found.groupdict().get("file")
         if self.cause is Cause.MEMORY:
             super().__init__(f"the {work} needs more memory than the service may use", hint=_LARGE[work])
+        elif self.cause is Cause.FULL:
+            super().__init__(f"no space left for the {work}", hint="make room on the disk of the service", code=507)
         else:
             super().__init__(text, code=500 if failed else None)
 

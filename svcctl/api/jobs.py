@@ -223,7 +223,8 @@ def _watched(job: Job, at: int, size: int, then: int, before: Job | None) -> Wat
     if events is not None and at > then:
         rate = round(events * 1000 / (at - then), 1)
     if job.status == JobStatus.RUNNING and job.last_datetime:
-        lag = round((at - job.last_datetime) / 1000, 1)
+        accepted = job.extra.get("acceptedUntil")
+        lag = round((at - max(job.last_datetime, accepted if isinstance(accepted, int) else 0)) / 1000, 1)
     return Watched(job, rate, lag, job.id[:size])
 
 

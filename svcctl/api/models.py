@@ -16,6 +16,9 @@ from svcctl.words import json_text
 
 JsonObject = Mapping[str, Any]
 
+LOST_TABLES = "x-svc-lost-tables"
+"""The header of a service's answers with the number of its tables that have lost events."""
+
 _NO_EXTRA: JsonObject = {}
 
 

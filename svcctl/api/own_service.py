@@ -77,7 +77,8 @@ class Status:
     """The state of the service. `address` is host and port if it listens on TCP too; `started` is epoch milliseconds.
 
     `uses` names its shared folder, shared state and engine, if it has them, and `problems` are the reasons why it
-    cannot work at present; `foreground` says whether its log goes to stderr.
+    cannot work at present; `foreground` says whether its log goes to stderr. `lost` says which events it has lost,
+    until somebody confirms that.
     """
 
     version: str
@@ -87,6 +88,7 @@ class Status:
     uses: Mapping[str, str]
     problems: tuple[str, ...] = ()
     foreground: bool = False
+    lost: str | None = None
 
 
 def status(client: Client) -> Status:
@@ -101,7 +103,18 @@ def status(client: Client) -> Status:
         answer.get("uses") or {},
         tuple(map(str, answer.get("problems") or ())),
         bool(answer.get("foreground")),
+        _lost(answer),
     )
+
+
+def confirm_loss(client: Client) -> str | None:
+    """Confirm that events were lost, so that nothing reports it any more; returns which, None if none were."""
+    return _lost(record(client.call("POST", "/service/confirm-loss")))
+
+
+def _lost(answer: Mapping[str, Any]) -> str | None:
+    lost = answer.get("lost")
+    return str(lost.get("text")) if isinstance(lost, Mapping) else None
 
 
 def _jobs(source: Mapping[str, Any]) -> tuple[ReadingJob, ...]:

@@ -11,6 +11,7 @@ from typing import assert_never
 from svcctl.api.addresses import Paths
 from svcctl.api.auth import Bearer, Credentials, HeaderNames, Jwt, Signature
 from svcctl.api.client import Client
+from svcctl.api.models import LOST_TABLES
 from svcctl.api.transport import Event, Exchange, Retry
 from svcctl.cli.completion.cache import expire_names
 from svcctl.dates.lengths import length_text
@@ -75,6 +76,8 @@ def _tell(diagnostics: Diagnostics, event: Event) -> None:
         case Exchange():
             if event.status is not None and event.status < 400:
                 diagnostics.trouble = None
+            if any(name.lower() == LOST_TABLES for name, _ in event.answer_headers):
+                diagnostics.report_loss()
             diagnostics.detail(f"> {event.method} {event.url}")
             for name, value in event.headers:
                 diagnostics.detail(f"> {name}: {value}")

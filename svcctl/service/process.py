@@ -98,6 +98,11 @@ class Files:
         return self.directory / "state.db"
 
     @property
+    def reset(self) -> Path:
+        """Exists from the beginning of a reset to the next start, which then misses no events."""
+        return self.directory / "reset"
+
+    @property
     def socket(self) -> Path:
         """The path of the Unix socket, which may be too long for programs other than svcctl."""
         return self.directory / "service.sock"
@@ -390,9 +395,22 @@ def start(files: Files, notify: Callable[[str], None], note: Callable[[str], Non
 def reset(files: Files) -> None:
     """Delete what the service stored; its credentials and its command line stay. Locked when the service runs."""
     with os.fdopen(hold_lock(files), "rb"), files.within():
-        for stored in (files.events, files.state):
-            for path in files.directory.glob(f"{stored.name}*"):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        files.reset.touch(mode=0o600)
+        _remove(files, files.events)
+        _remove(files, files.state)
+
+
+def complete_reset(files: Files) -> None:
+    """Delete the events if there was a reset since the last start, since it may have been killed halfway."""
+    if files.reset.exists():
+        with files.within():
+            _remove(files, files.events)
+
+
+def _remove(files: Files, stored: Path) -> None:
+    """Delete a database and its logs."""
+    for path in files.directory.glob(f"{stored.name}*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def stop(files: Files, silent_seconds: float = SILENT_SECONDS, stop_seconds: float = STOP_SECONDS) -> bool:

@@ -20,13 +20,14 @@ from functools import partial
 
 import uvicorn
 
-from svcctl.errors import Terminated, UsageError, reason
+from svcctl.errors import Terminated, Unavailable, UsageError, reason
 from svcctl.io.parquet import start_arrow
 from svcctl.io.temporary import remove_left_over
 from svcctl.io.time_limit import without_signals
 from svcctl.service import process
 from svcctl.service.accounts.seed import open_store
 from svcctl.service.allowed_hosts import EVERYTHING, PUBLIC_ONLY
+from svcctl.service.disk import Disk
 from svcctl.service.engines import Engine, Engines
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.access_log import TABLE as ACCESS_TABLE
@@ -61,6 +62,7 @@ from svcctl.service.settings import (
 )
 from svcctl.service.state import folder_identity
 from svcctl.service.state.database import StateUnavailable
+from svcctl.service.state.events_record import EventsRecord
 from svcctl.service.state.store import Store
 
 THREADS = 64
@@ -98,8 +100,8 @@ class _Ready:
             self._told = True
         self._write(f"making demo events (once): {what} {fraction:.0%}\n")
 
-    def note(self, text: str) -> None:
-        _log.info("%s", text)
+    def note(self, text: str, level: int = logging.INFO) -> None:
+        _log.log(level, "%s", text)
         self._write(f"{process.NOTE}{text}\n")
 
     def ready(self, where: str) -> None:
@@ -183,6 +185,7 @@ def serve(
     and then `command`, the command line, is saved for the hint of commands that find no service.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # without its remarks about the SQL that it writes
     logging.getLogger("uvicorn").setLevel(logging.WARNING)  # without its lines about its own process
     os.umask(0o077)
     start_arrow()
@@ -200,10 +203,13 @@ def serve(
         tcp = None if listen is None else closing.enter_context(tcp_listener(listen))
         address = None if tcp is None else address_of(tcp)
         process.keep_serve_command(files, None if tcp is None else command)
+        process.complete_reset(files)
         store = open_store(files, os.environ, state=state, is_service=True)
         closing.callback(store.close)
-        own = closing.enter_context(_tables(files, ready.progress, history))
         live = frozenset((ACCESS_TABLE, *(demo.TABLES if history else ())))
+        checked = partial(_checked, files, store, partial(ready.note, level=logging.WARNING))
+        own, record = closing.enter_context(_tables(files, ready.progress, history, checked))
+        closing.callback(_record, record)
         on = engine or ENGINE.read(os.environ) or EMBEDDED
         shared = closing.enter_context(_shared(store, tables or TABLES.read(os.environ), on, ready.note, create=create))
         executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
@@ -214,6 +220,8 @@ def serve(
             allowed=settings[DESTINATIONS_ALLOWED] or (EVERYTHING if tcp is None else PUBLIC_ONLY),
             address=address,
             live=live,
+            record=record,
+            disk=Disk(files.directory),
             foreground=ready_fd is None,
             uses=places(os.environ, folder=tables, state=state, engine=engine),
             stop=partial(os.kill, os.getpid(), signal.SIGTERM),
@@ -238,22 +246,29 @@ def serve(
     _log.info("stopped")
 
 
-def _tables(files: process.Files, progress: Callable[[str, float], None], history: timedelta) -> DuckDBEngine:
-    """The tables of the service's own file, with the demo events up to now.
+@contextmanager
+def _tables(
+    files: process.Files,
+    progress: Callable[[str, float], None],
+    history: timedelta,
+    checked: Callable[[DuckDBEngine], EventsRecord],
+) -> Iterator[tuple[DuckDBEngine, EventsRecord]]:
+    """The tables of the service's own file, with the demo events up to now, and the record of the file.
 
     They are made in a thread, since a signal in a call of DuckDB raises an error of DuckDB, or nothing.
     """
     gone = threading.Event()
 
-    def made() -> DuckDBEngine:
+    def made() -> tuple[DuckDBEngine, EventsRecord]:
         with ExitStack() as closing:
             own = closing.enter_context(DuckDBEngine(files.events))
+            record = checked(own)
             for table, fraction, _ in demo.extend(own, datetime.now(UTC), history):
                 if gone.is_set():
                     raise Terminated
                 progress(table, fraction)
             closing.pop_all()
-        return own
+        return own, record
 
     with ThreadPoolExecutor(1, initializer=without_signals) as thread:
         tables = thread.submit(made)
@@ -261,10 +276,33 @@ def _tables(files: process.Files, progress: Callable[[str, float], None], histor
             # The system may give a signal to a thread of a library, and only a thread that runs notices it then.
             while not tables.done():
                 wait([tables], SIGNAL_SECONDS)
-            return tables.result()
         except (KeyboardInterrupt, Terminated):
             gone.set()
             raise
+    own, record = tables.result()
+    with own:
+        yield own, record
+
+
+def _checked(files: process.Files, store: Store, note: Callable[[str], None], own: DuckDBEngine) -> EventsRecord:
+    """The record of the service's own file, which is compared with it."""
+    record = EventsRecord(store, process.place(files), own)
+    try:
+        loss = record.check(adopts=files.reset.exists())
+    except StateUnavailable as error:
+        raise Unavailable(error.detail, hint=error.advice) from None
+    files.reset.unlink(missing_ok=True)
+    if loss is not None:
+        note(f"events were lost: {loss.text}")
+    elif record.loss is not None:
+        _log.warning("events were lost earlier, and nobody has confirmed it: %s", record.loss.text)
+    return record
+
+
+def _record(record: EventsRecord) -> None:
+    """Record the ends of the tables when the service ends."""
+    with suppress(StateUnavailable):
+        record.record()
 
 
 def _config(app: AccessLog, limits: Limits) -> uvicorn.Config:
@@ -364,9 +402,14 @@ def keep_settled(service: Service, jobs: Jobs, pause: float, stopping: threading
     accounts` does.
     """
     away = False
+    service.record_events()
     while True:
         try:
             jobs.renew()
+            if service.disk is not None:
+                service.disk.look()
+            if service.record is not None:
+                service.record.record_in_time()
             settle(service, jobs)
             jobs.renew()
             if away:

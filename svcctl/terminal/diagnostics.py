@@ -26,6 +26,10 @@ LONGEST = 4000
 """The most characters of a message: a long value that the message repeats would hide what is wrong."""
 PATIENCE = 0.3
 """Seconds without an answer before a terminal shows progress."""
+_LOSS = (
+    "the local service has lost events: 'svcctl service status' shows which, and 'svcctl service confirm-loss' ends "
+    "this note"
+)
 _REPEAT = "run the same command again, which is safe"
 
 
@@ -81,6 +85,7 @@ class Diagnostics:
         """What to do about an error that has no hint, from what it carries and the profile in use."""
         self.trouble: errors.SvcctlError | None = None
         """The error of the last failed attempt at a request; None after an attempt that succeeded."""
+        self._loss_reported = False
         self._held: list[str] | None = None
         self._lock = threading.RLock()
         self._timer: threading.Timer | None = None
@@ -126,6 +131,12 @@ class Diagnostics:
             self._tell("svcctl:", text)
         else:
             self.note(text)
+
+    def report_loss(self) -> None:
+        """Say once that the local service has lost events, and how to see which."""
+        if not self._loss_reported:
+            self._loss_reported = True
+            self.warning(_LOSS)
 
     def done(self, text: str) -> None:
         """Tell the person at the terminal what a command did; not printed to pipes and logs, or with --quiet."""

@@ -344,6 +344,7 @@ SERVICE: Listing[Sequence[Any]] = Listing(
         Field("folder", itemgetter(8)),
         Field("state", itemgetter(9)),
         Field("engine", itemgetter(10)),
+        Field("lost", itemgetter(11)),
     ),
     paragraph=_fact_lines,
 )

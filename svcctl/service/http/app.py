@@ -59,6 +59,7 @@ def build(service: Service, jobs: Jobs | None = None, origins: Sequence[str] = (
             signed("DELETE", "/search/job/remove/{id}", _remove_job),
             signed("GET", "/search/job/remove/{id}", _remove_job),  # for clients that cannot send DELETE
             signed("GET", "/service/status", _status, by=OnOwnSocket),
+            signed("POST", "/service/confirm-loss", _confirm_loss),
             *([signed("POST", STOP_PATH, _stop)] if service.stop else []),
             *monitoring.ROUTES,
             *tables.ROUTES,
@@ -70,7 +71,7 @@ def build(service: Service, jobs: Jobs | None = None, origins: Sequence[str] = (
     app.state.service = service
     app.state.jobs = jobs or Jobs(service.store, delivering(service))
     app.state.settle = partial(settle, service, app.state.jobs)
-    return for_pages(Answered(without_trailing_slashes(app), service.clock, service.counts), origins)
+    return for_pages(Answered(without_trailing_slashes(app), service), origins)
 
 
 def delivering(service: Service) -> Deliver:
@@ -135,13 +136,16 @@ def _launch(request: Request, asked: AskedQuery) -> str:
     launched = service.now()
     destination = delivery.check(service.engines, asked, launched, service.allowed)
     table = parse(asked.query).table
+    stored = service.engines.of(table).stored
+    everywhere = stored.everywhere(table)
+    mark = None if everywhere else stored.mark(table)
     job = _jobs(request).launch(
         request.state.account,
         type=destination.type,
         query=asked.query,
-        request=StoredQuery(asked, launched).to_json(),
+        request=StoredQuery(asked, launched, mark=mark).to_json(),
         params=destination.params,
-        everywhere=service.engines.of(table).stored.everywhere(table),
+        everywhere=everywhere,
         continues=asked.continues,
         follow=delivery.follow,
     )
@@ -193,13 +197,27 @@ def _status(request: Request) -> Response:
         ]
     except Unavailable as error:
         problems.append(error.message)
+    if service.disk is not None and service.disk.failure is not None:
+        problems.append(service.disk.failure.detail)
     started = int(service.started * 1000)
     told: dict[str, Any] = {"version": __version__, "address": service.address, "startedAt": started, "tables": tables}
     account: Account | None = request.state.account
     if account is None or account.operates:
         told["uses"] = service.uses
-        told |= {name: value for name, value in (("problems", problems), ("foreground", service.foreground)) if value}
+        lost = service.loss and service.loss.to_json()
+        more = {"problems": problems, "foreground": service.foreground, "lost": lost}
+        told |= {name: value for name, value in more.items() if value}
     return succeeded(request, told)
+
+
+def _confirm_loss(request: Request) -> Response:
+    """Confirm that events were lost, and return what was lost: nothing reports it any more."""
+    service: Service = request.app.state.service
+    account: Account = request.state.account
+    if not account.operates:
+        raise CredentialsError("only an administrator of the service may confirm that events were lost")
+    loss = None if service.record is None else service.record.confirm()
+    return succeeded(request, {"lost": loss and loss.to_json()})
 
 
 async def _stop(request: Request) -> Response:

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -15,9 +16,12 @@ from typing import Any, TypeVar
 import anyio
 
 from svcctl.service.allowed_hosts import EVERYTHING, AllowedHosts
+from svcctl.service.disk import Disk
 from svcctl.service.engines import Engines
 from svcctl.service.queries.concurrency import SLICE, Turns
 from svcctl.service.settings import LAG, LINE_END, OPEN_QUERIES, PADDING_TIME, QUERY_PLACES, QUERY_TIME
+from svcctl.service.state.database import StateUnavailable
+from svcctl.service.state.events_record import EventsRecord, Loss
 from svcctl.service.state.store import Store
 
 T = TypeVar("T")
@@ -74,6 +78,10 @@ class Service:
     """The tables whose events the service makes itself; nobody may load into them or drop them."""
     uses: Mapping[str, str] = field(default_factory=dict)
     """What the service uses outside its own directory: a shared `folder`, a shared `state`, an `engine`."""
+    record: EventsRecord | None = None
+    """The record of the service's own file of events; None where the events are in memory."""
+    disk: Disk | None = None
+    """The disk of the service's own files."""
     stop: Callable[[], None] | None = None
     """Makes the process end, at a request of its owner; None in a service that no request stops."""
     started: float = field(default_factory=time.time)
@@ -86,6 +94,18 @@ class Service:
 
     def __post_init__(self) -> None:
         self.turns = Turns(self.executor, places=self.places, share=self.share, slice_seconds=self.slice_seconds)
+
+    @property
+    def loss(self) -> Loss | None:
+        """The loss of events that nobody has confirmed."""
+        return None if self.record is None else self.record.loss
+
+    def record_events(self) -> None:
+        """Record how many events there are, so that a later start notices if some are lost. If the state cannot be
+        written, they are recorded later."""
+        if self.record is not None:
+            with suppress(StateUnavailable):
+                self.record.record()
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)

@@ -15,7 +15,7 @@ from svcctl.io.losses import Losses
 from svcctl.service.accounts.codes import reason_of
 from svcctl.service.jobs.jobs import CODES
 from svcctl.service.language import QueryError
-from svcctl.service.state.database import StateUnavailable
+from svcctl.service.state.database import FULL, StateUnavailable
 
 CID = "x-svc-cid"
 """The header that holds a request's ID; some formats have no place for it in the body."""
@@ -48,8 +48,13 @@ def common_headers(cid: str) -> Mapping[str, str]:
 def refusal(error: Exception, cid: str) -> SvcctlError:
     """Return the error that a client gets for any exception: a SvcctlError itself, a general one for a defect.
 
-    The reason of a defect is only in the log, with its traceback.
+    The reason of a defect is only in the log, with its traceback. Failures of the service itself and a full disk are
+    logged too.
     """
+    if isinstance(error, StateUnavailable) and error.failure is FULL:
+        _log.warning("request %s failed: %s", cid, error.detail)
+    elif isinstance(error, ServiceError) and error.code in (500, 507):
+        _log.warning("request %s failed: %s", cid, error.message)
     if isinstance(error, SvcctlError):
         return error
     _log.error("request %s failed: %r", cid, error, exc_info=error)

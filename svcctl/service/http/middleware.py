@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from starlette.datastructures import MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from svcctl.service.http.context import Counts
+from svcctl.api.models import LOST_TABLES
+from svcctl.service.http.context import Service
 from svcctl.service.http.envelope import CID, ERRORS, common_headers, failed
 
 
@@ -19,12 +20,14 @@ class Answered:
     This is the outermost middleware, so it also answers what failed in any other one. A failure after the head of the
     answer was sent is passed on, and the server closes the connection. The connection also ends with an answer to a
     client that still waits for leave to send its body (`Expect`): its next bytes may be that body or another request.
+
+    Answers on the Unix socket, which is the owner's alone, have the header LOST_TABLES until lost events are confirmed.
     """
 
-    def __init__(self, app: ASGIApp, clock: Callable[[], float], counts: Counts) -> None:
+    def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app = app
-        self._clock = clock
-        self._counts = counts
+        self._service = service
+        self._counts = service.counts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         cid = secrets.token_hex(6)
@@ -43,6 +46,8 @@ class Answered:
                 begun = True
                 headers = MutableHeaders(scope=message)
                 headers.update(common_headers(cid))
+                if (loss := self._service.loss) is not None and scope.get("client") is None:
+                    headers[LOST_TABLES] = str(len(loss.tables))
                 if waits_with_body:
                     headers["connection"] = "close"
                 self._counts.answer(scope["method"], message["status"])
@@ -55,7 +60,7 @@ class Answered:
             await self._app(scope, reading, named)
         except Exception as error:
             if not begun:
-                await failed(scope["path"], cid, self._clock(), error)(scope, receive, named)
+                await failed(scope["path"], cid, self._service.clock(), error)(scope, receive, named)
             elif not ended:
                 raise
 

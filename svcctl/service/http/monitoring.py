@@ -24,6 +24,7 @@ from svcctl.service.http.envelope import succeeded
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.process import PING_PATH
 
+LOST = "events were lost"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Sample = tuple[Mapping[str, str], float]
 
@@ -34,11 +35,16 @@ async def _ping(request: Request) -> Response:
 
 
 def _health(request: Request) -> Response:
-    """Answer that requests can be served; 503 when the state or the tables cannot be read."""
+    """Answer that requests can be served; 503 when the state or the tables cannot be read, or the disk not written.
+
+    Lost events are no reason for 503: the answer says so until somebody confirms it.
+    """
     service: Service = request.app.state.service
     service.store.check()
     service.engines.check()
-    return succeeded(request, {"status": "ok"})
+    if service.disk is not None:
+        service.disk.check()
+    return succeeded(request, {"status": "ok" if service.loss is None else LOST})
 
 
 def _metrics(request: Request) -> Response:
@@ -61,28 +67,49 @@ def exposed(service: Service, running: Jobs) -> Iterator[str]:
     states = Counter(job.status for job in jobs)
     by_state = [({"state": str(state)}, states[state]) for state in JobStatus if state is not JobStatus.REMOVED]
     yield from _metric("svcctl_jobs", "gauge", "Jobs by state.", by_state)
-    failing = sum(models.status_text(job) == models.FAILING for job in jobs)
-    yield from _metric("svcctl_jobs_failing", "gauge", "Running jobs that have an error.", [({}, failing)])
+    failing = [job for job in jobs if models.status_text(job) == models.FAILING]
+    failed = [job for job in jobs if job.status is JobStatus.STOPPED and job.error]
+    yield from _metric("svcctl_jobs_failing", "gauge", "Running jobs that have an error.", [({}, len(failing))])
+    yield from _metric("svcctl_jobs_failed", "gauge", "Stopped jobs that have an error.", [({}, len(failed))])
+    errors = [(_labels(job) | {"state": str(job.status)}, 1) for job in (*failing, *failed)]
+    yield from _metric("svcctl_job_error", "gauge", "1 for each job that has an error.", errors)
     now = service.clock()
     lags = [
-        ({"job": job.id, "type": job.type or ""}, max(0.0, round(now - job.last_datetime / 1000, 3)))
+        (_labels(job), max(0.0, round(now - max(job.last_datetime, job.extra.get("acceptedUntil", 0)) / 1000, 3)))
         for job in jobs
         if job.status is JobStatus.RUNNING and job.last_datetime
     ]
-    yield from _metric("svcctl_job_lag_seconds", "gauge", "Age of the last date that a running job has reached.", lags)
-    late = [({"job": job.id, "type": job.type or ""}, job.extra["late"]) for job in jobs if "late" in job.extra]
+    yield from _metric(
+        "svcctl_job_lag_seconds", "gauge", "Age of the last date whose events a running job's destination has.", lags
+    )
+    late = [(_labels(job), job.extra["late"]) for job in jobs if "late" in job.extra]
     yield from _metric("svcctl_job_late_events", "gauge", "Events that came too late for the groups of a job.", late)
     yield from _metric(
         "svcctl_late_events_total", "counter", "Events too late for the groups of answers.", [({}, counts.late)]
     )
+    lost = [({"table": table}, events) for table, events in (service.loss.tables if service.loss else {}).items()]
+    yield from _metric("svcctl_lost_events", "gauge", "Events that were lost, until that is confirmed.", lost)
+    if service.disk is not None:
+        free, full = service.disk.free(), int(service.disk.failure is not None)
+        yield from _metric("svcctl_disk_free_bytes", "gauge", "Free bytes of the disk of the data.", [({}, free)])
+        yield from _metric("svcctl_disk_full", "gauge", "1 while the data cannot be written.", [({}, full)])
     yield from _metric("svcctl_start_time_seconds", "gauge", "When the process started.", [({}, service.started)])
+
+
+def _labels(job: models.Job) -> dict[str, str]:
+    return {"job": job.id, "name": job.friendly_name or "", "type": job.type or ""}
+
+
+def _escaped(text: str) -> str:
+    """The value of a label in Prometheus' text format."""
+    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
 def _metric(name: str, kind: str, meaning: str, samples: Iterable[Sample]) -> Iterator[str]:
     yield f"# HELP {name} {meaning}\n# TYPE {name} {kind}\n"
     for labels, value in samples:
-        told = ",".join(f'{label}="{text}"' for label, text in labels.items())
-        yield f"{name}{{{told}}} {value}\n" if told else f"{name} {value}\n"
+        pairs = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+        yield f"{name}{{{pairs}}} {value}\n" if pairs else f"{name} {value}\n"
 
 
 ROUTES = [

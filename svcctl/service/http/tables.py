@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -134,6 +133,7 @@ async def _load(request: Request) -> Response:
 
     def work() -> dict[str, Any]:
         loaded = load(service.engines.for_load(table), sources, table, wishes, go_on, load_id=load_id)
+        service.record_events()
         if loaded is None:
             return {"table": table, "alreadyLoaded": load_id}
         ended = {"jobs": _readers(service.store, table)["jobs"]} if wishes.replace and loaded.before else {}
@@ -167,8 +167,13 @@ async def _copy(request: Request) -> Response:
     if to not in (FOLDER, FILE):
         raise ServiceError(f"to is '{to}', which is not {FOLDER} or {FILE}")
     name = request.path_params["name"]
-    move = partial(service.engines.move, name, shared=to == FOLDER)
-    return await _padded(request, service.run(lambda: {"table": name, "events": move()}))
+
+    def move() -> dict[str, Any]:
+        events = service.engines.move(name, shared=to == FOLDER)
+        service.record_events()
+        return {"table": name, "events": events}
+
+    return await _padded(request, service.run(move))
 
 
 def _sources(fields: Mapping[str, Any]) -> list[Source]:

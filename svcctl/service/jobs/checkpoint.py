@@ -13,6 +13,7 @@ from typing import Any
 from svcctl.dates.range import Range
 from svcctl.errors import ServiceError
 from svcctl.service.destinations import Memo
+from svcctl.service.engines import Mark
 from svcctl.service.queries.continuous import AskedQuery, Covered, Late, Step, from_ms, to_ms
 
 VERSION = 1
@@ -20,11 +21,15 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class StoredQuery:
-    """A job's query as it was asked, when the job was launched, and what is left out, if it continues another one."""
+    """A job's query as it was asked, when the job was launched, and what is left out, if it continues another one.
+
+    `mark` is the end of its table then, if that table is in the service's own file.
+    """
 
     asked: AskedQuery
     launched: datetime
     covered: Covered | None = None
+    mark: Mark | None = None
 
     def to_json(self) -> dict[str, Any]:
         asked, end = self.asked, self.asked.range.end
@@ -40,6 +45,7 @@ class StoredQuery:
             "launched": to_ms(self.launched),
             "continues": asked.continues,
             "covered": self.covered and asdict(self.covered),
+            "mark": self.mark,
         }
 
     @classmethod
@@ -55,7 +61,8 @@ class StoredQuery:
             continues=source["continues"],
         )
         covered = source["covered"]
-        return cls(asked, from_ms(source["launched"]), None if covered is None else Covered(**covered))
+        left_out = None if covered is None else Covered(**covered)
+        return cls(asked, from_ms(source["launched"]), left_out, source.get("mark"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,9 @@ def _deliver(
 ) -> StoredJob | None:
     """Deliver a job, or `only_step` which it had begun, and return it as it is then; None when it was stopped."""
     query = StoredQuery.from_json(job.request)
+    if query.mark is not None:
+        table = parse(query.asked.query).table
+        engines.of(table).stored.check_mark(table, query.mark)
     launched, covered = query.launched, query.covered
     steps = Steps(engines, query.asked, clock, launched=launched, lag=lag, repeatable=True, covered=covered)
     failures, already = 0, job.sent if only_step else 0
@@ -122,6 +125,7 @@ def _deliver(
         except StateUnavailable:
             raise
         except Unavailable as error:
+            run.accepted = 0
             about = f"job {job.id}, which this one continues: " if only_step else ""
             run.trouble(about + _without_secrets(error.message, job.params))
         failures = 1 if delivery.job.sent > job.sent else failures + 1
@@ -165,7 +169,7 @@ def follow(before: StoredJob, after: StoredJob) -> StoredJob:
     _check_kinds(old, query, done)
     return replace(
         after,
-        request=StoredQuery(asked, query.launched, done).to_json(),
+        request=StoredQuery(asked, query.launched, done, query.mark).to_json(),
         checkpoint={} if rest is None else rest.to_json(),
         last_datetime=before.last_datetime,
     )
@@ -310,9 +314,14 @@ class _Delivery:
             self._save(self._memo)
 
     def _reach(self, step: Step | None) -> None:
-        """Note how far the job came, when all rows up to there are committed."""
-        if self._written == self.job.sent and not self._run.stopping.is_set():
-            self._run.reached = max(self._run.reached, self._steps.reached(step))
+        """Note how far the job came, when the destination has all rows up to there, and when they are committed."""
+        if self._run.stopping.is_set():
+            return
+        reached = self._steps.reached(step)
+        if not self._run.error:  # after a failure only a commit proves that the destination takes rows
+            self._run.accepted = max(self._run.accepted, reached)
+        if self._written == self.job.sent:
+            self._run.reached = max(self._run.reached, reached)
 
     def _expressions(self, plan: Plan) -> list[str]:
         """The SQL of each row's text, in the format of the destination, and of its date."""

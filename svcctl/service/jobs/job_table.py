@@ -64,6 +64,7 @@ class StoredJob:
     """The fence number of its lease."""
     generated: int = 0
     reached: int = 0
+    accepted: int = 0
     failing_since: int | None = None
     delivered: int | None = None
     """The epoch milliseconds at which rows were delivered last."""

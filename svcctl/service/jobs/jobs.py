@@ -152,7 +152,7 @@ class Jobs:
             runs = [run for run in self.runs.values() if not run.fenced]
         if not (self._store.shared and runs) or now - self._renewed < self._term.renewal:
             return
-        asked = [(run.job_id, run.token, run.generated, run.reached) for run in runs]
+        asked = [(run.job_id, run.token, run.generated, run.reached, run.accepted) for run in runs]
         try:
             kept = leases.renew(self._store, self._holder, asked, self._term.seconds)
         except StateUnavailable as error:
@@ -348,6 +348,7 @@ class Jobs:
             extra=_history(
                 job,
                 late=live.late if live else None,
+                accepted=live.accepted if live else told.accepted,
                 runs=live is not None or told is job,
                 failing_since=since if error else None,
             ),
@@ -385,10 +386,12 @@ def _unknown(job_id: str) -> NotFound:
     return NotFound(f"no job {job_id}", code=UNKNOWN)
 
 
-def _history(job: StoredJob, *, late: int | None, runs: bool, failing_since: int | None) -> dict[str, Any]:
+def _history(
+    job: StoredJob, *, late: int | None, accepted: int, runs: bool, failing_since: int | None
+) -> dict[str, Any]:
     """The known members of a job's object that the interface does not have: those from which it can be launched again,
     without secrets, and how it runs. `late` is the number of late events that a run counted, which is newer than the
-    saved one.
+    saved one; `accepted` the moment up to which the destination has all events, if it is known.
     """
     saved = job.checkpoint.get("late") or {}
     shown = {key for key in destinations.known_keys(job.type) if not is_secret(key)} - {"friendlyName"}
@@ -399,6 +402,7 @@ def _history(job: StoredJob, *, late: int | None, runs: bool, failing_since: int
         "late": saved.get("count") if late is None else late,
         "launched": job.request.get("launched"),
         "continues": job.request.get("continues"),
+        "acceptedUntil": accepted or None,
         "failingSince": failing_since,
         "lastDelivered": job.delivered,
         "process": job.holder.rpartition("/")[0] if runs and job.holder else None,

@@ -52,16 +52,19 @@ def claim(store: Store, holder: str, place: str | None, running: Collection[str]
         return job_table.select_jobs(connection, store, _JOBS.id.in_(ids))
 
 
-def renew(store: Store, holder: str, runs: Iterable[tuple[str, int, int, int]], seconds: float) -> set[tuple[str, int]]:
-    """Renew the leases of runs (job, fence number, rows read, moment reached); returns those that still hold.
+def renew(
+    store: Store, holder: str, runs: Iterable[tuple[str, int, int, int, int]], seconds: float
+) -> set[tuple[str, int]]:
+    """Renew the leases of runs (job, fence number, rows read, moments reached and accepted).
 
-    The rows read and the moment reached are stored, so that other processes can show them.
+    Returns those that still hold. The rows read and both moments are stored, so that other processes can show them.
     """
     with store.transaction() as connection:
         kept = set()
-        for job_id, token, generated, reached in runs:
+        for job_id, token, generated, reached, accepted in runs:
             mine = (_JOBS.id == job_id, _JOBS.fence == token, _JOBS.holder == holder)
-            values = {"expires": _end(store, seconds), "generated": generated, "reached": reached}
+            progress = {"generated": generated, "reached": reached, "accepted": accepted}
+            values = {"expires": _end(store, seconds), **progress}
             if connection.execute(update(schema.jobs).where(*mine).values(values)).rowcount:
                 kept.add((job_id, token))
         return kept

@@ -52,6 +52,9 @@ class Run:
     reached: int = 0
     """The epoch milliseconds up to which all events are read and delivered, also where none matched. It is
     only shown; the checkpoint alone decides where a job continues."""
+    accepted: int = 0
+    """The epoch milliseconds up to which the destination has all events, also those of a batch that waits for its
+    commit; 0 when the destination has refused or lost a batch. It is only measured."""
     late: int | None = None
     """The number of events that came after their period was closed; None for a query without periods."""
     stopping: threading.Event = field(default_factory=threading.Event)
@@ -199,6 +202,7 @@ class Runner:
         except (Fenced, Unavailable):
             raise
         except SvcctlError as error:
+            _log.warning("job %s (%s) ended with an error: %s", run.job_id, job.friendly_name, error.message)
             run.end(JobStatus.STOPPED, error.message)
         except Exception:
             _log.exception("job %s failed", run.job_id)

@@ -184,11 +184,12 @@ jobs = _table(
     Column("reached", INTEGER, nullable=False, server_default="0"),
     Column("failing_since", INTEGER),
     Column("delivered", INTEGER),
+    Column("accepted", INTEGER, nullable=False, server_default="0"),
 )
 """`number` is the order in which they were launched. A job belongs to a domain or to a reseller. `place` is where its
 events are, if not every process has them. `holder`, `fence` and `expires` are the lease of the process that runs it;
-`generated` and `reached` are the progress that this process reports. `failing_since` is when the job got an error after
-it had none, `delivered` when rows of it were delivered last."""
+`generated`, `reached` and `accepted` are the progress that this process reports. `failing_since` is when the job got an
+error after it had none, `delivered` when rows of it were delivered last."""
 Index("jobs_by_domain", jobs.c.domain)
 
 folder = _table(
@@ -198,3 +199,13 @@ folder = _table(
 )
 """The shared folder of a state, with its last address: at most one row. Without a folder, the state of a single service
 has an empty identity and the address `none`."""
+
+events_files = _table(
+    "events_files",
+    Column("place", TEXT, primary_key=True),
+    Column("identity", TEXT, nullable=False),
+    Column("tables", Json, nullable=False),
+    Column("loss", Json, nullable=False),
+)
+"""The file of events of each place, see `process.place`: its identity; the end of each table, and how many events the
+table had; and what was lost of it, until somebody confirms that."""

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import errno
+import os
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
+from sqlalchemy import insert
 from support.application import answered
 from support.engines import chosen_engine, engines_of, new_lake
 
-from svcctl.api.models import JobStatus
+from svcctl.api.models import LOST_TABLES, JobStatus
 from svcctl.service.accounts.accounts import Owner
+from svcctl.service.disk import PROBE_SECONDS, Disk, reserve
 from svcctl.service.http.access_log import TABLE, AccessLog
 from svcctl.service.http.app import build
 from svcctl.service.http.context import Service
@@ -29,6 +34,8 @@ from svcctl.service.language.types import Column, Type
 from svcctl.service.queries.continuous import Late
 from svcctl.service.server import keep_settled
 from svcctl.service.state.database import AWAY, StateUnavailable
+from svcctl.service.state.events_record import EventsRecord
+from svcctl.service.state.schema import events_files
 from svcctl.service.state.store import Store
 
 NOW = 1_700_000_000.0
@@ -78,7 +85,7 @@ def test_metrics_count_answers_bytes_queries_and_jobs(service: Service) -> None:
     ):
         job = StoredJob(f"j{number}", owner, status, "kafka", "", "from t", {}, {}, last_datetime=int(last * 1000))
         if number == 2:
-            job = replace(job, checkpoint=Checkpoint(None, {}, late=Late(4, 9)).to_json())
+            job = replace(job, checkpoint=Checkpoint(None, {}, late=Late(4, 9)).to_json(), friendly_name='a "b" \\ c')
         job_table.add(service.store, replace(job, error=("no broker",) * (number > 0)))
 
     async def asked() -> str:
@@ -97,8 +104,11 @@ def test_metrics_count_answers_bytes_queries_and_jobs(service: Service) -> None:
         'svcctl_jobs{state="STOPPED"} 1',
         'svcctl_jobs{state="COMPLETED"} 0',
         "svcctl_jobs_failing 1",
-        'svcctl_job_lag_seconds{job="j0",type="kafka"} 2.5',
-        'svcctl_job_late_events{job="j2",type="kafka"} 4',
+        "svcctl_jobs_failed 1",
+        'svcctl_job_error{job="j1",name="",type="kafka",state="RUNNING"} 1',
+        'svcctl_job_error{job="j2",name="a \\"b\\" \\\\ c",type="kafka",state="STOPPED"} 1',
+        'svcctl_job_lag_seconds{job="j0",name="",type="kafka"} 2.5',
+        'svcctl_job_late_events{job="j2",name="a \\"b\\" \\\\ c",type="kafka"} 4',
         "svcctl_late_events_total 0",
         "svcctl_start_time_seconds 1699999940.0",
     ]
@@ -163,3 +173,80 @@ def test_the_log_says_when_the_state_is_away_and_when_it_is_back(
         "the state in postgresql://db/svcctl cannot be reached: connection refused",
         "the state can be reached again",
     ]
+
+
+class Recorded:
+    """A file of events with one table, which was there once."""
+
+    identity, writes = "other", 0
+
+    def ends(self) -> dict[str, tuple[int, int]]:
+        return {}
+
+    def settle_losses(self, ends: Mapping[str, int]) -> dict[str, int]:
+        return {}
+
+
+def test_lost_events_are_reported_until_an_administrator_confirms_it(service: Service) -> None:
+    with service.store.transaction() as connection:
+        row = {"place": "here", "identity": "first", "tables": {"shop.o": (9, 5)}, "loss": {}}
+        connection.execute(insert(events_files).values(row))
+    record = EventsRecord(service.store, "here", Recorded())
+    record.check()
+    app = build(replace(service, record=record))
+    token = {"authorization": "Bearer operator"}
+
+    def told(client: tuple[str, int] | None) -> tuple[str, str | None, bool]:
+        health = answered(app, "GET", "/service/health", client=client)
+        status = answered(app, "GET", "/service/status", headers=token, client=client).json()["object"]
+        return health.json()["object"]["status"], health.headers.get(LOST_TABLES), "lost" in status
+
+    assert told(None) == ("events were lost", "1", True)
+    assert told(("192.0.2.1", 7)) == ("events were lost", None, True)
+    assert 'svcctl_lost_events{table="shop.o"} 5\n' in answered(app, "GET", "/service/metrics", headers=token).text
+    refused = answered(app, "POST", "/service/confirm-loss", headers={"authorization": "Bearer ordinary"})
+    assert refused.status_code == 401
+    lost = answered(app, "POST", "/service/confirm-loss", headers=token).json()["object"]["lost"]
+    assert (lost["tables"], lost["text"].partition(";")[0]) == (
+        {"shop.o": 5},
+        "its file of events was missing or replaced",
+    )
+    assert answered(app, "POST", "/service/confirm-loss", headers=token).json()["object"] == {"lost": None}
+    assert told(None) == ("ok", None, False)
+
+
+def test_a_full_disk_shows_in_health_status_metrics_and_log_until_it_has_room(
+    service: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    errors: Iterator[int | None] = iter([errno.ENOSPC, errno.ENOSPC, None])
+
+    def probe(directory: Path) -> None:
+        if (number := next(errors)) is not None:
+            raise OSError(number, os.strerror(number))
+
+    moments = count(0, PROBE_SECONDS)
+    disk = Disk(tmp_path, probe=probe, monotonic=lambda: float(next(moments)))
+    app = build(replace(service, disk=disk))
+    token = {"authorization": "Bearer operator"}
+    seen = []
+    with caplog.at_level("INFO", "svcctl.service"):
+        for _ in range(3):
+            disk.look()
+            health = answered(app, "GET", "/service/health")
+            status = answered(app, "GET", "/service/status", headers=token).json()["object"]
+            gauge = f"svcctl_disk_full {int(disk.failure is not None)}\n"
+            assert gauge in answered(app, "GET", "/service/metrics", headers=token).text
+            seen.append((health.status_code, status.get("problems")))
+    full = f"directory {tmp_path} cannot be written: less than 1 MB of its disk is free"
+    assert seen == [(503, [full]), (503, [full]), (200, None)]
+    assert [text for text in caplog.messages if "directory" in text] == [
+        full,
+        f"directory {tmp_path} can be written again",
+    ]
+
+
+def test_a_directory_with_room_can_be_written(tmp_path: Path) -> None:
+    reserve(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(FileNotFoundError):
+        reserve(tmp_path / "gone")

@@ -40,6 +40,7 @@ QUERY_STORED = {
     "launched": 1704070800000,
     "continues": "a",
     "covered": {"since": None, "until": 4, "end": 1704067200000},
+    "mark": None,
 }
 STEP = Step(3, 2, 4, 10, 1, None, 5, False)
 CHECKPOINT = Checkpoint(STEP, {"parts": 1})

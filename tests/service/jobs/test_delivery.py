@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from support.engines import engines_of, new_lake
 from support.events import selected
 
+from svcctl.api.models import JobStatus
 from svcctl.dates.range import Range
 from svcctl.errors import Unavailable
 from svcctl.service import rendering
@@ -32,7 +33,7 @@ from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.runner import Run
 from svcctl.service.language import compile, parse
 from svcctl.service.language.types import Column, Type
-from svcctl.service.queries.continuous import AskedQuery, Step
+from svcctl.service.queries.continuous import AskedQuery, Step, to_ms
 from svcctl.service.rendering import Dates, arrow
 from svcctl.service.rendering.rows import CSV
 from svcctl.service.state.store import Store
@@ -422,6 +423,38 @@ def test_the_last_date_moves_on_where_nothing_matches_and_is_kept_by_a_stop(
     step = Checkpoint.from_json(job.checkpoint).step
     assert (job.sent, step is not None) == (0, True)
     assert datetime.fromtimestamp(job.last_datetime / 1000, UTC) == reached
+
+
+def test_events_in_a_batch_that_is_open_are_with_the_destination_until_it_fails(tmp_path: Path) -> None:
+    world = World()
+    with DuckDBEngine() as engine:
+        engines = engines_of(engine)
+        values = f"SELECT TIMESTAMP '{FIRST.replace(tzinfo=None)}' AS eventdate, 1::BIGINT AS n"
+        engine.append("t", selected(values), create=(Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
+        store = Store(tmp_path / "state.db")
+        request = StoredQuery(AskedQuery("from t", Range(FIRST, None), "csv"), LAUNCH).to_json()
+        run = Run("one", store)
+        seen: list[tuple[int, int]] = []
+
+        def happens() -> None:
+            """Each time the job waits: its batch is open, then a second row meets a failure, and that is retried."""
+            seen.append((run.accepted, run.reached))
+            world.now += timedelta(minutes=10)
+            match len(seen):
+                case 3:
+                    world.failures = [0]
+                    engine.append("t", selected(values))
+                case 4:
+                    run.stopping.set()
+
+        run.stopping = Idle(happens)
+        job = StoredJob("one", ME.owner, JobStatus.RUNNING, "donothing", "", "from t", request, {})
+        job_table.add(store, job)
+        with suppress(Unavailable):
+            delivery.deliver(engines, lambda: world.now, job, run, connect=lambda *_, endless: Files(world))
+        store.close()
+    launch, later = to_ms(LAUNCH), to_ms(LAUNCH + timedelta(minutes=10))
+    assert seen == [(launch, 0), (launch, 0), (later, 0), (0, 0)]
 
 
 def test_a_job_whose_table_is_away_shows_it_stands_still_and_recovers(tmp_path: Path) -> None:

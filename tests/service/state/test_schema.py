@@ -66,6 +66,7 @@ from svcctl.service.state.schema import metadata
                 "reached INTEGER",
                 "failing_since INTEGER",
                 "delivered INTEGER",
+                "accepted INTEGER",
             ],
             [
                 "number BIGSERIAL",
@@ -90,6 +91,7 @@ from svcctl.service.state.schema import metadata
                 "reached BIGINT",
                 "failing_since BIGINT",
                 "delivered BIGINT",
+                "accepted BIGINT",
             ],
         ),
     ],

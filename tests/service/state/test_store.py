@@ -282,7 +282,7 @@ def test_tables_are_not_upgraded_under_an_older_service(postgresql_peer: Postgre
     database = PostgreSQL(url, password=PASSWORD)
     with closing(Store(database)) as store, store.reading() as connection:
         driver = connection.connection.driver_connection
-        database.opened(driver, "0001")
+        database.opened(driver, "0002")
         other = PostgreSQL(url, password=PASSWORD)
         with pytest.raises(Locked) as caught:
             other.keep_copy(driver, "9999")

@@ -105,7 +105,7 @@ def status(ctx: typer.Context, format: FormatOpt = None) -> None:
     """Show whether the local service is running, and its tables
 
     The exit code is 4 when it is not running, starting or stopping, and 6 when it hangs or cannot reach its state or
-    its tables. In the formats for programs the tables are left out: 'svcctl tables' lists them.
+    its tables, or its disk is full. In the formats for programs the tables are left out: 'svcctl tables' lists them.
     """
     from svcctl.api import own_service
     from svcctl.service import process
@@ -129,6 +129,7 @@ def status(ctx: typer.Context, format: FormatOpt = None) -> None:
         files.directory,
         "stderr" if found.foreground else files.log,
         *(found.uses.get(name) for name in PLACES),
+        found.lost,
     ]
     svc.output.records(SERVICE, [facts], chosen, single=True)
     if found.problems:
@@ -142,6 +143,19 @@ def _status(svc: Context) -> Status:
     from svcctl.api import own_service
 
     return own_service.status(svc.with_flags(profile=LOCAL).client)
+
+
+@app.command()
+def confirm_loss(ctx: typer.Context) -> None:
+    """Confirm that the local service has lost events, which ends the notes about it
+
+    'svcctl service status' shows which events are lost. Restore its file of events from a backup first, if you can.
+    """
+    from svcctl.api import own_service
+
+    svc: Context = ctx.obj
+    lost = own_service.confirm_loss(svc.with_flags(profile=LOCAL).client)
+    svc.diagnostics.note("no events were lost" if lost is None else f"confirmed: {lost}")
 
 
 @app.command()
@@ -220,6 +234,11 @@ def need_service() -> None:
 def open_state(svc: Context) -> Store:
     """Open the state until the command ends; it is created if there is none."""
     need_service()
+    from svcctl.service import process
     from svcctl.service.accounts.seed import open_store
+    from svcctl.service.state.events_record import loss_of
 
-    return svc.closing.enter_context(closing(open_store(svc.files, svc.environment)))
+    store = svc.closing.enter_context(closing(open_store(svc.files, svc.environment)))
+    if loss_of(store, process.place(svc.files)) is not None:
+        svc.diagnostics.report_loss()
+    return store

@@ -1,0 +1,87 @@
+"""Room on the disk of the service's data. It is probed regularly, so that a full disk shows before a write fails."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from svcctl.errors import Unavailable, reason
+
+PROBE_BYTES = 1 << 20
+PROBE_SECONDS = 5.0
+"""How often the disk is probed."""
+_NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+"""Errors of file systems that cannot reserve space."""
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+_log = logging.getLogger("svcctl.service")
+
+
+class Unwritable(Unavailable):
+    """Nothing can be written for the service at present. `detail` is for its operator: it names the directory."""
+
+    def __init__(self, directory: Path, error: OSError) -> None:
+        if error.errno in _FULL:
+            message, why = "no space left for the data of the service", "less than 1 MB of its disk is free"
+        else:
+            message, why = "the data of the service cannot be written", reason(error)
+        super().__init__(message, hint="try again when its disk has room and can be written")
+        self.detail = f"directory {directory} cannot be written: {why}"
+
+
+def reserve(directory: Path) -> None:
+    """Write a file of PROBE_BYTES that no other process sees. OSError if that is not possible."""
+    with tempfile.TemporaryFile(dir=directory) as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, PROBE_BYTES)
+        except OSError as error:
+            if error.errno not in _NOT_SUPPORTED:
+                raise
+
+
+class Disk:
+    """The disk of a directory, and whether it could be written when it was probed last."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        probe: Callable[[Path], None] = reserve,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._directory = directory
+        self._probe = probe
+        self._monotonic = monotonic
+        self._next = monotonic()
+        self.failure: Unwritable | None = None
+
+    def look(self) -> None:
+        """Probe the disk if that is due, and log when it becomes full and when it has room again."""
+        if self._monotonic() < self._next:
+            return
+        before = self.failure
+        try:
+            self._probe(self._directory)
+            self.failure = None
+        except OSError as error:
+            self.failure = Unwritable(self._directory, error)
+        self._next = self._monotonic() + PROBE_SECONDS
+        if self.failure is not None and (before is None or before.detail != self.failure.detail):
+            _log.warning("%s", self.failure.detail)
+        elif before is not None and self.failure is None:
+            _log.info("directory %s can be written again", self._directory)
+
+    def check(self) -> None:
+        """Raise Unwritable if the last probe failed."""
+        if self.failure is not None:
+            raise self.failure
+
+    def free(self) -> int:
+        """The free bytes of the disk."""
+        return shutil.disk_usage(self._directory).free

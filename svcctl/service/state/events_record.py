@@ -1,0 +1,147 @@
+"""The state's record of the service's own file of events, by which a start notices that events were lost.
+
+The record has the identity of the file, and the end of each table, which never becomes smaller. Events are lost if the
+file is another one, or a table has a smaller end: the file was removed or replaced by an older copy, or its write-ahead
+log was removed or damaged. A loss is kept until somebody confirms it. A state without a record adopts the file that it
+finds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from threading import Lock
+from typing import Any, Protocol
+
+from sqlalchemy import select
+
+from svcctl.service.state import schema
+from svcctl.service.state.database import StateUnavailable
+from svcctl.service.state.store import Store, replace
+from svcctl.words import counted
+
+LIVE_SECONDS = 60.0
+"""How often the ends of the tables are recorded that the service itself extends all the time. Loads are recorded at
+once."""
+
+_COLUMNS = schema.events_files.c
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Lost events: at most how many of each table, and the epoch milliseconds at which the first of them were missed.
+
+    `whole`: the whole file was missing or another one.
+    """
+
+    since: int
+    whole: bool
+    tables: Mapping[str, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """What clients see: the moment, the tables, and a sentence."""
+        return {"since": self.since, "tables": self.tables, "text": self.text}
+
+    @property
+    def text(self) -> str:
+        moment = datetime.fromtimestamp(self.since // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        cause = (
+            "its file of events was missing or replaced"
+            if self.whole
+            else "its file of events lacks the latest changes"
+        )
+        tables = ", ".join(f"{name} ({counted(events, 'event')})" for name, events in self.tables.items())
+        return f"{cause}; lost by {moment} (UTC): {tables or 'no tables'}"
+
+
+class Ends(Protocol):
+    """A file of events whose tables have ends, see `DuckDBEngine`."""
+
+    identity: str
+    writes: int
+
+    def ends(self) -> dict[str, tuple[int, int]]: ...
+    def settle_losses(self, ends: Mapping[str, int]) -> dict[str, int]: ...
+
+
+class EventsRecord:
+    """The record of one file of events in one state."""
+
+    def __init__(self, store: Store, place: str, file: Ends) -> None:
+        self._store = store
+        self._place = place
+        self._file = file
+        self._recorded: dict[str, tuple[int, int]] = {}
+        self._writes = -1
+        self._moment = 0.0
+        self._lock = Lock()
+        self.loss: Loss | None = None
+        """The loss that nobody has confirmed."""
+
+    def check(self, *, adopts: bool = False) -> Loss | None:
+        """Compare the file with the record, when the service starts; return a loss that is new.
+
+        With `adopts` the record is replaced: the events were deleted by a reset.
+        """
+        with self._store.reading() as connection:
+            known = connection.execute(select(schema.events_files).where(_COLUMNS.place == self._place)).first()
+        if known is None or adopts:
+            self.record()
+            return None
+        self.loss = Loss(**known.loss) if known.loss else None
+        before: Mapping[str, tuple[int, int]] = known.tables
+        whole = known.identity != self._file.identity
+        missing = self._file.settle_losses({name: end for name, (end, _) in before.items()})
+        lost = {
+            name: events if whole else min(events, missing[name])
+            for name, (_, events) in before.items()
+            if whole or name in missing
+        }
+        new = Loss(int(time.time() * 1000), whole, lost) if lost else None
+        if new is not None:
+            self.loss = new if self.loss is None else _joined(self.loss, new)
+        self.record()
+        return new
+
+    def record_in_time(self) -> None:
+        """Record the ends of the tables if they have changed, every LIVE_SECONDS. Raises StateUnavailable."""
+        if self._file.writes != self._writes and time.monotonic() - self._moment >= LIVE_SECONDS:
+            self.record()
+
+    def record(self) -> None:
+        """Record the ends of the tables. StateUnavailable if the state cannot be written."""
+        with self._lock:
+            writes, ends = self._file.writes, self._file.ends()
+            self._save(ends)
+            self._recorded, self._writes, self._moment = ends, writes, time.monotonic()
+
+    def confirm(self) -> Loss | None:
+        """Forget the loss; return it."""
+        with self._lock:
+            loss, self.loss = self.loss, None
+            try:
+                self._save(self._recorded)
+            except StateUnavailable:
+                self.loss = loss
+                raise
+            return loss
+
+    def _save(self, tables: Mapping[str, tuple[int, int]]) -> None:
+        loss: dict[str, Any] = asdict(self.loss) if self.loss else {}
+        row = {"place": self._place, "identity": self._file.identity, "tables": tables, "loss": loss}
+        with self._store.transaction() as connection:
+            replace(connection, schema.events_files, **row)
+
+
+def loss_of(store: Store, place: str) -> Loss | None:
+    """The loss of a place that nobody has confirmed."""
+    with store.reading() as connection:
+        loss = connection.scalar(select(_COLUMNS.loss).where(_COLUMNS.place == place))
+    return Loss(**loss) if loss else None
+
+
+def _joined(before: Loss, new: Loss) -> Loss:
+    tables = {name: max(loss.tables.get(name, 0) for loss in (before, new)) for name in {**before.tables, **new.tables}}
+    return Loss(before.since, before.whole or new.whole, tables)

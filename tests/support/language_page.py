@@ -122,7 +122,7 @@ _EXPRESSIONS = '''\
                           division
   +  -                    add, subtract; + also joins strings
   =  !=  <  <=  >  >=     compare two numbers, strings, dates, …; 200 <= x < 300
-                          is a chain
+                          is a chain. Compared with a number, "404" is 404
   x -> "part"             contains; ->> ignores case
   x ~ re("…")             contains a match of a regular expression (RE2 syntax)
   x in {"a", "b"}         equals one of them

@@ -1,7 +1,8 @@
 """Types and SQL of expressions, over the rows that a clause of a query works on.
 
 The rules of the language are here. A comparison with null is never true, nor is its negation; `= null` and `!= null`
-test whether there is a value. Arithmetic on whole numbers is done in int8 and gives null where that overflows; `/`
+test whether there is a value. A text in quotes that is compared with a number, and is one, counts as the number.
+Arithmetic on whole numbers is done in int8 and gives null where that overflows; `/`
 always gives float8; dividing by zero, with `/` or `%`, gives null. `+` joins strings, and nothing but strings.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -24,6 +25,7 @@ from svcctl.service.language.habits import (
     network_answer,
     text_answer,
 )
+from svcctl.service.language.parser import quoted_number
 from svcctl.service.language.printer import expression_text, name_text
 from svcctl.service.language.query_error import QueryError, Refused, one_of
 from svcctl.service.language.sql import (
@@ -61,6 +63,8 @@ _CALCULATE: Mapping[str, type[exp.Binary]] = {
     "/": exp.Div,
     "%": exp.Mod,
 }
+_COMPARED_ARGUMENTS = {"in": (-1, slice(None, -1)), "decode": (0, slice(1, -1, 2))}
+"""For functions that compare one argument with others, the places of both."""
 _LOGIC: Mapping[str, type[exp.Connector]] = {"and": exp.And, "or": exp.Or}
 _CONVERSIONS = {
     (Type.STR, Type.TIMESTAMP): "parsedate converts a string to a timestamp",
@@ -165,6 +169,9 @@ class Scope:
 
     def _apply(self, call: tree.Call, function: Function) -> Value:
         values = [self.value(argument) for argument in call.arguments]
+        if len(values) > 1 and call.name in _COMPARED_ARGUMENTS:
+            one, others = _COMPARED_ARGUMENTS[call.name]
+            values[one], values[others] = _as_numbers(self.context, values[one], values[others], call)
         given = ", ".join(value.type for value in values)
         if call.name == "count" and given == Type.BOOL and _is_condition(call.arguments[0]):
             hint = f"write sum(int({expression_text(call.arguments[0])})), or a where before the group"
@@ -224,8 +231,8 @@ class Scope:
             if index + 1 < len(expr.rest):
                 with _placed(operand):
                     one, other = self.context.copies(right.sql, 2)
-                right, follower = Value(one, right.type), Value(other, right.type)
-            conditions.append(_compare(left, operator, right, expr))
+                right, follower = replace(right, sql=one), replace(right, sql=other)
+            conditions.append(_compare(self.context, left, operator, right, expr))
             left = follower
         return Value(connected(exp.And, conditions), Type.BOOL)
 
@@ -233,6 +240,7 @@ class Scope:
         self.check_name(expr.operand)
         value = self.value(expr.operand)
         options = [self._compared(option) for option in expr.options]
+        value, options = _as_numbers(self.context, value, options, expr)
         for option, node in zip(options, expr.options, strict=True):
             if option.type is Special.NULL:
                 raise QueryError("nothing equals null", node.at, hint="use isnull(…)")
@@ -350,7 +358,7 @@ def _as(context: Context, value: Value, to: Type) -> Sql:
     return value.sql if value.type is to else context.cast(value.sql, to)
 
 
-def _compare(left: Value, operator: str, right: Value, at: tree.Expr) -> Sql:
+def _compare(context: Context, left: Value, operator: str, right: Value, at: tree.Expr) -> Sql:
     if operator == "~":
         if left.type is not Type.STR or right.type not in (Special.REGEX, Special.GLOB):
             hint = f're("{right.written}") is a pattern; -> "{right.written}" finds a part' if right.written else None
@@ -366,8 +374,24 @@ def _compare(left: Value, operator: str, right: Value, at: tree.Expr) -> Sql:
         known = right if left.type is Special.NULL else left
         is_null = exp.Is(this=paren(known.sql), expression=exp.null())
         return is_null if operator == "=" else exp.Not(this=is_null)
+    left, [right] = _as_numbers(context, left, [right], at)
     _check_comparable(left, right, at)
     return _COMPARE[operator](this=paren(left.sql), expression=paren(right.sql))
+
+
+def _as_number(context: Context, value: Value, other: Value, at: tree.Expr) -> Value:
+    """The number in a literal text that is compared with a number; any other value unchanged."""
+    if value.type is not Type.STR or value.written is None or other.type not in NUMBERS:
+        return value
+    number = quoted_number(str(value.written), at.at)
+    return value if number is None else _literal(context, number)
+
+
+def _as_numbers(context: Context, value: Value, others: list[Value], at: tree.Expr) -> tuple[Value, list[Value]]:
+    """A value and those that it is compared with, with literal texts as numbers where the other side is a number."""
+    for other in others:
+        value = _as_number(context, value, other, at)
+    return value, [_as_number(context, other, value, at) for other in others]
 
 
 def _check_comparable(left: Value, right: Value, at: tree.Expr) -> None:

@@ -45,7 +45,6 @@ def blanked(text: str) -> str:
 _NETWORK = re.compile(r"\d+(?:\.\d+){3}(?:/\d+)?", re.ASCII)
 ADDRESS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII)
 DATE = re.compile(DATE_TEXT, re.ASCII)
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
 _PERIODS = {"second": "s", "minute": "m", "hour": "h", "day": "d"}
 
 
@@ -60,8 +59,6 @@ def comparison_answer(text: str, other: str) -> str | None:
         return f"an address is written without quotes: {text}" if ADDRESS.fullmatch(text) else None
     if other == "timestamp" and DATE.fullmatch(text):
         return f'--from and --to choose the dates; here write parsedate("{text}")'
-    if other in ("int4", "int8", "float8") and _NUMBER.fullmatch(text):
-        return f"a number is written without quotes: {text}; int(…) makes one of a text"
     return None
 
 

@@ -52,6 +52,7 @@ _CLAUSES = re.compile(r"\b(?:where|select|group)\b")
 _CLAUSE = re.compile(rf"\s*({'|'.join(KEYWORDS)})\b")
 _CALL = re.compile(r"\w+\s{0,8}\((?:[^()]|\([^()]{0,80}\)){0,80}\)")
 _LIST = re.compile(rf"\w{{1,80}}(?:\s{{0,8}},\s{{0,8}}(?!(?:{'|'.join(KEYWORDS)})\b)\w{{1,80}}){{1,20}}\b(?!\s*[.(,])")
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 
 
@@ -211,6 +212,18 @@ def _number(value: float, at: Place) -> tree.Literal:
     if isinstance(value, float):
         return tree.Literal(Type.FLOAT8, value, at=at)
     return tree.Literal(Type.INT4 if -(2**31) <= value < 2**31 else Type.INT8, value, at=at)
+
+
+def quoted_number(text: str, at: Place) -> tree.Literal | None:
+    """The number that a text consists of, as without quotes; None for any other text."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    whole = text.removeprefix("-").isdigit()
+    # count the digits first: Python refuses to convert thousands of them
+    value = int(text) if whole and len(text.lstrip("-0")) <= 19 else float(text)
+    if math.isinf(value) or (whole and not -INT8 <= value < INT8):
+        raise QueryError(f"the number is too large: {text[:40]}", at)
+    return _number(value, at)
 
 
 def _address(text: str, at: Place) -> int:

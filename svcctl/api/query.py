@@ -68,6 +68,13 @@ class QueryRequest:
     def _body(self) -> bytes:
         return encoded(self._fields(), "the query or a parameter")
 
+    @property
+    def _keep_alive(self) -> dict[str, str] | None:
+        """The wish for padding, which `token` without a token makes empty lines; None where no wish is needed."""
+        from svcctl.api.response import MODES
+
+        return {"type": "token"} if MODES[self.mode].keep_alive and self.destination is None else None
+
     def _fields(self) -> dict[str, Any]:
         fields = {
             "query": self.query,
@@ -80,6 +87,7 @@ class QueryRequest:
             "timeZone": self.time_zone,
             "skip": self.skip,
             "limit": self.limit,
+            "keepAlive": self._keep_alive,
             "continues": self.continues,
         }
         return {name: value for name, value in fields.items() if value is not None}

@@ -40,6 +40,8 @@ class Mode:
     padding: bytes = b" \t\r\n"
     streams: bool = True
     """Whether an answer begins before the service has all of its rows."""
+    keep_alive: bool = False
+    """Whether a service sends padding only when the request asks for it."""
     marks_end: bool = True
     """Whether an answer marks its own end. The end of any other may be that of its connection."""
 
@@ -52,8 +54,8 @@ MODES: Mapping[str, Mode] = {
         Mode("json/simple", RECORDS.raw, RECORDS.rows, json=True, marks_end=False),
         Mode("json/simple/compact", VALUES.raw, VALUES.rows, json=True, marks_end=False),
         Mode("msgpack", documents.raw(documents.MsgpackReader), documents.rows(documents.MsgpackReader), streams=False),
-        Mode("csv", CSV.raw, CSV.rows, padding=b"\n", marks_end=False),
-        Mode("tsv", TSV.raw, TSV.rows, padding=b"\n", marks_end=False),
+        Mode("csv", CSV.raw, CSV.rows, padding=b"\n", keep_alive=True, marks_end=False),
+        Mode("tsv", TSV.raw, TSV.rows, padding=b"\n", keep_alive=True, marks_end=False),
         Mode("xml", xml, None),
         Mode("xls", xls, None, streams=False),
     )

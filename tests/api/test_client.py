@@ -59,7 +59,7 @@ def test_the_bytes_signed_are_the_bytes_sent(serve: Serve) -> None:
     assert read(script) == b"a,b\n1,2\n"
     [(line, headers, body)] = script.requests
     assert line == "POST /search/query"
-    assert body == b'{"query":"from t","from":"1h","to":"now","mode":{"type":"csv"}}'
+    assert body == b'{"query":"from t","from":"1h","to":"now","mode":{"type":"csv"},"keepAlive":{"type":"token"}}'
     assert headers["x-svc-sign"] == sign("KEY", "SECRET", body, int(headers["x-svc-timestamp"]))
     assert (headers["content-type"], headers["accept-encoding"]) == ("application/json", "identity")
 

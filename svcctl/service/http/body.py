@@ -142,12 +142,18 @@ def members(fields: Mapping[str, Any], name: str) -> Mapping[str, str]:
     return value
 
 
-def flag(fields: Mapping[str, Any], name: str, default: bool) -> bool:
-    """Return a member that is true or false; the default when it is missing."""
-    value = fields.get(name, default)
-    if not isinstance(value, bool):
+def optional_flag(fields: Mapping[str, Any], name: str) -> bool | None:
+    """Return a member that is true or false; None when it is missing."""
+    value = fields.get(name)
+    if value is not None and not isinstance(value, bool):
         raise ServiceError(f"{name} is neither true nor false")
     return value
+
+
+def flag(fields: Mapping[str, Any], name: str, default: bool) -> bool:
+    """Return a member that is true or false; the default when it is missing."""
+    value = optional_flag(fields, name)
+    return default if value is None else value
 
 
 def note_unknown(request: str, fields: Mapping[str, Any], known: Collection[str]) -> None:

@@ -10,7 +10,7 @@ from svcctl.api.destinations import Destination
 from svcctl.dates.operators import DATE_FORMATS, parse_zone
 from svcctl.dates.range import Range, resolve
 from svcctl.errors import ServiceError, UsageError
-from svcctl.service.http.body import flag, json_object, note_unknown, optional_text, text, value_text
+from svcctl.service.http.body import json_object, note_unknown, optional_flag, optional_text, text, value_text
 from svcctl.service.queries.continuous import AskedQuery
 from svcctl.service.rendering.keep_alive import KINDS, NEWLINE, KeepAlive
 
@@ -38,7 +38,7 @@ def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: C
         limit=_count(fields, "limit"),
         destination=_destination(fields.get("destination")),
         continues=_continues(fields),
-        ip_as_string=flag(fields, "ipAsString", True),
+        ip_as_string=optional_flag(fields, "ipAsString"),
         keep_alive=_keep_alive(fields.get("keepAlive")),
     )
 

@@ -400,5 +400,5 @@ class AskedQuery:
     destination: Destination | None = None
     continues: str | None = None
     """The ID of the job that the new one continues."""
-    ip_as_string: bool = True
+    ip_as_string: bool | None = None
     keep_alive: KeepAlive | None = None

@@ -11,7 +11,7 @@ import pyarrow as pa
 from svcctl.errors import ServiceError
 from svcctl.service.language.types import Column, Type
 from svcctl.service.rendering import cells
-from svcctl.service.rendering.keep_alive import KeepAlive, Shape
+from svcctl.service.rendering.keep_alive import NONE, KeepAlive, Shape
 from svcctl.service.rendering.rows import Dates
 
 BLOCK = 1 << 18
@@ -23,14 +23,15 @@ class Rendering:
     """The parts of a response beside its rows: the request's ID, the time in epoch ms, and what the request chose.
 
     `dates` shape the timestamps of csv, tsv, xml and xls. `line_end` ends the lines of the formats that have lines.
-    Without `ip_as_string` addresses are numbers. Without a `keep_alive` each format sends its own padding.
+    Addresses are text, or numbers if `ip_as_string` is False. Their type is ip4 if the request chose one of the two,
+    and str if it did not. Without a `keep_alive` each format sends its own padding.
     """
 
     cid: str
     timestamp: int
     dates: Dates = field(default_factory=Dates)
     line_end: str = "\n"
-    ip_as_string: bool = True
+    ip_as_string: bool | None = None
     keep_alive: KeepAlive | None = None
 
     def envelope(self) -> dict[str, object]:
@@ -57,22 +58,22 @@ class Encoder:
     streams: ClassVar[bool] = True
     ends_connection: ClassVar[bool] = False
     """Whether the interface has the end of the connection as the end of the answer."""
-    own_padding: ClassVar[KeepAlive] = KeepAlive("none")
+    own_padding: ClassVar[KeepAlive] = NONE
     """The padding of this format for a request that chooses none."""
 
     def __init__(self, columns: Sequence[Column], rendering: Rendering) -> None:
-        text = rendering.ip_as_string
+        chosen = rendering.ip_as_string
         self.rendering = rendering
-        self.columns = _with_addresses(columns, Type.STR if text else Type.IP4)
+        self.columns = _with_addresses(columns, Type.STR if chosen is None else Type.IP4)
         """The columns with the types that the response names."""
-        self.written = _with_addresses(columns, Type.IP4 if text else Type.INT8)
+        self.written = _with_addresses(columns, Type.INT8 if chosen is False else Type.IP4)
         """The columns with the types by which values are written: int8 for an address that is sent as a number."""
-        keep_alive = (rendering.keep_alive or self.own_padding) if self.streams else KeepAlive("none")
+        keep_alive = (rendering.keep_alive or self.own_padding) if self.streams else NONE
         self.padding = keep_alive.padding(self.shape())
 
     def shape(self) -> Shape:
         """What padding is made of in this format."""
-        return Shape("\n", None, document=True)
+        return Shape()
 
     def head(self) -> bytes:
         """The bytes before the rows."""

@@ -1,6 +1,6 @@
-"""What is sent while a query has no rows, so that nothing on the way takes the connection for dead.
+"""Padding: the bytes sent while a query has no rows, so that nothing on the way takes the connection for dead.
 
-`KINDS` are the values of a request's `keepAlive.type`. Without `keepAlive` each format sends its own padding.
+`KINDS` are the values of a request's `keepAlive.type`. Lines of padding end in LF, also where rows end in CRLF.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from svcctl.errors import ServiceError
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What padding is made of in one format: its end of line, and the separators of a row where rows have them.
+    """The padding that one format can have. `separators` are those of a row, in formats that have them.
 
-    A document, such as json or xml, takes nothing but white space between its parts.
+    A document, such as json or xml, takes nothing but white space between its parts. In a format of lines, `is_row`
+    says whether a reader could take a line that is not blank for a row, or for an error.
     """
 
-    line_end: str
-    separators: str | None
-    document: bool
+    separators: str | None = None
+    is_row: Callable[[str], bool] | None = None
 
 
 Padding = Callable[[Shape, str], str]
@@ -28,8 +28,8 @@ Padding = Callable[[Shape, str], str]
 
 KINDS: Mapping[str, Padding] = {
     "none": lambda shape, token: "",
-    "newline": lambda shape, token: shape.line_end,
-    "empty": lambda shape, token: (shape.separators or "") + shape.line_end,
+    "newline": lambda shape, token: "\n",
+    "empty": lambda shape, token: (shape.separators or "") + "\n",
     "token": lambda shape, token: token,
 }
 
@@ -45,10 +45,14 @@ class KeepAlive:
         """The bytes to send. ServiceError when they would not be padding in this format."""
         if self.type == "empty" and shape.separators is None:
             raise ServiceError("keepAlive 'empty' is a row of separators, which only csv and tsv have")
-        if shape.document and self.token.strip(" \t\r\n"):
-            raise ServiceError("the token of keepAlive can only be white space in json, json/compact and xml")
+        if shape.is_row is None:
+            if self.token.strip(" \t\r\n"):
+                raise ServiceError("the token of keepAlive can only be white space in json, json/compact and xml")
+        elif any(shape.is_row(line) for line in self.token.split("\n") if line.strip()):
+            raise ServiceError("a line of the token of keepAlive could be taken for a row")
         return KINDS[self.type](shape, self.token).encode()
 
 
+NONE = KeepAlive("none")
 SPACES = KeepAlive("token", "    ")
 NEWLINE = KeepAlive("newline")

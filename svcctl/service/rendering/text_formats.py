@@ -70,7 +70,7 @@ class Json(Streamed):
         yield b"\n]}\n"
 
     def error(self, code: int, message: str) -> bytes:
-        return f'\n],"error": {spaced([code, message])}}}\n'.encode()
+        return f'\n],"error":{compact([code, message])}}}\n'.encode()
 
 
 class JsonCompact(Json):
@@ -84,14 +84,11 @@ class JsonCompact(Json):
         yield b"\n]}}\n"
 
     def error(self, code: int, message: str) -> bytes:
-        return f'\n]}},"e": {spaced([code, message])}}}\n'.encode()
+        return f'\n]}},"e":{compact([code, message])}}}\n'.encode()
 
 
 class Lines(Streamed):
     """A format of lines, with the line ending that the service is set to."""
-
-    def shape(self) -> Shape:
-        return Shape(self.rendering.line_end, None, document=False)
 
     def line(self, text: str) -> bytes:
         return f"{text}{self.rendering.line_end}".encode()
@@ -104,6 +101,9 @@ class JsonSimple(Lines):
 
     def row(self) -> rows.RowFormat:
         return rows.JsonRows("{", "}" + self.rendering.line_end, named=True)
+
+    def shape(self) -> Shape:
+        return Shape(is_row=lambda line: line.lstrip().startswith(("{", "[")))
 
     def error(self, code: int, message: str) -> bytes:
         return self.line(compact(["error", code, message]))
@@ -120,12 +120,11 @@ class JsonSimpleCompact(JsonSimple):
         return self.line(compact({"late": count, "lag": lag}))
 
     def error(self, code: int, message: str) -> bytes:
-        return self.line(f'{{"e": {spaced([code, message])}}}')
+        return self.line(compact({"e": [code, message]}))
 
 
 class Csv(Lines):
     content_type = "text/csv; charset=utf-8"
-    own_padding = NEWLINE
     separated: ClassVar[rows.SeparatedRows] = rows.CSV
 
     def row(self) -> rows.RowFormat:
@@ -133,8 +132,11 @@ class Csv(Lines):
         return replace(self.separated, line_end=self.rendering.line_end, reserved=reserved)
 
     def shape(self) -> Shape:
-        separators = self.separated.separator * (len(self.columns) - 1)
-        return Shape(self.rendering.line_end, separators, document=False)
+        separator, others = self.separated.separator, len(self.columns) - 1
+        return Shape(
+            separator * others,
+            lambda line: line.count(separator) == others or line.startswith(IN_STREAM) or '"' in line,
+        )
 
     def error(self, code: int, message: str) -> bytes:
         return self.line(self.separated.separator.join((IN_STREAM, str(code), rows.quoted(message))))
@@ -181,8 +183,3 @@ def metadata(columns: Sequence[Column]) -> dict[str, object]:
 
 def compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def spaced(value: object) -> str:
-    """JSON with a blank after each comma and colon: clients look for errors that are written so."""
-    return json.dumps(value, ensure_ascii=False)

@@ -8,7 +8,7 @@ import json
 import math
 import re
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from xml.etree import ElementTree
@@ -304,10 +304,10 @@ def test_an_answer_without_rows_is_whole(engine: DuckDBEngine, mode: str, empty:
 @pytest.mark.parametrize(
     ("mode", "ending"),
     [
-        ("json", b'\n],"error": [500, "out of \\"luck\\"\\n<&>"]}\n'),
-        ("json/compact", b'\n]},"e": [500, "out of \\"luck\\"\\n<&>"]}\n'),
+        ("json", b'\n],"error":[500,"out of \\"luck\\"\\n<&>"]}\n'),
+        ("json/compact", b'\n]},"e":[500,"out of \\"luck\\"\\n<&>"]}\n'),
         ("json/simple", b'["error",500,"out of \\"luck\\"\\n<&>"]\n'),
-        ("json/simple/compact", b'{"e": [500, "out of \\"luck\\"\\n<&>"]}\n'),
+        ("json/simple/compact", b'{"e":[500,"out of \\"luck\\"\\n<&>"]}\n'),
         ("csv", b'svc.api.error,500,"out of ""luck""\n<&>"\n'),
         ("tsv", b'svc.api.error\t500\t"out of ""luck""\n<&>"\n'),
         ("xml", b'<error code="500">out of &quot;luck&quot;&#10;&lt;&amp;&gt;</error>\n</events>\n'),
@@ -341,13 +341,31 @@ def test_documents_have_no_line_ends_to_choose(engine: DuckDBEngine, mode: str) 
     ("mode", "ending"),
     [
         ("json/simple", b'["error",500,"out of luck"]\r\n'),
-        ("json/simple/compact", b'{"e": [500, "out of luck"]}\r\n'),
+        ("json/simple/compact", b'{"e":[500,"out of luck"]}\r\n'),
         ("csv", b'svc.api.error,500,"out of luck"\r\n'),
         ("tsv", b'svc.api.error\t500\t"out of luck"\r\n'),
     ],
 )
 def test_the_line_of_an_error_ends_as_the_others_do(mode: str, ending: bytes) -> None:
     assert ENCODERS[mode](COLUMNS, rendering(line_end="\r\n")).error(500, "out of luck") == ending
+
+
+@pytest.mark.parametrize("mode", ["csv", "tsv"])
+def test_a_line_is_a_row_in_a_result_of_one_column_and_so_no_token(mode: str) -> None:
+    with pytest.raises(ServiceError):
+        ENCODERS[mode](COLUMNS[:1], rendering(keep_alive=KeepAlive("token", "#\n")))
+
+
+@pytest.mark.parametrize(("ip_as_string", "type_"), [(None, Type.STR), (True, Type.IP4), (False, Type.IP4)])
+@pytest.mark.parametrize("mode", ENCODERS)
+def test_addresses_are_called_ip4_if_the_request_chooses_and_str_otherwise(
+    engine: DuckDBEngine, mode: str, ip_as_string: bool | None, type_: Type
+) -> None:
+    with ENCODERS[mode](COLUMNS, rendering(ip_as_string=ip_as_string)) as encoder:
+        assert encoder.columns == (*COLUMNS[:-1], Column("ip4", type_))
+        data = body(engine, encoder, ALL)
+    if ip_as_string is not False:
+        assert READERS[mode](data) == READERS[mode](body(engine, ENCODERS[mode](COLUMNS, rendering()), ALL))
 
 
 IPS = (Column("ip", Type.IP4),)
@@ -389,20 +407,20 @@ def test_addresses_are_numbers_in_binary_formats_too_when_asked(engine: DuckDBEn
         ("json/compact", None, b"    "),
         ("json/simple", None, b"    "),
         ("json/simple/compact", None, b"    "),
-        ("csv", None, b"\r\n"),
-        ("tsv", None, b"\r\n"),
+        ("csv", None, b""),
+        ("tsv", None, b""),
         ("xml", None, b"\n"),
         ("msgpack", None, b""),
         *((mode, KeepAlive("none"), b"") for mode in ENCODERS),
         ("json", KeepAlive("newline"), b"\n"),
-        ("json/simple", KeepAlive("newline"), b"\r\n"),
-        ("csv", KeepAlive("newline"), b"\r\n"),
-        ("csv", KeepAlive("empty"), b",,,,,,\r\n"),
-        ("tsv", KeepAlive("empty"), b"\t\t\t\t\t\t\r\n"),
+        ("json/simple", KeepAlive("newline"), b"\n"),
+        ("csv", KeepAlive("newline"), b"\n"),
+        ("csv", KeepAlive("empty"), b",,,,,,\n"),
+        ("tsv", KeepAlive("empty"), b"\t\t\t\t\t\t\n"),
         ("json", KeepAlive("token", "\t \n"), b"\t \n"),
         ("xml", KeepAlive("token", " "), b" "),
         ("csv", KeepAlive("token", "# é\n"), b"# \xc3\xa9\n"),
-        ("json/simple", KeepAlive("token", "{}\n"), b"{}\n"),
+        ("json/simple", KeepAlive("token", "# é\n"), b"# \xc3\xa9\n"),
         ("xls", KeepAlive("token", "x"), b""),
         ("msgpack", KeepAlive("empty"), b""),
     ],
@@ -427,9 +445,18 @@ def test_padding_is_the_formats_own_or_what_the_request_chose(
             KeepAlive("token", " x "),
             "the token of keepAlive can only be white space in json, json/compact and xml",
         ),
+        *(
+            (modes, KeepAlive("token", token), "a line of the token of keepAlive could be taken for a row")
+            for modes, tokens in {
+                ("json/simple", "json/simple/compact"): ("{}\n", "# \n {}", '["error",500,"M"]\n', '{"d":[1]}\r\n'),
+                ("csv",): ("1,2,3,4,5,6,7\n", "a,,,,,,", "x\n\n,,,a,,,\r\n", "svc.api.error,500,M\n", '"'),
+                ("tsv",): ("a\t\t\t\t\t\t\n", "svc.api.error\t500\tM\n", 'a"b\n'),
+            }.items()
+            for token in tokens
+        ),
     ],
 )
-def test_padding_that_would_break_a_document_is_refused(modes: list[str], keep_alive: KeepAlive, message: str) -> None:
+def test_padding_that_would_be_content_is_refused(modes: Sequence[str], keep_alive: KeepAlive, message: str) -> None:
     for mode in modes:
         with pytest.raises(ServiceError) as caught:
             ENCODERS[mode](COLUMNS, rendering(keep_alive=keep_alive))

@@ -2,6 +2,7 @@
 
     SvcctlError
     ├── UsageError              what the caller typed or configured cannot be used
+    │   ├── RangeEndsFirst      a range whose end is before its start
     │   ├── ProfileError        the credential store or a profile in it
     │   └── MissingExtra        a part of svcctl that is not installed
     ├── ServiceError            the service answered, and the answer is no
@@ -68,6 +69,10 @@ class SvcctlError(Exception):
 
 class UsageError(SvcctlError):
     """An option, argument, file or setting that cannot be used as given."""
+
+
+class RangeEndsFirst(UsageError):
+    """A range whose end is before its start."""
 
 
 class ProfileError(UsageError):

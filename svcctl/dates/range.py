@@ -20,7 +20,7 @@ from svcctl.dates.operators import (
     resolve_one,
 )
 from svcctl.dates.shorthand import EVERY, depends_on_zone, is_fixed, named_zone, offset_name, offset_spans
-from svcctl.errors import UsageError
+from svcctl.errors import RangeEndsFirst, UsageError
 
 _LONG_AGO = 10**6
 """Epoch seconds, in January 1970: a number nearer to 0 is most likely a length without its unit."""
@@ -55,7 +55,7 @@ def resolve(
         return Range(begin, None)
     last = resolve_one(end, zone, operators, lambda operator, n: operator.in_to(now, first, n)).astimezone(UTC)
     if last < begin:
-        raise UsageError(
+        raise RangeEndsFirst(
             f"the range ends before it starts: from {moment_text(begin)} to {moment_text(last)} (UTC)",
             hint="see how a pair resolves with 'svcctl range --from … --to …'",
         )

@@ -25,6 +25,7 @@ from svcctl.errors import CredentialsError, NotFound
 from svcctl.service.accounts import accounts, domains
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.body import read
+from svcctl.service.http.codes import CREDENTIALS
 from svcctl.service.http.context import Service
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
@@ -52,36 +53,40 @@ def claimed(headers: Mapping[str, str], store: Store, clock: Callable[[], float]
         case _, "":
             account = _by_token(scheme, store)
         case _:
-            raise CredentialsError("unknown authorization scheme; write Bearer, jwt, or the token alone")
+            raise _refused("unknown authorization scheme; write Bearer, jwt, or the token alone")
     return lambda body: account
 
 
 def _by_signature(headers: Mapping[str, str], store: Store, clock: Callable[[], float]) -> Callable[[bytes], Account]:
     key, stamp, signature = (headers.get(f"x-svc-{name}", "") for name in ("apikey", "timestamp", "sign"))
     if not (key and stamp and signature):
-        raise CredentialsError("the request is not signed: x-svc-apikey, x-svc-timestamp and x-svc-sign are required")
+        raise _refused("the request is not signed: x-svc-apikey, x-svc-timestamp and x-svc-sign are required")
     if not (stamp.isascii() and stamp.isdigit() and len(stamp) < 20):
-        raise CredentialsError("x-svc-timestamp is not a number of milliseconds")
+        raise _refused("x-svc-timestamp is not a number of milliseconds")
     if abs(int(stamp) - clock() * 1000) > CLOCK_WINDOW_MS:
-        raise CredentialsError("x-svc-timestamp is more than 5 minutes off the service's clock")
+        raise _refused("x-svc-timestamp is more than 5 minutes off the service's clock")
 
     account = accounts.with_key(store, key)
     if account is None:
-        raise CredentialsError(_NOT_SIGNED_BY_KEY)
+        raise _refused(_NOT_SIGNED_BY_KEY)
 
     def signer(body: bytes) -> Account:
         expected = hmac.digest(account.api_secret.encode(), key.encode() + body + stamp.encode(), hashlib.sha256).hex()
         if not hmac.compare_digest(expected.encode(), signature.encode()):
-            raise CredentialsError(_NOT_SIGNED_BY_KEY)
+            raise _refused(_NOT_SIGNED_BY_KEY)
         return account
 
     return signer
 
 
+def _refused(message: str) -> CredentialsError:
+    return CredentialsError(message, code=CREDENTIALS)
+
+
 def _by_token(token: str, store: Store) -> Account:
     account = accounts.with_token(store, token) if token else None
     if account is None:
-        raise CredentialsError("the token is not valid")
+        raise _refused("the token is not valid")
     return account
 
 
@@ -106,7 +111,7 @@ def _by_jwt(token: str, store: Store) -> Account:
             return account
     except (jwt.InvalidTokenError, ValueError, OverflowError, RecursionError):
         pass  # the token's JSON is from anybody: any depth, any number, half a character
-    raise CredentialsError("the token is not valid")
+    raise _refused("the token is not valid")
 
 
 class Authentication:

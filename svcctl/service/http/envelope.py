@@ -13,7 +13,7 @@ from starlette.responses import Response
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, SvcctlError, Unavailable
 from svcctl.io.losses import Losses
 from svcctl.service.accounts.codes import reason_of
-from svcctl.service.jobs.jobs import CODES
+from svcctl.service.http import codes
 from svcctl.service.language import QueryError
 from svcctl.service.state.database import FULL, StateUnavailable
 
@@ -24,8 +24,6 @@ ERRORS = "x-svc-errors"
 
 RETRY_SECONDS = 1
 """The `retry-after` of an answer with 429 or 503."""
-INVALID = 1
-"""The status of every envelope that refuses a request."""
 MAX_MESSAGE = 2000
 """A longer message is cut: it may quote the request."""
 
@@ -68,12 +66,13 @@ def envelope(cid: str, seconds: float, content: Any) -> dict[str, Any]:
 
 
 def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, Any]:
-    """Make the envelope of an error: `status` is 1, and the code of a refused job operation is in `error`.
+    """Make the envelope of an error: `status` is 1, and the code of the error is in `error`.
 
     Clients read errors in different members, so code and message are also in `error`, and the message is also in
-    `object`, before the cause: the message without the place in the query and without a hint.
+    `object`, before the cause: the message without the place in the query and without a hint. The codes of dates are
+    in `object` too.
     """
-    code = error.code if isinstance(error, ServiceError) and error.code in CODES else INVALID
+    code = codes.code_of(error)
     place = {}
     if isinstance(error, QueryError):
         message, place = str(error), {"context": {"line": error.line, "column": error.column}}
@@ -81,8 +80,12 @@ def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, An
         message = told(error)
     message = cut(message)
     return (
-        envelope(cid, seconds, [message, cut(error.message)])
-        | {"success": False, "msg": message, "status": INVALID, "error": {"code": code, "message": message}}
+        envelope(
+            cid,
+            seconds,
+            [f"{code} : {message}" if isinstance(error, codes.DatesRefused) else message, cut(error.message)],
+        )
+        | {"success": False, "msg": message, "status": codes.INVALID, "error": {"code": code, "message": message}}
         | place
     )
 
@@ -112,6 +115,8 @@ def http_status(error: SvcctlError) -> int:
         return error.failure.status
     if (reason := reason_of(error)) is not None:
         return reason.status
+    if isinstance(error, codes.DatesRefused):
+        return 400
     for kind, status in _HTTP_STATUS:
         if isinstance(error, kind):
             return status

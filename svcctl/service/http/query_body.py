@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timezone
 from typing import Any
 
 from svcctl.api.destinations import Destination
-from svcctl.dates.operators import DATE_FORMATS, parse_zone
+from svcctl.dates.operators import DATE_FORMATS, Moment, parse_zone
 from svcctl.dates.range import Range, resolve
-from svcctl.errors import ServiceError, UsageError
+from svcctl.errors import RangeEndsFirst, ServiceError, UsageError
 from svcctl.service.http.body import json_object, note_unknown, optional_flag, optional_text, text, value_text
+from svcctl.service.http.codes import BAD_FROM, ENDS_FIRST, NO_FROM, DatesRefused
 from svcctl.service.queries.continuous import AskedQuery
 from svcctl.service.rendering.keep_alive import KINDS, NEWLINE, KeepAlive
 
@@ -27,6 +28,8 @@ def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: C
     """
     fields = json_object(body)
     note_unknown("a query", fields, _MEMBERS)
+    if fields.get("from") is None:
+        raise DatesRefused("from is missing", code=NO_FROM)  # clients test a connection with an empty body
     zone = _zone(fields.get("timeZone"))
     return AskedQuery(
         query=_query(fields, saved),
@@ -53,20 +56,24 @@ def _query(fields: Mapping[str, Any], saved: Callable[[str], str]) -> str:
 
 
 def _range(fields: Mapping[str, Any], now: datetime, zone: timezone) -> Range:
-    ends = {}
-    for name in ("from", "to"):
-        value = fields.get(name)
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float | str)):
-            raise ServiceError(f"{name} is neither epoch seconds nor a date")
-        ends[name] = value
-    if ends["from"] is None:
-        raise ServiceError("from is missing")
     try:
-        return resolve(ends["from"], ends["to"], now=now, zone=zone)
+        start = _moment(fields, "from")
+        resolve(start, None, now=now, zone=zone)
+    except UsageError as error:
+        raise DatesRefused(error.message, code=BAD_FROM) from None
+    try:
+        return resolve(start, None if fields.get("to") is None else _moment(fields, "to"), now=now, zone=zone)
+    except RangeEndsFirst as error:
+        raise DatesRefused(error.message, code=ENDS_FIRST) from None
     except UsageError as error:
         raise ServiceError(error.message) from None
+
+
+def _moment(fields: Mapping[str, Any], name: str) -> Moment:
+    value = fields[name]
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise UsageError(f"{name} is neither epoch seconds nor a date")
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _mode(mode: Any, modes: Mapping[str, Any]) -> str:

@@ -50,14 +50,14 @@ def without_id(answer: httpx.Response) -> tuple[int, dict[str, Any]]:
     return answer.status_code, body
 
 
-def refusal(message: str) -> dict[str, Any]:
+def refusal(message: str, code: int = 1) -> dict[str, Any]:
     return {
         "success": False,
         "msg": message,
         "status": 1,
         "timestamp": int(NOW * 1000),
-        "error": {"code": 1, "message": message},
-        "object": [message, message],
+        "error": {"code": code, "message": message},
+        "object": [f"{code} : {message}" if code in (405, 406, 408) else message, message],
     }
 
 
@@ -75,7 +75,27 @@ def test_each_request_has_an_id_of_its_own(ask: Ask) -> None:
 
 
 def test_a_request_that_is_not_signed_is_refused(ask: Ask) -> None:
-    assert without_id(ask("GET", "/service/status", token="nobody")) == (401, refusal("the token is not valid"))
+    assert without_id(ask("GET", "/service/status", token="nobody")) == (401, refusal("the token is not valid", 12))
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "message"),
+    [
+        (b"{}", 405, "from is missing"),
+        (b'{"from":"x"}', 406, "'x' is not a valid date"),
+        (
+            b'{"from":2,"to":1}',
+            408,
+            "the range ends before it starts: from 1970-01-01 00:00:02 to 1970-01-01 00:00:01 (UTC)",
+        ),
+    ],
+)
+def test_a_query_without_a_range_is_answered_with_the_code_of_the_reason(
+    ask: Ask, body: bytes, code: int, message: str
+) -> None:
+    if code != 405:
+        body = body.replace(b"{", b'{"query":"from t",', 1)
+    assert without_id(ask("POST", "/search/query", body)) == (400, refusal(message, code))
 
 
 def test_a_body_may_have_a_mebibyte_and_not_a_byte_more(ask: Ask) -> None:

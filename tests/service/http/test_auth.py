@@ -120,4 +120,4 @@ def test_any_other_request_is_refused_without_saying_what_was_expected(
 ) -> None:
     with pytest.raises(CredentialsError) as caught:
         authorized(headers)
-    assert caught.value.message == message
+    assert (caught.value.message, caught.value.code) == (message, 12)

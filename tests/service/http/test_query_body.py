@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import product
 from typing import Any
 
 import pytest
@@ -202,6 +203,7 @@ def test_members_that_are_not_known_are_ignored_and_noted_in_one_line(
         (b'\xff{"query":"from few"}', "the body is not JSON"),
         (b'{"query":"from few"}', "from is missing"),
         (b'{"from":"2h"}', "query or queryId is missing"),
+        (b"{}", "from is missing"),
     ],
 )
 def test_a_body_that_is_no_query_is_refused(body: bytes, message: str) -> None:
@@ -263,6 +265,35 @@ def test_a_field_that_is_wrong_is_refused_with_the_reason(fields: dict[str, Any]
     with pytest.raises(ServiceError) as caught:
         read(fields)
     assert caught.value.message == message
+
+
+NO_FROM, BAD_FROM, ENDS_FIRST = 405, 406, 408
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"from": None}, NO_FROM),
+        ({"from": None, "to": "bad", "query": 5, "timeZone": "Mars"}, NO_FROM),
+        *(
+            ({"from": date, "to": to}, BAD_FROM)
+            for date, to in product(
+                ("", "bad", "1x", "31/02/2024 00:00:00", "99999999d", True, [], {}, -1, 1704110400000),
+                (None, "now", "bad"),
+            )
+        ),
+        ({"from": "now", "to": 1}, ENDS_FIRST),
+        ({"from": 1704103200.75, "to": 1704103200.25}, ENDS_FIRST),
+        ({"from": "now", "to": "01/01/2023 00:00:00", "timeZone": "GMT+2"}, ENDS_FIRST),
+        ({"from": "1d", "to": "bad"}, None),
+        ({"from": "1d", "to": True}, None),
+        ({"from": "1d", "query": None}, None),
+    ],
+)
+def test_what_is_wrong_with_from_has_a_code(fields: dict[str, Any], code: int | None) -> None:
+    with pytest.raises(ServiceError) as caught:
+        read(fields)
+    assert caught.value.code == code
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ class Json(Streamed):
         yield b"\n]}\n"
 
     def error(self, code: int, message: str) -> bytes:
-        return f'\n],"error":{compact([code, message])}}}\n'.encode()
+        return f"\n],{error_members('error', code, message)}}}\n".encode()
 
 
 class JsonCompact(Json):
@@ -84,7 +84,7 @@ class JsonCompact(Json):
         yield b"\n]}}\n"
 
     def error(self, code: int, message: str) -> bytes:
-        return f'\n]}},"e":{compact([code, message])}}}\n'.encode()
+        return f"\n]}},{error_members('e', code, message)}}}\n".encode()
 
 
 class Lines(Streamed):
@@ -179,6 +179,15 @@ def metadata(columns: Sequence[Column]) -> dict[str, object]:
         "m": {column.name: {"type": column.type.value, "index": index} for index, column in enumerate(columns)},
         "metadata": [{"name": column.name, "type": column.type.value} for column in columns],
     }
+
+
+def error_members(name: str, code: int, message: str) -> str:
+    """The members that end a document in an error: the error by its name, and once more in `context`.
+
+    Some clients search the text for the name and the array with nothing between them, others with white space.
+    """
+    error = compact([code, message])
+    return f'"context":{{"{name}":\n{error}}},"{name}":{error}'
 
 
 def compact(value: object) -> str:

@@ -304,8 +304,14 @@ def test_an_answer_without_rows_is_whole(engine: DuckDBEngine, mode: str, empty:
 @pytest.mark.parametrize(
     ("mode", "ending"),
     [
-        ("json", b'\n],"error":[500,"out of \\"luck\\"\\n<&>"]}\n'),
-        ("json/compact", b'\n]},"e":[500,"out of \\"luck\\"\\n<&>"]}\n'),
+        (
+            "json",
+            b'\n],"context":{"error":\n[500,"out of \\"luck\\"\\n<&>"]},"error":[500,"out of \\"luck\\"\\n<&>"]}\n',
+        ),
+        (
+            "json/compact",
+            b'\n]},"context":{"e":\n[500,"out of \\"luck\\"\\n<&>"]},"e":[500,"out of \\"luck\\"\\n<&>"]}\n',
+        ),
         ("json/simple", b'["error",500,"out of \\"luck\\"\\n<&>"]\n'),
         ("json/simple/compact", b'{"e":[500,"out of \\"luck\\"\\n<&>"]}\n'),
         ("csv", b'svc.api.error,500,"out of ""luck""\n<&>"\n'),
@@ -315,6 +321,23 @@ def test_an_answer_without_rows_is_whole(engine: DuckDBEngine, mode: str, empty:
 )
 def test_a_failure_after_the_start_is_told_at_the_end(mode: str, ending: bytes) -> None:
     assert ENCODERS[mode](COLUMNS, rendering()).error(500, 'out of "luck"\n<&>') == ending
+
+
+@pytest.mark.parametrize(
+    ("mode", "pattern"),
+    [
+        ("json", r'"error":\s\[(\d+),"([^"]+)"\]'),
+        ("json", r'"error":\[(\d+),"([^"]+)"\]\}\n$'),
+        ("json/compact", r'"e":\s\[(\d+),"([^"]+)"\]'),
+        ("json/compact", r'"e":\[(\d+),"([^"]+)"\]\}\n$'),
+        ("json/simple", r'\["error",(\d+),"([^"]+)"\]'),
+        ("json/simple/compact", r'\{"e":\[(\d+),"([^"]+)"\]\}'),
+    ],
+)
+def test_the_patterns_of_other_clients_find_a_failure(mode: str, pattern: str) -> None:
+    found = re.search(pattern, ENCODERS[mode](COLUMNS, rendering()).error(400, "the query, too long").decode())
+    assert found is not None
+    assert found.groups() == ("400", "the query, too long")
 
 
 LINES = ["json/simple", "json/simple/compact", "csv", "tsv"]

@@ -163,6 +163,7 @@ def test_a_dry_run_prints_the_request_and_no_secret(service: Shell) -> None:
         "to": "now",
         "mode": {"type": "csv"},
         "limit": 3,
+        "keepAlive": {"type": "token"},
     }
     secret = json.loads((service.home / "data" / "credentials.json").read_text())["local"]
     assert secret["api_key"] not in done.stdout

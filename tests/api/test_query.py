@@ -1,7 +1,8 @@
-"""The clauses of a query text, against what the service's parser finds in it."""
+"""Requests of queries, and the clauses of a query text, against what the service's parser finds in it."""
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -10,8 +11,20 @@ from hypothesis import strategies as st
 from support.language_page import EXAMPLES as PAGE_EXAMPLES
 from system.test_example_queries import EXAMPLES
 
-from svcctl.api.query import Clause, Outline, answer, counting, keys, one_line, outline, visible
+from svcctl.api.destinations import Destination
+from svcctl.api.query import Clause, Outline, QueryRequest, answer, counting, keys, one_line, outline, visible
+from svcctl.api.response import MODES
 from svcctl.service.language import QueryError, parse, tree
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("destination", [None, Destination("donothing", {})])
+def test_csv_and_tsv_ask_for_padding_which_other_formats_have_without(
+    mode: str, destination: Destination | None
+) -> None:
+    request = QueryRequest(from_="1h", to="now", query="from t", mode=mode, destination=destination)
+    asks = mode in ("csv", "tsv") and destination is None
+    assert json.loads(request.body()).get("keepAlive") == ({"type": "token"} if asks else None)
 
 
 @pytest.mark.parametrize(

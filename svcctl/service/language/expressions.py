@@ -1,9 +1,9 @@
 """Types and SQL of expressions, over the rows that a clause of a query works on.
 
 The rules of the language are here. A comparison with null is never true, nor is its negation; `= null` and `!= null`
-test whether there is a value. A text in quotes that is compared with a number, and is one, counts as the number.
-Arithmetic on whole numbers is done in int8 and gives null where that overflows; `/`
-always gives float8; dividing by zero, with `/` or `%`, gives null. `+` joins strings, and nothing but strings.
+test whether there is a value. A number in quotes that is compared with a number counts as a number. Arithmetic on whole
+numbers is done in int8 and gives null where that overflows; `/` always gives float8; dividing by zero, with `/` or `%`,
+gives null. `+` joins strings, and nothing but strings.
 """
 
 from __future__ import annotations

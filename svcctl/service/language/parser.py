@@ -202,10 +202,11 @@ def _at(token: Token) -> Place:
 
 
 def _integer(token: Token, most: int, what: str) -> int:
-    # count the digits first: Python refuses to convert thousands of them
-    if len(token.lstrip("0")) > 19 or int(token) > most:
+    # Python refuses to convert thousands of digits, zeros among them
+    digits = token.lstrip("0") or "0"
+    if len(digits) > 19 or int(digits) > most:
         raise QueryError(f"{what} is too large: {token[:40]}", _at(token))
-    return int(token)
+    return int(digits)
 
 
 def _number(value: float, at: Place) -> tree.Literal:
@@ -218,9 +219,9 @@ def quoted_number(text: str, at: Place) -> tree.Literal | None:
     """The number that a text consists of, as without quotes; None for any other text."""
     if not _NUMBER.fullmatch(text):
         return None
-    whole = text.removeprefix("-").isdigit()
-    # count the digits first: Python refuses to convert thousands of them
-    value = int(text) if whole and len(text.lstrip("-0")) <= 19 else float(text)
+    whole, digits = text.removeprefix("-").isdigit(), text.lstrip("-0") or "0"
+    sign = -1 if text.startswith("-") else 1
+    value = sign * int(digits) if whole and len(digits) <= 19 else float(text)
     if math.isinf(value) or (whole and not -INT8 <= value < INT8):
         raise QueryError(f"the number is too large: {text[:40]}", at)
     return _number(value, at)

@@ -271,7 +271,7 @@ def test_a_domain_that_cannot_be_accessed_answers_its_own_accounts_nothing(ask: 
     for who in ("admin", "reseller"):
         assert ask(who, "GET", "/domain/acme/roles") == (409, error(127, disabled))
     ask("reseller", "DELETE", "/domain/acme")
-    assert ask("admin", "GET", "/domain/acme/roles") == (401, error(1, "the API key or the signature is wrong"))
+    assert ask("admin", "GET", "/domain/acme/roles") == (401, error(12, "the API key or the signature is wrong"))
 
 
 DOMAIN_PATHS = [
@@ -285,7 +285,7 @@ DOMAIN_PATHS = [
 
 @pytest.mark.parametrize(("method", "path"), DOMAIN_PATHS)
 def test_every_error_of_a_domain_path_has_the_same_shape(ask: Ask, acme: None, method: str, path: str) -> None:
-    assert ask("unknown", method, path) == (401, error(1, "the API key or the signature is wrong"))
+    assert ask("unknown", method, path) == (401, error(12, "the API key or the signature is wrong"))
     assert ask("admin", method, path, b"x" * 1_100_000) == (413, error(1, "the body is larger than 1.0 MB"))
     for who in ("ordinary", "local"):
         status, answer = ask(who, method, path, {"name": "b"})

@@ -14,6 +14,7 @@ from textwrap import wrap
 
 from svcctl.service.language.functions import SAMPLE, SECTIONS, Function
 from svcctl.service.language.parser import MAX_BYTES
+from svcctl.service.language.text_bound import MAX_TEXT_CHARS, STORED_CHARS
 from svcctl.service.language.tree import RESERVED
 from svcctl.service.settings import LAG
 from svcctl.words import size_text
@@ -184,7 +185,14 @@ def page() -> str:
         *((f"Functions: {title}", _functions(rows)) for title, rows in SECTIONS.items() if title != aggregates),
         (f"Functions: {aggregates}", f"{_sample()}\n\n{_functions(SECTIONS[aggregates])}"),
         ("Continuous queries", _LIVE),
-        ("Limits", f"A query has at most {size_text(MAX_BYTES)}. A query that takes too long is stopped."),
+        (
+            "Limits",
+            _wrapped(
+                f"A query has at most {size_text(MAX_BYTES)}. A query that takes too long is stopped. Before a query "
+                "runs, it is refused if replaceall or + could make a text or a row of more than "
+                f"{MAX_TEXT_CHARS:,} characters; a value of a column counts as {STORED_CHARS}."
+            ),
+        ),
     ]
     return "\n\n".join(f"{title}\n\n{text}" for title, text in parts) + "\n"
 

@@ -15,7 +15,7 @@ that the order needs are carried along when a select drops them.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 
 from sqlglot import exp
@@ -27,6 +27,7 @@ from svcctl.service.language.expressions import Scope, aggregates_in
 from svcctl.service.language.printer import expression_text, item_text
 from svcctl.service.language.query_error import NOWHERE, QueryError, Refused
 from svcctl.service.language.sql import Context, Special, Sql, Value, bucket, connected, moment, number, without_zone
+from svcctl.service.language.text_bound import check_chars
 from svcctl.service.language.types import Catalog, Column, Plan, Table, Type
 from svcctl.words import among
 
@@ -198,6 +199,10 @@ class _Rows:
             else:
                 self._check_beside(item, clause.items)
                 _add(columns, _name_of(item), self._own(item), item.at)
+        try:
+            check_chars(sum(value.bound.chars for value in columns.values()))
+        except Refused as refused:
+            raise QueryError(refused.message, clause.at, hint=refused.hint) from None
         self.keys &= columns.keys()
         if self.aggregates is not None and EVENTDATE in columns:
             self.time = _as_time(columns)
@@ -266,7 +271,7 @@ class _Rows:
             raise QueryError(
                 "eventdate always is the date of the event", item.at, hint="choose another name for the column"
             )
-        return Value(_stored(self.context, value), _type(value))
+        return replace(value.computed_by(_stored(self.context, value)), type=_type(value))
 
     def _settle(self) -> None:
         """Make a subquery if there are computed values, which the next clause must not repeat, or limits."""
@@ -282,12 +287,12 @@ class _Rows:
         def carry(value: Value) -> Value:
             if value.whole is not None:
                 carried = (carry(Value(part, value.type)).sql for part in value.parts)
-                return Value(value.whole(*carried), value.type)
+                return value.computed_by(value.whole(*carried))
             name = known.get(value.sql)
             if name is None:
                 name = known[value.sql] = f"c{len(inner) + 1}"
                 inner[name] = _alias(value.sql, name)
-            return Value(_column(name), value.type)
+            return value.computed_by(_column(name))
 
         order = [carry(value) for value in self.order]
         columns = {name: carry(value) for name, value in self.columns.items()}
@@ -368,4 +373,4 @@ def _add(columns: dict[str, Value], name: str, value: Value, at: Place = NOWHERE
         raise QueryError(f"two columns are named '{name}'{differs}", at, hint="rename one with as")
     if len(columns) == MAX_COLUMNS:
         raise QueryError(f"more than {MAX_COLUMNS} columns", at)
-    columns[name] = Value(value.sql.copy(), value.type)
+    columns[name] = value.computed_by(value.sql.copy())

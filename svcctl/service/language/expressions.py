@@ -45,6 +45,7 @@ from svcctl.service.language.sql import (
     paren,
     string,
 )
+from svcctl.service.language.text_bound import TextBound
 from svcctl.service.language.types import Type
 from svcctl.words import did_you_mean
 
@@ -134,7 +135,7 @@ class Scope:
 
     def _column(self, column: tree.Column) -> Value:
         if value := self.columns.get(column.name):
-            return Value(value.sql.copy(), value.type)
+            return value.computed_by(value.sql.copy())
         near = did_you_mean(column.name, self.columns, words=False)
         hint = near or column_answer(column.name) or did_you_mean(column.name, self.columns)
         if column.name in self.gone:
@@ -165,7 +166,7 @@ class Scope:
             hint = "write group or group by … before select"
             raise QueryError(f"{call.name} is an aggregate, and there is no group before it", call.at, hint=hint)
         computed = self.aggregates[call]
-        return Value(computed.sql.copy(), computed.type)
+        return computed.computed_by(computed.sql.copy())
 
     def _apply(self, call: tree.Call, function: Function) -> Value:
         values = [self.value(argument) for argument in call.arguments]
@@ -202,7 +203,7 @@ class Scope:
 
     def _arithmetic(self, expr: tree.Arithmetic) -> Value:
         first = self.value(expr.first)
-        left = Value(paren(first.sql), first.type)
+        left = first.computed_by(paren(first.sql))
         for operator, operand in expr.rest:
             with _placed(operand):
                 right = self._subtracted(operand) if operator == "-" else self.value(operand)
@@ -312,7 +313,7 @@ def _literal(context: Context, literal: tree.Literal) -> Value:
         case None:
             return Value(exp.null(), Special.NULL)
         case Type.STR:
-            return Value(string(str(written)), Type.STR, str(written))
+            return Value(string(str(written)), Type.STR, str(written), bound=TextBound.of_literal(str(written)))
         case Type.BOOL:
             return Value(exp.true() if written else exp.false(), Type.BOOL)
         case Type.INT4 if int(written or 0) >= 0:
@@ -327,7 +328,7 @@ def _calculate(context: Context, left: Value, operator: str, right: Value, at: t
     """One operation of a sum or product; `left` is the value of everything before it and needs no parentheses."""
     if operator == "+" and _both(left, right, (Type.STR,)):
         joins = exp.DPipe(this=_as(context, left, Type.STR), expression=paren(_as(context, right, Type.STR)))
-        return Value(joins, Type.STR)
+        return Value(joins, Type.STR, bound=left.bound.joined(right.bound))
     if not _both(left, right, NUMBERS):
         hint = None
         if operator == "+" and Type.STR in (left.type, right.type):

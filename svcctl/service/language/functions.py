@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -46,6 +46,7 @@ from svcctl.service.language.sql import (
     paren,
     string,
 )
+from svcctl.service.language.text_bound import TextBound
 from svcctl.service.language.types import Type
 
 Build = Callable[..., Sql | Value]
@@ -72,12 +73,17 @@ _WRITTEN: Mapping[str, tuple[Type | Special, ...]] = {
 _PARAMETER = re.compile(r"\((.*?)\)…|(\w+)([?…]?)")
 
 
+def _widest(values: list[Value]) -> TextBound:
+    return TextBound.widest(value.bound for value in values)
+
+
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One signature of a function, and the builder of its SQL."""
+    """One signature of a function, the builder of its SQL, and how long its result can become as a text."""
 
     signature: str
     build: Build
+    bound: Callable[[list[Value]], TextBound] = _widest
 
     def apply(self, context: Context, values: list[Value]) -> Value | None:
         """The SQL of a call, or None when its arguments do not fit the signature."""
@@ -109,7 +115,8 @@ class Overload:
             for kind, value in zip(kinds, values, strict=True)
         ]
         built = self.build(context, *arguments)
-        return built if isinstance(built, Value) else Value(built, result or Type(gives))
+        value = built if isinstance(built, Value) else Value(built, result or Type(gives))
+        return replace(value, bound=self.bound(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +193,11 @@ def _each(test: Callable[[Sql, Sql], Sql]) -> Build:
 
 def _token(context: Context, text: Sql, token: str) -> Sql:
     return matches(text, rf"(?:\A|[^\pL\pN]){re.escape(token)}(?:\z|[^\pL\pN])")
+
+
+def _replaced(values: list[Value]) -> TextBound:
+    text, old, new = values
+    return text.bound.replaced(None if old.written is None else str(old.written), new.bound)
 
 
 def _peek(context: Context, text: Sql, pattern: str, group: int = 0) -> Sql:
@@ -443,8 +455,8 @@ def _is_null(context: Context, value: Sql) -> Sql:
     return exp.Is(this=paren(value), expression=exp.null())
 
 
-def _one(signature: str, build: Build) -> tuple[Overload, ...]:
-    return (Overload(signature, build),)
+def _one(signature: str, build: Build, bound: Callable[[list[Value]], TextBound] = _widest) -> tuple[Overload, ...]:
+    return (Overload(signature, build, bound),)
 
 
 SAMPLE = (
@@ -588,6 +600,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             _one(
                 "str, str, str -> str",
                 lambda context, text, old, new: exp.Replace(this=text, expression=old, replacement=new),
+                _replaced,
             ),
             "the text with every occurrence of the second argument replaced by the third",
             'replaceall("a.b.c", ".", "-")',

@@ -7,7 +7,7 @@ The Context has the engine's Dialect, for SQL that differs between engines.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 
@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from svcctl.service.language.dialect import Dialect
 from svcctl.service.language.query_error import Refused
+from svcctl.service.language.text_bound import TextBound
 from svcctl.service.language.types import Type
 
 Sql = exp.Expr
@@ -34,6 +35,8 @@ class Value:
 
     An aggregate may need a second step after its group: then the group computes its `parts`, `whole` makes the SQL of
     the second step from the columns of the parts, and `sql` has no meaning.
+
+    `bound` limits the length of the value as a text.
     """
 
     sql: Sql
@@ -41,6 +44,11 @@ class Value:
     written: str | float | None = None
     parts: tuple[Sql, ...] = ()
     whole: Callable[..., Sql] | None = None
+    bound: TextBound = field(default_factory=TextBound)
+
+    def computed_by(self, sql: Sql) -> Value:
+        """The same value, from other SQL; it is no literal any more."""
+        return Value(sql, self.type, bound=self.bound)
 
 
 @dataclass(slots=True)

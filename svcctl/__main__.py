@@ -18,13 +18,14 @@ would take an eighth of the start of the service."""
 
 def main() -> None:
     """Run the command line of this process and exit."""
+    _occupy_streams()
     gc.set_threshold(LOADED_OBJECTS)
     for number in ENDINGS:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _end)
-    if sys.argv[1:] in (["--version"], ["-V"], ["version"]) and sys.stdout is not None:
+    if sys.argv[1:] in (["--version"], ["-V"], ["version"]):
         try:
-            print(f"svcctl {__version__}", flush=True)
+            os.write(1, f"svcctl {__version__}\n".encode())
         except OSError:  # the command line reports it
             pass
         else:
@@ -32,6 +33,15 @@ def main() -> None:
     from svcctl.cli.main import main
 
     main()
+
+
+def _occupy_streams() -> None:
+    """Open /dev/null in place of closed streams, so that no other file gets their numbers; using them still fails."""
+    for number, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, mode), True)
 
 
 def _end(number: int, _: object) -> None:

@@ -19,20 +19,11 @@ def use_utf8() -> None:
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 
-def of_texts() -> str:
-    """The encoding of texts on standard streams: PYTHONIOENCODING, else the locale's.
-
-    Where no locale is set, as in containers, it is UTF-8, which terminals speak.
-    """
-    named = os.environ.get("PYTHONIOENCODING", "").partition(":")[0]
-    try:
-        return codecs.lookup(named).name if named else of_locale()
-    except LookupError:
-        return of_locale()
-
-
 def of_locale() -> str:
-    """The encoding of the locale, UTF-8 where that is ASCII."""
+    """The encoding of the locale. It is UTF-8 where no locale is set, as in containers, since terminals speak that.
+
+    PYTHONIOENCODING does not count: it is meant for other programs of a user, and would damage what is printed.
+    """
     if not sys.flags.utf8_mode:
         return UTF_8 if sys.getfilesystemencoding() == "ascii" else sys.getfilesystemencoding()
     import locale

@@ -36,7 +36,7 @@ def terminal() -> TextIO | None:
     A command in the background has none: the shell would suspend it when it reads.
     """
     try:
-        stream = Path("/dev/tty").open(encoding=encoding.of_texts(), errors="surrogateescape")  # noqa: SIM115
+        stream = Path("/dev/tty").open(encoding=encoding.of_locale(), errors="surrogateescape")  # noqa: SIM115
     except OSError:
         return None
     if os.tcgetpgrp(stream.fileno()) != os.getpgrp():

@@ -27,25 +27,15 @@ _LIKENESS = "svcctl.likeness"
 
 
 def adopt() -> None:
-    """Replace the three streams of this process by ones that are open and take any text."""
-    _occupy()
+    """Replace the three streams of this process by ones that take any text. The descriptors must be occupied."""
     # Python's own stdin is None when it was closed.
     stdin: Any = sys.stdin or io.TextIOWrapper(io.FileIO(0, closefd=False))
-    stdin.reconfigure(encoding=encoding.of_texts(), errors="surrogateescape")
+    stdin.reconfigure(encoding=encoding.of_locale(), errors="surrogateescape")
     sys.stdin, sys.stdout, sys.stderr = stdin, _writer(Descriptor(1)), _writer(_Errors(2))
 
 
-def _occupy() -> None:
-    """Open /dev/null in place of closed streams, so that no other file gets their numbers; using them still fails."""
-    for number, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.set_inheritable(os.open(os.devnull, mode), True)
-
-
 def _writer(stream: Descriptor) -> Any:
-    codec = encoding.of_texts()
+    codec = encoding.of_locale()
     return Terminal(stream, codec, has_glyphs(codec, os.environ)) if stream.isatty() else Text(stream, codec)
 
 

@@ -191,11 +191,13 @@ PLACES = {
     "in /proc": Environment(directory="/proc"),
     "a long TMPDIR": Environment({**LOCAL, "SVCCTL_DATA": "{home}/" + "x" * 120, "TMPDIR": "{home}/file/x"}),
 }
+CODECS = ("ascii", "latin-1:strict", "utf-16")
+"""Values of PYTHONIOENCODING, none of which may change the output."""
 LOCALES = {
     "C": Environment({"LANG": None, "LC_ALL": "C"}),
     "no locale": Environment({"LANG": None}),
     "C without UTF-8": Environment({"LANG": None, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
-    "ascii streams": Environment({"PYTHONIOENCODING": "ascii"}),
+    **{f"streams in {name}": Environment({"PYTHONIOENCODING": name}) for name in CODECS},
     "streams in an unknown encoding": Environment({"LANG": "xx_XX.UNKNOWN"}),
     "ISO-8859-1": Environment({"LANG": None, "LC_ALL": "en_US.ISO-8859-1", "LOCPATH": "{latin-1}"}),
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from support.environments import COMMANDS, ENVIRONMENTS, QUERY, Environment, complaint, odd, pairs, run
+from support.environments import CODECS, COMMANDS, ENVIRONMENTS, QUERY, Environment, complaint, odd, pairs, run
 from support.shells import Shell
 
 QUERY_IN_UTF_8 = ("query", "x = 'é'", "--from", "1h", "--dry-run")
@@ -156,12 +156,12 @@ def test_many_commands_in_many_environments_end_in_words(tmp_path: Path) -> None
             ["svcctl: error: 'x\\xff' is not a valid profile name", "hint: choose another name"],
         ),
         ("C", ("domain", "show", b"\xff"), 2, ["svcctl: error: '\\xff' holds bytes that are not UTF-8"]),
-        (
-            "ascii streams",
-            ("é",),
-            2,
-            ["svcctl: error: no such command '\\xe9'", "hint: see 'svcctl --help'"],
+        *(
+            (f"streams in {codec}", ("é",), 2, ["svcctl: error: no such command 'é'", "hint: see 'svcctl --help'"])
+            for codec in CODECS
         ),
+        ("closed stdout", ("--version",), 7, ["svcctl: error: cannot write to standard output: it is closed"]),
+        ("closed stderr", ("--version",), 0, []),
         *(
             (
                 name,
@@ -185,7 +185,7 @@ def test_what_is_odd_is_said_in_one_line(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["C", "no locale", "C without UTF-8", "ascii streams", "ISO-8859-1"])
+@pytest.mark.parametrize("name", ["C", "no locale", "C without UTF-8", "streams in ascii", "ISO-8859-1"])
 def test_a_query_is_the_same_in_every_locale(name: str, tmp_path: Path) -> None:
     for arguments, stdin in (
         (("query", "x = 'é漢'", "--from", "1h", "--dry-run"), ""),
@@ -193,7 +193,7 @@ def test_a_query_is_the_same_in_every_locale(name: str, tmp_path: Path) -> None:
         (("query", "-F", "é.q", "--from", "1h", "--dry-run"), ""),
     ):
         (tmp_path / "é.q").write_text("x = 'é漢'", encoding="utf-8")
-        ended = run(odd(name), arguments, tmp_path, stdin.encode(), PYTHONIOENCODING=None)
+        ended = run(odd(name), arguments, tmp_path, stdin.encode())
         assert ended.err == b""
         body = ended.out.splitlines()[-1]
         shown = b"\xe9\\u6f22" if name == "ISO-8859-1" else "é漢".encode()
@@ -211,12 +211,19 @@ def test_bytes_of_the_locale_are_text(tmp_path: Path) -> None:
         assert length in run(ENVIRONMENTS["C"], QUERY_IN_UTF_8, tmp_path).out.splitlines()
 
 
-@pytest.mark.parametrize(("name", "code"), [("ISO-8859-1", "latin-1"), ("ascii streams", "ascii")])
-def test_pages_are_in_the_encoding_of_the_streams(name: str, code: str, tmp_path: Path) -> None:
+def test_pages_are_in_the_encoding_of_the_locale(tmp_path: Path) -> None:
     for arguments in ((), ("job", "stop", "--help"), ("help", "query-language")):
-        text = run(odd(name), arguments, tmp_path).out.decode(code)
+        text = run(odd("ISO-8859-1"), arguments, tmp_path).out.decode("latin-1")
         page = _likened(run(ENVIRONMENTS["C"], arguments, tmp_path).out.decode())
-        assert text == page.encode(code, "backslashreplace").decode(code)
+        assert text == page.encode("latin-1", "backslashreplace").decode("latin-1")
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_the_encoding_that_python_is_asked_for_changes_nothing(codec: str, tmp_path: Path) -> None:
+    for arguments in (("--version",), ("job", "stop", "--help"), ("query", "x = 'é漢…'", "--from", "1h", "--dry-run")):
+        asked, plain = (run(odd(name), arguments, tmp_path) for name in (f"streams in {codec}", "C"))
+        assert (asked.code, asked.err) == (plain.code, plain.err)
+        assert asked.out.splitlines()[-1] == plain.out.splitlines()[-1]
 
 
 def _likened(text: str) -> str:

@@ -275,7 +275,7 @@ def test_a_table_in_40_columns_has_no_line_that_wraps(service: Shell, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "language", [{"LANG": "C"}, {"LC_ALL": "C"}, {"LC_ALL": "POSIX"}, {"PYTHONIOENCODING": "ascii"}]
+    "language", [{"LANG": "C"}, {"LC_ALL": "C"}, {"LC_ALL": "POSIX"}, {"PYTHONIOENCODING": "utf-16"}]
 )
 def test_a_machine_without_unicode_gets_everything(language: dict[str, str], service: Shell) -> None:
     for arguments, code in (

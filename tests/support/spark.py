@@ -17,11 +17,16 @@ from peers.installed import DIRECTORY, need
 from peers.processes import HOST, Process, free_port
 
 
-def sail(port: int, directory: Path) -> Process:
-    """A server of Sail on a port, which is ready when it listens."""
+def sail(port: int, directory: Path, *, session_seconds: int = 900) -> Process:
+    """A server of Sail on a port, which is ready when it listens. It forgets sessions that are idle for so long."""
     arguments = [sys.executable, "-m", "pysail", "spark", "server", "--ip", HOST, "--port", str(port)]
 
-    environment = {"SAIL_MODE": "local", "RUST_LOG": "error", "RUST_MIN_STACK": str(64 << 20)}
+    environment = {
+        "SAIL_MODE": "local",
+        "SAIL_SPARK__SESSION_TIMEOUT_SECS": str(session_seconds),
+        "RUST_LOG": "error",
+        "RUST_MIN_STACK": str(64 << 20),
+    }
     return Process("sail", arguments, directory, partial(_connect, port), environment)
 
 

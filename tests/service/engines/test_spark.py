@@ -172,6 +172,29 @@ def test_a_server_that_dies_within_an_answer_ends_it_as_incomplete_and_is_used_a
             assert [batch.column(0).to_pylist() for batch in stream] == [[900_000]]
 
 
+@pytest.mark.parametrize("spilled_rows", [1_000_000, 100])
+def test_a_session_that_the_server_has_ended_is_replaced_within_the_statement(spilled_rows: int) -> None:
+    with on_connect(shared("sail"), spilled_rows=spilled_rows) as engine:
+        many(engine, 1000)
+        lost = session_of(engine)
+        lost.release()
+        with engine.reader.stream(plan(engine, "from t select n")) as stream:
+            assert [n for batch in stream for n in batch.column(0).to_pylist()] == list(range(1000))
+        assert session_of(engine) is not lost
+
+
+@pytest.mark.slow
+def test_a_session_that_was_idle_for_too_long_is_replaced_within_the_statement(tmp_path: Path) -> None:
+    server = sail(port := free_port(), tmp_path, session_seconds=1)
+    with running(server), on_connect(f"sc://{HOST}:{port}") as engine:
+        many(engine, 10)
+        idle = session_of(engine)
+        time.sleep(4)  # nothing but time makes a session idle, and looking at it would end that
+        with engine.reader.stream(plan(engine, "from t group select count() as n")) as stream:
+            assert [batch.column(0).to_pylist() for batch in stream] == [[10]]
+        assert session_of(engine) is not idle
+
+
 def test_an_interrupt_ends_the_statement_and_not_the_session(engine: Engine) -> None:
     session = session_of(engine)
     with engine.reader.stream(plan(engine, "from t")) as stream:

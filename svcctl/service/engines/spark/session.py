@@ -1,8 +1,8 @@
 """The connection to a server that speaks Spark Connect: its session, TLS and token, and its errors as errors of svcctl.
 
-A session belongs to a process of the server. When that process has ended, the next statement begins a new session, so
-that a restarted server is used at once. Spark's own client would wait minutes for a server that is gone, and cannot be
-interrupted, so its messages are sent from here. Nothing here logs or prints the token.
+A session belongs to a process of the server, which may forget it when it is idle. When it is gone, the next statement
+begins a new session, so that a restarted server is used at once. Spark's own client would wait minutes for a server
+that is gone, and cannot be interrupted, so its messages are sent from here. Nothing here logs or prints the token.
 """
 
 from __future__ import annotations
@@ -55,9 +55,14 @@ _REFUSED = ("UNAUTHENTICATED", "PERMISSION_DENIED", "UNIMPLEMENTED")
 _BROKEN = re.compile(r"Stream removed|Received (?:RST_STREAM|GOAWAY)|Socket closed|Connection reset")
 """The message of gRPC when a proxy in front of the server ends a call."""
 _CERTIFICATE = re.compile("CERTIFICATE_VERIFY_FAILED|Peer name .* is not in peer certificate")
-_OTHER_SESSION = re.compile(r"SESSION_(?:CHANGED|CLOSED|NOT_FOUND)|INVALID_HANDLE")
+_LOST_SESSION = re.compile(r"SESSION_(?:CHANGED|CLOSED|NOT_FOUND)|INVALID_HANDLE|session [\w-]+ is not running")
+"""The messages of Spark and of Sail when a server does not have a session any more."""
 _HINT = "check SVCCTL_SPARK_TOKEN and SVCCTL_SPARK_CA_BUNDLE, which the service reads when it starts"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class SessionLost(Unavailable):
+    """The server does not have the session any more, and has not begun the statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +187,15 @@ class Connection:
         self._session: Session | None = None
         self._channel: Any = None
 
-    def session(self) -> Session:
-        """The session. Raises Unavailable when the server does not answer, ServiceError when it refuses access."""
+    def session(self, *, answers: bool = False) -> Session:
+        """The session. Raises Unavailable when the server does not answer, ServiceError when it refuses access.
+
+        Where the server is known to answer, nothing waits for it.
+        """
         with self._lock:
             if self._session is None:
                 with self.translated(None):
-                    self._session = Session(self._reached(), self._server.token)
+                    self._session = Session(self._open() if answers else self._reached(), self._server.token)
             return self._session
 
     def forget(self, session: Session | None) -> None:
@@ -265,7 +273,10 @@ class Connection:
         address = self._server.address
         if _CERTIFICATE.search(text):
             return ServiceError(f"the certificate of Spark at {address} is not accepted", hint=_HINT, code=500)
-        if code in _ENDED or _BROKEN.match(text) or _OTHER_SESSION.search(text):
+        if _LOST_SESSION.search(text):
+            self.forget(session)
+            return SessionLost(f"Spark at {address} has ended the session of this service")
+        if code in _ENDED or _BROKEN.match(text):
             return self.ended(session, text)
         if code in _REFUSED:
             return ServiceError(f"Spark at {address} refuses this service", hint=_HINT, code=500)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from svcctl.errors import ServiceError, SvcctlError, Unavailable
 from svcctl.service.engines import by_bytes
-from svcctl.service.engines.spark.session import Connection, Session
+from svcctl.service.engines.spark.session import Connection, Session, SessionLost
 
 
 class SparkStream:
@@ -39,22 +39,20 @@ class SparkStream:
         self._rows = rows
         self._tag = f"svcctl-{uuid.uuid4().hex}"
         self._call: Any = None
+        self._answered = False
         self._over = False
         self._stopped: SvcctlError | None = None
         self._starting = threading.Lock()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         try:
-            with self._connection.translated(self._session):
-                with self._starting:
-                    self._check()
-                    self._call = self._session.start(self._plan, self._tag)
-                for response in self._responses():
-                    self._check()
-                    if not self._session.is_of(response):
-                        raise self._connection.ended(self._session)
-                    if response.HasField("arrow_batch"):
-                        yield from self._batches(response.arrow_batch)
+            try:
+                yield from self._executed()
+            except SessionLost:
+                if self._answered:
+                    raise
+                self._session = self._connection.session(answers=True)
+                yield from self._executed()
             self._check()
             if self._written is not None:
                 with self._connection.translated(self._session):
@@ -63,6 +61,20 @@ class SparkStream:
             self._over = True
         except SvcctlError as error:
             raise (self._stopped or error) from None
+
+    def _executed(self) -> Iterator[pa.RecordBatch]:
+        """Start the plan in the current session and read its answer."""
+        with self._connection.translated(self._session):
+            with self._starting:
+                self._check()
+                self._call = self._session.start(self._plan, self._tag)
+            for response in self._responses():
+                self._check()
+                self._answered = True
+                if not self._session.is_of(response):
+                    raise self._connection.ended(self._session)
+                if response.HasField("arrow_batch"):
+                    yield from self._batches(response.arrow_batch)
 
     def _responses(self) -> Iterator[Any]:
         import grpc

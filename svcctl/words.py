@@ -34,7 +34,17 @@ FORMAT_NAMES: Mapping[str, str] = {
 REDACTED = "***"
 """What is shown for a secret."""
 
-_SECRET_WORDS = ("secret", "password", "passwd", "token", "sasl.jaas")
+_SECRET = re.compile(
+    r"secret|passw(?:or)?d|passphrase|token|sasl\.jaas|oauthbearer\.config|auth\.user\.info|account\.key"
+    r"|(?:private|account|customer|encryption|keystore|storage|shared|signing|ssl|api)[._-]?key(?:[._-]?(?:content|data))?$"
+    r"|(?:^|[._-])pwd$|credentials?(?:[._-]?json)?$|keystore$|(?:^|[._-])(?:pfx|p12|pkcs12)$"
+)
+"""Parts of names that mean secrets, in lower case."""
+_PEM = re.compile(r"pem(?:$|[._-])")
+_CERTIFICATE = re.compile(r"(?:^|[._-])(?:ca|cert(?:ificate)?s?|chain)(?:$|[._-]|pem)")
+"""What is public of a key in the PEM format."""
+_HARMLESS = re.compile(r"(?:location|file|path|type|provider|class|serializer|algorithm|endpoint[._-]?url)$")
+"""Ends of names that mean a place or a kind of a secret."""
 _WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
 
 
@@ -44,7 +54,11 @@ def is_secret(name: str) -> bool:
     Names that nobody knows are sent too, so a secret is recognised by how secrets are commonly named.
     """
     lowered = name.lower()
-    return any(word in lowered for word in _SECRET_WORDS)
+    if _HARMLESS.search(lowered):
+        return False
+    if _PEM.search(lowered) and not _CERTIFICATE.search(lowered):
+        return True
+    return _SECRET.search(lowered) is not None
 
 
 def nearest(name: str, known: Iterable[str], likeness: float = LIKENESS) -> str | None:

@@ -79,9 +79,33 @@ def test_a_size_is_printed_in_its_unit(size: float, said: str) -> None:
     assert size_text(size) == said
 
 
-def test_a_secret_is_known_by_its_name() -> None:
-    names = ("aws.SecretKey", "topic", "sasl.password", "X-My-Token", "retention.size")
-    assert list(filter(is_secret, names)) == ["aws.SecretKey", "sasl.password", "X-My-Token"]
+SECRETS = (
+    *("aws.SecretKey", "aws_secret_access_key", "aws.session.token", "fs.s3a.secret.key", "fs.s3a.session.token"),
+    *("fs.s3a.encryption.key", "fs.azure.account.key.logs", "sse.customer.key", "file.password", "X-My-Token"),
+    *("sasl.password", "sasl.jaas.config", "sasl.oauthbearer.config", "sasl.oauthbearer.client.secret"),
+    *("sasl.oauthbearer.assertion.private.key.pem", "sasl.oauthbearer.assertion.private.key.passphrase"),
+    *("ssl.key.pem", "SSL.KEY.PEM", "ssl.key.password", "ssl.keystore.key", "ssl.keystore.password", "ssl.keystore"),
+    *("client.pem", "privateKeyPem", "private_key", "privateKey", "ssl_key", "basic.auth.user.info", "gcs.credentials"),
+    *("gcs.credentials.json", "api.key", "apiKey", "db.pwd", "client.p12"),
+)
+NO_SECRETS = (
+    *("topic", "retention.size", "bootstrap.servers", "key.serializer", "value.serializer", "message.key", "key"),
+    *("ssl.ca.pem", "ssl.certificate.pem", "https.ca.pem", "ssl.ca.location", "ssl.key.location", "ssl.keystore.type"),
+    *("ssl.keystore.location", "ssl.keystore.certificate.chain", "ssl.truststore.certificates", "caPem", "cert_pem"),
+    *("sasl.username", "sasl.mechanism", "sasl.kerberos.keytab", "sasl.kerberos.principal", "temperature"),
+    *("sasl.oauthbearer.assertion.private.key.file", "sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.scope"),
+    *("aws.accesskey", "fs.s3a.access.key", "fs.s3a.aws.credentials.provider", "partition.key", "templates"),
+)
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_secret_is_known_by_its_name(name: str) -> None:
+    assert is_secret(name)
+
+
+@pytest.mark.parametrize("name", NO_SECRETS)
+def test_other_names_are_no_secrets(name: str) -> None:
+    assert not is_secret(name)
 
 
 @pytest.mark.parametrize(

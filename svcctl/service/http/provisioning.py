@@ -20,7 +20,7 @@ from svcctl.service.accounts import domains, roles
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.accounts.codes import Reason, refused
 from svcctl.service.http.auth import signed
-from svcctl.service.http.body import json_object, note_unknown
+from svcctl.service.http.body import json_object, value_text
 from svcctl.service.http.envelope import json_response
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
@@ -41,21 +41,20 @@ def _get_domain(store: Store, account: Account, path: Path, body: bytes) -> Any:
 
 
 def _create_domain(store: Store, account: Account, path: Path, body: bytes) -> Any:
-    fields = _fields(body)
-    note_unknown("a new domain", fields, ("name", "plan", "time", "volume"))
-    return domains.create(store, _reseller(account), fields).to_json()
+    return domains.create(store, _reseller(account), _domain_fields(body)).to_json()
 
 
 def _check_domain(store: Store, account: Account, path: Path, body: bytes) -> Any:
     """The key of a new domain that would be refused, and why; no key if it would be created."""
     reseller = _reseller(account)
     try:
-        domains.check(store, reseller, _fields(body))
+        domains.check(store, reseller, _domain_fields(body))
     except ServiceError as error:
         return {"key": _KEYS.get(error.code or 0, "name"), "message": error.message, "hint": error.hint}
     return {"key": None}
 
 
+_DOMAIN_FIELDS = ("name", "plan", "time", "volume", "status", "users")
 _KEYS = {int(Reason.NO_PLAN): "plan", int(Reason.TIME): "time", int(Reason.VOLUME): "volume"}
 
 
@@ -137,6 +136,18 @@ def _reseller(account: Account) -> str:
             hint="on the local service: svcctl -p local-reseller domain …",
         )
     return account.reseller
+
+
+def _domain_fields(body: bytes) -> dict[str, Any]:
+    """The fields of a new domain, which may be a copy of a domain's object.
+
+    An unknown field is refused, as in a role: a misspelt `volume` would make a domain with another volume.
+    """
+    fields = _fields(body)
+    for name in fields:
+        if name not in _DOMAIN_FIELDS:
+            raise refused(Reason.BODY, f"unknown field '{value_text(name)}'")
+    return fields
 
 
 def _fields(body: bytes) -> dict[str, Any]:

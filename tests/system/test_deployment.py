@@ -168,3 +168,15 @@ def test_a_cluster_answers_as_one_service_and_outlives_a_process(deployed: Deplo
         assert deployed.client("job", "list").returncode == 3
     process.terminate()
     process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_request_on_a_frozen_process_does_not_wait_for_it(deployed: Deployed) -> None:
+    frozen = deployed.pid(SERVICES[0])
+    os.kill(frozen, signal.SIGSTOP)
+    try:
+        # one of the two is sent to the frozen process; `answer` waits for 10 seconds
+        assert None not in [answer(f"{deployed.url}/service/health") for _ in range(2)]
+    finally:
+        os.kill(frozen, signal.SIGCONT)

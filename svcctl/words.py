@@ -35,8 +35,9 @@ REDACTED = "***"
 """What is shown for a secret."""
 
 _SECRET = re.compile(
-    r"secret|passw(?:or)?d|passphrase|token|sasl\.jaas|oauthbearer\.config|auth\.user\.info|account\.key"
-    r"|(?:private|account|customer|encryption|keystore|storage|shared|signing|ssl|api)[._-]?key(?:[._-]?(?:content|data))?$"
+    r"secret|passw(?:or)?d|passphrase|token|sasl[._-]?jaas|oauthbearer[._-]?config"
+    r"|auth[._-]?user[._-]?info|account[._-]?key"
+    r"|(?:private|customer|encryption|keystore|storage|shared|signing|ssl|api)[._-]?key(?:[._-]?(?:content|data))?$"
     r"|(?:^|[._-])pwd$|credentials?(?:[._-]?json)?$|keystore$|(?:^|[._-])(?:pfx|p12|pkcs12)$"
 )
 """Parts of names that mean secrets, in lower case."""

@@ -86,7 +86,7 @@ SECRETS = (
     *("sasl.oauthbearer.assertion.private.key.pem", "sasl.oauthbearer.assertion.private.key.passphrase"),
     *("ssl.key.pem", "SSL.KEY.PEM", "ssl.key.password", "ssl.keystore.key", "ssl.keystore.password", "ssl.keystore"),
     *("client.pem", "privateKeyPem", "private_key", "privateKey", "ssl_key", "basic.auth.user.info", "gcs.credentials"),
-    *("gcs.credentials.json", "api.key", "apiKey", "db.pwd", "client.p12"),
+    *("gcs.credentials.json", "api.key", "apiKey", "db.pwd", "client.p12", "sasl_jaas_config", "basicAuthUserInfo"),
 )
 NO_SECRETS = (
     *("topic", "retention.size", "bootstrap.servers", "key.serializer", "value.serializer", "message.key", "key"),

@@ -195,6 +195,19 @@ def test_a_session_that_was_idle_for_too_long_is_replaced_within_the_statement(t
         assert session_of(engine) is not idle
 
 
+@pytest.mark.slow
+def test_an_answer_that_outlives_its_session_ends_as_incomplete(tmp_path: Path) -> None:
+    server = sail(port := free_port(), tmp_path, session_seconds=4)
+    with running(server), on_connect(f"sc://{HOST}:{port}", spilled_rows=10_000_000) as engine:
+        many(engine, 1_500_000)
+        with engine.reader.stream(plan(engine, "from t")) as stream:
+            batches = iter(stream)
+            next(batches)
+            time.sleep(8)  # nothing but time ends the session
+            with pytest.raises(Unavailable, match="has ended the session"):
+                list(batches)
+
+
 def test_an_interrupt_ends_the_statement_and_not_the_session(engine: Engine) -> None:
     session = session_of(engine)
     with engine.reader.stream(plan(engine, "from t")) as stream:

@@ -33,8 +33,9 @@ REASON_SECONDS = 0.2
 SECONDS = 30.0
 """How long a server may take to begin or end a session, or to receive an interrupt."""
 MESSAGE_BYTES = 128 << 20
+_TIME_ZONE = "spark.sql.session.timeZone"
 _SETTINGS = {
-    "spark.sql.session.timeZone": "UTC",
+    _TIME_ZONE: "UTC",
     "spark.sql.ansi.enabled": "true",
     # Adaptive execution runs a stage to its end if it begins while its operation is interrupted.
     "spark.sql.adaptive.enabled": "false",
@@ -142,6 +143,12 @@ class Session:
     def is_of(self, response: Any) -> bool:
         """Whether a response comes from this session. A session of another process would not have our settings."""
         return self._server_side in (None, response.server_side_session_id)
+
+    def check(self) -> None:
+        """Raise the error of gRPC if the server does not have this session any more."""
+        operation = self.proto.ConfigRequest.Operation(get=self.proto.ConfigRequest.Get(keys=[_TIME_ZONE]))
+        request = self.proto.ConfigRequest(**self._who, operation=operation)
+        self._stub.Config(request, metadata=self._metadata, timeout=SECONDS)
 
     def interrupt(self, tag: str) -> None:
         """Stop the work of a plan on the server. Errors are ignored: a server that does not answer does no work."""

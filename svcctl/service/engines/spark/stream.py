@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -13,6 +14,9 @@ import pyarrow as pa
 from svcctl.errors import ServiceError, SvcctlError, Unavailable
 from svcctl.service.engines import by_bytes
 from svcctl.service.engines.spark.session import Connection, Session, SessionLost
+
+KEEP_SECONDS = 60.0
+"""How often the session is used while an answer is read: an answer alone does not keep Sail from ending it."""
 
 
 class SparkStream:
@@ -68,13 +72,20 @@ class SparkStream:
             with self._starting:
                 self._check()
                 self._call = self._session.start(self._plan, self._tag)
+            checked = time.monotonic()
             for response in self._responses():
                 self._check()
+                if time.monotonic() - checked > KEEP_SECONDS:
+                    self._session.check()
+                    checked = time.monotonic()
                 self._answered = True
                 if not self._session.is_of(response):
                     raise self._connection.ended(self._session)
                 if response.HasField("arrow_batch"):
                     yield from self._batches(response.arrow_batch)
+            # Sail ends an answer as if it were whole when it ends the session
+            self._answered = True
+            self._session.check()
 
     def _responses(self) -> Iterator[Any]:
         import grpc

@@ -184,11 +184,7 @@ def serve(
     The service always listens on its Unix socket, where the commands of this machine find it; `listen` adds HOST:PORT,
     and then `command`, the command line, is saved for the hint of commands that find no service.
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # without its remarks about the SQL that it writes
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # without its lines about its own process
-    os.umask(0o077)
-    start_arrow()
+    _prepare_process()
     settings = {setting: setting.read(os.environ) for setting in SERVICE_SETTINGS}
     history = timedelta(seconds=settings[DEMO])
     limits = Limits(connections=_descriptors_for(settings[CONNECTIONS]))
@@ -244,6 +240,15 @@ def serve(
         server = _Server(_config(log, limits), own_socket, is_ours, serving, said)
         _answer(server, [own_socket.socket, *([] if tcp is None else [tcp])])
     _log.info("stopped")
+
+
+def _prepare_process() -> None:
+    """Set up what belongs to the whole process: its log, the mode of new files, and Arrow."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # without its remarks about the SQL that it writes
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # without its lines about its own process
+    os.umask(0o077)
+    start_arrow()
 
 
 @contextmanager

@@ -139,7 +139,8 @@ def test_a_command_may_ask_the_person_at_the_terminal(bash: Terminal) -> None:
     bash.type("42", "Enter")
     assert "42\n" not in bash.wait_for("output=b'pin 42\\n'").partition("Ended")[0].partition("PIN:")[2]
     bash.clear()
-    bash.type("echo query | (once 'cat < /dev/tty' 20; cat)", "Enter")  # standard input is a pipe
+    bash.type("echo query | (once 'echo reads > /dev/tty; cat < /dev/tty' 20; cat)", "Enter")  # stdin is a pipe
+    bash.wait_for("\nreads")
     bash.type("typed", "Enter", "C-d")
     bash.wait_for("output=b'typed\\n'", "query")
 

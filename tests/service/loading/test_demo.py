@@ -21,7 +21,7 @@ HISTORY = timedelta(days=30)
 def engine() -> Iterator[DuckDBEngine]:
     with DuckDBEngine() as engine:
         steps = list(extend(engine, NOW, HISTORY))
-        assert sum(added for *_, added in steps) == sum(engine.mark(table) for table in TABLES)
+        assert sum(added for *_, added in steps) == sum(engine.events(table) for table in TABLES)
         assert [(table, round(share * 6, 3)) for table, share, _ in steps] == [
             (table, step) for table in TABLES for step in range(1, 7)
         ]
@@ -35,7 +35,7 @@ def rows(engine: DuckDBEngine, select: str) -> list[tuple[object, ...]]:
 
 @pytest.mark.slow
 def test_thirty_days_hold_two_million_events_in_order(engine: DuckDBEngine) -> None:
-    assert {name: (engine.mark(name) // 100_000, table.ordered) for name, table in engine.tables().items()} == {
+    assert {name: (engine.events(name) // 100_000, table.ordered) for name, table in engine.tables().items()} == {
         "demo.ecommerce.data": (12, True),
         "auth.all": (1, True),
         "firewall.all": (9, True),
@@ -77,7 +77,7 @@ def test_a_later_call_adds_only_what_happened_since(engine: DuckDBEngine) -> Non
             other.append(table, selected(f"SELECT {seed}"), create=columns)
         later = datetime(2026, 3, 20, 12, 10, 1, 900_000, tzinfo=UTC)
         added = sum(added for *_, added in extend(other, later, HISTORY))
-        assert added == sum(other.mark(table) for table in TABLES) - 3
+        assert added == sum(other.events(table) for table in TABLES) - 3
         assert 300 < added < 1500
         assert sum(added for *_, added in extend(other, later, HISTORY)) == 0
         assert list(extend(other, later - timedelta(hours=1), HISTORY)) == []

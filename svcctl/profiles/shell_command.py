@@ -47,6 +47,7 @@ def run(command: str, *, seconds: float, max_bytes: int) -> Ended:
     go on and hold the pipe.
     """
     with _terminal() as terminal:
+        modes = None if terminal is None else termios.tcgetattr(terminal)  # before the command can change them
         process = subprocess.Popen(
             command,
             shell=True,
@@ -54,7 +55,6 @@ def run(command: str, *, seconds: float, max_bytes: int) -> Ended:
             stdout=subprocess.PIPE,
             process_group=0 if terminal is None else None,
         )
-        modes = None if terminal is None else termios.tcgetattr(terminal)
         try:
             output = _output(process, time.monotonic() + seconds, max_bytes)
             return Ended(process.wait(), output)

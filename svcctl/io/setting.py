@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -57,3 +58,15 @@ def parse_count(text: str, *, least: int = 0) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) < least:
         raise ValueError(f"it is not a whole number from {least} on")
     return int(text)
+
+
+_SIZE = re.compile(r"(\d{1,15})\s*([KMGT]?)B?", re.ASCII | re.IGNORECASE)
+
+
+def parse_size(text: str) -> int:
+    """Bytes, such as 500MB or 2GB in steps of 1000, at least 1; ValueError for other texts."""
+    found = _SIZE.fullmatch(text.strip())
+    size = int(found[1]) * 1000 ** " KMGT".index(found[2].upper() or " ") if found else 0
+    if size < 1:
+        raise ValueError("it is not a size, such as 500MB or 20GB")
+    return size

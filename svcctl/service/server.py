@@ -38,6 +38,7 @@ from svcctl.service.http.context import Service
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.listeners import UnixListener, address_of, tcp_listener
 from svcctl.service.loading import demo
+from svcctl.service.loading.limits import LoadLimits
 from svcctl.service.loading.shared_folder import opened
 from svcctl.service.settings import (
     ACCESS_EVENTS,
@@ -195,7 +196,8 @@ def serve(
         closing.enter_context(_repeated(partial(_touch, lock, serving)))
         own_socket = UnixListener(files.socket)
         closing.callback(own_socket.close)
-        remove_left_over()
+        for folder in (None, files.directory):
+            remove_left_over(folder)
         tcp = None if listen is None else closing.enter_context(tcp_listener(listen))
         address = None if tcp is None else address_of(tcp)
         process.keep_serve_command(files, None if tcp is None else command)
@@ -213,6 +215,7 @@ def serve(
         service = Service(
             *(Engines(Engine(own, own), shared, live), store, executor),
             **{name: settings[setting] for name, setting in SERVICE_LIMITS.items()},
+            load_limits=LoadLimits.read(os.environ),
             allowed=settings[DESTINATIONS_ALLOWED] or (EVERYTHING if tcp is None else PUBLIC_ONLY),
             address=address,
             live=live,

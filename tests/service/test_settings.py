@@ -15,6 +15,9 @@ from svcctl.service.settings import (
     DEMO,
     LAG,
     LINE_END,
+    LOAD_BYTES,
+    LOAD_MEMORY,
+    LOAD_TIME,
     OPEN_QUERIES,
     PADDING_TIME,
     QUERY_PLACES,
@@ -34,6 +37,7 @@ WORDS = {
         "SVCCTL_CORS_ORIGINS 'https://app.example {text}' cannot be used: '{text}' is not an origin, a scheme and a "
         "host, such as https://app.example:8443"
     ),
+    "not a size": "SVCCTL_LOAD_BYTES '{text}' cannot be used: it is not a size, such as 500MB or 20GB",
     "not a whole number": "{name} '{text}' cannot be used: it is not a whole number from 1 on",
 }
 
@@ -139,3 +143,24 @@ def test_a_path_is_absolute_for_the_service_in_the_background_which_runs_elsewhe
     assert located(given) == {"SVCCTL_TABLES": f"{tmp_path}/tables", "SVCCTL_TABLES_LOCK": "/x/lock"}
     assert located({"SVCCTL_TABLES": "s3://bucket/events"}) == {"SVCCTL_TABLES": "s3://bucket/events"}
     assert places({}, folder="tables") == {"folder": f"{tmp_path}/tables"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "default"), [(LOAD_TIME, 7200), (LOAD_BYTES, 100_000_000_000), (LOAD_MEMORY, 500_000_000)]
+)
+def test_a_limit_of_loads_has_a_default(setting: Setting, default: float) -> None:
+    assert setting.read({}) == default
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("1", 1), ("500MB", 500_000_000), ("20 gb", 20_000_000_000), ("3k", 3000), ("7B", 7)]
+)
+def test_a_size_is_a_number_of_bytes_with_a_unit(text: str, size: int) -> None:
+    assert LOAD_BYTES.read({"SVCCTL_LOAD_BYTES": text}) == size
+
+
+@pytest.mark.parametrize("text", ["0", "x", "-1", "1.5GB", "1 PB", "GB", "\u0663", "5 MBB"])
+def test_a_size_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        LOAD_BYTES.read({"SVCCTL_LOAD_BYTES": text})
+    assert caught.value.message == WORDS["not a size"].format(text=text)

@@ -22,6 +22,7 @@ from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Type
 from svcctl.service.loading import load as loading
 from svcctl.service.loading.decompression import Source
+from svcctl.service.loading.limits import LoadWatch
 from svcctl.service.loading.skips import Change
 
 CSV = (
@@ -51,6 +52,9 @@ CSV_ROWS = [
 
 def undisturbed() -> None:
     """Let a load go on."""
+
+
+UNLIMITED = LoadWatch(undisturbed)
 
 
 def columns(engine: DuckDBEngine, table: str = "t") -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import select
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -13,6 +14,7 @@ from typing import IO
 
 from svcctl.errors import UsageError, reason
 from svcctl.io import encoding, home
+from svcctl.io.temporary import temporary
 
 STDIN = "-"
 
@@ -78,11 +80,20 @@ def as_file(source: Path, directory: Callable[[], Path]) -> Iterator[Path]:
         return
     import tempfile
 
-    with _opened(source) as stream, tempfile.NamedTemporaryFile(dir=directory()) as spool:
+    with _opened(source) as stream, tempfile.TemporaryFile(dir=directory()) as spool:
         while block := _block(stream, source):
             spool.write(block)
         spool.flush()
-        yield Path(spool.name)
+        # The file has no name, so nothing is left of it when this process is killed.
+        path = Path(f"/proc/{os.getpid()}/fd/{spool.fileno()}")
+        if path.exists():
+            yield path
+            return
+        spool.seek(0)
+        with temporary("load", directory()) as folder:
+            with (folder / "spool").open("wb") as copy:
+                shutil.copyfileobj(spool, copy)
+            yield folder / "spool"
 
 
 def _opened(source: Path) -> AbstractContextManager[IO[bytes]]:

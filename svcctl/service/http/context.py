@@ -18,6 +18,7 @@ import anyio
 from svcctl.service.allowed_hosts import EVERYTHING, AllowedHosts
 from svcctl.service.disk import Disk
 from svcctl.service.engines import Engines
+from svcctl.service.loading.limits import LoadLimits
 from svcctl.service.queries.concurrency import SLICE, Turns
 from svcctl.service.settings import LAG, LINE_END, OPEN_QUERIES, PADDING_TIME, QUERY_PLACES, QUERY_TIME
 from svcctl.service.state.database import StateUnavailable
@@ -62,6 +63,7 @@ class Service:
     """How long a client waits for the next byte before keep-alive padding is sent."""
     lag_seconds: float = LAG.read({})
     """How long after its end a period of a continuous query waits for late events."""
+    load_limits: LoadLimits = field(default_factory=LoadLimits)
     places: int = QUERY_PLACES.read({})
     share: int = OPEN_QUERIES.read({})
     slice_seconds: float = SLICE

@@ -132,7 +132,8 @@ async def _load(request: Request) -> Response:
             raise ServiceError("the load was given up: its client is gone")
 
     def work() -> dict[str, Any]:
-        loaded = load(service.engines.for_load(table), sources, table, wishes, go_on, load_id=load_id)
+        engine, limits = service.engines.for_load(table), service.load_limits
+        loaded = load(engine, sources, table, wishes, go_on, load_id=load_id, limits=limits)
         service.record_events()
         if loaded is None:
             return {"table": table, "alreadyLoaded": load_id}

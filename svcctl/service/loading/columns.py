@@ -19,12 +19,13 @@ from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb.syntax import LINE, SHORT, SQL_TYPES, distinct, literal, quote
 from svcctl.service.language.types import Type
 from svcctl.service.loading.files import KnownFile
+from svcctl.service.loading.limits import MAX_FIELDS
 from svcctl.service.loading.skips import Change
 from svcctl.service.loading.times import in_utc
 from svcctl.service.loading.values import NUMBER_LIKE, ODD, WAYS, nothing
 
-MOST_FIELDS = 2000
-"""The most names of members in a file of JSON; with more, the names are probably data."""
+MAX_STRUCTURES = 100_000
+"""The most different sets of members that the objects of a file may have."""
 _PEER = r"^(?:\[([0-9A-Fa-f:.]+)\]|(\d+\.\d+\.\d+\.\d+))(?::\d+)?$"
 """An address with a port, in brackets, or both, as some servers write it."""
 _REQUEST = r"^(\S+) (.*?)(?: (HTTP/\S+))?$"
@@ -131,7 +132,7 @@ def _logfmt(file: KnownFile, wanted: Wanted) -> Columns:
     pairs = f"(SELECT number, line, {', '.join(lists)} FROM lines)"
     found = wanted.rows(
         f"SELECT key FROM (SELECT number, unnest(keys) AS key, generate_subscripts(keys, 1) AS place FROM {pairs}) "
-        f"GROUP BY key ORDER BY min(number), arg_min(place, number) LIMIT {MOST_FIELDS + 1}"
+        f"GROUP BY key ORDER BY min(number), arg_min(place, number) LIMIT {MAX_FIELDS + 1}"
     )
     keys = [str(key) for (key,) in found]
     _check_number(file, keys, "line of key=value")
@@ -150,8 +151,8 @@ def _logfmt(file: KnownFile, wanted: Wanted) -> Columns:
 
 def _check_number(file: KnownFile, names: Sequence[str], entry: str) -> None:
     """Raise UsageError for too many columns, or none."""
-    if len(names) > MOST_FIELDS:
-        raise UsageError(f"{file.source.name} has more than {MOST_FIELDS} fields")
+    if len(names) > MAX_FIELDS:
+        raise UsageError(f"{file.source.name} has more than {MAX_FIELDS} fields")
     if not names:
         raise UsageError(f"{file.source.name} has no {entry}")
 
@@ -178,7 +179,12 @@ def _json(file: KnownFile, wanted: Wanted) -> Columns:
     valid = "CASE WHEN json_valid(line) THEN json_type(line) END = 'OBJECT'"
     # The structure of an object without members is "JSON", a string.
     structure = f"""CASE WHEN {valid} THEN nullif(json_structure(line)::VARCHAR, '"JSON"') END"""
-    shapes = wanted.rows(f"SELECT {structure} AS shape, count(*) FROM {lines} GROUP BY shape ORDER BY min(number)")
+    shapes = wanted.rows(
+        f"SELECT {structure} AS shape, count(*) FROM {lines} GROUP BY shape ORDER BY min(number) "
+        f"LIMIT {MAX_STRUCTURES + 1}"
+    )
+    if len(shapes) > MAX_STRUCTURES:
+        raise UsageError(f"{file.source.name} has objects with more than {MAX_STRUCTURES:,} different sets of members")
     members, mixed = _members(shapes)
     _check_number(file, list(members), f"{file.unit} that is a JSON object")
     columns = dict(zip(members, distinct(members), strict=True))

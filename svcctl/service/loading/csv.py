@@ -18,14 +18,18 @@ import pyarrow.csv as pa_csv
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb.syntax import LINE, SHORT, distinct
 from svcctl.service.loading.decompression import Source, opened
+from svcctl.service.loading.limits import MAX_FIELDS, LoadWatch
 from svcctl.service.loading.lines import BLOCK, BOM, blocks
 from svcctl.service.loading.skips import CONVERT, LONGEST_LINE, Skip, Tally, shown
 
+MAX_CELLS = 1 << 19
+"""The most cells that are read at once of records that are not lines."""
 HEAD = 1 << 17
 """The heading must end within this many bytes."""
 _END = rb"(?:\r\n?|\n)"
 _LINE = re.compile(rb"[^\r\n]*+%s?" % _END)
 _END_OF_RECORD = re.compile(rb"%s\Z" % _END)
+_LINE_END = re.compile(_END)
 _BLANK = re.compile(rb"[\r\n]*")
 _QUOTED = rb'"[^"]*+(?:""[^"]*+)*+"'
 _SEPARATORS = ",;\t|"
@@ -99,16 +103,23 @@ def heading(name: str, head: bytes, separator: str | None) -> Heading:
     padded = bool(blanks) and all(blanks)
     text = io.StringIO(_text(head[start:end]), newline="")
     [cells] = csv.reader(text, delimiter=shape.separator, skipinitialspace=padded)
+    if len(cells) > MAX_FIELDS:
+        raise UsageError(f"{name} has more than {MAX_FIELDS} fields")
     names = distinct(cell.strip() for cell in cells)
     return Heading(tuple(names), shape, padded, end, 1 + _line_ends(head[:end]))
 
 
 def batches(
-    source: Source, head: Heading, tally: Tally, block_size: int = BLOCK, longest: int = LONGEST_LINE
+    source: Source,
+    head: Heading,
+    tally: Tally,
+    watch: LoadWatch,
+    block_size: int = BLOCK,
+    longest: int = LONGEST_LINE,
 ) -> Iterator[pa.RecordBatch]:
     """The rows after the heading of a file; `tally` counts the lines that are not rows. SHORT is true in short rows."""
     rows = _Rows(head, tally, longest)
-    with opened(source) as file:
+    with opened(source, watch) as file:
         file.read(head.begin)
         for block in blocks(file, tally, block_size, longest, number=head.line):
             yield from rows.of(block)
@@ -151,12 +162,19 @@ class _Rows:
 
     def _cut(self, data: bytes, most: int) -> Iterator[pa.RecordBatch]:
         """Rows; of a record that is longer than `most` and does not end, the first line is skipped."""
+        if not data.strip(b"\r\n"):
+            self._number += _line_ends(data)
+            self._rest = b""
+            return
         if self._head.padded:
             data = self._shape.padded.sub(rb"\1", data)
         while data:
-            rows = self._lines(data)
-            end = _end(self._shape.records, data) if rows is None else len(data)
-            yield self._records(data[:end]) if rows is None else rows
+            rows, end = self._lines(data), len(data)
+            if rows is not None:
+                yield rows
+            else:
+                end = _end(self._shape.records, data)
+                yield from self._records(data[:end])
             self._number += _line_ends(data[:end])
             data = data[end:]
             if len(data) <= most:
@@ -179,11 +197,13 @@ class _Rows:
             return None
         return _numbered(cells.slice(0, lines), range(self._number, self._number + lines), self._head)
 
-    def _records(self, data: bytes) -> pa.RecordBatch:
-        """The cells of records that may have several lines. Records that are not rows are left out."""
+    def _records(self, data: bytes) -> Iterator[pa.RecordBatch]:
+        """The rows of records that may have several lines, with at most about MAX_CELLS cells at once."""
         number = self._number
         records: list[tuple[int, bytes]] = []
-        for found in self._shape.filled.finditer(data):
+        most = max(1, MAX_CELLS // len(self._head.names))
+        last = len(data.rstrip(b"\r\n"))
+        for found in self._shape.filled.finditer(data, 0, last and _end(_LINE_END, data, last)):
             blank, record = found.groups()
             number += _line_ends(blank)
             if len(record) > self._longest:
@@ -193,6 +213,14 @@ class _Rows:
             else:
                 records.append((number, record))
             number += _line_ends(record)
+            if len(records) == most:
+                yield self._filled(records)
+                records = []
+        if records:
+            yield self._filled(records)
+
+    def _filled(self, records: Sequence[tuple[int, bytes]]) -> pa.RecordBatch:
+        """The cells of records with the numbers of their lines. Records that are not rows are left out."""
         names = self._head.names
         cells, bad = _parsed(b"".join(record for _, record in records), self._shape, names)
         short = {at: row.expected_columns - row.actual_columns for at, row in bad.items()}

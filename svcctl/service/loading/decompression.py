@@ -6,17 +6,19 @@ all of it is read once, up to the check sum at its end.
 
 from __future__ import annotations
 
+import io
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from svcctl.errors import UsageError
+from svcctl.service.loading.limits import LoadWatch
 
 CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 """The codec of a packed file, as Arrow and DuckDB name it, by the first bytes of the file."""
@@ -25,7 +27,27 @@ BLOCK = 1 << 20
 _UNREAD = (
     (0, b"BZh", "packed with bzip2", "unpack it: bzcat FILE | svcctl service load - -t …"),
     (0, b"\xfd7zXZ\x00", "packed with xz", "unpack it: xzcat FILE | svcctl service load - -t …"),
-    (0, b"PK\x03\x04", "a spreadsheet or another zip archive", "save it as csv, or unpack it"),
+    *(
+        (0, magic, "a spreadsheet or another zip archive", "save it as csv, or unpack it")
+        for magic in (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+    ),
+    (
+        0,
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+        "a spreadsheet or another document of an office program",
+        "save it as csv",
+    ),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it"),
+    (0, b"Rar!\x1a\x07", "a rar archive", "unpack it"),
+    (0, b"\x04\x22\x4d\x18", "packed with lz4", "unpack it: lz4cat FILE | svcctl service load - -t …"),
+    (0, b"\x1f\x9d", "packed with compress", "unpack it: zcat FILE | svcctl service load - -t …"),
+    (0, b"LZIP", "packed with lzip", "unpack it: lzip -dc FILE | svcctl service load - -t …"),
+    (0, b"\x1f\x8b", "packed twice", "unpack it once: zcat FILE | svcctl service load - -t …"),
+    (0, b"\x28\xb5\x2f\xfd", "packed twice", "unpack it once: zstdcat FILE | svcctl service load - -t …"),
+    (0, b"ORC", "an ORC file", "convert it to parquet"),
+    (0, b"Obj\x01", "an Avro file", "convert it to parquet"),
+    (0, b"ARROW1", "an Arrow file", "convert it to parquet"),
+    (0, b"SQLite format 3\0", "a database of SQLite", "export its table as csv"),
     (257, b"ustar", "a tar archive", "unpack it with 'tar -xf FILE', and load the files in it"),
 )
 """Files that cannot be loaded as they are: an offset and the bytes there, the kind of file, and the remedy."""
@@ -51,21 +73,47 @@ def codec(source: Source) -> str | None:
     return next((name for magic, name in CODECS.items() if head.startswith(magic)), None)
 
 
+class Contents(io.RawIOBase):
+    """The bytes of a file, unpacked or as they are stored. Each read checks whether the load goes on.
+
+    `note` is called with the number of bytes that were read so far.
+    """
+
+    def __init__(self, file: IO[bytes], watch: LoadWatch, note: Callable[[int], None] | None = None) -> None:
+        super().__init__()
+        self._file = file
+        self._watch = watch
+        self._note = note
+        self._size = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        self._watch.check()
+        data = self._file.read(size)
+        self._size += len(data)
+        if self._note:
+            self._note(self._size)
+        return data
+
+
 @contextmanager
-def opened(source: Source) -> Iterator[IO[bytes]]:
-    """The file's bytes, unpacked. Raises UsageError when they end early or fail a check sum."""
+def opened(source: Source, watch: LoadWatch) -> Iterator[Contents]:
+    """The file's bytes, unpacked. Raises UsageError when they end early or fail a check sum, and errors of `watch`."""
     name = codec(source)
     with source.path.open("rb") as file:
+        stored = Contents(file, watch)  # many bytes may unpack to none
         if name is None:
-            yield file
+            yield stored
             return
         try:
-            with pa.CompressedInputStream(file, name) as unpacked:
-                yield unpacked
+            with pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), name) as unpacked:
+                yield Contents(unpacked, watch, partial(watch.unpacked, source.path, source.name))
         except OSError as error:
             if error.errno is not None:
                 raise UsageError(f"cannot read {source.name}: {error.strerror}") from None
-            raise _damaged(source, str(error)) from None
+            raise damaged(source, str(error)) from None
 
 
 def require_read(source: Source, head: bytes) -> None:
@@ -80,31 +128,11 @@ def require_end(source: Source, contents: Path, bracket: bytes) -> None:
     with contents.open("rb") as file:
         file.seek(max(0, contents.stat().st_size - BLOCK))
         if not file.read().rstrip().endswith(bracket):
-            raise _damaged(source, f"it does not end with {bracket.decode()}")
+            raise damaged(source, f"it does not end with {bracket.decode()}")
 
 
-def require_whole_pages(source: Source, contents: Path, rows: int) -> None:
-    """Read all pages of a parquet file, so many rows at once. Raises UsageError when a check sum of a page fails."""
-    try:
-        for _ in pq.ParquetFile(contents, page_checksum_verification=True).iter_batches(min(rows, 1 << 16)):
-            pass
-    except pa.ArrowException:
-        return  # Arrow does not know a type; DuckDB reports what it cannot read itself
-    except OSError as error:
-        raise _damaged(source, str(error)) from None
-
-
-def widest_rows(contents: Path) -> int:
-    """The bytes of a row of a parquet file: the average of the row group with the largest rows, at least 1."""
-    try:
-        described = pq.read_metadata(contents)
-    except (OSError, pa.ArrowException):
-        return 1
-    groups = [described.row_group(at) for at in range(described.num_row_groups)]
-    return max((group.total_byte_size // (group.num_rows or 1) for group in groups), default=1) or 1
-
-
-def _damaged(source: Source, why: str) -> UsageError:
+def damaged(source: Source, why: str) -> UsageError:
+    """The error for a file that is not whole."""
     return UsageError(
         f"{source.name} is damaged or cut off: {why}", hint="nothing of it was loaded; copy or download the file again"
     )

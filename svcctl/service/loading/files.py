@@ -11,9 +11,9 @@ import glob
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,23 +21,26 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from svcctl.errors import SvcctlError, UsageError
+from svcctl.errors import UsageError
 from svcctl.io.temporary import temporary
+from svcctl.service.engines.duckdb.interruption import interruptible
 from svcctl.service.engines.duckdb.statement import first_line
 from svcctl.service.engines.duckdb.syntax import literal
-from svcctl.service.loading import csv, decompression, lines
+from svcctl.service.loading import csv, decompression, lines, parquet
 from svcctl.service.loading.decompression import Source, codec, opened
 from svcctl.service.loading.kinds import FileKind
+from svcctl.service.loading.limits import LoadWatch
+from svcctl.service.loading.nesting import without_deep
 from svcctl.service.loading.skips import NOTHING, Tally, shown
 
 HEAD_ROWS = 10_000
 """The most rows of a head; it has no more than the first two batches that have rows."""
 ROWS_PER_BATCH = 2048
 ROWS_OF_KNOWN_WIDTH = 8192
-BATCH_BYTES = 1 << 26
+BATCH_BYTES = 1 << 24
 """The most rows and bytes of a batch: few rows where the length of the next ones is unknown (not parquet)."""
 _HEAD_BLOCK = 1 << 20
-_LARGEST_CHECKED = 1 << 26
+_LARGEST_CHECKED = 1 << 24
 _NUL = "remove it: tr -d '\\0' <FILE | svcctl service load - -t …; or convert UTF-16 with: iconv -f utf-16 -t utf-8"
 
 
@@ -89,10 +92,10 @@ class KnownFile:
 class FileReader:
     """A DuckDB that reads files, one after the other."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, spill: Path, go_on: Callable[[], None]) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, spill: Path, watch: LoadWatch) -> None:
         self.connection = connection
         self._spill = spill
-        self._go_on = go_on
+        self._watch = watch
         self._opened = 0
         self._failure: Exception | None = None
         self._registered: object = None
@@ -110,21 +113,36 @@ class FileReader:
         if kind.name in ("json", "parquet") and codec(source) is not None:
             self._opened += 1
             contents = self._spill / str(self._opened)
-            with opened(source) as packed, contents.open("wb") as file:
+            with opened(source, self._watch) as packed, contents.open("wb") as file:
                 shutil.copyfileobj(packed, file, lines.BLOCK)
         if kind.name == "parquet":
-            width = decompression.widest_rows(contents)
-            decompression.require_whole_pages(source, contents, max(1, BATCH_BYTES // width))
-            return KnownFile(source, kind, contents, width=width)
+            return self._parquet(KnownFile(source, kind, contents))
         is_array = head.lstrip(lines.BOM + b" \t\r\n").startswith(b"[")
         if kind.name == "json":
             decompression.require_end(source, contents, b"]" if is_array else b"}")
         return KnownFile(source, kind, contents, is_array=is_array)
 
+    def _parquet(self, file: KnownFile) -> KnownFile:
+        """A parquet file whose footer, sizes and pages are within the limits, with the bytes of its widest rows."""
+        width = parquet.check_footer(file.source, file.contents, self._watch)
+        described = self.rows(file, f"DESCRIBE FROM {file.table}")
+        [(count, size, widest)] = self.rows(file, parquet.size_query(file.table, described))
+        self._watch.unpacked(file.source.path, file.source.name, int(size) + count * len(described))
+        width = max(width, widest)
+        parquet.check_pages(file.source, file.contents, max(1, BATCH_BYTES // width), self._watch)
+        return replace(file, width=width)
+
+    def first_bytes(self, source: Source) -> bytes:
+        """The first bytes of a file, unpacked. Raises UsageError if its packing is not supported."""
+        with opened(source, self._watch) as file:
+            head = file.read(csv.HEAD)
+        decompression.require_read(source, head)
+        return head
+
     def head(self, file: KnownFile) -> Tally:
         """Make `lines` the head of a file, whose lines that are no entries are counted in the result."""
         tally = Tally()
-        with readable(file):
+        with self._readable(file):
             found = () if file.is_parquet else self._batches(file, tally, _HEAD_BLOCK)
             filled = islice((batch for batch in found if batch.num_rows), 2)  # the last entry of a log is alone
             self._register(pa.Table.from_batches(filled, self._schema(file)).slice(0, HEAD_ROWS))
@@ -138,7 +156,7 @@ class FileReader:
 
     def rows(self, file: KnownFile, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query. Raises UsageError when the file cannot be read."""
-        with readable(file):
+        with self._readable(file):
             found = self.connection.execute(sql).fetchall()
             self.check()
         return found
@@ -146,7 +164,7 @@ class FileReader:
     def batches(self, file: KnownFile, sql: str) -> Iterator[pa.RecordBatch]:
         """The rows of a query over a stream, in batches of about BATCH_BYTES."""
         most = ROWS_OF_KNOWN_WIDTH if file.is_parquet else ROWS_PER_BATCH
-        with readable(file):
+        with self._readable(file):
             relation = self.connection.sql(sql)
             assert relation is not None
             with relation.to_arrow_reader(max(1, min(most, BATCH_BYTES // file.width))) as reader:
@@ -156,10 +174,22 @@ class FileReader:
             self.check()
 
     def check(self) -> None:
-        """Raise the error that has ended the stream, or that of `go_on`."""
+        """Raise the error that has ended the stream, or that of the watch."""
         if self._failure is not None:
             raise self._failure
-        self._go_on()
+        self._watch.check()
+
+    @contextmanager
+    def _readable(self, file: KnownFile) -> Iterator[None]:
+        """Raise errors of DuckDB in the block as an error about the file."""
+        source, kind = file.source, file.kind.name
+        try:
+            yield
+        except (duckdb.OutOfMemoryException, MemoryError):
+            raise self._watch.out_of_memory(source.name, kind) from None
+        except (duckdb.Error, OSError, ValueError, OverflowError) as error:  # Arrow passes on errors of DuckDB as such
+            why = re.sub(r' in file "[^"]*"', "", first_line(error)).replace(str(file.contents), source.name)
+            raise UsageError(f"cannot read {source.name} as {kind}: {why.rstrip(' .')}") from None
 
     def _schema(self, file: KnownFile) -> pa.Schema:
         return file.heading.schema if file.heading else lines.SCHEMA
@@ -170,15 +200,16 @@ class FileReader:
 
     def _batches(self, file: KnownFile, tally: Tally, block_size: int = lines.BLOCK) -> Iterator[pa.RecordBatch]:
         if file.heading is not None:
-            return csv.batches(file.source, file.heading, tally, block_size)
+            return csv.batches(file.source, file.heading, tally, self._watch, block_size)
         if file.kind.name == "json":
-            return self._elements(file)
-        return lines.batches(file.source, file.kind.continuation, tally, block_size)
+            return (without_deep(batch, tally) for batch in self._elements(file))
+        entries = lines.batches(file.source, file.kind.continuation, tally, self._watch, block_size)
+        return (without_deep(batch, tally) for batch in entries) if file.kind.name == "ndjson" else entries
 
     def _elements(self, file: KnownFile) -> Iterator[pa.RecordBatch]:
         """The elements of a JSON array, or objects that follow each other, with their numbers."""
         form = f"format='{'array' if file.is_array else 'unstructured'}', compression='none'"
-        with self.connection.cursor() as cursor:
+        with self.connection.cursor() as cursor, interruptible(cursor, self._watch.check):
             found = cursor.sql(
                 "SELECT row_number() OVER () AS number, json::VARCHAR AS line "
                 f"FROM read_json_objects({file.literal}, {form})"
@@ -205,51 +236,28 @@ class FileReader:
         """Batches of a stream. An error ends it and is kept, because DuckDB would keep only its text."""
         try:
             for batch in batches:
-                self._go_on()
+                self._watch.check()
                 yield batch
-        except (SvcctlError, duckdb.Error, OSError) as error:
+        except Exception as error:
             self._failure = error
 
 
 @contextmanager
-def reading(zone: str, go_on: Callable[[], None]) -> Iterator[FileReader]:
+def reading(zone: str, watch: LoadWatch) -> Iterator[FileReader]:
     """A reader of files for the block; `zone` is the zone of times without a zone.
 
-    `go_on` is called repeatedly while a file is read; when it raises an error, reading stops.
+    `watch` is asked repeatedly while a file is read; when it raises an error, reading stops.
     """
     with temporary("load") as spill:
         settings: dict[str, str | bool | int | float | list[str]] = {
-            "memory_limit": "500MB",
+            "memory_limit": f"{watch.limits.memory_bytes}B",
             "temp_directory": str(spill),
             "python_enable_replacements": "false",
         }
         with duckdb.connect(":memory:", config=settings) as connection:
             connection.execute(f"SET TimeZone={literal(zone)}; SET enable_progress_bar=false")
-            yield FileReader(connection, spill, go_on)
-
-
-@contextmanager
-def readable(file: KnownFile) -> Iterator[None]:
-    """Raise errors of DuckDB in the block as a UsageError about the file."""
-    source, kind = file.source, file.kind.name
-    try:
-        yield
-    except duckdb.OutOfMemoryException:
-        raise UsageError(
-            f"cannot read {source.name} as {kind}: a line of it needs more memory than a load may use",
-            hint="nothing was changed; leave out the largest lines, such as with: cut -c 1-1000000",
-        ) from None
-    except (duckdb.Error, OSError) as error:  # Arrow passes on errors of DuckDB as such
-        why = re.sub(r' in file "[^"]*"', "", first_line(error)).replace(str(file.contents), source.name)
-        raise UsageError(f"cannot read {source.name} as {kind}: {why.rstrip(' .')}") from None
-
-
-def first_bytes(source: Source) -> bytes:
-    """The first bytes of a file, unpacked. Raises UsageError if its packing is not supported."""
-    with opened(source) as file:
-        head = file.read(csv.HEAD)
-    decompression.require_read(source, head)
-    return head
+            with interruptible(connection, watch.check):
+                yield FileReader(connection, spill, watch)
 
 
 def first_lines(source: Source, head: bytes) -> list[str]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import chain
-from typing import IO
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from svcctl.service.loading.decompression import Source, opened
+from svcctl.service.loading.limits import LoadWatch
 from svcctl.service.loading.skips import LONGEST_LINE, Skip, Tally
 
 BLOCK = 1 << 22
@@ -23,10 +24,17 @@ LONGEST = 1 << 20
 SCHEMA = pa.schema([("number", pa.int64()), ("line", pa.string())])
 
 
+class Readable(Protocol):
+    """A file, or the bytes that it unpacks to."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
 def batches(
     source: Source,
     continuation: str,
     tally: Tally,
+    watch: LoadWatch,
     block_size: int = BLOCK,
     longest: int = LONGEST_LINE,
 ) -> Iterator[pa.RecordBatch]:
@@ -38,11 +46,12 @@ def batches(
     continues = re.compile(continuation) if continuation else None
     inside = re.compile(rb"\n(?:" + continuation.encode() + rb")") if continuation else None
     number, rest = 1, b""
-    with opened(source) as file:
+    with opened(source, watch) as file:
         first = file.read(len(BOM)).removeprefix(BOM)
         for block in chain(blocks(file, tally, block_size, longest, first), (None,)):
             whole, rest = _cut(rest + block, inside) if block is not None else (rest, b"")
-            if not whole:
+            if not whole.strip(b"\r\n"):
+                number += whole.count(b"\n")
                 continue
             text = whole.decode(errors="replace")
             lines = (text.replace("\r\n", "\n") if "\r" in text else text).removesuffix("\n").split("\n")
@@ -56,7 +65,7 @@ def batches(
 
 
 def blocks(
-    file: IO[bytes], tally: Tally, block_size: int, longest: int, first: bytes = b"", number: int = 1
+    file: Readable, tally: Tally, block_size: int, longest: int, first: bytes = b"", number: int = 1
 ) -> Iterator[bytes]:
     """The rest of a file in blocks of whole lines. A line that is too long is counted, and becomes an empty line.
 

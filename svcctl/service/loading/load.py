@@ -22,6 +22,7 @@ from svcctl.service.language.types import Column, Type
 from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.events import BITS, MARKS, MISFIT, SKIPPED, select
 from svcctl.service.loading.files import FileReader, reading
+from svcctl.service.loading.limits import LoadLimits, LoadWatch
 from svcctl.service.loading.recognition import LOOKED_AT, Layout, Recogniser
 from svcctl.service.loading.skips import NOTHING, Change, Skip, Tally, sentence, unread
 from svcctl.service.loading.values import NUMBERS, merged
@@ -42,21 +43,24 @@ def load(
     go_on: Callable[[], None],
     *,
     load_id: str | None = None,
+    limits: LoadLimits | None = None,
 ) -> Loaded | None:
     """Add the events of files to a table, which is made if necessary. None when the table has a load with this ID.
 
     `go_on` is called while files are read, and before others see the events; if it raises an error, the load ends with
-    this error and changes nothing. When another load makes the table meanwhile, this one begins again and adds to it.
-    It also begins again when the columns or types of a file turn out to be others than in its head.
+    this error and changes nothing. A load that reaches one of `limits` ends with a ServiceError. When another load
+    makes the table meanwhile, this one begins again and adds to it. It also begins again when the columns or types of a
+    file turn out to be others than in its head.
     Raises UsageError when a file, its format, its time or its columns cannot be used. Files without events load nothing
     and change nothing; --replace needs events.
     """
     if load_id is not None and engine.has_load(table, load_id):
         return None
+    watch = LoadWatch(go_on, limits)
     whole = False
     while True:
         try:
-            return _load(engine, sources, table, wishes, go_on, load_id, whole=whole)
+            return _load(engine, sources, table, wishes, watch, load_id, whole=whole)
         except AlreadyLoaded:
             return None
         except TableExists:
@@ -70,7 +74,7 @@ def _load(
     sources: Sequence[Source],
     table: str,
     wishes: Wishes,
-    go_on: Callable[[], None],
+    watch: LoadWatch,
     load_id: str | None,
     *,
     whole: bool,
@@ -79,7 +83,7 @@ def _load(
     made = not there or wishes.replace
     before = engine.events(table) if there else 0
     held = {} if made else {column.name: column.type for column in engine.table(table).columns}
-    with reading(wishes.time_zone or "UTC", go_on) as reader:
+    with reading(wishes.time_zone or "UTC", watch) as reader:
         recogniser = Recogniser(reader, wishes, held, len(sources) == 1, whole)
         found = [(source.name, recogniser.layout(source)) for source in sources]
         layouts = [layout for _, layout in found if layout is not None]
@@ -97,7 +101,7 @@ def _load(
         try:
             create = columns if made else None
             added = engine.append(
-                table, rows.batches(), create=create, replace=wishes.replace, load_id=load_id, go_on=go_on
+                table, rows.batches(), create=create, replace=wishes.replace, load_id=load_id, go_on=watch.check
             )
         except (SvcctlError, Misfit):
             if rows.failure is None:

@@ -18,7 +18,7 @@ from svcctl.service.engines.duckdb.syntax import quote
 from svcctl.service.language.types import Type
 from svcctl.service.loading.columns import COLUMNS_OF, Columns, Wanted
 from svcctl.service.loading.decompression import ENDINGS, Source
-from svcctl.service.loading.files import FileReader, KnownFile, first_bytes, first_lines
+from svcctl.service.loading.files import FileReader, KnownFile, first_lines
 from svcctl.service.loading.kinds import FILE_KINDS, FileKind, known_kind, looks_log, named_log
 from svcctl.service.loading.skips import Change, Skip, Tally, shown, unread
 from svcctl.service.loading.times import (
@@ -107,7 +107,7 @@ class Recogniser:
     def layout(self, source: Source) -> Layout | None:
         """The layout of a file; None if it is complete without events. Raises UsageError if something is not clear."""
         times = time_format(self.wishes.time_zone, self.wishes.time_format)
-        head = first_bytes(source)
+        head = self.reader.first_bytes(source)
         kind = self._kind(source, first_lines(source, head), written_as(times.spec or ""))
         if kind is None:
             return None

@@ -15,6 +15,7 @@ from svcctl.api.loads import Loaded, Wishes
 from svcctl.errors import NotFound
 from svcctl.io import extras
 from svcctl.service.loading.decompression import Source
+from svcctl.service.loading.limits import LoadLimits
 from svcctl.service.loading.load import load
 from svcctl.service.settings import TABLES_LOCK
 from svcctl.service.state import folder_identity
@@ -65,7 +66,8 @@ def load_into(
         folder = lake.folder
         if folder_identity.check(state, folder, create=create):  # before reading the files, which may take long
             notify(f"made the shared folder {folder.uri}")
-        return load(lake, sources, table, wishes, go_on, load_id=load_id)
+        limits = LoadLimits.read(environment)
+        return load(lake, sources, table, wishes, go_on, load_id=load_id, limits=limits)
 
 
 def compact(

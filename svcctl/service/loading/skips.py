@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from svcctl.errors import UsageError
+from svcctl.service.loading.limits import MAX_DEPTH
 from svcctl.words import size_text, some
 
 SHOWN = 60
@@ -29,6 +30,7 @@ class Skip(StrEnum):
     ENCODING = "not UTF-8"
     QUOTE = "open quote"
     CELLS = "too many cells"
+    DEEP = "nested too deep"
     ENTRY = "no entry"
     NO_TIME = "no time"
     TIME = "unread time"
@@ -53,6 +55,7 @@ _SENTENCES: Mapping[Skip | Change, str] = {
     Skip.ENCODING: "it is not UTF-8: {value}",
     Skip.QUOTE: "a quote in it is not closed: {value}",
     Skip.CELLS: "it has too many cells: {value}",
+    Skip.DEEP: f"values in it are nested more than {MAX_DEPTH} deep",
     Skip.ENTRY: "{value} is not an entry of the format {kind}",
     Skip.NO_TIME: "it has no {fields} that can be read",
     Skip.TIME: "{fields} {value} is not a time",

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.loads import UNLIMITED
 
 from svcctl.service.engines.duckdb.syntax import LINE, SHORT
 from svcctl.service.loading.csv import batches, heading
@@ -27,7 +28,7 @@ def read(data: bytes, block_size: int = 1 << 16, longest: int = 1 << 16) -> tupl
         path = Path(directory) / "a.csv"
         path.write_bytes(data)
         head = heading(path.name, data, None)
-        for batch in batches(Source(path, path.name), head, tally, block_size, longest):
+        for batch in batches(Source(path, path.name), head, tally, UNLIMITED, block_size, longest):
             for row in batch.to_pylist():
                 is_short = row.pop(SHORT)
                 found.append((row.pop(LINE), tuple(row.values())))

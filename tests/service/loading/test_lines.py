@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.loads import UNLIMITED
 
 from svcctl.service.loading import lines
 from svcctl.service.loading.decompression import Source
@@ -15,7 +16,7 @@ from svcctl.service.loading.skips import Skip, Tally
 
 def entries(path: Path, continuation: str, block_size: int) -> list[tuple[int, str]]:
     found: list[tuple[int, str]] = []
-    for batch in lines.batches(Source(path, path.name), continuation, Tally(), block_size):
+    for batch in lines.batches(Source(path, path.name), continuation, Tally(), UNLIMITED, block_size):
         found += zip(batch["number"].to_pylist(), batch["line"].to_pylist(), strict=True)
     return found
 
@@ -62,7 +63,7 @@ def test_a_line_that_is_too_long_is_left_out_and_counted(tmp_path: Path) -> None
         tally = Tally()
         found = [
             text
-            for batch in lines.batches(Source(path, path.name), "", tally, block_size, longest=10)
+            for batch in lines.batches(Source(path, path.name), "", tally, UNLIMITED, block_size, longest=10)
             for text in batch["line"].to_pylist()
         ]
         assert found == ["a", "b", "y" * 10]

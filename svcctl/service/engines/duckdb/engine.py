@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -30,6 +30,7 @@ from svcctl.service.engines import ROWS_PER_BATCH, Extent, Mark
 from svcctl.service.engines.duckdb import long_texts, positions
 from svcctl.service.engines.duckdb.date_order import Arriving
 from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
+from svcctl.service.engines.duckdb.interruption import interruptible
 from svcctl.service.engines.duckdb.opening import MEMORY_LIMIT, SCHEMA, open_file, readable
 from svcctl.service.engines.duckdb.reading import Reading, Selects
 from svcctl.service.engines.duckdb.statement import Statement, translated
@@ -209,13 +210,14 @@ class DuckDBEngine(Reading):
             # Only a new table can still be sorted after its rows are stored.
             as_they_come = create is not None and arriving.in_order
             source = "incoming" if as_they_come else _sorted("incoming")
-            added: int = self._one(
-                cursor,
+            insert = (
                 f"INSERT INTO {relation} ({', '.join(quote(column.name) for column in given)}) "
-                f"SELECT {', '.join(map(_as_stored, given))} FROM {source}",
+                f"SELECT {', '.join(map(_as_stored, given))} FROM {source}"
             )
-            if as_they_come and not arriving.in_order:
-                _rewrite(cursor, table, _sorted(relation))
+            with interruptible(cursor, go_on) if go_on else nullcontext():
+                added: int = self._one(cursor, insert)
+                if as_they_come and not arriving.in_order:
+                    _rewrite(cursor, table, _sorted(relation))
             if arriving.dates is not None:
                 self._latest[name] = arriving.dates[1] if last is None else max(last, arriving.dates[1])
             if table.ordered and added and last is not None and (arriving.dates is None or arriving.dates[0] < last):

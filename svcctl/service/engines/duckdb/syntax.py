@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from svcctl.errors import UsageError
@@ -43,13 +44,14 @@ def distinct(names: Iterable[str]) -> list[str]:
     """Names of columns, with a number added to each that DuckDB, which ignores case, would take for an earlier one."""
     found: list[str] = []
     taken = set(RESERVED)
+    numbers: Counter[str] = Counter()
     for at, given in enumerate(names):
         if "\0" in given:
             raise UsageError("a name of a column has the character NUL: this is not a text file in UTF-8")
-        name, again = given or f"column{at}", 0
+        name = wanted = given or f"column{at}"
         while name.casefold() in taken:
-            again += 1
-            name = f"{given or f'column{at}'}_{again}"
+            numbers[wanted.casefold()] += 1
+            name = f"{wanted}_{numbers[wanted.casefold()]}"
         found.append(name)
         taken.add(name.casefold())
     return found

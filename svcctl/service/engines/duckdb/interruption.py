@@ -1,0 +1,46 @@
+"""Interrupts statements of DuckDB, which otherwise run to their end whatever has happened meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+import duckdb
+
+CHECK_SECONDS = 0.2
+
+
+@contextmanager
+def interruptible(
+    connection: duckdb.DuckDBPyConnection, check: Callable[[], None], pause: float = CHECK_SECONDS
+) -> Iterator[None]:
+    """Call `check` every `pause` seconds during the block, in a thread, and interrupt the connection once it raises.
+
+    Its error is then raised instead of that of the interrupted statement.
+    """
+    ended, failures = Event(), list[Exception]()
+
+    def watch() -> None:
+        while not ended.wait(pause):
+            try:
+                if not failures:
+                    check()
+            except Exception as error:
+                failures.append(error)
+            if failures:
+                connection.interrupt()  # again, because the next statement may have begun
+
+    thread = Thread(target=watch, daemon=True, name="interruption")
+    thread.start()
+    try:
+        yield
+    except Exception:
+        if failures:
+            raise failures[0] from None
+        raise
+    finally:
+        ended.set()
+        thread.join()
+    if failures:
+        raise failures[0]

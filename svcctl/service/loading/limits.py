@@ -1,0 +1,86 @@
+"""The limits of a load: its time, the bytes that its files unpack to, and its memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Self
+
+from svcctl.dates.lengths import length_text
+from svcctl.errors import ServiceError
+from svcctl.service.settings import LOAD_BYTES, LOAD_MEMORY, LOAD_TIME
+from svcctl.words import size_text
+
+MAX_FIELDS = 2000
+"""The most columns of a file; with more, the names are probably data."""
+MAX_DEPTH = 200
+"""How deep the values of a JSON object may be nested."""
+_UNCHANGED = "nothing was changed"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadLimits:
+    """The limits that operators can set."""
+
+    seconds: float = LOAD_TIME.read({})
+    unpacked_bytes: int = LOAD_BYTES.read({})
+    """The bytes that all files of a load unpack to."""
+    memory_bytes: int = LOAD_MEMORY.read({})
+    """The memory of the engine that reads the files."""
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str]) -> Self:
+        return cls(LOAD_TIME.read(environment), LOAD_BYTES.read(environment), LOAD_MEMORY.read(environment))
+
+
+class LoadWatch:
+    """Ends a load that has reached a limit, or whose client is gone: its methods raise the error that ends it.
+
+    `go_on` raises an error when the client is gone.
+    """
+
+    def __init__(
+        self,
+        go_on: Callable[[], None],
+        limits: LoadLimits | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.limits = limits or LoadLimits()
+        self._go_on = go_on
+        self._clock = clock
+        self._end = clock() + self.limits.seconds
+        self._unpacked: dict[Path, int] = {}
+        self._checking = Lock()
+
+    def check(self) -> None:
+        """Raise the error of a client that is gone, or of a load that takes too long."""
+        with self._checking:  # several threads check
+            self._go_on()
+        if self._clock() >= self._end:
+            raise ServiceError(
+                f"the load took longer than {length_text(self.limits.seconds)}",
+                code=408,
+                hint=f"{_UNCHANGED}; load less at a time, or set {LOAD_TIME.name} for the service",
+            )
+
+    def unpacked(self, path: Path, name: str, size: int) -> None:
+        """Note that a file unpacks to at least `size` bytes. Raises ServiceError when all files exceed the limit."""
+        self._unpacked[path] = max(size, self._unpacked.get(path, 0))
+        if sum(self._unpacked.values()) > self.limits.unpacked_bytes:
+            raise ServiceError(
+                f"{name} unpacks to too much: a load may unpack {size_text(self.limits.unpacked_bytes)}",
+                code=413,
+                hint=f"{_UNCHANGED}; load less at a time, or set {LOAD_BYTES.name} for the service",
+            )
+
+    def out_of_memory(self, name: str, kind: str) -> ServiceError:
+        """The error for a file that cannot be read with the memory that a load may use."""
+        return ServiceError(
+            f"cannot read {name} as {kind}: it needs more memory than the {size_text(self.limits.memory_bytes)} that a "
+            "load may use",
+            code=422,
+            hint=f"{_UNCHANGED}; leave out the largest lines or values, or set {LOAD_MEMORY.name} for the service",
+        )

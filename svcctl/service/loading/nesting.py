@@ -1,0 +1,40 @@
+"""Leaves out JSON whose values are nested too deep: what reads it further calls itself once for each level."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from svcctl.service.loading.limits import MAX_DEPTH
+from svcctl.service.loading.skips import Skip, Tally
+
+_PART = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+"""A text, which may have brackets in it, or a bracket."""
+
+
+def without_deep(batch: pa.RecordBatch, tally: Tally, most: int = MAX_DEPTH) -> pa.RecordBatch:
+    """The entries of a batch that are nested at most so deep; the others are counted."""
+    lines = batch.column("line")
+    if (pc.max(pc.binary_length(lines)).as_py() or 0) <= most:
+        return batch
+    brackets = pc.add(pc.count_substring(lines, "["), pc.count_substring(lines, "{"))
+    deep = {
+        at for at in pc.indices_nonzero(pc.greater(brackets, most)).to_pylist() if _is_deep(lines[at].as_py(), most)
+    }
+    if not deep:
+        return batch
+    for at in sorted(deep):
+        tally.add(Skip.DEEP, batch.column("number")[at].as_py())
+    return batch.filter(pa.array([at not in deep for at in range(batch.num_rows)]))
+
+
+def _is_deep(text: str, most: int) -> bool:
+    depth = 0
+    for part in _PART.finditer(text):
+        bracket = part[0]
+        depth += 1 if bracket in "[{" else -1 if bracket in "]}" else 0
+        if depth > most:
+            return True
+    return False

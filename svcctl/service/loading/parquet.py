@@ -1,0 +1,69 @@
+"""Checks parquet files before they are loaded: the sizes that the footer declares, the values, and the pages.
+
+A value that repeats is stored once, so a small file can have very many large values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from svcctl.service.engines.duckdb.syntax import quote
+from svcctl.service.loading.decompression import Source, damaged
+from svcctl.service.loading.limits import LoadWatch
+
+ROW_NUMBER = "file_row_number"
+"""The column that DuckDB adds."""
+_BUFFER_BYTES = 1 << 20
+_VALUE_BYTES = 8
+"""The least bytes of a value in memory."""
+_MAX_ROWS = 1 << 16
+_SIZES = {"VARCHAR": "strlen", "BLOB": "octet_length"}
+"""DuckDB's functions for the bytes of a value, by its type."""
+
+
+def check_footer(source: Source, contents: Path, watch: LoadWatch) -> int:
+    """The bytes of a row: the average of the row group with the largest rows, at least 1.
+
+    Raises ServiceError when the declared sizes exceed a limit. A footer that Arrow cannot read is left to DuckDB.
+    """
+    try:
+        described = pq.read_metadata(contents)
+        groups = [described.row_group(at) for at in range(described.num_row_groups)]
+        nested = [at for at in range(described.num_columns) if described.schema.column(at).max_repetition_level]
+        values = max((group.column(at).num_values for group in groups for at in nested), default=0)
+    except (OSError, ValueError, OverflowError, MemoryError, pa.ArrowException):
+        return 1
+    watch.unpacked(source.path, source.name, sum(max(0, group.total_byte_size) for group in groups))
+    # A row may have all values of its group.
+    if values * _VALUE_BYTES > watch.limits.memory_bytes:
+        raise watch.out_of_memory(source.name, "parquet")
+    return max((group.total_byte_size // (group.num_rows or 1) for group in groups), default=1) or 1
+
+
+def size_query(table: str, described: Sequence[tuple[Any, ...]]) -> str:
+    """SQL for the number of rows of a table, the bytes of their texts, and the most of one row."""
+    sizes = [f"coalesce({_SIZES[type_]}({quote(str(name))}), 0)" for name, type_, *_ in described if type_ in _SIZES]
+    sized = f"SELECT {' + '.join(sizes) or '0'} AS size FROM {table}"
+    return f"SELECT count(*), coalesce(sum(size), 0)::HUGEINT, coalesce(max(size), 0) FROM ({sized})"
+
+
+def check_pages(source: Source, contents: Path, rows: int, watch: LoadWatch) -> None:
+    """Read all pages of a parquet file, so many rows at once. Raises UsageError when a check sum of a page fails."""
+    try:
+        # Without pre_buffer, Arrow does not read whole row groups at once.
+        with pq.ParquetFile(
+            contents, page_checksum_verification=True, pre_buffer=False, buffer_size=_BUFFER_BYTES
+        ) as file:
+            for _ in file.iter_batches(min(rows, _MAX_ROWS)):
+                watch.check()
+    except MemoryError:
+        raise watch.out_of_memory(source.name, "parquet") from None
+    except pa.ArrowException:
+        return  # Arrow does not know a type; DuckDB reports what it cannot read itself
+    except (OSError, ValueError, OverflowError) as error:
+        raise damaged(source, str(error)) from None

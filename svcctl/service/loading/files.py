@@ -24,7 +24,7 @@ import pyarrow as pa
 from svcctl.errors import UsageError
 from svcctl.io.temporary import temporary
 from svcctl.service.engines.duckdb.interruption import interruptible
-from svcctl.service.engines.duckdb.statement import first_line
+from svcctl.service.engines.duckdb.statement import Cause, StatementFailed, first_line
 from svcctl.service.engines.duckdb.syntax import literal
 from svcctl.service.loading import csv, decompression, lines, parquet
 from svcctl.service.loading.decompression import Source, codec, opened
@@ -185,9 +185,11 @@ class FileReader:
         source, kind = file.source, file.kind.name
         try:
             yield
-        except (duckdb.OutOfMemoryException, MemoryError):
+        except MemoryError:
             raise self._watch.out_of_memory(source.name, kind) from None
         except (duckdb.Error, OSError, ValueError, OverflowError) as error:  # Arrow passes on errors of DuckDB as such
+            if StatementFailed(error, "load").cause is Cause.MEMORY:
+                raise self._watch.out_of_memory(source.name, kind) from None
             why = re.sub(r' in file "[^"]*"', "", first_line(error)).replace(str(file.contents), source.name)
             raise UsageError(f"cannot read {source.name} as {kind}: {why.rstrip(' .')}") from None
 
@@ -203,8 +205,8 @@ class FileReader:
             return csv.batches(file.source, file.heading, tally, self._watch, block_size)
         if file.kind.name == "json":
             return (without_deep(batch, tally) for batch in self._elements(file))
-        entries = lines.batches(file.source, file.kind.continuation, tally, self._watch, block_size)
-        return (without_deep(batch, tally) for batch in entries) if file.kind.name == "ndjson" else entries
+        is_json = file.kind.name == "ndjson"
+        return lines.batches(file.source, file.kind.continuation, tally, self._watch, block_size, is_json=is_json)
 
     def _elements(self, file: KnownFile) -> Iterator[pa.RecordBatch]:
         """The elements of a JSON array, or objects that follow each other, with their numbers."""

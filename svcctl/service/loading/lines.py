@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from svcctl.service.loading.decompression import Source, opened
 from svcctl.service.loading.limits import LoadWatch
+from svcctl.service.loading.nesting import may_be_deep, without_deep
 from svcctl.service.loading.skips import LONGEST_LINE, Skip, Tally
 
 BLOCK = 1 << 22
@@ -37,11 +38,13 @@ def batches(
     watch: LoadWatch,
     block_size: int = BLOCK,
     longest: int = LONGEST_LINE,
+    *,
+    is_json: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The entries of a file that are not empty, each with the number of its first line.
 
     `continuation` matches the beginning of a line that continues the previous one; without it every line is an entry.
-    `tally` counts the lines that are too long.
+    `tally` counts the lines that are too long and, with `is_json`, those that are nested too deep.
     """
     continues = re.compile(continuation) if continuation else None
     inside = re.compile(rb"\n(?:" + continuation.encode() + rb")") if continuation else None
@@ -61,7 +64,8 @@ def batches(
             if continues and inside and inside.search(whole, 0, len(whole) - whole.endswith(b"\n")):
                 yield _batch(*_joined(lines, numbers, continues))
             else:
-                yield _batch(lines, numbers)
+                batch = _batch(lines, numbers)
+                yield without_deep(batch, tally) if is_json and may_be_deep(whole) else batch
 
 
 def blocks(

@@ -13,6 +13,14 @@ from svcctl.service.loading.skips import Skip, Tally
 _PART = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 """A text, which may have brackets in it, or a bracket."""
 
+_OTHER_BYTES = bytes(set(range(256)) - set(b"[{\n"))
+_MANY = re.compile(rb"[\[{]{%d}" % (MAX_DEPTH + 1))
+
+
+def may_be_deep(data: bytes) -> bool:
+    """Whether a line has more brackets than levels are allowed: a quick look at a block of lines."""
+    return _MANY.search(data.translate(None, _OTHER_BYTES)) is not None
+
 
 def without_deep(batch: pa.RecordBatch, tally: Tally, most: int = MAX_DEPTH) -> pa.RecordBatch:
     """The entries of a batch that are nested at most so deep; the others are counted."""

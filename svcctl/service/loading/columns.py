@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from svcctl.errors import UsageError
@@ -24,6 +24,8 @@ from svcctl.service.loading.skips import Change
 from svcctl.service.loading.times import in_utc
 from svcctl.service.loading.values import NUMBER_LIKE, ODD, WAYS, nothing
 
+MAX_COUNTED = 64
+"""The most columns whose values are counted at once: each has patterns, which take memory."""
 MAX_STRUCTURES = 100_000
 """The most different sets of members that the objects of a file may have."""
 _PEER = r"^(?:\[([0-9A-Fa-f:.]+)\]|(\d+\.\d+\.\d+\.\d+))(?::\d+)?$"
@@ -90,8 +92,13 @@ def _typed(names: Sequence[str], table: str, wanted: Wanted, misfits: Sequence[s
         for test in (NUMBER_LIKE, ODD, *(test for _, test in WAYS)):
             yield f"count(*) FILTER ({test.format(cell)})"
 
-    asked = ", ".join(chain.from_iterable(map(counts, open_.values())))
-    row = iter(wanted.rows(f"SELECT {asked} FROM {table}")[0] if asked else ())
+    def counted() -> Iterator[Any]:
+        rest = iter(open_.values())
+        while group := list(islice(rest, MAX_COUNTED)):
+            asked = ", ".join(chain.from_iterable(map(counts, group)))
+            yield from wanted.rows(f"SELECT {asked} FROM {table}")[0]
+
+    row = counted()
     sql, types = dict(cells), dict.fromkeys(names, "VARCHAR")
     misfit, blank, mixed = list(misfits), set(), {}
     for name, cell in open_.items():

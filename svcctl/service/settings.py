@@ -55,6 +55,9 @@ RUNNING_JOBS = _setting("SVCCTL_RUNNING_JOBS", "running jobs of one domain", _co
 TOTAL_JOBS = _setting("SVCCTL_TOTAL_JOBS", "running jobs of all domains", _count, "256")
 LOAD_TIME = _setting("SVCCTL_LOAD_TIME", "how long a load may take", parse_length, "2h")
 LOAD_BYTES = _setting("SVCCTL_LOAD_BYTES", "what the packed files of a load may unpack to", parse_size, "100GB")
+LOAD_RATIO = _setting(
+    "SVCCTL_LOAD_RATIO", "how many times its size a large file of a load may unpack to", _count, "5000"
+)
 LOAD_MEMORY = _setting("SVCCTL_LOAD_MEMORY", "memory with which a load may read files", parse_size, "500MB")
 LINE_END = _setting("SVCCTL_LINE_END", "end of the lines that the local service sends", str, "lf", "lf", "crlf")
 CORS_ORIGINS = _setting("SVCCTL_CORS_ORIGINS", "origins of web pages that may use the local service (CORS)", _origins)
@@ -83,7 +86,7 @@ SPARK_CA_BUNDLE = _setting(
 
 SERVICE_SETTINGS = (
     *(DEMO, QUERY_TIME, PADDING_TIME, LAG, CONNECTIONS, ACCESS_EVENTS, ACCESS_TIME),
-    *(QUERY_PLACES, OPEN_QUERIES, RUNNING_JOBS, TOTAL_JOBS, LOAD_TIME, LOAD_BYTES, LOAD_MEMORY),
+    *(QUERY_PLACES, OPEN_QUERIES, RUNNING_JOBS, TOTAL_JOBS, LOAD_TIME, LOAD_BYTES, LOAD_RATIO, LOAD_MEMORY),
     *(LINE_END, CORS_ORIGINS, DESTINATIONS_ALLOWED),
     *(STATE, STATE_PASSWORD_FILE, TABLES, TABLES_LOCK, ENGINE, SPARK_TOKEN, SPARK_CA_BUNDLE),
 )

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import chain, islice
 from typing import Any
 
 from svcctl.errors import UsageError
@@ -24,8 +23,6 @@ from svcctl.service.loading.skips import Change
 from svcctl.service.loading.times import in_utc
 from svcctl.service.loading.values import NUMBER_LIKE, ODD, WAYS, nothing
 
-MAX_COUNTED = 64
-"""The most columns whose values are counted at once: each has patterns, which take memory."""
 MAX_STRUCTURES = 100_000
 """The most different sets of members that the objects of a file may have."""
 _PEER = r"^(?:\[([0-9A-Fa-f:.]+)\]|(\d+\.\d+\.\d+\.\d+))(?::\d+)?$"
@@ -87,23 +84,12 @@ def _typed(names: Sequence[str], table: str, wanted: Wanted, misfits: Sequence[s
     cells = {name: nothing(quote(name), wanted.null) for name in names}
     open_ = {name: cell for name, cell in cells.items() if name not in wanted.types}
 
-    def counts(cell: str) -> Iterator[str]:
-        yield f"count({cell})"
-        for test in (NUMBER_LIKE, ODD, *(test for _, test in WAYS)):
-            yield f"count(*) FILTER ({test.format(cell)})"
-
-    def counted() -> Iterator[Any]:
-        rest = iter(open_.values())
-        while group := list(islice(rest, MAX_COUNTED)):
-            asked = ", ".join(chain.from_iterable(map(counts, group)))
-            yield from wanted.rows(f"SELECT {asked} FROM {table}")[0]
-
-    row = counted()
+    counted = _counts(list(open_.values()), table, wanted)
     sql, types = dict(cells), dict.fromkeys(names, "VARCHAR")
     misfit, blank, mixed = list(misfits), set(), {}
-    for name, cell in open_.items():
-        values, numbers, odd = (next(row) for _ in range(3))
-        found = [type_ for type_, _ in WAYS if next(row) == values > 0]
+    for at, (name, cell) in enumerate(open_.items()):
+        values, numbers, odd, *ways = counted.get(at, [0] * (3 + len(WAYS)))
+        found = [type_ for (type_, _), count in zip(WAYS, ways, strict=True) if count == values > 0]
         if not values:
             blank.add(name)
             misfit.append(f"{cell} IS NOT NULL")
@@ -123,6 +109,18 @@ def _typed(names: Sequence[str], table: str, wanted: Wanted, misfits: Sequence[s
         blank=frozenset(blank),
         misfit=f"CASE WHEN {' OR '.join(f'({one})' for one in misfit) or 'false'} THEN '' END",
     )
+
+
+def _counts(cells: Sequence[str], table: str, wanted: Wanted) -> dict[int, list[int]]:
+    """How many values each cell has, how many are like numbers, odd, and of each of WAYS; nothing for an empty table.
+
+    The cells are put below each other, because each use of a pattern takes time and memory.
+    """
+    tests = (NUMBER_LIKE, ODD, *(test for _, test in WAYS))
+    counts = ", ".join(f"count(*) FILTER ({test.format('value')})" for test in tests)
+    values = f"SELECT unnest([{', '.join(cells)}]) AS value, unnest(range({len(cells)})) AS place FROM {table}"
+    found = wanted.rows(f"SELECT place, count(value), {counts} FROM ({values}) GROUP BY place") if cells else []
+    return {at: list(row) for at, *row in found}
 
 
 _PAIR = r'(?:^|\s)([^\s="]+)=("(?:[^"\\]|\\.)*"|[^\s"]*)'

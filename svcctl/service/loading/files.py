@@ -37,7 +37,7 @@ HEAD_ROWS = 10_000
 """The most rows of a head; it has no more than the first two batches that have rows."""
 ROWS_PER_BATCH = 2048
 ROWS_OF_KNOWN_WIDTH = 8192
-BATCH_BYTES = 1 << 24
+BATCH_BYTES = 1 << 22
 """The most rows and bytes of a batch: few rows where the length of the next ones is unknown (not parquet)."""
 _HEAD_BLOCK = 1 << 20
 _LARGEST_CHECKED = 1 << 24

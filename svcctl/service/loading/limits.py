@@ -11,11 +11,13 @@ from typing import Self
 
 from svcctl.dates.lengths import length_text
 from svcctl.errors import ServiceError
-from svcctl.service.settings import LOAD_BYTES, LOAD_MEMORY, LOAD_TIME
+from svcctl.service.settings import LOAD_BYTES, LOAD_MEMORY, LOAD_RATIO, LOAD_TIME
 from svcctl.words import size_text
 
 MAX_FIELDS = 2000
 """The most columns of a file; with more, the names are probably data."""
+MAX_FREE_BYTES = 1 << 29
+"""A file that unpacks to no more than this may do so from any size: a few thousand equal rows are packed very small."""
 MAX_DEPTH = 200
 """How deep the values of a JSON object may be nested."""
 _UNCHANGED = "nothing was changed"
@@ -28,12 +30,14 @@ class LoadLimits:
     seconds: float = LOAD_TIME.read({})
     unpacked_bytes: int = LOAD_BYTES.read({})
     """The bytes that all files of a load unpack to."""
+    ratio: int = LOAD_RATIO.read({})
+    """How many times the size of a file it may unpack to, from MAX_FREE_BYTES on."""
     memory_bytes: int = LOAD_MEMORY.read({})
     """The memory of the engine that reads the files."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
-        return cls(LOAD_TIME.read(environment), LOAD_BYTES.read(environment), LOAD_MEMORY.read(environment))
+        return cls(*(setting.read(environment) for setting in (LOAD_TIME, LOAD_BYTES, LOAD_RATIO, LOAD_MEMORY)))
 
 
 class LoadWatch:
@@ -67,13 +71,19 @@ class LoadWatch:
             )
 
     def unpacked(self, path: Path, name: str, size: int) -> None:
-        """Note that a file unpacks to at least `size` bytes. Raises ServiceError when all files exceed the limit."""
+        """Note that a file unpacks to at least `size` bytes. Raises ServiceError for too many, of it or all files."""
         self._unpacked[path] = max(size, self._unpacked.get(path, 0))
         if sum(self._unpacked.values()) > self.limits.unpacked_bytes:
             raise ServiceError(
                 f"{name} unpacks to too much: a load may unpack {size_text(self.limits.unpacked_bytes)}",
                 code=413,
                 hint=f"{_UNCHANGED}; load less at a time, or set {LOAD_BYTES.name} for the service",
+            )
+        if size > MAX_FREE_BYTES and size > self.limits.ratio * path.stat().st_size:
+            raise ServiceError(
+                f"{name} unpacks to more than {self.limits.ratio:,} times its size",
+                code=413,
+                hint=f"{_UNCHANGED}; if the file is as it should be, set {LOAD_RATIO.name} for the service",
             )
 
     def out_of_memory(self, name: str, kind: str) -> ServiceError:

@@ -24,7 +24,7 @@ from svcctl.service.engines.duckdb.syntax import distinct
 from svcctl.service.loading import load as loading
 from svcctl.service.loading import parquet
 from svcctl.service.loading.decompression import Source
-from svcctl.service.loading.limits import MAX_DEPTH, MAX_FIELDS, LoadLimits, LoadWatch
+from svcctl.service.loading.limits import MAX_DEPTH, MAX_FIELDS, MAX_FREE_BYTES, LoadLimits, LoadWatch
 
 ROW = b"time,a\n2026-01-01,1\n"
 ENTRY = b'{"time":"2026-01-01","a":1}'
@@ -84,6 +84,30 @@ def test_repeated_values_of_parquet_count_each_time(engine: DuckDBEngine, tmp_pa
     assert path.stat().st_size < 100_000
     with pytest.raises(ServiceError, match="a load may unpack 900 MB"):
         limited(engine, path, LoadLimits(unpacked_bytes=900_000_000))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "size", "is_refused"), [(99, 1 << 30, True), (1 << 30, 1 << 30, False), (99, MAX_FREE_BYTES, False)]
+)
+def test_a_large_file_that_is_packed_too_small_is_refused(
+    tmp_path: Path, ratio: int, size: int, is_refused: bool
+) -> None:
+    path = written(tmp_path, "a.parquet", b"x" * 10)
+    watch = LoadWatch(undisturbed, LoadLimits(ratio=ratio))
+    if not is_refused:
+        watch.unpacked(path, path.name, size)
+        return
+    with pytest.raises(ServiceError) as caught:
+        watch.unpacked(path, path.name, size)
+    assert (caught.value.code, caught.value.message) == (413, "a.parquet unpacks to more than 99 times its size")
+    assert "SVCCTL_LOAD_RATIO" in (caught.value.hint or "")
+
+
+def test_a_small_parquet_file_of_many_large_rows_is_refused(engine: DuckDBEngine, tmp_path: Path) -> None:
+    path = repeated(tmp_path / "a.parquet", rows=100_000, size=10_000)
+    with pytest.raises(ServiceError, match=r"a\.parquet unpacks to more than 5,000 times its size"):
+        limited(engine, path, LoadLimits())
+    assert "t" not in engine.tables()
 
 
 def test_a_row_group_with_too_many_values_in_lists_is_refused(tmp_path: Path) -> None:

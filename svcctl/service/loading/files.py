@@ -39,6 +39,15 @@ ROWS_PER_BATCH = 2048
 ROWS_OF_KNOWN_WIDTH = 8192
 BATCH_BYTES = 1 << 22
 """The most rows and bytes of a batch: few rows where the length of the next ones is unknown (not parquet)."""
+_CELL_BYTES = 8
+"""The least bytes of a cell of csv in a batch."""
+_LONG_SQL = 50_000
+_FOR_LONG_SQL = "SET disabled_optimizers='common_subexpressions'; SET threads=1"
+_FOR_SHORT_SQL = "RESET disabled_optimizers; RESET threads"
+"""Settings for statements of more or fewer characters than _LONG_SQL.
+
+To find the common parts of long statements takes minutes, and each thread has memory for all parts of a statement.
+"""
 _HEAD_BLOCK = 1 << 20
 _LARGEST_CHECKED = 1 << 24
 _NUL = "remove it: tr -d '\\0' <FILE | svcctl service load - -t …; or convert UTF-16 with: iconv -f utf-16 -t utf-8"
@@ -48,7 +57,7 @@ _NUL = "remove it: tr -d '\\0' <FILE | svcctl service load - -t …; or convert 
 class KnownFile:
     """A file of a known kind. `contents` is the path for DuckDB, and `heading` that of csv.
 
-    `width` is the bytes of a row of parquet, and `is_array` whether JSON is one array.
+    `width` is the bytes of a row of parquet, at least those of a row of csv, and `is_array` whether JSON is one array.
     """
 
     source: Source
@@ -109,7 +118,8 @@ class FileReader:
         contents = source.path
         if kind.name in ("csv", "tsv"):
             separator = "\t" if kind.name == "tsv" else None
-            return KnownFile(source, kind, contents, csv.heading(source.name, head, separator))
+            heading = csv.heading(source.name, head, separator)
+            return KnownFile(source, kind, contents, heading, _CELL_BYTES * len(heading.names))
         if kind.name in ("json", "parquet") and codec(source) is not None:
             self._opened += 1
             contents = self._spill / str(self._opened)
@@ -165,6 +175,7 @@ class FileReader:
         """The rows of a query over a stream, in batches of about BATCH_BYTES."""
         most = ROWS_OF_KNOWN_WIDTH if file.is_parquet else ROWS_PER_BATCH
         with self._readable(file):
+            self.connection.execute(_FOR_LONG_SQL if len(sql) > _LONG_SQL else _FOR_SHORT_SQL)
             relation = self.connection.sql(sql)
             assert relation is not None
             with relation.to_arrow_reader(max(1, min(most, BATCH_BYTES // file.width))) as reader:

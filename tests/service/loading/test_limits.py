@@ -57,12 +57,9 @@ def test_a_file_that_unpacks_to_too_much_is_refused(
 ) -> None:
     path = tmp_path / f"{name}.{packing}"
     path.write_bytes(PACK[packing](BOMBS[name]))
-    with pytest.raises(ServiceError) as caught:
+    with pytest.raises(ServiceError, match=f"{path.name} unpacks to too much: a load may unpack 2.0 MB") as caught:
         limited(engine, path, LoadLimits(unpacked_bytes=2_000_000))
-    assert (caught.value.code, caught.value.message) == (
-        413,
-        f"{path.name} unpacks to too much: a load may unpack 2.0 MB",
-    )
+    assert caught.value.code == 413
     assert "t" not in engine.tables()
 
 
@@ -97,9 +94,9 @@ def test_a_large_file_that_is_packed_too_small_is_refused(
     if not is_refused:
         watch.unpacked(path, path.name, size)
         return
-    with pytest.raises(ServiceError) as caught:
+    with pytest.raises(ServiceError, match="unpacks to more than 99 times its size") as caught:
         watch.unpacked(path, path.name, size)
-    assert (caught.value.code, caught.value.message) == (413, "a.parquet unpacks to more than 99 times its size")
+    assert caught.value.code == 413
     assert "SVCCTL_LOAD_RATIO" in (caught.value.hint or "")
 
 
@@ -114,20 +111,16 @@ def test_a_row_group_with_too_many_values_in_lists_is_refused(tmp_path: Path) ->
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"time": ["2026-01-01"], "n": [[0] * 1000]}), path)
     source, limits = Source(path, path.name), LoadLimits(memory_bytes=7999)
-    with pytest.raises(ServiceError) as caught:
+    with pytest.raises(ServiceError, match=r"it needs more memory than the 8\.0 kB that a load may use") as caught:
         parquet.check_footer(source, path, LoadWatch(undisturbed, limits))
     assert caught.value.code == 422
-    assert (
-        caught.value.message
-        == "cannot read a.parquet as parquet: it needs more memory than the 8.0 kB that a load may use"
-    )
     assert parquet.check_footer(source, path, LoadWatch(undisturbed, LoadLimits(memory_bytes=8000))) > 1
 
 
 def test_a_load_that_takes_too_long_is_refused(engine: DuckDBEngine, tmp_path: Path) -> None:
-    with pytest.raises(ServiceError) as caught:
+    with pytest.raises(ServiceError, match="the load took longer than 0s") as caught:
         limited(engine, written(tmp_path, "a.csv", ROW), LoadLimits(seconds=0.0))
-    assert (caught.value.code, caught.value.message) == (408, "the load took longer than 0s")
+    assert caught.value.code == 408
     assert "SVCCTL_LOAD_TIME" in (caught.value.hint or "")
 
 

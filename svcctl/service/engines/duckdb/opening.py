@@ -33,7 +33,7 @@ VERSION = 1
 MISREAD = re.compile(r"[?\\]")
 """The characters that DuckDB takes for the beginning of parameters, and for a separator."""
 
-MEMORY_LIMIT, SCRATCH_LIMIT = "600MB", "500MB"
+MEMORY_LIMIT, SCRATCH_LIMIT = "1GB", "500MB"
 """The most memory of DuckDB for events, and for other work. Sorts and groups of events that need more use files."""
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {

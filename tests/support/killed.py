@@ -37,6 +37,8 @@ def contents(store: Store, files: Files) -> dict[str, list[Any]]:
             rows = [dict(row) for row in connection.execute(select(table)).mappings()]
             if table is schema.accounts:
                 rows = [{"profile": keys.index(row["api_key"])} | row for row in rows]
+            if table is schema.events_files:  # the rest is another for each file
+                rows = [{"tables": sorted(row["tables"]), "loss": row["loss"]} for row in rows]
             found[table.name] = sorted(
                 ({key: value for key, value in row.items() if key not in SECRETS} for row in rows), key=str
             )

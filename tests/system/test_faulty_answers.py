@@ -143,7 +143,8 @@ def drawn(random: Random) -> Case:
     if fault == "cut":
         # A trailer of chunks may be cut to what is its end in the middle; before it, every cut shows.
         sent = sent[: seen(random, sent, mode, coding) if framing == "close" else random.randrange(len(sent) - 1)]
-    codes = (0,) if fault in FINE else (6,) if fault == "unknown coding" else (7,)
+    lost = (6, 7) if not sent[:told] else (7,)  # an answer in JSON of which nothing arrives is no answer
+    codes = (0,) if fault in FINE else (6,) if fault == "unknown coding" else lost
     ending = ".gz" if random.random() < 0.5 else ""
     return Case(format, coding, framing, fault, ending, head("200 OK", *headers) + sent, codes, whole)
 

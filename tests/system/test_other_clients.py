@@ -178,7 +178,7 @@ def test_a_domain_with_a_role_from_its_creation_to_its_deletion(ask: Ask, reques
         answer = ask(method, path, fields, profile="local-reseller")
         return answer.status, answer.json
 
-    status, created = reseller("POST", "/domain", {"name": name, "plan": "trial", "own": 1})
+    status, created = reseller("POST", "/domain", {"name": name, "plan": "trial"})
     assert (status, created["status"]) == (200, "Active")
     full = created["name"]
     assert full in [domain["name"] for domain in reseller("GET", "/domain")[1]]

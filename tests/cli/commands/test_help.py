@@ -201,8 +201,11 @@ def examples() -> list[tuple[str, str]]:
     return found
 
 
-EXIT_CODES = {"svcctl profile set prod": 2, "svcctl service accounts token KEY --expires 8h": 4}
-"""It asks, and nobody is there."""
+EXIT_CODES = {
+    "svcctl profile set prod": 2,  # it asks, and nobody is there
+    "svcctl service accounts token KEY --expires 8h": 4,
+    "svcctl service compact": 2,  # the running service has no shared folder
+}
 DOMAIN = ("-p", "local-reseller", "domain")
 ROLE = ("-p", "local-reseller", "role")
 

@@ -273,7 +273,7 @@ def test_only_what_is_missing_is_asked_for(shell: Shell, terminal: Terminal) -> 
     terminal.wait_for("make it the default with")
     terminal.type(f"clear; {COMMAND} profile set prod timeout=5; echo $((6 * 7)) done", "Enter")
     assert "not shown" not in terminal.wait_for("42 done")
-    assert stored(shell) == {"base_url": "https://events.example.com", "auth": "jwt", "token": "t", "timeout": 5.0}
+    assert stored(shell) == {"base_url": "https://events.example.com", "auth": "jwt", "token": "t", "timeout": "5"}
 
 
 def test_a_terminal_is_as_it_was_after_a_secret_was_interrupted(shell: Shell, terminal: Terminal) -> None:

@@ -66,7 +66,7 @@ class LoadWatch:
         if self._clock() >= self._end:
             raise ServiceError(
                 f"the load took longer than {length_text(self.limits.seconds)}",
-                code=408,
+                code=422,
                 hint=f"{_UNCHANGED}; load less at a time, or set {LOAD_TIME.name} for the service",
             )
 

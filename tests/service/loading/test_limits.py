@@ -120,7 +120,7 @@ def test_a_row_group_with_too_many_values_in_lists_is_refused(tmp_path: Path) ->
 def test_a_load_that_takes_too_long_is_refused(engine: DuckDBEngine, tmp_path: Path) -> None:
     with pytest.raises(ServiceError, match="the load took longer than 0s") as caught:
         limited(engine, written(tmp_path, "a.csv", ROW), LoadLimits(seconds=0.0))
-    assert caught.value.code == 408
+    assert caught.value.code == 422
     assert "SVCCTL_LOAD_TIME" in (caught.value.hint or "")
 
 

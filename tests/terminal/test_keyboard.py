@@ -62,6 +62,19 @@ def test_q_leaves_while_the_service_does_not_answer(shell: Shell) -> None:
             assert (code, LEFT in rest, modes(seen)) == (0, True, before)
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """The signals as a shell with jobs leaves them: commands that a script starts with `&` ignore two of them."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGQUIT)}
+    ignored = [number for number, handler in before.items() if handler == signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, signal.SIG_DFL)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
+
+
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGQUIT, -signal.SIGQUIT)],

@@ -202,7 +202,7 @@ def plain(error: Exception) -> str:
 
 
 def tls_failure(error: BaseException, *, connected: bool = False) -> tuple[str, str | None] | None:
-    """What a failure of TLS means and what to do about it; None for other failures. `connected`: it was no handshake.
+    """The meaning of a TLS failure and advice about it; None for other failures. `connected`: it was no handshake.
 
     There is no advice for an unknown CA (`is_untrusted`): only who knows the profile can name the command.
     """

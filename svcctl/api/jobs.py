@@ -255,7 +255,7 @@ class Chosen:
     jobs: Callable[[], Sequence[Job]]
 
     def hint(self, text: str) -> str:
-        """What to do about a text that matches no job; MalformedAnswer if the service answers without a list."""
+        """The hint for a text that matches no job; MalformedAnswer if the service answers without a list."""
         return hint(text, () if is_whole(text) else self.jobs())
 
     def short(self, job_id: str) -> int:
@@ -346,7 +346,7 @@ def _listed(jobs: Sequence[Job], about: Callable[[Job], str | None] = attrgetter
 
 
 def hint(text: str, jobs: Iterable[Job] = ()) -> str:
-    """What to do about a text that matches no job."""
+    """The hint for a text that matches no job."""
     names = (split_name(job.friendly_name)[0] for job in jobs if job.friendly_name)
     return did_you_mean(text, names) or "list the jobs with 'svcctl job list'"
 

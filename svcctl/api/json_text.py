@@ -1,4 +1,4 @@
-r"""JSON as it is sent, and as services send it.
+r"""JSON that svcctl sends, and JSON that services send.
 
 Python holds a byte that is not UTF-8 as a lone surrogate, U+DC80 to U+DCFF, and reads an escape such as \udce9, half of
 a surrogate pair, as the same character. Here the two differ: csv has bytes again, and half of a pair is no byte.

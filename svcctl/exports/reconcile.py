@@ -119,7 +119,7 @@ class Reconcile:
         self._saved = 0.0
         self.differences: list[Difference] = []
         self.losses = Losses()
-        """What was lost of the windows that were replaced."""
+        """The losses of the windows that were replaced."""
 
     def entries(self, start: int, end: int) -> list[Entry]:
         """The windows of finished files that have a part of a range, in order."""

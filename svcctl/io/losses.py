@@ -27,7 +27,7 @@ _PLAIN = _WHOLE | {str, float}
 
 @dataclass
 class Losses:
-    """What a result has lost so far; `keeps_bytes` and `finite` say what its format can hold."""
+    """The losses of a result so far; `keeps_bytes` and `finite` say what its format can hold."""
 
     keeps_bytes: bool = False
     """Whether bytes that are not UTF-8 stay."""

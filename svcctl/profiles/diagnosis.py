@@ -289,7 +289,7 @@ def _answer(subject: Subject) -> Found:
 
 
 def _tls_close(subject: Subject) -> Found:
-    """Say whether a cut answer can be told from a whole one where only the end of the connection ends it."""
+    """Say whether the service sends close_notify, without which a cut answer can look whole."""
     accepted = subject.profile.accepts_any_close
     try:
         notified = subject.client.sends_close_notify()

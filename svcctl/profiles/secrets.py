@@ -32,7 +32,7 @@ MAX_BYTES = 64_000
 """A longer text is not a secret, but another file, or the output of a command that does not end."""
 
 _AROUND = "\ufeff \t\r\n"
-"""What is removed around a secret: byte order marks, blanks, tabs and line ends."""
+"""The characters that are removed around a secret: byte order marks, blanks, tabs and line ends."""
 _LINE_END = re.compile("[\n\r\x0b\x0c\x85\u2028\u2029]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _OTHER_MARKS = {
@@ -90,7 +90,7 @@ class SecretValue:
 class SecretFile:
     path: Path
     hint: str | None = None
-    """What to do about a file that cannot be read."""
+    """The hint for a file that cannot be read."""
     seconds: float = READ_SECONDS
 
     @cached_property

@@ -63,7 +63,7 @@ class ProfileSetting(Setting):
         return text
 
     def cleaned(self, text: bytes | str, source: str | None = None) -> str:
-        """A text that is to be stored, without what surrounds a credential; ProfileError for one that is none."""
+        """The text to store, trimmed if it is a credential; ProfileError if it cannot be one."""
         if isinstance(text, str) and not self.credential:
             return text
         return self.sendable(secret_text(text, f"{self.name} ({source})" if source else self.name), source)

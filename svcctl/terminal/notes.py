@@ -7,7 +7,7 @@ from svcctl.words import counted, plural
 
 
 def loss_notes(losses: Losses) -> list[str]:
-    """What was lost, in words; empty if nothing was."""
+    """The losses in words; empty if there are none."""
     notes = []
     if losses.numbers:
         notes.append(f"{counted(losses.numbers, 'number')} became null: NaN, infinite, or too large")

@@ -233,7 +233,7 @@ def _parameters(kind: str, given: Document) -> _Parameters:
 
 
 def _hashed(form: Form, written: str, sent: Any) -> tuple[Any, Any, Any]:
-    """A parameter as the hash has it: as it is written, with quotes if it is a text, and without them.
+    """The form of a parameter in the hash: its text in the file, with quotes if it is a text, and without them.
 
     A text without quotes that spells a number, true or false as JSON does counts as that, although it is sent as text.
     """

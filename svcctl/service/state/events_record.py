@@ -41,7 +41,7 @@ class Loss:
     tables: Mapping[str, int]
 
     def to_json(self) -> dict[str, Any]:
-        """What clients see: the moment, the tables, and a sentence."""
+        """The form for clients: the moment, the tables, and a sentence."""
         return {"since": self.since, "tables": self.tables, "text": self.text}
 
     @property

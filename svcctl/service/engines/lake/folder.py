@@ -29,7 +29,7 @@ MISREAD: Mapping[str, re.Pattern[str]] = {
     "s3": re.compile(f"[{_MISREAD}#]|{_NO_NAME}"),
     "hdfs": re.compile(f'[{_MISREAD}# "<>`]|[^\0-\x7f]|{_NO_NAME}'),
 }
-"""What a library takes for an escape, a pattern, a separator or another folder, by the scheme of the folder.
+"""Characters that a library takes for an escape, a pattern, a separator or another folder, by the scheme of the folder.
 
 A load would be stored where no query finds it, or a query would read another folder.
 """

@@ -237,6 +237,7 @@ def serve(
         is_ours = partial(process.still_held, files, lock)
         closing.enter_context(_repeated(partial(_grow, demo.Growing(own, history), log, is_ours)))
         closing.callback(jobs.close)
+        service.record_events()
         pause = SHARED_SETTLE_SECONDS if store.shared else SETTLE_SECONDS
         closing.enter_context(_repeated(partial(keep_settled, service, jobs, pause)))
         said = partial(ready.ready, address or str(files.socket))
@@ -410,7 +411,6 @@ def keep_settled(service: Service, jobs: Jobs, pause: float, stopping: threading
     accounts` does.
     """
     away = False
-    service.record_events()
     while True:
         try:
             jobs.renew()

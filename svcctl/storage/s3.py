@@ -63,6 +63,7 @@ _REASONS = {
     "kind: Timeout": "was not answered in time",
     "kind: Decode": "was answered, but not as by S3",
     "Got invalid": "was answered, but not as by S3",
+    "ETag Header missing": "was answered, but not as by S3",
 }
 """Reasons for errors without a status, by a mark in the library's text."""
 CODES = (

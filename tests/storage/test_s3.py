@@ -196,6 +196,12 @@ def test_a_message_has_the_status_of_an_answer_and_nothing_else_of_it(status: in
     assert SECRET not in f"{caught.value.hint}"
 
 
+def test_an_object_counts_as_stored_only_if_the_answer_is_that_of_s3() -> None:
+    with answering(200) as endpoint, pytest.raises(Unavailable) as caught:
+        S3("bucket", keys=None, endpoint=endpoint).put("a.csv", b"1")
+    assert caught.value.message == "s3://bucket/a.csv: the request was answered, but not as by S3"
+
+
 def test_a_message_does_not_have_the_user_of_an_endpoint() -> None:
     endpoint = f"http://user:word@127.0.0.1:{free_port()}"
     with pytest.raises(Unavailable) as caught:

@@ -120,6 +120,16 @@ def format_moment(milliseconds: int, style: Style, *, fraction: bool = True) -> 
     return moment.replace(tzinfo=None).isoformat(" ", precision)
 
 
+def iso_text(milliseconds: int | None) -> str | None:
+    """A time in UTC for programs: `2026-01-31T10:00:00.000Z`."""
+    return None if milliseconds is None else format_moment(milliseconds, Style(date_format="iso"))
+
+
+def second_text(milliseconds: int | None) -> str | None:
+    """A time in UTC to the second, for people: `2026-01-31 10:00:00`."""
+    return None if milliseconds is None else format_moment(milliseconds, Style(), fraction=False)
+
+
 def format_cell(value: Any, kind: str | None, style: Style, *, fraction: bool = True) -> str:
     """One value as text for people; programs read the csv and JSON formats instead."""
     if value is None:

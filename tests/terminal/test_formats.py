@@ -11,7 +11,7 @@ from svcctl.terminal.diagnostics import Diagnostics
 from svcctl.terminal.formats import FORMATS, Format, alone, check_file, find_format, of_file
 from svcctl.terminal.layout import Style, TableColumn
 from svcctl.terminal.output import Output
-from svcctl.terminal.records import rows
+from svcctl.terminal.records import row_listing
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -71,7 +71,9 @@ PRINTED = {
 @pytest.mark.parametrize("name", [row.name for row in FORMATS.values() if row.lists])
 def test_a_list_is_printed_in_every_list_format(name: str) -> None:
     stdout = io.TextIOWrapper(written := io.BytesIO(), encoding="utf-8")
-    Output(stdout, Diagnostics(io.StringIO()), color=False).records(rows("name", "used", "n"), ROWS, FORMATS[name])
+    Output(stdout, Diagnostics(io.StringIO()), color=False).records(
+        row_listing("name", "used", "n"), ROWS, FORMATS[name]
+    )
     assert written.getvalue().decode() == PRINTED[name]
 
 

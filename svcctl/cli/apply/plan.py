@@ -8,13 +8,16 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from svcctl.terminal.escapes import visible
-from svcctl.terminal.records import CHANGES
+from svcctl.terminal.records import row_listing
 
 if TYPE_CHECKING:
     from svcctl.cli.context import Context
 
 Wanted = TypeVar("Wanted")
 Found = TypeVar("Found")
+
+CHANGES = row_listing("action", "kind", "name", "key", "before", "after")
+"""The steps of `apply`, a row for each key that differs."""
 
 
 class Action(StrEnum):

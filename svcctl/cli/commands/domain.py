@@ -12,6 +12,7 @@ from svcctl.api.refusals import already_so, no_domain
 from svcctl.api.roles import known_domain
 from svcctl.cli.apply import domain_steps
 from svcctl.cli.apply.steps import carry_out
+from svcctl.cli.columns.domain import DOMAINS
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
@@ -21,7 +22,6 @@ from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import ApplyOptions, FormatOpt, YesOpt, spread
 from svcctl.errors import SvcctlError
 from svcctl.profiles import BUILT_IN
-from svcctl.terminal.records import DOMAINS
 from svcctl.words import plural
 
 _NAME = typer.Argument(metavar="NAME", help="Name of a domain; the @RESELLER part is optional.")

@@ -25,6 +25,7 @@ from svcctl.api.jobs import (
     wait_for,
 )
 from svcctl.api.models import FAILING, Job, JobStatus
+from svcctl.cli.columns.job import JOB, JOBS, WATCHED
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import Completes
@@ -38,7 +39,7 @@ from svcctl.errors import NotFound, ServiceError, Unavailable, UsageError
 from svcctl.io.time_limit import time_limit
 from svcctl.terminal.diagnostics import Reported, Work
 from svcctl.terminal.escapes import visible
-from svcctl.terminal.records import JOB, JOBS, WATCHED, Listing
+from svcctl.terminal.records import Listing
 from svcctl.terminal.selection import ALL, Selection, selected
 from svcctl.words import counted
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from svcctl.cli.columns.profile import PROFILES
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, Completes
@@ -22,8 +25,12 @@ from svcctl.io import home
 from svcctl.profiles import assignments
 from svcctl.profiles.resolve import profile_in_use
 from svcctl.profiles.settings import names_file, setting_of
+from svcctl.terminal.escapes import visible
 from svcctl.terminal.formats import find_format
-from svcctl.terminal.records import PROFILES, SETTINGS, STEPS
+from svcctl.terminal.records import Field, Listing, row_listing
+
+if TYPE_CHECKING:
+    from svcctl.profiles.diagnosis import Result
 
 NameArg = Annotated[str, typer.Argument(metavar="NAME", help="Name of a profile."), Completes("profiles")]
 OptionalNameArg = Annotated[
@@ -45,6 +52,30 @@ FromFileOpt = Annotated[
     typer.Option("--from-file", metavar="FILE", help="Take fields from FILE: YAML, JSON or NAME=VALUE lines."),
     Completes(FILES),
 ]
+
+
+def _step(result: Result, width: int) -> str:
+    """A step of `profile check` as wrapped text, beside the step's name if the terminal is wide enough."""
+    text = f"{result.text}; {result.next}" if result.next and result.error is None else result.text
+    return textwrap.fill(
+        visible(text),
+        min(width, 100),
+        initial_indent=f"{result.outcome:<8}{result.step:<13}",
+        subsequent_indent=" " * 21 if width >= 60 else " " * 4,
+        break_on_hyphens=False,
+    )
+
+
+SETTINGS = replace(row_listing("setting", "value", "source"), keyed=True)
+STEPS: Listing[Result] = Listing(
+    (
+        Field("step", attrgetter("step")),
+        Field("result", attrgetter("outcome")),
+        Field("found", attrgetter("text")),
+        Field("next", lambda result: result.next or None),
+    ),
+    paragraph=_step,
+)
 
 _app = verbs_of("profile")
 

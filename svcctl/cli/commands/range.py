@@ -15,12 +15,14 @@ from svcctl.dates.operators import epoch_milliseconds, epoch_seconds, operator_o
 from svcctl.dates.range import Range, last_second, resolve
 from svcctl.dates.shorthand import EVERY, named_zone, parse_moment
 from svcctl.errors import UsageError
-from svcctl.terminal.records import RANGE
+from svcctl.terminal.records import row_listing
 
 AtOpt = Annotated[
     Any,
     typer.Option("--at", parser=parse_moment, metavar="TIME", help="Use this time instead of now (an absolute date)."),
 ]
+
+RANGE = row_listing("as", "from", "to")
 
 
 def register(app: typer.Typer) -> None:

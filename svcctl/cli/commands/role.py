@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,18 +16,19 @@ from svcctl.api.roles import known_domain, known_role, reads_roles, require
 from svcctl.cli.apply.plan import Action
 from svcctl.cli.apply.role_steps import Roles, grants
 from svcctl.cli.apply.steps import carry_out
+from svcctl.cli.columns.role import ROLE, ROLES
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.idempotence import done_if
 from svcctl.cli.inputs import role_files, yaml_files
-from svcctl.cli.inputs.role_files import RoleOptions, WrittenRole
+from svcctl.cli.inputs.role_files import Located, RoleOptions, WrittenRole
 from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import ApplyOptions, FormatOpt, YesOpt, spread
 from svcctl.errors import UsageError
 from svcctl.profiles import BUILT_IN
 from svcctl.terminal.escapes import visible
-from svcctl.terminal.records import FINDINGS, ROLE, ROLES
+from svcctl.terminal.records import Listing, attributes
 from svcctl.words import counted, plural
 
 DomainArg = Annotated[
@@ -47,6 +49,25 @@ IfNeededOpt = Annotated[bool, typer.Option("--if-needed", help="Do not fail if t
 PruneOpt = Annotated[
     bool, typer.Option("--prune", help="Remove roles that no file has, but never ADMIN, OWNER and USER.")
 ]
+
+
+def _finding(found: Located, width: int) -> str:
+    """A finding of `role lint` as wrapped text, so that no part of its message is cut."""
+    line = "" if found.line is None else f", line {found.line}"
+    role = "" if found.role is None else f", role '{found.role}'"
+    rule = "" if found.rule is None else f" (rule {found.rule})"
+    return textwrap.fill(
+        visible(f"{found.file}{line}{role}: {found.level}: {found.message}{rule}"),
+        min(width, 100),
+        subsequent_indent=" " * 4,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+FINDINGS: Listing[Located] = Listing(
+    attributes("file", "line", "role", "level", "rule", "message", line="int4", rule="int4"), paragraph=_finding
+)
 
 _app = verbs_of("role")
 

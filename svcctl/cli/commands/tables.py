@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Annotated, Any
 
 import typer
 
+from svcctl.cli.columns.tables import TABLES
 from svcctl.cli.commands import page_of
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
@@ -19,7 +21,8 @@ from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import FromOpt, spread
 from svcctl.dates.range import dates_of
 from svcctl.errors import EmptyResult, NotFound, ServiceError
-from svcctl.terminal.records import COLUMNS, TABLES
+from svcctl.terminal.layout import Style, format_cell, iso_text
+from svcctl.terminal.records import Field, Listing
 
 EXAMPLES = 20
 """Events to request; a column that is null in all of them has no example."""
@@ -27,6 +30,19 @@ EXAMPLES = 20
 NameArg = Annotated[
     str | None, typer.Argument(metavar="[NAME]", help="Show the columns of this table."), Completes("tables")
 ]
+
+COLUMNS = Listing[Sequence[Any]](
+    (
+        Field("column", itemgetter(0), "id"),
+        Field("type", itemgetter(1), "id"),
+        Field(
+            "example",
+            lambda row: iso_text(row[2]) if row[1] == "timestamp" and isinstance(row[2], int) else row[2],
+            shown=lambda row: None if row[2] is None else format_cell(row[2], row[1], Style()),
+        ),
+    )
+)
+"""The columns of a table, each with an example value."""
 
 
 def register(app: typer.Typer) -> None:

@@ -22,6 +22,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from svcctl.cli.columns import column_names
 from svcctl.cli.completion.cache import cache_directory
 from svcctl.cli.context import Context
 from svcctl.cli.help import LANGUAGE
@@ -110,10 +111,7 @@ def _columns(svc: Context, of: str) -> Pairs:
     A query is given as bash has it, perhaps in quotes. Its columns are those of its answer, or of its table.
     """
     if of.startswith("svcctl "):
-        from svcctl.terminal.records import LISTINGS
-
-        listing = LISTINGS.get(of.removeprefix("svcctl "))
-        return [] if listing is None else [(name, "") for name in listing.names]
+        return [(name, "") for name in column_names(of.removeprefix("svcctl "))]
     from svcctl.api import query
 
     return _named(svc, of, query.answer)

@@ -10,6 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from svcctl.cli.commands.role import FINDINGS
+from svcctl.cli.inputs.role_files import Located
 from svcctl.service.accounts import domains, users
 
 OPTIONS: dict[str, list[tuple[list[str], dict[str, Any]]]] = {
@@ -629,3 +631,13 @@ def test_what_a_command_of_roles_says(
 
 def test_a_no_is_confirmed(reseller: Any) -> None:
     assert reseller("role", *GRANTS[0][0], answer=accepting, answers=["n"]).stderr == "svcctl: nothing was done\n"
+
+
+def test_nothing_of_a_finding_about_a_role_is_cut() -> None:
+    assert FINDINGS.paragraph is not None
+    message = "only a name: the role grants all policies, all applications and all resources"
+    assert FINDINGS.paragraph(Located("ns.yaml", 1, "Everything", "warning", 1, message), 60) == (
+        "ns.yaml, line 1, role 'Everything': warning: only a name:\n"
+        "    the role grants all policies, all applications and all\n"
+        "    resources (rule 1)"
+    )

@@ -5,11 +5,11 @@ from support.typed import type_in
 
 from svcctl.api.jobs import at_moment
 from svcctl.api.models import Job
+from svcctl.cli.columns.job import JOBS
 from svcctl.cli.inputs import job_ids
 from svcctl.errors import UsageError
 from svcctl.terminal.formats import FORMATS
 from svcctl.terminal.layout import Style
-from svcctl.terminal.records import JOBS
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {

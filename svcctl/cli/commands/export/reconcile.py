@@ -26,7 +26,7 @@ from svcctl.io.time_limit import time_limit
 from svcctl.terminal.diagnostics import Work
 from svcctl.terminal.escapes import visible
 from svcctl.terminal.notes import loss_notes
-from svcctl.terminal.records import RECONCILED
+from svcctl.terminal.records import row_listing
 from svcctl.words import counted
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Only compare; exit 1
 FewerOpt = Annotated[
     bool, typer.Option("--allow-fewer", help="Replace windows too that have fewer rows at the service than before.")
 ]
+
+RECONCILED = row_listing("start", "before", "now", "file", before="int8", now="int8")
 
 
 def reconcile(

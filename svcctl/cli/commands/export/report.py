@@ -17,7 +17,7 @@ from svcctl.io import home
 from svcctl.io.losses import Losses
 from svcctl.terminal.diagnostics import Work
 from svcctl.terminal.notes import loss_notes
-from svcctl.terminal.records import WINDOWS
+from svcctl.terminal.records import row_listing
 from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from svcctl.exports.workers.dispatch import RunProgress, Workers
     from svcctl.exports.workers.fetch import Fetched
 
+WINDOWS = row_listing("from", "to", "file")
 RESUMES = "the same command again fetches only what is missing"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +16,7 @@ from svcctl.cli.options import FormatOpt, YesOpt
 from svcctl.errors import SvcctlError
 from svcctl.exports.state import Damaged, default_states
 from svcctl.exports.windows import moment
-from svcctl.terminal.records import STATES, STATUS
+from svcctl.terminal.records import Field, Listing, row_listing
 
 if TYPE_CHECKING:
     from svcctl.exports.inventory import Inventory
@@ -27,6 +28,18 @@ NameArg = Annotated[
     Completes(EXPORTS),
 ]
 StateArg = Annotated[str, typer.Argument(metavar="STATE", help="Name of a state."), Completes("states")]
+
+STATUS = row_listing("what", "value")
+STATES = Listing[Sequence[Any]](
+    (
+        Field("name", itemgetter(0)),
+        Field("target", itemgetter(1), below=True),
+        Field("until", itemgetter(2)),
+        Field("missing", itemgetter(3), "int8"),
+        Field("failed", itemgetter(4), below=True),
+    )
+)
+"""The states of exports. A narrow table has the target and the failure uncut, on lines of their own."""
 
 
 def status(ctx: typer.Context, name: NameArg = None, format: FormatOpt = None) -> None:

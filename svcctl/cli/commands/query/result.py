@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,16 +22,20 @@ from svcctl.errors import IncompleteResult, NoRows, SvcctlError, Terminated, Una
 from svcctl.io.time_limit import time_limit
 from svcctl.profiles import BUILT_IN
 from svcctl.terminal.diagnostics import Work
-from svcctl.terminal.records import LAUNCHED
+from svcctl.terminal.records import Field, Listing, attributes
 from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
     from svcctl.api.follow import Follow
-    from svcctl.api.models import Column
+    from svcctl.api.models import Column, Job
     from svcctl.api.query import QueryRequest
     from svcctl.api.response import QueryResponse
     from svcctl.terminal.output import Sink
     from svcctl.terminal.selection import Selection
+
+LAUNCHED: Listing[Job] = Listing(
+    (*attributes("id", "status", "type"), Field("friendlyName", attrgetter("friendly_name")))
+)
 
 
 def launch(svc: Context, request: QueryRequest, format: str | None, selection: Selection, *, dry_run: bool) -> None:

@@ -4,11 +4,14 @@ which read and change it themselves: the service need not run."""
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Annotated
+from operator import itemgetter
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from svcctl.cli.columns.tables import TABLES
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.context import Context
 from svcctl.cli.options import FormatOpt, YesOpt
@@ -16,8 +19,10 @@ from svcctl.errors import NotFound, Unavailable, UsageError
 from svcctl.io import extras
 from svcctl.profiles import LOCAL
 from svcctl.service.settings import PLACES, STATE, places
-from svcctl.terminal.records import SERVICE, TABLES
-from svcctl.words import counted
+from svcctl.terminal.escapes import visible
+from svcctl.terminal.layout import iso_text, second_text
+from svcctl.terminal.records import Field, Listing
+from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
     from svcctl.api.own_service import Status
@@ -45,6 +50,32 @@ CreateOpt = Annotated[
     ),
 ]
 ReadyFdOpt = Annotated[int | None, typer.Option("--ready-fd", hidden=True)]
+
+
+def _fact_lines(row: Sequence[Any], width: int) -> str:
+    """The facts about the service that are known, one per line."""
+    facts = ((one.name, (one.shown or one.value)(row)) for one in SERVICE.fields)
+    return "\n".join(f"{name:<8} {visible(str(value))}" for name, value in facts if value is not None)
+
+
+SERVICE: Listing[Sequence[Any]] = Listing(
+    (
+        Field("address", itemgetter(0)),
+        Field("socket", itemgetter(1)),
+        Field("pid", itemgetter(2)),
+        Field("since", lambda row: iso_text(row[3]), shown=lambda row: f"{second_text(row[3])} (UTC)"),
+        Field("version", itemgetter(4)),
+        Field("size", itemgetter(5), "int8", shown=lambda row: None if row[5] is None else size_text(row[5])),
+        Field("data", lambda row: str(row[6])),
+        Field("log", lambda row: str(row[7])),
+        Field("folder", itemgetter(8)),
+        Field("state", itemgetter(9)),
+        Field("engine", itemgetter(10)),
+        Field("lost", itemgetter(11)),
+    ),
+    paragraph=_fact_lines,
+)
+"""The local service: where it listens, since when it runs, its files, and what it uses beside them."""
 
 app = verbs_of("service")
 

@@ -29,7 +29,7 @@ from svcctl.io.file_offsets import read_so_far
 from svcctl.profiles import LOCAL
 from svcctl.service.loading.kinds import FILE_KINDS
 from svcctl.terminal.diagnostics import Reported, Work
-from svcctl.terminal.records import second
+from svcctl.terminal.layout import second_text
 from svcctl.words import counted, size_text, some
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ def _described(table: Extent) -> str:
 
 
 def _range(oldest: int | None, newest: int | None) -> str:
-    first, last = second(oldest), second(newest)
+    first, last = second_text(oldest), second_text(newest)
     return f"at {first} (UTC)" if first == last else f"from {first} to {last} (UTC)"
 
 

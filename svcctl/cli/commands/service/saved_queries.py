@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,9 +14,14 @@ from svcctl.cli.context import Context
 from svcctl.cli.inputs import query_text
 from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import QueryFileOpt, QueryTextArg, YesOpt, spread
-from svcctl.terminal.records import SAVED_QUERIES
+from svcctl.terminal.records import Field, Listing
+
+if TYPE_CHECKING:
+    from svcctl.service.queries.saved_queries import SavedQuery
 
 IdArg = Annotated[str, typer.Argument(metavar="ID", help="ID of a saved query."), Completes("queries")]
+
+SAVED_QUERIES: Listing[SavedQuery] = Listing((Field("id", attrgetter("id"), "id"), Field("query", attrgetter("text"))))
 
 app = App(help="Manage the saved queries of the local service.", no_args_is_help=True)
 

@@ -1,0 +1,23 @@
+"""The columns of lists that completion or several commands read: one module a noun, which loads no command."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+LISTS = {
+    "job list": ("job", "JOBS"),
+    "domain list": ("domain", "DOMAINS"),
+    "role list": ("role", "ROLES"),
+    "profile list": ("profile", "PROFILES"),
+    "tables": ("tables", "TABLES"),
+}
+"""The module here and the listing of each command that takes --columns and --sort for its list."""
+
+
+def column_names(command: str) -> tuple[str, ...]:
+    """The names of the columns that a command can print; empty for a command without a row of `LISTS`."""
+    if command not in LISTS:
+        return ()
+    module, listing = LISTS[command]
+    names: tuple[str, ...] = getattr(import_module(f"{__name__}.{module}"), listing).names
+    return names

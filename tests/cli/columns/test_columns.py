@@ -1,0 +1,37 @@
+"""The names of columns that completion offers for lists."""
+
+import pytest
+import typer
+
+from svcctl.cli.columns import LISTS, column_names
+from svcctl.cli.commands import NOUNS
+from svcctl.cli.completion.places import commands
+from svcctl.cli.main import app_with
+
+WITHOUT = {"query", "service accounts list", "service queries list"}
+"""Commands whose columns depend on their arguments, and one that only people with a service of their own use."""
+
+
+def test_every_command_that_sorts_a_list_has_a_row() -> None:
+    tree = typer.main.get_command(app_with(NOUNS))
+    sorting = {
+        command.path.removeprefix("svcctl ")
+        for command in commands(tree)
+        if any("--sort" in option.names for option in command.options)
+    }
+    assert sorting - WITHOUT == set(LISTS)
+
+
+@pytest.mark.parametrize(
+    ("command", "first"),
+    [
+        ("job list", ("id", "status", "friendlyName")),
+        ("domain list", ("name", "plan", "time")),
+        ("role list", ("name", "policies", "applications")),
+        ("profile list", ("name", "used", "auth")),
+        ("tables", ("name", "events", "from")),
+        ("query", ()),
+    ],
+)
+def test_the_columns_of_a_list_are_known_by_its_command(command: str, first: tuple[str, ...]) -> None:
+    assert column_names(command)[:3] == first

@@ -207,6 +207,17 @@ def test_no_function_is_longer_than_a_screen() -> None:
     assert [(path.name, name) for path in paths for name, lines in bodies(path) if lines >= BODY_LINES] == []
 
 
+def test_each_listing_names_the_type_of_its_models() -> None:
+    """`Listing[Any]` would hide from the type checker which attributes a model has."""
+    found = [
+        (name, node.lineno)
+        for name, path in modules().items()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Subscript) and ast.unparse(node) == "Listing[Any]"
+    ]
+    assert found == []
+
+
 def test_commands_never_import_each_other_but_within_a_noun() -> None:
     across = {
         (name, found)

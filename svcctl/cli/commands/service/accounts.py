@@ -3,41 +3,42 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from svcctl.api.models import DomainStatus
 from svcctl.cli.app import App
-from svcctl.cli.commands.service.control import open_state
+from svcctl.cli.commands.service.control import need_service, open_state
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
 from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import FormatOpt, YesOpt, length_option, spread
 from svcctl.errors import UsageError
 from svcctl.profiles.settings import LOCAL_URL
-from svcctl.terminal import records
-from svcctl.terminal.records import Listing
+from svcctl.terminal.records import Listing, attributes
 from svcctl.words import suggesting
 
 if TYPE_CHECKING:
+    from svcctl.cli.commands.service.kinds import AccountKind
+    from svcctl.service.accounts.accounts import Account
     from svcctl.service.state.store import Store
 
+KIND_NAMES = ("keys", "resellers", "plans", "policies", "applications", "domains", "users")
+"""The names of the rows in `kinds.py`: help and completion need them without the service."""
+REMOVABLE_KINDS = tuple(name for name in KIND_NAMES if name != "domains")
 STATES = tuple(status.value for status in DomainStatus if status is not DomainStatus.DELETED)
 
 KindArg = Annotated[
     str,
     typer.Argument(metavar="KIND", help="keys, resellers, plans, policies, applications, domains or users."),
-    Completes(words=lambda: KINDS),
+    Completes(words=KIND_NAMES),
 ]
 RemovableKindArg = Annotated[
     str,
     typer.Argument(metavar="KIND", help="keys, resellers, plans, policies, applications or users."),
-    Completes(words=lambda: [name for name, kind in KINDS.items() if kind.remove]),
+    Completes(words=REMOVABLE_KINDS),
 ]
 NameArg = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
 KindNameArg = Annotated[
@@ -89,6 +90,11 @@ RoleOpt = Annotated[
     Completes(words=("OWNER", "ADMIN", "USER")),
 ]
 
+KEY: Listing[Account] = Listing(
+    attributes("api_key", "api_secret", "token", api_key="id", api_secret="id", token="id"), whole=True
+)
+"""A new key with its secrets."""
+
 app = App(help="Manage keys, resellers, plans and users of the service.", no_args_is_help=True)
 
 
@@ -122,7 +128,7 @@ def key(
 
     with _among("domains", domain, store) if reseller is None else _among("resellers", reseller, store):
         made = accounts.issue(store, domain=domain, reseller=reseller, administrator=admin)
-    svc.output.records(records.KEY, [made], svc.format(format, lists=True))
+    svc.output.records(KEY, [made], svc.format(format, lists=True))
     if svc.diagnostics.is_terminal:
         socket = f"base_url={LOCAL_URL} socket={shlex.quote(str(svc.files.socket))}"
         svc.diagnostics.note(
@@ -263,135 +269,18 @@ def rm(ctx: typer.Context, kind: RemovableKindArg, name: KindNameArg, yes: YesOp
     svc.diagnostics.note(f"deleted {lost}")
 
 
-# The kinds to list and delete. Their functions import the service, since completion needs the names without it.
+def _kind(name: str) -> AccountKind[Any]:
+    """The kind with a name; MissingExtra if the packages of the service, which the kinds import, are not installed."""
+    if name not in KIND_NAMES:
+        raise UsageError(f"unknown kind '{name}'", hint=f"kinds are: {', '.join(KIND_NAMES)}")
+    need_service()
+    from svcctl.cli.commands.service.kinds import KINDS
 
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    listing: Listing[Any]
-    every: Callable[[Store], Iterable[Any]]
-    remove: Callable[[Store, str], None] | None = None
-    typed: Callable[[Any], str] = attrgetter("name")
-    """The name of one model, as people type it."""
-    about: Callable[[Store, str], str] = lambda store, name: name
-    """A description of what is deleted with a name."""
-
-
-def _keys(store: Store) -> Iterable[Any]:
-    from svcctl.service.accounts import accounts
-
-    return accounts.every(store)
-
-
-def _remove_key(store: Store, name: str) -> None:
-    from svcctl.service.accounts import accounts
-
-    accounts.remove(store, name)
-
-
-def _resellers(store: Store) -> Iterable[Any]:
-    from svcctl.service.accounts import price_plans
-
-    return price_plans.resellers(store)
-
-
-def _remove_reseller(store: Store, name: str) -> None:
-    from svcctl.service.accounts import price_plans
-
-    price_plans.remove_reseller(store, name)
-
-
-def _plans(store: Store) -> Iterable[Any]:
-    from svcctl.service.accounts import price_plans
-
-    return price_plans.plans(store)
-
-
-def _remove_plan(store: Store, name: str) -> None:
-    from svcctl.service.accounts import price_plans
-
-    reseller, _, plan = name.partition("/")
-    price_plans.remove_plan(store, reseller, plan)
-
-
-def _policies(store: Store) -> Iterable[Any]:
-    from svcctl.service.accounts import price_plans
-
-    return price_plans.features(store, "policy")
-
-
-def _remove_policy(store: Store, name: str) -> None:
-    from svcctl.service.accounts import price_plans
-
-    price_plans.remove_feature(store, "policy", name)
-
-
-def _applications(store: Store) -> Iterable[Any]:
-    from svcctl.service.accounts import price_plans
-
-    return price_plans.features(store, "application")
-
-
-def _remove_application(store: Store, name: str) -> None:
-    from svcctl.service.accounts import price_plans
-
-    price_plans.remove_feature(store, "application", name)
-
-
-def _domains(store: Store) -> Iterable[Any]:
-    from svcctl.service.accounts import domains
-
-    return domains.every(store)
-
-
-def _users(store: Store) -> Iterable[Any]:
-    from svcctl.service.accounts import domains
-
-    return [(domain, member) for domain, members in domains.every(store) for member in members]
-
-
-def _remove_user(store: Store, name: str) -> None:
-    from svcctl.service.accounts import users
-
-    users.remove(store, name)
-
-
-def _user_name(domain_and_user: tuple[Any, Any]) -> str:
-    domain, member = domain_and_user
-    return f"{domain.name}/{member.email}"
-
-
-def _about_user(store: Store, name: str) -> str:
-    """A user, with the memberships that are deleted and those that stay."""
-    from svcctl.service.accounts import users
-
-    going = users.leaving(store, name)
-    email = going[0][1].email
-    staying = [one for one in _users(store) if one[1].email == email and one not in going]
-    roles = ", ".join(f"{member.role or 'no role'} in {domain.name}" for domain, member in going)
-    stays = ", ".join(domain.name for domain, _ in staying)
-    return f"{email} ({roles}{f'; stays in {stays}' if stays else ''})"
-
-
-KINDS = {
-    "keys": _Kind(records.KEYS, _keys, _remove_key, attrgetter("api_key")),
-    "resellers": _Kind(records.RESELLERS, _resellers, _remove_reseller),
-    "plans": _Kind(records.PLANS, _plans, _remove_plan, lambda plan: f"{plan.reseller}/{plan.name}"),
-    "policies": _Kind(records.FEATURES, _policies, _remove_policy),
-    "applications": _Kind(records.FEATURES, _applications, _remove_application),
-    "domains": _Kind(records.OWNED_DOMAINS, _domains, typed=lambda domain_and_users: str(domain_and_users[0].name)),
-    "users": _Kind(records.USERS, _users, _remove_user, _user_name, _about_user),
-}
-
-
-def _kind(name: str) -> _Kind:
-    if name not in KINDS:
-        raise UsageError(f"unknown kind '{name}'", hint=f"kinds are: {', '.join(KINDS)}")
     return KINDS[name]
 
 
 def _among(kind: str, name: str | None, store: Store) -> AbstractContextManager[None]:
     """Add the existing names of a kind to the hint of an error about an unknown `name`, unless it has a hint."""
-    known = KINDS[kind]
+    known = _kind(kind)
     what = "" if kind == "keys" else kind  # a list of random numbers helps nobody
     return suggesting(name or "", lambda: map(known.typed, known.every(store)), what, when=lambda error: not error.hint)

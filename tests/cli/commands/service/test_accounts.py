@@ -11,6 +11,8 @@ import jwt
 import pytest
 from support.shells import Shell
 
+from svcctl.cli.commands.service.accounts import KIND_NAMES, REMOVABLE_KINDS
+from svcctl.cli.commands.service.kinds import KINDS
 from svcctl.errors import CredentialsError
 from svcctl.service.accounts import domains
 from svcctl.service.accounts.accounts import Account, with_key
@@ -25,6 +27,11 @@ def listed(reseller: Any, kind: str) -> list[str]:
     done = accounts(reseller, "list", kind, "-f", "csv")
     assert (done.code, done.stderr) == (0, "")
     return str(done.stdout).splitlines()
+
+
+def test_the_kinds_are_those_that_help_and_completion_name() -> None:
+    assert tuple(KINDS) == KIND_NAMES
+    assert tuple(name for name, kind in KINDS.items() if kind.remove) == REMOVABLE_KINDS
 
 
 def test_a_fresh_service_holds_what_domains_can_be_tried_with(reseller: Any) -> None:

@@ -1,0 +1,130 @@
+"""The kinds of `service accounts`: how each is listed, named and deleted.
+
+This module imports the service. `accounts.py` imports it late and has the names of the kinds, for help and completion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from svcctl.service.accounts import accounts, domains, price_plans, users
+from svcctl.service.accounts.accounts import Account
+from svcctl.service.accounts.domains import Member, StoredDomain
+from svcctl.service.accounts.price_plans import Feature, PricePlan, Reseller
+from svcctl.service.state.store import Store
+from svcctl.terminal.records import Field, Listing, attributes
+
+T = TypeVar("T")
+DomainWithUsers = tuple[StoredDomain, list[Member]]
+Membership = tuple[StoredDomain, Member]
+
+
+@dataclass(frozen=True)
+class AccountKind(Generic[T]):
+    """What `service accounts` lists and deletes of one kind: `T` is the type of its models."""
+
+    listing: Listing[T]
+    every: Callable[[Store], Sequence[T]]
+    typed: Callable[[T], str]
+    """The name of a model, as people type it."""
+    remove: Callable[[Store, str], None] | None = None
+    """Deletes the model with a name; None if `service accounts rm` refuses the kind."""
+    about: Callable[[Store, str], str] = lambda store, name: name
+    """Describes what is deleted with a name."""
+
+
+def _memberships(store: Store) -> list[Membership]:
+    return [(domain, member) for domain, members in domains.every(store) for member in members]
+
+
+def _remove_plan(store: Store, name: str) -> None:
+    reseller, _, plan = name.partition("/")
+    price_plans.remove_plan(store, reseller, plan)
+
+
+def _about_user(store: Store, name: str) -> str:
+    """A user, with the memberships that are deleted and those that stay."""
+    going = users.leaving(store, name)
+    email = going[0][1].email
+    staying = [one for one in _memberships(store) if one[1].email == email and one not in going]
+    roles = ", ".join(f"{member.role or 'no role'} in {domain.name}" for domain, member in going)
+    stays = ", ".join(domain.name for domain, _ in staying)
+    return f"{email} ({roles}{f'; stays in {stays}' if stays else ''})"
+
+
+def _features(kind: price_plans.Kind) -> AccountKind[Feature]:
+    return AccountKind(
+        Listing(attributes("name", "generic")),
+        partial(price_plans.features, kind=kind),
+        lambda feature: feature.name,
+        lambda store, name: price_plans.remove_feature(store, kind, name),
+    )
+
+
+KINDS: Mapping[str, AccountKind[Any]] = {
+    "keys": AccountKind[Account](
+        Listing(
+            (
+                Field("api_key", lambda account: account.api_key),
+                Field("domain", lambda account: account.domain or None),
+                *attributes("reseller", "administrator"),
+            )
+        ),
+        accounts.every,
+        lambda account: account.api_key,
+        accounts.remove,
+    ),
+    "resellers": AccountKind[Reseller](
+        Listing(attributes("name", "include_all_available_apps")),
+        price_plans.resellers,
+        lambda reseller: reseller.name,
+        price_plans.remove_reseller,
+    ),
+    "plans": AccountKind[PricePlan](
+        Listing(
+            (
+                *attributes("reseller", "name", "time", "volume"),
+                Field("policies", lambda plan: ", ".join(plan.policies)),
+                Field("applications", lambda plan: ", ".join(plan.applications)),
+            )
+        ),
+        price_plans.plans,
+        lambda plan: f"{plan.reseller}/{plan.name}",
+        _remove_plan,
+    ),
+    "policies": _features("policy"),
+    "applications": _features("application"),
+    "domains": AccountKind[DomainWithUsers](
+        Listing(
+            (
+                Field("name", lambda found: found[0].name),
+                Field("plan", lambda found: found[0].plan),
+                Field("status", lambda found: found[0].status.value),
+                Field("owner", lambda found: ", ".join(member.email for member in found[1] if member.owner)),
+            )
+        ),
+        domains.every,
+        lambda found: found[0].name,
+    ),
+    "users": AccountKind[Membership](
+        Listing(
+            (
+                Field("email", lambda found: found[1].email),
+                Field("domain", lambda found: found[0].name),
+                Field(
+                    "role",
+                    lambda found: found[1].role,
+                    shown=lambda found: "OWNER" if found[1].owner else found[1].role,
+                ),
+                Field("owner", lambda found: found[1].owner),
+            )
+        ),
+        _memberships,
+        lambda found: f"{found[0].name}/{found[1].email}",
+        users.remove,
+        _about_user,
+    ),
+}

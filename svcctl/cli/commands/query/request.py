@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from svcctl.api.query import keys, outline
+from svcctl.api.query import QueryRequest, keys, outline
 from svcctl.cli.context import Context
+from svcctl.cli.inputs import destination, query_text
 from svcctl.dates.operators import epoch_milliseconds
 from svcctl.dates.range import Dates, Range, dates_of, shifted
 from svcctl.errors import UsageError
@@ -17,15 +17,7 @@ from svcctl.terminal.layout import Span, Style
 from svcctl.terminal.selection import Selection
 
 if TYPE_CHECKING:
-    from svcctl.api.query import QueryRequest
-
-
-@dataclass(frozen=True, slots=True)
-class DateOptions:
-    """The options on the command line that say how to write dates."""
-
-    format: str | None
-    zone: str | None
+    from svcctl.cli.commands.query.options import QueryOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +31,28 @@ class Question:
     dates: Dates
 
 
-def end(follow: bool, to: Any) -> Any:
-    """The end of the range, by default now; None for a query that does not end."""
-    if follow and to is not None:
-        raise UsageError("--follow and --to exclude each other", hint="stop --follow with --max-time or --limit")
-    return None if follow else "now" if to is None else to
+def asked(svc: Context, options: QueryOptions) -> QueryRequest:
+    """The request as it was typed: its dates are not resolved, and it has no format."""
+    end = options.end()
+    return QueryRequest(
+        from_=options.from_,
+        to=end,
+        destination=destination.read(
+            options.dest, options.dest_param or [], options.dest_json, svc.diagnostics.note, endless=end is None
+        ),
+        query=query_text.given(options.text, options.file, options.query_id, options.var or []),
+        query_id=options.query_id,
+        skip=options.skip,
+        limit=options.limit,
+    )
 
 
-def format_for(svc: Context, name: str | None, output: Path | None, *, chart: bool) -> Format:
+def format_for(svc: Context, options: QueryOptions) -> Format:
     """The format: the option, else that of the file's ending, else the profile's; `auto` is csv in a file."""
-    if chart and name not in (None, "chart"):
+    name, output = options.format, options.output
+    if options.chart and name not in (None, "chart"):
         raise UsageError(f"--chart and --format {name} exclude each other", hint="leave out one of them")
-    name = "chart" if chart else name
+    name = "chart" if options.chart else name
     if output is None or str(output) == "-":
         return svc.format(name)
     by_name = of_file(output) if name in (None, AUTO) else None
@@ -78,16 +80,16 @@ def cut_where_sorted(request: QueryRequest, selection: Selection) -> tuple[Query
     return replace(request, limit=None), replace(selection, top=request.limit)
 
 
-def check(request: QueryRequest, format: Format, selection: Selection, *, follow: bool, fail_on_empty: bool) -> None:
+def check(request: QueryRequest, format: Format, selection: Selection, options: QueryOptions) -> None:
     """UsageError when options exclude each other, before anything is sent."""
-    if follow and not format.lines:
+    if options.follow and not format.lines:
         lines = ", ".join(row.name for row in FORMATS.values() if row.lines)
         raise UsageError(
             f"--follow cannot be combined with format {format.name}, which needs the end of the result",
             hint=f"formats for --follow are: {lines}",
         )
-    format.check(selection, follow=follow)
-    if fail_on_empty and not format.counts(selection):
+    format.check(selection, follow=options.follow)
+    if options.fail_on_empty and not format.counts(selection):
         counted = ", ".join(row.name for row in FORMATS.values() if row.counted)
         raise UsageError(
             f"--fail-on-empty cannot be used with format {format.name}, whose rows are not counted",
@@ -102,17 +104,17 @@ def check(request: QueryRequest, format: Format, selection: Selection, *, follow
         )
 
 
-def job(svc: Context, request: QueryRequest, options: DateOptions) -> QueryRequest:
+def job(svc: Context, request: QueryRequest, options: QueryOptions) -> QueryRequest:
     """The request of a job. Its destination decides how rows are written.
 
     The interface takes a date format and a time zone only with a mode that is not JSON, so they are sent with one.
     """
-    ends = dates_of(request.from_, request.to, options.format, options.zone, now=svc.now(), written=True)
+    ends = dates_of(request.from_, request.to, options.date_format, options.time_zone, now=svc.now(), written=True)
     _say(svc, ends)
     _say_end(svc, request, ends, "the job waits for events")
     return replace(
         request,
-        mode="csv" if options.format or options.zone else "json",
+        mode="csv" if options.date_format or options.time_zone else "json",
         from_=ends.from_,
         to=ends.to,
         date_format=ends.date_format,
@@ -125,7 +127,7 @@ def question(
     request: QueryRequest,
     format: Format,
     selection: Selection,
-    options: DateOptions,
+    options: QueryOptions,
     *,
     says: bool = True,
 ) -> Question:
@@ -133,19 +135,19 @@ def question(
 
     `says` prints the notes on dates.
     """
-    if format.raw and not format.dates and options.format:
+    if format.raw and not format.dates and options.date_format:
         raise UsageError(
             f"--date-format does not apply to {format.name}: its timestamps are epoch milliseconds",
             hint="use it with csv, tsv, xml, xls, table or vertical; in jq: (.eventdate/1000|todate)",
         )
-    if format.name == "parquet" and options.format:
+    if format.name == "parquet" and options.date_format:
         raise UsageError("--date-format does not apply to parquet: it holds dates as timestamps, not as text")
     written = format.dates and not format.writes(selection) and request.to is not None
     chosen = dates_of(
         request.from_,
         request.to,
-        options.format or svc.profile.date_format,
-        options.zone or svc.profile.time_zone,
+        options.date_format or svc.profile.date_format,
+        options.time_zone or svc.profile.time_zone,
         now=svc.now(),
         written=written,
     )

@@ -23,6 +23,7 @@ from svcctl.io.time_limit import time_limit
 from svcctl.profiles import BUILT_IN
 from svcctl.terminal.diagnostics import Work
 from svcctl.terminal.records import Field, Listing, attributes
+from svcctl.terminal.selection import Selection
 from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
@@ -30,22 +31,22 @@ if TYPE_CHECKING:
     from svcctl.api.models import Column, Job
     from svcctl.api.query import QueryRequest
     from svcctl.api.response import QueryResponse
+    from svcctl.cli.commands.query.options import QueryOptions
     from svcctl.terminal.output import Sink
-    from svcctl.terminal.selection import Selection
 
 LAUNCHED: Listing[Job] = Listing(
     (*attributes("id", "status", "type"), Field("friendlyName", attrgetter("friendly_name")))
 )
 
 
-def launch(svc: Context, request: QueryRequest, format: str | None, selection: Selection, *, dry_run: bool) -> None:
+def launch(svc: Context, request: QueryRequest, options: QueryOptions) -> None:
     """Launch a job and print it."""
-    chosen = svc.format(format, lists=True)
-    if dry_run:
+    chosen = svc.format(options.format, lists=True)
+    if options.dry_run:
         show(svc, request)
         return
     job = jobs.launch(svc.client, request, svc.diagnostics.note)
-    svc.output.records(LAUNCHED, [job], chosen, selection)
+    svc.output.records(LAUNCHED, [job], chosen, Selection(header=not options.no_header))
     if request.destination is not None and "friendlyname" in map(str.lower, request.destination.params):
         with suppress(SvcctlError):  # the job runs, whatever its name is
             if (others := namesakes(job, svc.client.jobs())) is not None:
@@ -60,38 +61,22 @@ def show(svc: Context, request: QueryRequest) -> None:
         svc.diagnostics.note(preview.note)
 
 
-def once(
-    svc: Context,
-    question: Question,
-    output: Path | None,
-    *,
-    force: bool,
-    max_time: float | None,
-    fail_on_empty: bool,
-) -> None:
+def once(svc: Context, question: Question, options: QueryOptions) -> None:
     """Print the answer, whole; on a terminal, say when it has no rows and what was written to a file.
 
     A chart without rows prints nothing, not even a heading, so a note says it in a pipe as well.
     """
-    with svc.output.target(output, question.format, force=force) as sink:
-        rows = _print(svc, question, sink, max_time, fail_on_empty=fail_on_empty)
+    with svc.output.target(options.output, question.format, force=options.force) as sink:
+        rows = _print(svc, question, sink, options)
     shown = rows if rows is None or question.selection.top is None else min(rows, question.selection.top)
     if rows == 0 and (svc.diagnostics.is_terminal or question.format.name == "chart"):
         svc.diagnostics.note(f"no rows from {question.dates.label}{_elsewhere(svc, question)}")
     if svc.diagnostics.is_terminal:
-        _note_file(svc, output, shown)
-    _note_limit(svc, question, output, rows)
+        _note_file(svc, options.output, shown)
+    _note_limit(svc, question, options.output, rows)
 
 
-def follow(
-    svc: Context,
-    question: Question,
-    output: Path | None,
-    *,
-    force: bool,
-    max_time: float | None,
-    fail_on_empty: bool,
-) -> None:
+def follow(svc: Context, question: Question, options: QueryOptions) -> None:
     """Print rows as they arrive, until the time is up, the limit is reached or somebody interrupts.
 
     There is no other end, so the file is whole when somebody interrupts. If the time is up while there is no
@@ -110,33 +95,33 @@ def follow(
         )
 
     request = replace(question.request, mode="json/simple/compact", date_format=None, time_zone=None)
-    with svc.output.target(output, question.format, force=force) as sink:
+    with svc.output.target(options.output, question.format, force=options.force) as sink:
         following = Follow(
             svc.client, request, reader=sink.reader, notify=svc.diagnostics.note, advice=svc.diagnostics.hint_of
         )
         with (
-            time_limit(max_time, late),
+            time_limit(options.max_time, late),
             following,
             svc.diagnostics.working(lambda: Work(_followed(following.row_count, svc.clock() - started))),
         ):
             begun = True
             try:
-                rows = _NeededRows(following, question) if fail_on_empty else following
+                rows = _NeededRows(following, question) if options.fail_on_empty else following
                 svc.output.live(rows, question.format, sink, question.selection, question.style)
             except (KeyboardInterrupt, Terminated) as error:
                 interrupted = error
-        if fail_on_empty and not following.row_count and following.broken is None:
+        if options.fail_on_empty and not following.row_count and following.broken is None:
             raise _no_rows(question)
     if svc.diagnostics.is_terminal:
-        _note_file(svc, output, following.row_count)
+        _note_file(svc, options.output, following.row_count)
     if interrupted is not None:
         raise interrupted
     if following.broken is not None:
         raise following.broken
-    _note_limit(svc, question, output, following.row_count)
+    _note_limit(svc, question, options.output, following.row_count)
 
 
-def _print(svc: Context, question: Question, sink: Sink, max_time: float | None, *, fail_on_empty: bool) -> int | None:
+def _print(svc: Context, question: Question, sink: Sink, options: QueryOptions) -> int | None:
     """Print the answer; returns the number of its rows, None if the format does not show it."""
     started = svc.clock()
     begun = False
@@ -147,12 +132,12 @@ def _print(svc: Context, question: Question, sink: Sink, max_time: float | None,
         return svc.late(seconds, Unavailable(f"no answer within {length_text(seconds)}", hint=_LATER))
 
     with (
-        time_limit(max_time, late),
+        time_limit(options.max_time, late),
         svc.client.query(question.request, reader=sink.reader) as answer,
         svc.diagnostics.working(lambda: _so_far(answer, svc.clock() - started)),
     ):
         begun = True
-        needed = _NeededAnswer(answer, question) if fail_on_empty else answer
+        needed = _NeededAnswer(answer, question) if options.fail_on_empty else answer
         svc.output.query(needed, question.format, sink, question.selection, question.style)
     rows = "- rows" if answer.row_count is None else counted(answer.row_count, "row")
     svc.diagnostics.detail(

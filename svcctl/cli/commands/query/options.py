@@ -1,0 +1,165 @@
+"""The options of `svcctl query`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from svcctl.api.destinations import NAMES
+from svcctl.cli.completion import words
+from svcctl.cli.completion.words import FILES, Completes
+from svcctl.cli.options import (
+    ColumnsOpt,
+    DateFormatOpt,
+    ForceOpt,
+    FromOpt,
+    Heading,
+    NoHeaderOpt,
+    OutputOpt,
+    QueryFileOpt,
+    QueryFormatOpt,
+    QueryTextArg,
+    SortOpt,
+    TimeZoneOpt,
+    ToOpt,
+    TopOpt,
+    VarOpt,
+    length_option,
+)
+from svcctl.dates.lengths import UNITS, parse_length
+from svcctl.errors import UsageError
+from svcctl.terminal.selection import Selection, selected
+
+MAX_REFRESH_SECONDS = 366 * UNITS["d"]
+
+
+QueryIdOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--query-id",
+        metavar="ID",
+        rich_help_panel=Heading.QUERY,
+        help="Run a saved query, such as one of 'svcctl service queries'.",
+    ),
+    Completes("queries"),
+]
+LimitOpt = Annotated[
+    int | None,
+    typer.Option(
+        "--limit",
+        min=0,
+        metavar="N",
+        rich_help_panel=Heading.ROWS,
+        help="Stop after N rows; with --sort, after the first N of it.",
+    ),
+]
+SkipOpt = Annotated[
+    int | None, typer.Option("--skip", min=0, metavar="N", rich_help_panel=Heading.ROWS, help="Skip the first N rows.")
+]
+ChartOpt = Annotated[
+    bool,
+    typer.Option(
+        "--chart", rich_help_panel=Heading.OUTPUT, help="The same as --format chart: bars, or a line over time."
+    ),
+]
+FailOnEmptyOpt = Annotated[
+    bool,
+    typer.Option(
+        "--fail-on-empty", rich_help_panel=Heading.ROWS, help="Exit 8, and print no result, when there are no rows."
+    ),
+]
+FollowOpt = Annotated[
+    bool,
+    typer.Option(
+        "--follow",
+        rich_help_panel=Heading.RUN,
+        help="Keep running and print new events as they arrive (like tail -f); see 'svcctl help formats'.",
+    ),
+]
+MaxTimeOpt = Annotated[
+    float | None, length_option("--max-time", "Fail after 30s, 5m, …, retries included; --follow stops then.")
+]
+EveryOpt = Annotated[
+    float | None,
+    length_option(
+        "--every",
+        "Run the query again every 10s, 5m, … until Ctrl-C.",
+        read=partial(parse_length, least=0.1, most=MAX_REFRESH_SECONDS),
+    ),
+]
+DestOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--dest",
+        metavar="TYPE",
+        rich_help_panel=Heading.JOB,
+        help=f"Send the rows to a destination: {', '.join(NAMES)} (see 'svcctl help destinations').",
+    ),
+    Completes(words=words.destinations),
+]
+DestParamOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dest-param", metavar="K=V", rich_help_panel=Heading.JOB, help="Parameter of --dest; K=@FILE reads its value."
+    ),
+    Completes(words=words.destination_parameters, by_destination=words.parameters_by_destination),
+]
+DestJsonOpt = Annotated[
+    Path | None,
+    typer.Option(
+        "--dest-json", metavar="FILE", rich_help_panel=Heading.JOB, help="Destination, or its parameters, as JSON."
+    ),
+    Completes(FILES),
+]
+DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Print the request (secrets masked) instead of sending it.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryOptions:
+    """The options and the argument of a query, as they were typed."""
+
+    from_: FromOpt
+    text: QueryTextArg = None
+    to: ToOpt = None
+    time_zone: TimeZoneOpt = None
+    format: QueryFormatOpt = None
+    output: OutputOpt = None
+    force: ForceOpt = False
+    chart: ChartOpt = False
+    no_header: NoHeaderOpt = False
+    date_format: DateFormatOpt = None
+    limit: LimitOpt = None
+    skip: SkipOpt = None
+    columns: ColumnsOpt = None
+    sort: SortOpt = None
+    top: TopOpt = None
+    fail_on_empty: FailOnEmptyOpt = False
+    file: QueryFileOpt = None
+    query_id: QueryIdOpt = None
+    var: VarOpt = None
+    follow: FollowOpt = False
+    every: EveryOpt = None
+    max_time: MaxTimeOpt = None
+    dest: DestOpt = None
+    dest_param: DestParamOpt = None
+    dest_json: DestJsonOpt = None
+    dry_run: DryRunOpt = False
+
+    @cached_property
+    def selection(self) -> Selection:
+        return selected(self.columns, self.sort, self.top, self.no_header)
+
+    def end(self) -> Any:
+        """The end of the range, by default now; None for a query that does not end."""
+        if self.follow and self.to is not None:
+            raise UsageError("--follow and --to exclude each other", hint="stop --follow with --max-time or --limit")
+        return None if self.follow else "now" if self.to is None else self.to
+
+    def given(self, *names: str) -> str | None:
+        """The first of these options that was given, as it is typed."""
+        name = next((name for name in names if getattr(self, name) not in (None, False)), None)
+        return None if name is None else f"--{name.replace('_', '-')}"

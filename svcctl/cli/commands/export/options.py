@@ -1,7 +1,8 @@
-"""The options that only `svcctl export` has."""
+"""The options of `svcctl export`."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +11,17 @@ import typer
 
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, Completes
-from svcctl.cli.options import Heading, end_option, length_option, start_option
+from svcctl.cli.options import (
+    DateFormatOpt,
+    Heading,
+    QueryFileOpt,
+    QueryTextArg,
+    TimeZoneOpt,
+    VarOpt,
+    end_option,
+    length_option,
+    start_option,
+)
 from svcctl.dates.lengths import length_text, parse_length
 from svcctl.dates.shorthand import parse_second
 
@@ -88,3 +99,34 @@ SchedulerOpt = Annotated[
 ]
 MaxTimeOpt = Annotated[float | None, length_option("--max-time", "Stop after 30s, 5m, …; the next run resumes.")]
 DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Check query and files, print the windows, export nothing.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """The options and the argument of an export, as they were typed."""
+
+    target: TargetOpt
+    text: QueryTextArg = None
+    from_: StartOpt = None
+    to: EndOpt = "now"
+    time_zone: TimeZoneOpt = None
+    state: StateOpt = None
+    lag: LagOpt = None
+    format: ExportFormatOpt = None
+    force: ForceOpt = False
+    date_format: DateFormatOpt = None
+    file: QueryFileOpt = None
+    var: VarOpt = None
+    window: WindowOpt = "1h"
+    workers: WorkersOpt = None
+    max_requests_per_second: PaceOpt = None
+    scheduler: SchedulerOpt = None
+    on_error: OnErrorOpt = "continue"
+    max_time: MaxTimeOpt = None
+    metrics: MetricsOpt = None
+    dry_run: DryRunOpt = False
+
+    @property
+    def path(self) -> str:
+        """The target without the backslashes by which crontabs escape percent signs."""
+        return self.target.replace("\\%", "%")

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from svcctl.api.query import outline
-from svcctl.cli.commands.export.options import LAG
+from svcctl.cli.commands.export.options import LAG, ExportOptions
 from svcctl.cli.context import Context
+from svcctl.cli.inputs import query_text
 from svcctl.dates.range import Dates, dates_of, shifted
 from svcctl.errors import UsageError
 from svcctl.exports.state import placed
@@ -22,20 +23,34 @@ if TYPE_CHECKING:
     from svcctl.exports.state import State, States
 
 
-def order_of(svc: Context, query: str, target: str, window: int, lag: float | None, **options: Any) -> Order:
+def order_of(svc: Context, options: ExportOptions) -> Order:
     """The export before its range is known. The path of a state's target is the same everywhere."""
     from svcctl.exports.export import Order
     from svcctl.exports.plan import check_target
 
-    incremental, profile = options["state"] is not None, svc.profile
+    query = query_text.fill(query_text.read(options.text, options.file), options.var or [])
+    # The workers of a cluster run in other directories.
+    target = options.path if options.scheduler is None else placed(options.path)
+    incremental, profile, lag = options.state is not None, svc.profile, options.lag
     check_target(target, incremental=incremental)
     if lag is None:  # a file of a window has all of it, so that the window has to have ended
         lag = LAG if incremental else 0.0 if Target(target).per_window else None
-    options["settled"] = None if lag is None else math.floor(svc.clock() - lag)
-    if incremental:
-        target = placed(target)
-    service, retries = profile.base_url, profile.retries
-    return Order(query, target, 0, 0, int(window), service, retries=retries, incremental=incremental, **options)
+    return Order(
+        query,
+        placed(target) if incremental else target,
+        0,
+        0,
+        int(options.window),
+        profile.base_url,
+        retries=profile.retries,
+        incremental=incremental,
+        settled=None if lag is None else math.floor(svc.clock() - lag),
+        format=options.format,
+        date_format=options.date_format,
+        time_zone=options.time_zone,
+        overwrite=options.force,
+        state=options.state,
+    )
 
 
 def planned(svc: Context, states: States, order: Order, state: State | None, from_: Any, to: Any) -> Export:

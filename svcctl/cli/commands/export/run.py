@@ -12,28 +12,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from svcctl.cli.commands.export import report
-from svcctl.cli.commands.export.options import (
-    ON_ERROR,
-    DryRunOpt,
-    EndOpt,
-    ExportFormatOpt,
-    ForceOpt,
-    LagOpt,
-    MaxTimeOpt,
-    MetricsOpt,
-    OnErrorOpt,
-    PaceOpt,
-    SchedulerOpt,
-    StartOpt,
-    StateOpt,
-    TargetOpt,
-    WindowOpt,
-    WorkersOpt,
-)
+from svcctl.cli.commands.export.options import ON_ERROR, ExportOptions
 from svcctl.cli.commands.export.request import order_of, planned
 from svcctl.cli.context import Context, Flags
-from svcctl.cli.inputs import query_text
-from svcctl.cli.options import DateFormatOpt, QueryFileOpt, QueryTextArg, TimeZoneOpt, VarOpt
+from svcctl.cli.options import spread
 from svcctl.dates.lengths import length_text
 from svcctl.errors import (
     IncompleteResult,
@@ -54,29 +36,8 @@ if TYPE_CHECKING:
     from svcctl.exports.workers.dispatch import Workers
 
 
-def export(
-    ctx: typer.Context,
-    target: TargetOpt,
-    text: QueryTextArg = None,
-    from_: StartOpt = None,
-    to: EndOpt = "now",
-    time_zone: TimeZoneOpt = None,
-    state: StateOpt = None,
-    lag: LagOpt = None,
-    format: ExportFormatOpt = None,
-    force: ForceOpt = False,
-    date_format: DateFormatOpt = None,
-    file: QueryFileOpt = None,
-    var: VarOpt = None,
-    window: WindowOpt = "1h",
-    workers: WorkersOpt = None,
-    max_requests_per_second: PaceOpt = None,
-    scheduler: SchedulerOpt = None,
-    on_error: OnErrorOpt = "continue",
-    max_time: MaxTimeOpt = None,
-    metrics: MetricsOpt = None,
-    dry_run: DryRunOpt = False,
-) -> None:
+@spread
+def export(ctx: typer.Context, options: ExportOptions) -> None:
     """A run that fails leaves no incomplete file under its final name; run again, it fetches only what is missing.
     'svcctl help export' explains it and has recipes for cron, systemd and Kubernetes.
 
@@ -87,43 +48,33 @@ def export(
     svcctl export verify auth       hashes all files again
     """
     svc: Context = ctx.obj
-    target = target.replace("\\%", "%")  # crontabs escape the percent sign
-    with report.measured(svc, None if dry_run else metrics, state or placed(target)) as figures:
+    state = options.state
+    with report.measured(svc, None if options.dry_run else options.metrics, state or placed(options.path)) as figures:
         states = default_states(svc.environment)
         before = None if state is None else states.load(state)
         if before is not None:
             figures["until_seconds"] = before.until
-        if on_error not in ON_ERROR:
-            raise UsageError(f"unknown --on-error '{on_error}'", hint=f"it is one of: {', '.join(ON_ERROR)}")
-        order = order_of(
-            svc,
-            query_text.fill(query_text.read(text, file), var or []),
-            target if scheduler is None else placed(target),  # a cluster's workers run in other directories
-            window,
-            lag,
-            format=format,
-            date_format=date_format,
-            time_zone=time_zone,
-            overwrite=force,
-            state=state,
-        )
-        crew = workers_of(svc, order.target, workers, max_requests_per_second, scheduler)
-        plan = planned(svc, states, order, before, from_, to)  # a run that is refused leaves nothing, not even a lock
-        if dry_run:
-            _rehearse(svc, plan, asks=scheduler is None)
+        if options.on_error not in ON_ERROR:
+            raise UsageError(f"unknown --on-error '{options.on_error}'", hint=f"it is one of: {', '.join(ON_ERROR)}")
+        order = order_of(svc, options)
+        crew = workers_of(svc, order.target, options.workers, options.max_requests_per_second, options.scheduler)
+        # A run that is refused leaves nothing, not even a lock.
+        plan = planned(svc, states, order, before, options.from_, options.to)
+        if options.dry_run:
+            _rehearse(svc, plan, asks=options.scheduler is None)
             return
         with nullcontext() if state is None else states.locked(state):
             found = None if state is None else states.load(state)
             if found != before:  # another run has ended meanwhile
-                plan = planned(svc, states, order, found, from_, to)
+                plan = planned(svc, states, order, found, options.from_, options.to)
             figures["until_seconds"] = plan.whole.start
             run = _Run(svc, states, state, found, order.target, plan, figures)
             if not plan.windows:
                 run.stay()
             report.tell_notes(svc, plan)
             if plan.windows:
-                with time_limit(max_time, partial(late, svc)):
-                    run(crew, asks=force and not scheduler, stops=on_error == "stop")
+                with time_limit(options.max_time, partial(late, svc)):
+                    run(crew, asks=options.force and not options.scheduler, stops=options.on_error == "stop")
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Listings: the columns of a kind of model, with what people see where that differs from the data.
+"""Listings: the columns of a kind of model, for programs and for people.
 
 Programs (csv, JSON) get the interface's fields unchanged, and dates that are not fields of the interface in ISO 8601.
 People (table, vertical) get dates, words and short texts.
@@ -18,14 +18,14 @@ from svcctl.words import json_text
 T = TypeVar("T")
 
 LIST = Style(null="-")
-"""How lists are laid out: a value that is not there is a dash."""
+"""The style of lists: a dash for a missing value."""
 
 
 @dataclass(frozen=True)
 class Field(Generic[T]):
-    """A column: its name, the type of its values (see TableColumn), and the function that reads one from a model.
+    """A column: its name, the type of its values (see TableColumn), and the function that reads a value from a model.
 
-    `shown` reads what people see instead, of the type `shown_type`.
+    `shown` reads the value for people, of the type `shown_type`; without it, people get the same value as programs.
     """
 
     name: str
@@ -40,7 +40,14 @@ class Field(Generic[T]):
     below: bool = False
     """See TableColumn.below."""
     needed: Callable[[Sequence[T]], bool] | None = None
-    """Decides from all models whether the column is listed; None: always."""
+    """Decides from all models whether the column is listed; None for a column that always is."""
+
+    def for_people(self) -> Field[T]:
+        """The same column with the value for people."""
+        return self if self.shown is None else replace(self, value=self.shown, type=self.shown_type)
+
+    def heading(self) -> TableColumn:
+        return TableColumn(self.name, self.type, least=self.least, marks=self.marks, below=self.below)
 
 
 def _no_members(model: Any) -> Mapping[str, Any]:
@@ -53,47 +60,46 @@ class Listing(Generic[T]):
 
     fields: tuple[Field[T], ...]
     people: tuple[Field[T], ...] = ()
-    """The columns that people see, if they differ from those for programs."""
+    """The columns for people, if they differ from those for programs."""
     extra: Callable[[T], Mapping[str, Any]] = _no_members
-    """Members that only some models have; each becomes a column after the others."""
+    """Reads the members that only some models have; each becomes a column after the others."""
     moments: frozenset[str] = frozenset()
     """The names of the extra members that are dates in epoch milliseconds."""
     whole: bool = False
-    """Whether no value may be cut: `table` is printed as `vertical` then."""
+    """Whether values must not be cut, so that `table` is printed as `vertical`."""
     keyed: bool = False
-    """Whether the models are parts of one thing, which their first column names."""
+    """Whether the models are parts of one object: in json, its members are named by the first column."""
     paragraph: Callable[[T, int], str] | None = None
-    """Writes a model as text of a width in cells, which `table` prints instead of a row."""
+    """Formats a model as text that fits a width in cells; `table` prints it instead of a row."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all columns, those of people first."""
-        return tuple(dict.fromkeys(one.name for one in (*self.people, *self.fields)))
+        """The names of all columns, those for people first."""
+        return tuple(dict.fromkeys(column.name for column in (*self.people, *self.fields)))
 
     def laid_out(
         self, models: Iterable[T], *, shown: bool, every: bool = False
     ) -> tuple[list[TableColumn], Iterable[list[Any]]]:
-        """Columns and rows, for people (`shown`) or for programs; with `every`, the other columns follow."""
+        """The columns and rows, for people (`shown`) or for programs; with `every`, then the columns of the others."""
         fields = self.people if shown and self.people else self.fields
         if every:
             by_name: dict[str, Field[T]] = {}
-            for one in (*fields, *self.fields, *self.people):
-                by_name.setdefault(one.name, one)
+            for column in (*fields, *self.fields, *self.people):
+                by_name.setdefault(column.name, column)
             fields = tuple(by_name.values())
-        elif any(one.needed for one in fields):
-            models = given = list(models)
-            fields = tuple(one for one in fields if one.needed is None or one.needed(given))
+        elif any(column.needed for column in fields):
+            models = all_models = list(models)
+            fields = tuple(column for column in fields if column.needed is None or column.needed(all_models))
         if self.extra is not _no_members:
             models = list(models)
             others = dict.fromkeys(name for model in models for name in self.extra(model))
             fields = (*fields, *map(self._extra_field, others))
         if shown:
-            fields = tuple(replace(one, value=one.shown, type=one.shown_type) if one.shown else one for one in fields)
-        columns = [TableColumn(one.name, one.type, least=one.least, marks=one.marks, below=one.below) for one in fields]
-        return columns, ([one.value(model) for one in fields] for model in models)
+            fields = tuple(column.for_people() for column in fields)
+        return [column.heading() for column in fields], ([column.value(model) for column in fields] for model in models)
 
     def in_order(self, models: Iterable[T], selection: Selection) -> Iterable[T]:
-        """The models that --sort and --top choose, by their values."""
+        """The models in the order of --sort, cut by --top. Values for programs are compared."""
         if not selection.sort:
             return models
         models = list(models)
@@ -111,22 +117,22 @@ class Listing(Generic[T]):
 
 
 def row_listing(*names: str, **types: str) -> Listing[Sequence[Any]]:
-    """The listing of rows that have no model; `types` names the types of some columns."""
+    """The listing of rows without a model: lists of values in the order of the names. `types` has types of columns."""
     return Listing(tuple(Field(name, itemgetter(at), types.get(name)) for at, name in enumerate(names)))
 
 
 def attributes(*names: str, **types: str) -> tuple[Field[Any], ...]:
-    """Fields that are attributes of the same name."""
+    """Fields whose values are the attributes of the same names. `types` has types of columns."""
     return tuple(Field(name, attrgetter(name), types.get(name)) for name in names)
 
 
 def _listed(value: Any) -> Any:
-    """A list as a table shows it; users by their addresses."""
+    """A list as one text for people, with users by their addresses; any other value unchanged."""
     if not isinstance(value, list):
         return value
     return ", ".join(
-        json_text(one.get("email", one)) + " (owner)" * bool(one.get("owner"))
-        if isinstance(one, dict)
-        else json_text(one)
-        for one in value
+        json_text(item.get("email", item)) + " (owner)" * bool(item.get("owner"))
+        if isinstance(item, dict)
+        else json_text(item)
+        for item in value
     )

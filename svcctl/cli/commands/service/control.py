@@ -4,10 +4,9 @@ which read and change it themselves: the service need not run."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from contextlib import closing, suppress
-from operator import itemgetter
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,6 +25,7 @@ from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
     from svcctl.api.own_service import Status
+    from svcctl.service.process import Files
     from svcctl.service.state.store import Store
 
 ListenOpt = Annotated[
@@ -52,30 +52,46 @@ CreateOpt = Annotated[
 ReadyFdOpt = Annotated[int | None, typer.Option("--ready-fd", hidden=True)]
 
 
-def _fact_lines(row: Sequence[Any], width: int) -> str:
-    """The facts about the service that are known, one per line."""
-    facts = ((one.name, (one.shown or one.value)(row)) for one in SERVICE.fields)
+@dataclass(frozen=True, slots=True)
+class RunningService:
+    """The local service while it runs: its answer, its process and its files, whose size is in bytes."""
+
+    status: Status
+    pid: int | None
+    files: Files
+    size: int
+
+
+def _fact_lines(running: RunningService, width: int) -> str:
+    """The known facts about the service, one per line."""
+    facts = ((fact.name, (fact.shown or fact.value)(running)) for fact in SERVICE.fields)
     return "\n".join(f"{name:<8} {visible(str(value))}" for name, value in facts if value is not None)
 
 
-SERVICE: Listing[Sequence[Any]] = Listing(
+def _place(name: str) -> Field[RunningService]:
+    return Field(name, lambda running: running.status.uses.get(name))
+
+
+SERVICE: Listing[RunningService] = Listing(
     (
-        Field("address", itemgetter(0)),
-        Field("socket", itemgetter(1)),
-        Field("pid", itemgetter(2)),
-        Field("since", lambda row: iso_text(row[3]), shown=lambda row: f"{second_text(row[3])} (UTC)"),
-        Field("version", itemgetter(4)),
-        Field("size", itemgetter(5), "int8", shown=lambda row: None if row[5] is None else size_text(row[5])),
-        Field("data", lambda row: str(row[6])),
-        Field("log", lambda row: str(row[7])),
-        Field("folder", itemgetter(8)),
-        Field("state", itemgetter(9)),
-        Field("engine", itemgetter(10)),
-        Field("lost", itemgetter(11)),
+        Field("address", lambda running: running.status.address),
+        Field("socket", lambda running: str(running.files.socket)),
+        Field("pid", lambda running: running.pid),
+        Field(
+            "since",
+            lambda running: iso_text(running.status.started),
+            shown=lambda running: f"{second_text(running.status.started)} (UTC)",
+        ),
+        Field("version", lambda running: running.status.version),
+        Field("size", lambda running: running.size, "int8", shown=lambda running: size_text(running.size)),
+        Field("data", lambda running: str(running.files.directory)),
+        Field("log", lambda running: "stderr" if running.status.foreground else str(running.files.log)),
+        *map(_place, PLACES),
+        Field("lost", lambda running: running.status.lost),
     ),
     paragraph=_fact_lines,
 )
-"""The local service: where it listens, since when it runs, its files, and what it uses beside them."""
+"""The address, process, files and places of the local service."""
 
 app = verbs_of("service")
 
@@ -149,20 +165,8 @@ def status(ctx: typer.Context, format: FormatOpt = None) -> None:
     if not process.await_answer(svc.files, starting):
         raise NotFound("the local service is not running", hint=process.how_to_start(svc.files))
     found, chosen = _status(svc), svc.format(format, lists=True)
-    files = svc.files
-    facts = [
-        found.address,
-        str(files.socket),
-        process.running(svc.files),
-        found.started,
-        found.version,
-        files.size(),
-        files.directory,
-        "stderr" if found.foreground else files.log,
-        *(found.uses.get(name) for name in PLACES),
-        found.lost,
-    ]
-    svc.output.records(SERVICE, [facts], chosen, single=True)
+    running = RunningService(found, process.running(svc.files), svc.files, svc.files.size())
+    svc.output.records(SERVICE, [running], chosen, single=True)
     if found.problems:
         raise Unavailable("; ".join(found.problems))
     if not chosen.raw:

@@ -9,7 +9,7 @@ from svcctl.cli.completion.places import commands
 from svcctl.cli.main import app_with
 
 WITHOUT = {"query", "service accounts list", "service queries list"}
-"""Commands whose columns depend on their arguments, and one that only people with a service of their own use."""
+"""Lists without a row: the columns of the first two depend on arguments, those of saved queries are not completed."""
 
 
 def test_every_command_that_sorts_a_list_has_a_row() -> None:

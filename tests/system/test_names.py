@@ -69,7 +69,7 @@ BARE_CONSTANTS = {
     "LEAST": 1,
     "LENGTH": 2,
     "LIMIT": 1,
-    "LONGEST": 8,
+    "LONGEST": 7,
     "MANY": 2,
     "MOST": 4,
     "NARROWEST": 2,

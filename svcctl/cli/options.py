@@ -38,7 +38,7 @@ def _moment(text: str) -> Any:
 
 
 def _zone(text: str) -> str:
-    from svcctl.dates.shorthand import named_zone
+    from svcctl.dates.zones import named_zone
 
     named_zone(text)
     return text

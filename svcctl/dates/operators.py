@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TypeVar
 
 from svcctl.errors import UsageError
@@ -32,8 +32,6 @@ _EPOCH_UNITS = ("seconds", "milliseconds", "microseconds", "nanoseconds")
 """The units that programs count from the epoch in; each is a thousandth of the one before."""
 
 _ABSOLUTE = re.compile(r"\d{2}/\d{2}/\d{4} \d{2}:\d{2}:\d{2}", re.ASCII)
-_ZONE = re.compile(r"GMT(?:([+-])(\d{1,2})(?:(?::|(?<=\d\d))([0-5]\d))?)?", re.ASCII)
-"""The colon before minutes may be left out after two digits: three would have two meanings."""
 
 
 def epoch_milliseconds(moment: datetime) -> int:
@@ -177,24 +175,6 @@ OPERATORS = (
 
 _FORMS = ", ".join(operator.written(5) for operator in OPERATORS)
 _FORMS += ", dd/MM/yyyy HH:mm:ss or epoch seconds"
-
-
-def parse_zone(text: str) -> timezone:
-    """`GMT`, `GMT+<n>` or `GMT-<n>` as a fixed offset, east positive: GMT+2 is UTC+02:00. UsageError otherwise.
-
-    Hours may have minutes: GMT+5:30, GMT+05:30, GMT+0530.
-    """
-    match = _ZONE.fullmatch(text)
-    if match is None:
-        raise UsageError(
-            f"time zone '{text}' is not of the form GMT+2",
-            hint="write GMT, GMT+<hours>, GMT-<hours>, or GMT+<hours>:<minutes>",
-        )
-    sign, hours, minutes = match.groups()
-    offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
-    if offset > timedelta(hours=14):
-        raise UsageError(f"time zone '{text}' is more than 14 hours from GMT")
-    return timezone(-offset if sign == "-" else offset)
 
 
 Seconds = TypeVar("Seconds", int, float)

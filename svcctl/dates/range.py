@@ -19,7 +19,8 @@ from svcctl.dates.operators import (
     plus,
     resolve_one,
 )
-from svcctl.dates.shorthand import EVERY, depends_on_zone, is_fixed, named_zone, offset_name, offset_spans
+from svcctl.dates.shorthand import EVERY, depends_on_zone
+from svcctl.dates.zones import is_fixed, named_zone, offset_name, offset_spans
 from svcctl.errors import RangeEndsFirst, UsageError
 
 _LONG_AGO = 10**6

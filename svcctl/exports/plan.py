@@ -10,7 +10,7 @@ from pathlib import Path
 
 from svcctl.api.query import one_line, outline
 from svcctl.dates.lengths import length_text
-from svcctl.dates.shorthand import named_zone
+from svcctl.dates.zones import named_zone
 from svcctl.errors import UsageError
 from svcctl.exports.export import Export, Order
 from svcctl.exports.formats import format_of

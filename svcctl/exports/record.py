@@ -15,7 +15,7 @@ from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from svcctl.dates.lengths import length_text
-from svcctl.dates.shorthand import named_zone
+from svcctl.dates.zones import named_zone
 from svcctl.errors import UsageError
 from svcctl.exports.windows import Window, moment
 

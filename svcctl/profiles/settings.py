@@ -90,7 +90,7 @@ def _url(text: str) -> str:
 
 
 def _zone(text: str) -> None:
-    from svcctl.dates.shorthand import named_zone
+    from svcctl.dates.zones import named_zone
 
     named_zone(text)
 

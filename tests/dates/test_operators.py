@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svcctl.dates.operators import OPERATORS, operator_of, parse_zone, with_number
+from svcctl.dates.operators import OPERATORS, operator_of, with_number
 from svcctl.dates.range import resolve
+from svcctl.dates.zones import parse_zone
 from svcctl.errors import UsageError
 
 # What the errors say, each once; the tests state their kind.
@@ -142,42 +143,6 @@ def test_a_negative_number_that_is_no_date_is_refused(number: float, message: st
     with pytest.raises(UsageError) as caught:
         resolve(number, None, now=NOW)
     assert caught.value.message == message
-
-
-@pytest.mark.parametrize(
-    ("text", "hours"),
-    [
-        *(("GMT", 0), ("GMT+0", 0), ("GMT+2", 2), ("GMT+02", 2), ("GMT-11", -11), ("GMT+14", 14)),
-        *(("GMT+02:00", 2), ("GMT+5:30", 5.5), ("GMT+05:30", 5.5), ("GMT+0530", 5.5), ("GMT-0330", -3.5)),
-    ],
-)
-def test_a_zone_counts_east_of_greenwich(text: str, hours: float) -> None:
-    assert parse_zone(text) == timezone(timedelta(hours=hours))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *(
-            "GMT+15",
-            "UTC",
-            "gmt+2",
-            "GMT+",
-            "+2",
-            "Europe/Paris",
-            "GMT 2",
-            "GMT+١",
-            "GMT+2.5",
-            "GMT+2h",
-            "GMT2",
-            "GMT+2 ",
-        ),
-        *("GMT+002", "GMT-002", "GMT+530", "GMT+00200", "GMT+002:00", "GMT+2:0", "GMT+02:", "GMT+0260", "GMT+1401"),
-    ],
-)
-def test_other_zones_are_refused(text: str) -> None:
-    with pytest.raises(UsageError):
-        parse_zone(text)
 
 
 def test_the_zone_moves_only_the_operators_that_name_a_day() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svcctl.dates.lengths import length_text, parse_length
-from svcctl.dates.shorthand import named_zone
+from svcctl.dates.zones import named_zone
 from svcctl.errors import UsageError
 from svcctl.exports.windows import Target, Window, around, cut, filled_in
 

@@ -13,7 +13,8 @@ from svcctl.cli.options import FormatOpt, FromOpt, TimeZoneOpt, ToOpt
 from svcctl.dates.lengths import length_text
 from svcctl.dates.operators import epoch_milliseconds, epoch_seconds, operator_of
 from svcctl.dates.range import Range, last_second, resolve
-from svcctl.dates.shorthand import EVERY, named_zone, parse_moment
+from svcctl.dates.shorthand import EVERY, parse_moment
+from svcctl.dates.zones import named_zone
 from svcctl.errors import UsageError
 from svcctl.terminal.records import row_listing
 

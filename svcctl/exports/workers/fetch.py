@@ -16,7 +16,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING
 
 from svcctl.api import retry
-from svcctl.dates.shorthand import offset_name, offset_spans
+from svcctl.dates.zones import offset_name, offset_spans
 from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
 from svcctl.exports.formats import FORMATS, Format, Part
 from svcctl.exports.record import Entry

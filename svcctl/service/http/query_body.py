@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timezone
 from typing import Any
 
 from svcctl.api.destinations import Destination
-from svcctl.dates.operators import DATE_FORMATS, Moment, parse_zone
+from svcctl.dates.operators import DATE_FORMATS, Moment
 from svcctl.dates.range import Range, resolve
+from svcctl.dates.zones import parse_zone
 from svcctl.errors import RangeEndsFirst, ServiceError, UsageError
 from svcctl.service.http.body import json_object, note_unknown, optional_flag, optional_text, text, value_text
 from svcctl.service.http.codes import BAD_FROM, ENDS_FIRST, NO_FROM, DatesRefused

@@ -18,7 +18,7 @@ from starlette.responses import Response, StreamingResponse
 
 from svcctl.api.loads import Wishes
 from svcctl.dates.operators import moment_text
-from svcctl.dates.shorthand import zone_name
+from svcctl.dates.zones import zone_name
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, UsageError
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.access_log import TABLE as ACCESS_TABLE

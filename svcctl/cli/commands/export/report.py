@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from svcctl.cli.commands.export import metrics
 from svcctl.cli.context import Context
-from svcctl.dates.shorthand import named_zone
+from svcctl.dates.zones import named_zone
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, Unavailable, UsageError
 from svcctl.exports.windows import moment
 from svcctl.io import home

@@ -23,7 +23,8 @@ from svcctl.cli.options import YesOpt
 from svcctl.dates.lengths import rough_text
 from svcctl.dates.operators import epoch_milliseconds, moment_text
 from svcctl.dates.range import resolve
-from svcctl.dates.shorthand import EVERY, parse_moment, zone_name
+from svcctl.dates.shorthand import EVERY, parse_moment
+from svcctl.dates.zones import zone_name
 from svcctl.errors import SvcctlError, Terminated, UsageError
 from svcctl.io.file_offsets import read_so_far
 from svcctl.profiles import LOCAL

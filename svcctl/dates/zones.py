@@ -1,0 +1,121 @@
+"""Time zones: the offsets of the interface, the names that people type, and where the offset of a zone changes."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from itertools import pairwise
+
+from svcctl.dates.lengths import UNITS
+from svcctl.errors import UsageError
+
+_ZONE = re.compile(r"GMT(?:([+-])(\d{1,2})(?:(?::|(?<=\d\d))([0-5]\d))?)?", re.ASCII)
+"""The colon before minutes may be left out after two digits: three would have two meanings."""
+
+
+def parse_zone(text: str) -> timezone:
+    """`GMT`, `GMT+<n>` or `GMT-<n>` as a fixed offset, east positive: GMT+2 is UTC+02:00. UsageError otherwise.
+
+    Hours may have minutes: GMT+5:30, GMT+05:30, GMT+0530.
+    """
+    match = _ZONE.fullmatch(text)
+    if match is None:
+        raise UsageError(
+            f"time zone '{text}' is not of the form GMT+2",
+            hint="write GMT, GMT+<hours>, GMT-<hours>, or GMT+<hours>:<minutes>",
+        )
+    sign, hours, minutes = match.groups()
+    offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+    if offset > timedelta(hours=14):
+        raise UsageError(f"time zone '{text}' is more than 14 hours from GMT")
+    return timezone(-offset if sign == "-" else offset)
+
+
+def named_zone(text: str) -> tzinfo:
+    """A zone: the interface's GMT+2, `UTC`, hours such as +2, a name such as Europe/Berlin, or `local`.
+
+    Only the first three have the same offset all year. UsageError for any other text.
+    """
+    if text.casefold() == "local":
+        return Local()
+    offset = re.sub(r"^(?:UTC|GMT|Z$)?(?=$|[+-])", "GMT", text.upper()) if text else text
+    if offset.startswith("GMT"):
+        return parse_zone(offset)
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(text)
+    except (KeyError, ValueError, OSError):
+        raise UsageError(f"there is no time zone '{text}'", hint=_nearest_zone(text)) from None
+
+
+def zone_name(text: str) -> str:
+    """The name of a zone that other programs know, too: GMT+02:00 or Europe/Berlin."""
+    zone = named_zone(text)
+    if isinstance(zone, Local):
+        raise UsageError("the time zone 'local' has no name", hint="name it, such as --time-zone Europe/Berlin")
+    return f"GMT{datetime(1970, 1, 1, tzinfo=zone).isoformat()[19:]}" if is_fixed(zone) else str(zone)
+
+
+def offset_name(zone: str, at: float) -> str:
+    """The interface's name for a zone's offset at a moment in epoch seconds; the interface's own zones stay."""
+    if zone.startswith("GMT"):
+        return zone
+    offset = datetime.fromtimestamp(at, named_zone(zone)).utcoffset() or timedelta()
+    hours, minutes = divmod(round(abs(offset) / timedelta(minutes=1)), 60)
+    sign = "-" if offset < timedelta() else "+"
+    return "GMT" + (f"{sign}{hours}" if offset else "") + (f":{minutes:02}" if minutes else "")
+
+
+_STEP = 14 * UNITS["d"]
+"""Seconds; no zone keeps an offset for less than a few weeks."""
+
+
+def offset_spans(zone: str, start: int, end: int) -> list[tuple[int, int]]:
+    """A range in epoch seconds, cut where the offset of a zone changes; an empty range is one span."""
+    edges = [start]
+    same = start
+    for moment in (*range(start + _STEP, end, _STEP), end - 1):
+        offset = offset_name(zone, edges[-1])
+        if moment > same and offset_name(zone, moment) != offset:
+            other = moment
+            while other - same > 1:
+                middle = (same + other) // 2
+                same, other = (middle, other) if offset_name(zone, middle) == offset else (same, middle)
+            edges.append(other)
+        same = moment
+    return list(pairwise((*edges, end)))
+
+
+class Local(tzinfo):
+    """The zone of this computer, whose offset changes during the year as the computer's clock does."""
+
+    def utcoffset(self, moment: datetime | None) -> timedelta | None:
+        return None if moment is None else moment.replace(tzinfo=None).astimezone().utcoffset()
+
+    def tzname(self, moment: datetime | None) -> str | None:
+        return None if moment is None else moment.replace(tzinfo=None).astimezone().tzname()
+
+    def dst(self, moment: datetime | None) -> timedelta | None:
+        return None
+
+    def fromutc(self, moment: datetime) -> datetime:
+        there = moment.replace(tzinfo=UTC).astimezone()
+        here = there.replace(tzinfo=self)
+        return here if here.utcoffset() == there.utcoffset() else here.replace(fold=1)
+
+
+def _nearest_zone(text: str) -> str:
+    from zoneinfo import available_timezones
+
+    from svcctl.words import did_you_mean
+
+    known = available_timezones()
+    if not known:
+        return "this computer has no zone names: install the package tzdata, or write GMT+2"
+    return did_you_mean(text, sorted(known)) or "write GMT+2, UTC, local, or a name such as Europe/Berlin"
+
+
+def is_fixed(zone: tzinfo) -> bool:
+    """Whether a zone has one offset all year."""
+    return isinstance(zone, timezone)

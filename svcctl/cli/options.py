@@ -37,11 +37,10 @@ def _moment(text: str) -> Any:
     return parse_moment(text)
 
 
-def _zone(text: str) -> str:
+def _zone(text: str) -> Any:
     from svcctl.dates.zones import named_zone
 
-    named_zone(text)
-    return text
+    return named_zone(text)
 
 
 def _file(text: str) -> Path:
@@ -86,7 +85,7 @@ FromOpt = Annotated[Any, start_option(), Completes(words=words.start_dates)]
 
 ToOpt = Annotated[Any, end_option("a query waits for an end in the future"), Completes(words=words.end_dates)]
 TimeZoneOpt = Annotated[
-    str | None,
+    Any,
     typer.Option(
         "--time-zone",
         parser=_zone,

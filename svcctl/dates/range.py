@@ -20,7 +20,7 @@ from svcctl.dates.operators import (
     resolve_one,
 )
 from svcctl.dates.shorthand import EVERY, depends_on_zone
-from svcctl.dates.zones import is_fixed, named_zone, offset_name, offset_spans
+from svcctl.dates.zones import GMT, Zone
 from svcctl.errors import RangeEndsFirst, UsageError
 
 _LONG_AGO = 10**6
@@ -74,10 +74,8 @@ class Dates:
     date_format: str | None
     time_zone: str | None
     """The zone as the interface names it."""
-    zone: tzinfo
-    """The zone of dates that are shown here."""
-    zone_name: str
-    """The zone as the user typed it."""
+    zone: Zone | None
+    """The zone of dates that are shown here; None: UTC."""
     plain: bool
     """Whether the range holds no surprise: `to` does not count from `from`, and all dates follow the zone."""
     note: str | None = None
@@ -86,6 +84,11 @@ class Dates:
     """What the user should know about a start that lacks its unit."""
     short: str | None = None
     """What the user should know about an end that leaves out the last second of a day."""
+
+    @property
+    def clocks(self) -> tzinfo:
+        """The clocks that dates are shown by."""
+        return (self.zone or GMT).clocks
 
     def notes(self, *, terminal: bool) -> Iterator[str]:
         """What to say about the dates; at a terminal, also the range if it is not `plain`."""
@@ -102,18 +105,18 @@ class Dates:
     @property
     def summary(self) -> str:
         """The range in short, in the zone, with its length: `2024-01-31 10:00 … 2024-02-01 10:00 UTC (1d)`."""
-        ends = [end.astimezone(self.zone) for end in (self.range.start, self.range.end) if end is not None]
+        ends = [end.astimezone(self.clocks) for end in (self.range.start, self.range.end) if end is not None]
         fine = any(end.microsecond for end in ends)
         spec = "milliseconds" if fine else "seconds" if any(end.second for end in ends) else "minutes"
         texts = [end.replace(tzinfo=None).isoformat(" ", spec) for end in ends]
-        name = "UTC" if self.zone_name in ("", "GMT") else self.zone_name
+        name = "UTC" if self.zone is None or self.zone == GMT else self.zone.name
         if self.range.end is None:
             return f"{texts[0]} … {name}"
         return f"{texts[0]} … {texts[1]} {name} ({length_text((self.range.end - self.range.start).total_seconds())})"
 
 
 def dates_of(
-    from_: Moment, to: Moment | None, date_format: str | None, time_zone: str | None, *, now: datetime, written: bool
+    from_: Moment, to: Moment | None, date_format: str | None, zone: Zone | None, *, now: datetime, written: bool
 ) -> Dates:
     """The dates to send. UsageError when the range is impossible, or a name is unknown.
 
@@ -124,23 +127,23 @@ def dates_of(
     """
     if date_format not in (None, *DATE_FORMATS):
         raise UsageError(f"unknown date format '{date_format}'", hint=f"date formats are: {', '.join(DATE_FORMATS)}")
-    zone = named_zone(time_zone or "GMT")
-    resolved = resolve(from_, to, now=now, zone=zone, operators=EVERY)
+    clocks = (zone or GMT).clocks
+    resolved = resolve(from_, to, now=now, zone=clocks, operators=EVERY)
     operator = operator_of(to, EVERY)
-    short = last_second(to, resolved, zone)
-    plain = (operator is None or operator.plain) and not (time_zone and isinstance(from_, int | float))
-    by_zone = bool(time_zone) and (depends_on_zone(from_) or depends_on_zone(to))
+    short = last_second(to, resolved, clocks)
+    plain = (operator is None or operator.plain) and not (zone and isinstance(from_, int | float))
+    by_zone = zone is not None and (depends_on_zone(from_) or depends_on_zone(to))
     slip = None
     if isinstance(from_, int | float) and 0 < abs(from_) < _LONG_AGO:
         slip = f"--from {from_} is {resolved.start:%Y-%m-%d %H:%M:%S} UTC; write {abs(from_)}m for minutes"
-    fixed = (not written and (to is None or by_zone)) or (by_zone and not is_fixed(zone))
+    fixed = (not written and (to is None or by_zone)) or (zone is not None and by_zone and not zone.is_fixed)
     if fixed or _is_typed(from_):
         from_ = epoch_seconds(resolved.start)
     if resolved.end is not None and (fixed or _is_typed(to)):
         to = epoch_seconds(resolved.end)
-    sent = time_zone and offset_name(time_zone, resolved.start.timestamp())
-    note = _change(time_zone, resolved, now) if time_zone and written and not is_fixed(zone) else None
-    return Dates(resolved, from_, to, date_format, sent, zone, time_zone or "", plain, note, slip, short)
+    sent = zone.offset_name(resolved.start.timestamp()) if zone else None
+    note = _change(zone, resolved, now) if zone and written and not zone.is_fixed else None
+    return Dates(resolved, from_, to, date_format, sent, zone, plain, note, slip, short)
 
 
 def last_second(to: Moment | None, resolved: Range, zone: tzinfo) -> str | None:
@@ -164,16 +167,17 @@ def shifted(chosen: Dates, every: int, *, formula: bool) -> str | None:
     """
     start, end = (int(each.timestamp()) for each in (chosen.range.start, chosen.range.end or chosen.range.start))
     aheads: dict[int, str] = {}
-    for moment, _ in offset_spans(chosen.zone_name or "GMT", start, end):
-        ahead = int((datetime.fromtimestamp(moment, chosen.zone).utcoffset() or timedelta()).total_seconds())
+    zone = chosen.zone or GMT
+    for moment, _ in zone.spans(start, end):
+        ahead = int((datetime.fromtimestamp(moment, zone.clocks).utcoffset() or timedelta()).total_seconds())
         aheads.setdefault(ahead, f"{datetime.fromtimestamp(moment // every * every + ahead, UTC):%H:%M}")
     if not any(ahead % every for ahead in aheads):
         return None
     begins = " or ".join(dict.fromkeys(aheads.values()))
-    text = f"'group every' counts in UTC: a period begins at {begins} {chosen.zone_name}"
+    text = f"'group every' counts in UTC: a period begins at {begins} {zone.name}"
     if len(aheads) > 1:
         return f"{text}, whose clocks change within the range"
-    if every != UNITS["d"] or not formula or (chosen.range.end is None and not is_fixed(chosen.zone)):
+    if every != UNITS["d"] or not formula or (chosen.range.end is None and not zone.is_fixed):
         return text
     ahead = next(iter(aheads))
     moved = f"epoch(eventdate) {'+' if ahead > 0 else '-'} {abs(ahead) * 1000}"
@@ -185,9 +189,9 @@ def _is_typed(moment: Moment | None) -> bool:
     return operator_of(moment) is None and operator_of(moment, EVERY) is not None
 
 
-def _change(zone: str, resolved: Range, now: datetime) -> str | None:
+def _change(zone: Zone, resolved: Range, now: datetime) -> str | None:
     """A note when the offset of a zone changes within a range: the service writes all dates with one offset."""
     start, end = int(resolved.start.timestamp()), int((resolved.end or now).timestamp())
-    if len(offset_spans(zone, start, end)) == 1:
+    if len(zone.spans(start, end)) == 1:
         return None
-    return f"the clocks of {zone} change within the range: all dates are written in {offset_name(zone, start)}"
+    return f"the clocks of {zone.name} change within the range: all dates are written in {zone.offset_name(start)}"

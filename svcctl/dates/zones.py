@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from itertools import pairwise
 
@@ -31,60 +32,73 @@ def parse_zone(text: str) -> timezone:
     return timezone(-offset if sign == "-" else offset)
 
 
-def named_zone(text: str) -> tzinfo:
-    """A zone: the interface's GMT+2, `UTC`, hours such as +2, a name such as Europe/Berlin, or `local`.
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """A time zone: its name, as a user or a file wrote it, and its clocks. Zones with the same name are equal."""
 
-    Only the first three have the same offset all year. UsageError for any other text.
-    """
-    if text.casefold() == "local":
-        return Local()
-    offset = re.sub(r"^(?:UTC|GMT|Z$)?(?=$|[+-])", "GMT", text.upper()) if text else text
-    if offset.startswith("GMT"):
-        return parse_zone(offset)
-    from zoneinfo import ZoneInfo
+    name: str
+    clocks: tzinfo = field(compare=False)
 
-    try:
-        return ZoneInfo(text)
-    except (KeyError, ValueError, OSError):
-        raise UsageError(f"there is no time zone '{text}'", hint=_nearest_zone(text)) from None
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the zone has one offset all year."""
+        return isinstance(self.clocks, timezone)
 
+    @property
+    def shared_name(self) -> str:
+        """The name that other programs know, too: GMT+02:00 or Europe/Berlin. UsageError for `local`."""
+        if isinstance(self.clocks, Local):
+            raise UsageError("the time zone 'local' has no name", hint="name it, such as --time-zone Europe/Berlin")
+        return f"GMT{datetime(1970, 1, 1, tzinfo=self.clocks).isoformat()[19:]}" if self.is_fixed else str(self.clocks)
 
-def zone_name(text: str) -> str:
-    """The name of a zone that other programs know, too: GMT+02:00 or Europe/Berlin."""
-    zone = named_zone(text)
-    if isinstance(zone, Local):
-        raise UsageError("the time zone 'local' has no name", hint="name it, such as --time-zone Europe/Berlin")
-    return f"GMT{datetime(1970, 1, 1, tzinfo=zone).isoformat()[19:]}" if is_fixed(zone) else str(zone)
+    def offset_name(self, at: float) -> str:
+        """The interface's name for the offset at a moment in epoch seconds; the interface's own zones stay."""
+        if self.name.startswith("GMT"):
+            return self.name
+        offset = datetime.fromtimestamp(at, self.clocks).utcoffset() or timedelta()
+        hours, minutes = divmod(round(abs(offset) / timedelta(minutes=1)), 60)
+        sign = "-" if offset < timedelta() else "+"
+        return "GMT" + (f"{sign}{hours}" if offset else "") + (f":{minutes:02}" if minutes else "")
 
-
-def offset_name(zone: str, at: float) -> str:
-    """The interface's name for a zone's offset at a moment in epoch seconds; the interface's own zones stay."""
-    if zone.startswith("GMT"):
-        return zone
-    offset = datetime.fromtimestamp(at, named_zone(zone)).utcoffset() or timedelta()
-    hours, minutes = divmod(round(abs(offset) / timedelta(minutes=1)), 60)
-    sign = "-" if offset < timedelta() else "+"
-    return "GMT" + (f"{sign}{hours}" if offset else "") + (f":{minutes:02}" if minutes else "")
+    def spans(self, start: int, end: int) -> list[tuple[int, int]]:
+        """A range in epoch seconds, cut where the offset changes; an empty range is one span."""
+        edges = [start]
+        same = start
+        for moment in (*range(start + _STEP, end, _STEP), end - 1):
+            offset = self.offset_name(edges[-1])
+            if moment > same and self.offset_name(moment) != offset:
+                other = moment
+                while other - same > 1:
+                    middle = (same + other) // 2
+                    same, other = (middle, other) if self.offset_name(middle) == offset else (same, middle)
+                edges.append(other)
+            same = moment
+        return list(pairwise((*edges, end)))
 
 
 _STEP = 14 * UNITS["d"]
 """Seconds; no zone keeps an offset for less than a few weeks."""
 
+GMT = Zone("GMT", UTC)
+"""The zone of dates where none is given."""
 
-def offset_spans(zone: str, start: int, end: int) -> list[tuple[int, int]]:
-    """A range in epoch seconds, cut where the offset of a zone changes; an empty range is one span."""
-    edges = [start]
-    same = start
-    for moment in (*range(start + _STEP, end, _STEP), end - 1):
-        offset = offset_name(zone, edges[-1])
-        if moment > same and offset_name(zone, moment) != offset:
-            other = moment
-            while other - same > 1:
-                middle = (same + other) // 2
-                same, other = (middle, other) if offset_name(zone, middle) == offset else (same, middle)
-            edges.append(other)
-        same = moment
-    return list(pairwise((*edges, end)))
+
+def named_zone(text: str) -> Zone:
+    """A zone: the interface's GMT+2, `UTC`, hours such as +2, a name such as Europe/Berlin, or `local`.
+
+    Only the first three have the same offset all year. UsageError for any other text.
+    """
+    if text.casefold() == "local":
+        return Zone(text, Local())
+    offset = re.sub(r"^(?:UTC|GMT|Z$)?(?=$|[+-])", "GMT", text.upper()) if text else text
+    if offset.startswith("GMT"):
+        return Zone(text, parse_zone(offset))
+    from zoneinfo import ZoneInfo
+
+    try:
+        return Zone(text, ZoneInfo(text))
+    except (KeyError, ValueError, OSError):
+        raise UsageError(f"there is no time zone '{text}'", hint=_nearest_zone(text)) from None
 
 
 class Local(tzinfo):
@@ -114,8 +128,3 @@ def _nearest_zone(text: str) -> str:
     if not known:
         return "this computer has no zone names: install the package tzdata, or write GMT+2"
     return did_you_mean(text, sorted(known)) or "write GMT+2, UTC, local, or a name such as Europe/Berlin"
-
-
-def is_fixed(zone: tzinfo) -> bool:
-    """Whether a zone has one offset all year."""
-    return isinstance(zone, timezone)

@@ -20,6 +20,7 @@ from svcctl.exports.workers.fetch import Task
 from svcctl.io.files import derived_name
 
 if TYPE_CHECKING:
+    from svcctl.dates.zones import Zone
     from svcctl.storage import Storage
 
 
@@ -39,7 +40,7 @@ class Order:
     With `settled`, the moment before which no more events arrive, a run ends with the last whole window before that.
     `service` is the base URL, without credentials. `incremental` says that each run starts where the last one ended.
     `state` is the state whose runs write to the target, and `until` where it ends, None before its first run.
-    `time_zone` is that of the dates in the answer, `clock` that of windows and names.
+    `zone` is that of the dates in the answers, and of windows and names; None: UTC.
     """
 
     query: str
@@ -50,8 +51,7 @@ class Order:
     service: str
     format: str | None = None
     date_format: str | None = None
-    time_zone: str | None = None
-    clock: str = ""
+    zone: Zone | None = None
     retries: int = 4
     overwrite: bool = False
     settled: int | None = None
@@ -83,10 +83,15 @@ class Export:
 
     @property
     def request(self) -> QueryRequest:
-        """The request for the whole range."""
-        order, whole, mode = self.order, self.whole, self.format.mode
+        """The request for the whole range, with the offset at its start."""
+        order, whole, zone = self.order, self.whole, self.about.time_zone
         return QueryRequest(
-            whole.start, whole.end, order.query, mode=mode, date_format=order.date_format, time_zone=order.time_zone
+            whole.start,
+            whole.end,
+            order.query,
+            mode=self.format.mode,
+            date_format=order.date_format,
+            time_zone=zone.offset_name(whole.start) if zone else None,
         )
 
     @property
@@ -124,7 +129,7 @@ class Export:
     @property
     def joins_windows(self) -> bool:
         """Whether one request may fetch several windows: in a zone, each window has its own offset."""
-        return not (self.target.per_window or self.order.time_zone)
+        return not (self.target.per_window or self.about.time_zone)
 
     @property
     def task(self) -> Task:
@@ -137,6 +142,7 @@ class Export:
             self.compression,
             part_of=None if self.target.per_window else self.path,
             retries=self.order.retries,
+            zone=self.about.time_zone,
             plain=not outline(self.order.query).has("group"),
         )
 

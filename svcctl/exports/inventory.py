@@ -30,7 +30,7 @@ class Inventory:
 
     @property
     def pattern(self) -> Target:
-        return Target(self.target, self.record.about.zone)
+        return Target(self.target, self.record.about.clocks)
 
     def named_by(self, entry: Entry) -> Window:
         """The range that gives a file its name again: it starts with the file's run if the name contains that."""

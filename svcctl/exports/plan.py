@@ -10,7 +10,7 @@ from pathlib import Path
 
 from svcctl.api.query import one_line, outline
 from svcctl.dates.lengths import length_text
-from svcctl.dates.zones import named_zone
+from svcctl.dates.zones import GMT
 from svcctl.errors import UsageError
 from svcctl.exports.export import Export, Order
 from svcctl.exports.formats import format_of
@@ -104,15 +104,20 @@ def plan(order: Order, environment: Mapping[str, str]) -> Export:
         raise UsageError(f"--date-format goes with csv and tsv, not with {format.name}")
     storage, name = open_target(order.target, environment)
     target = Target(name)
-    options = {"date_format": order.date_format, "time_zone": order.time_zone}
-    known = {key: value for key, value in options.items() if value is not None}
-    about = About(one_line(order.query), format.name + compression, length, order.service, known)
-    if _offsets(order) != {0} and not target.is_one_file:
+    about = About(
+        one_line(order.query),
+        format.name + compression,
+        length,
+        order.service,
+        order.date_format,
+        order.zone if format.heading else None,  # the service writes no dates in the other formats
+    )
+    if order.zone is not None and _offsets(order) != {0} and not target.is_one_file:
         if _clashes(order):
-            notes.append(f"the names of files are in UTC, not in {order.clock}, as the periods of the query are")
+            notes.append(f"the names of files are in UTC, not in {order.zone.name}, as the periods of the query are")
         else:
-            about = replace(about, options={**about.options, "clock": order.clock})
-            target = replace(target, zone=about.zone)
+            about = replace(about, window_zone=order.zone)
+            target = replace(target, zone=about.clocks)
     if order.incremental:
         target.check_repeats(length)
     whole, distant = _whole(order, target, length), "://" in order.target
@@ -133,8 +138,8 @@ def _whole(order: Order, target: Target, length: int) -> Window:
 
 def _offsets(order: Order) -> set[int]:
     """The offsets of the zone of windows, in seconds, in winter and in summer."""
-    zone = named_zone(order.clock or "GMT")
-    return {(zone.utcoffset(datetime(2024, month, 1)) or timedelta()) // timedelta(seconds=1) for month in (1, 7)}
+    clocks = (order.zone or GMT).clocks
+    return {(clocks.utcoffset(datetime(2024, month, 1)) or timedelta()) // timedelta(seconds=1) for month in (1, 7)}
 
 
 def _clashes(order: Order) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from math import gcd
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from svcctl.api.query import QueryRequest, counting, outline
 from svcctl.errors import IncompleteResult, SvcctlError
@@ -54,7 +54,6 @@ class Difference:
 def export_of(found: Inventory, environment: Mapping[str, str], retries: int) -> Export:
     """The export that a record describes, over nothing."""
     about = found.record.about
-    options: dict[str, Any] = {name: value for name, value in about.options.items() if name != "clock"}
     order = Order(
         about.query,
         found.target,
@@ -63,14 +62,14 @@ def export_of(found: Inventory, environment: Mapping[str, str], retries: int) ->
         about.window,
         about.service,
         format=about.format.partition(".")[0],
-        clock=about.options.get("clock", ""),
+        date_format=about.date_format,
+        zone=about.window_zone or about.time_zone,
         retries=retries,
         state=found.name,
         until=None if found.state is None else found.state.until,
-        **options,
     )
     return replace(
-        plan(order, environment), storage=found.storage, target=replace(found.stored, zone=about.zone), about=about
+        plan(order, environment), storage=found.storage, target=replace(found.stored, zone=about.clocks), about=about
     )
 
 

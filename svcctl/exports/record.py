@@ -15,7 +15,7 @@ from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from svcctl.dates.lengths import length_text
-from svcctl.dates.zones import named_zone
+from svcctl.dates.zones import Zone, named_zone
 from svcctl.errors import UsageError
 from svcctl.exports.windows import Window, moment
 
@@ -37,32 +37,58 @@ class About:
     """The length of a window in seconds."""
     service: str
     """The base URL of the service, without credentials."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """What else decides the bytes: date format, zone, compression, and the zone `clock` of windows."""
+    date_format: str | None = None
+    time_zone: Zone | None = None
+    """The zone of dates in the answers; None if none is requested."""
+    window_zone: Zone | None = None
+    """The zone of windows and names; None: UTC."""
 
     @property
-    def zone(self) -> tzinfo:
-        """The zone of windows and names."""
-        return named_zone(self.options["clock"]) if "clock" in self.options else UTC
+    def clocks(self) -> tzinfo:
+        """The clocks of windows and names."""
+        return UTC if self.window_zone is None else self.window_zone.clocks
 
     def count(self, windows: Iterable[Window]) -> int:
         """How many windows of the export's length these are."""
-        return sum(window.count(self.window, self.zone) for window in windows)
+        return sum(window.count(self.window, self.clocks) for window in windows)
 
     @property
     def named(self) -> Mapping[str, str]:
         """All fields as users know them: options by their names on the command line, the zone among them."""
         fixed = {"query": self.query, "format": self.format, "service": self.service}
-        options = {name.replace("_", " "): str(value) for name, value in self.options.items() if name != "clock"}
-        if "clock" in self.options:
-            options["time zone"] = self.options["clock"]
-        return {**fixed, "window": length_text(self.window), **options}
+        zone = self.window_zone or self.time_zone
+        options = {"date format": self.date_format, "time zone": zone.name if zone else None}
+        given = {name: value for name, value in options.items() if value is not None}
+        return {**fixed, "window": length_text(self.window), **given}
 
     @property
     def key(self) -> str:
         """64 hexadecimal characters that differ whenever a field does."""
-        text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return _sha256(text)
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of a record's `about`. Zones are named there; that of windows is `clock`."""
+        options = {
+            "date_format": self.date_format,
+            "time_zone": self.time_zone.name if self.time_zone else None,
+            "clock": self.window_zone.name if self.window_zone else None,
+        }
+        return {
+            "query": self.query,
+            "format": self.format,
+            "window": self.window,
+            "service": self.service,
+            "options": {name: value for name, value in options.items() if value is not None},
+        }
+
+    @classmethod
+    def from_json(cls, query: str, format: str, window: int, service: str, options: Mapping[str, str]) -> About:
+        """The `about` of a record. TypeError for other members; UsageError for a zone that is not known here."""
+        zones = {name: named_zone(options[name]) if name in options else None for name in ("time_zone", "clock")}
+        if unknown := options.keys() - {"date_format", *zones}:
+            raise TypeError(f"unknown options: {unknown}")
+        return cls(query, format, window, service, options.get("date_format"), zones["time_zone"], zones["clock"])
 
 
 class Damaged(UsageError):
@@ -175,7 +201,7 @@ class Record:
         members = {
             "key": self.about.key,
             "directory": directory,
-            "about": asdict(self.about),
+            "about": self.about.to_json(),
             "head": self.head,
             "since": self.since,
             "ranges": self.ranges,
@@ -211,7 +237,7 @@ class Record:
                 return replace(read, path=directory + read.path.removeprefix(written_as))
 
             return cls(
-                About(**document["about"]),
+                About.from_json(**document["about"]),
                 document["head"],
                 {one.window: one for one in map(entry, document["windows"])},
                 tuple(map(entry, document["merged"])),

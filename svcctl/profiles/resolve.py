@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from svcctl.errors import ProfileError
 from svcctl.io import home
@@ -23,6 +23,9 @@ from svcctl.profiles.settings import (
 )
 from svcctl.profiles.store import Document, Fields, ProfileStore
 from svcctl.words import nearest
+
+if TYPE_CHECKING:
+    from svcctl.dates.zones import Zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +123,11 @@ class Profile:
         return str(self._read("format"))
 
     @property
-    def time_zone(self) -> str | None:
-        return self._text("time_zone")
+    def time_zone(self) -> Zone | None:
+        from svcctl.dates.zones import named_zone
+
+        text = self._text("time_zone")
+        return named_zone(text) if text else None
 
     @property
     def date_format(self) -> str | None:

@@ -6,6 +6,7 @@ import pytest
 
 from svcctl.dates.range import dates_of, shifted
 from svcctl.dates.shorthand import parse_moment
+from svcctl.dates.zones import Zone, named_zone
 from svcctl.errors import UsageError
 
 # What the errors say, each once; the tests state their kind.
@@ -17,8 +18,13 @@ HINTS = {
     "an unknown format": "date formats are: default, sql, iso",
 }
 
+BERLIN = named_zone("Europe/Berlin")
 NOW = datetime(2024, 1, 31, 12, 0, tzinfo=UTC)
 MIDNIGHT = 1_706_659_200
+
+
+def zoned(name: str | None) -> Zone | None:
+    return None if name is None else named_zone(name)
 
 
 @pytest.mark.parametrize(
@@ -50,14 +56,14 @@ def test_dates_are_fixed_here_only_where_the_service_would_read_them_differently
     written: bool,
     sent: tuple[float | str, float | str | None],
 ) -> None:
-    chosen = dates_of(*pair, None, time_zone, now=NOW, written=written)
+    chosen = dates_of(*pair, None, zoned(time_zone), now=NOW, written=written)
     assert (chosen.from_, chosen.to) == sent
 
 
 def test_the_label_shows_both_ends_in_utc() -> None:
-    chosen = dates_of("today", "now", "iso", "GMT+2", now=NOW, written=True)
+    chosen = dates_of("today", "now", "iso", named_zone("GMT+2"), now=NOW, written=True)
     assert chosen.label == "2024-01-30 22:00:00 to 2024-01-31 12:00:00 (UTC)"
-    assert (chosen.zone, chosen.date_format, chosen.time_zone) == (timezone(timedelta(hours=2)), "iso", "GMT+2")
+    assert (chosen.clocks, chosen.date_format, chosen.time_zone) == (timezone(timedelta(hours=2)), "iso", "GMT+2")
     assert dates_of("1h", None, None, None, now=NOW, written=False).label == "2024-01-31 11:00:00 (UTC)"
 
 
@@ -80,7 +86,7 @@ def test_the_label_shows_both_ends_in_utc() -> None:
 def test_a_person_is_told_a_range_that_is_not_plain(
     pair: tuple[float | str, float | str], time_zone: str | None, notes: list[str]
 ) -> None:
-    chosen = dates_of(*pair, None, time_zone, now=NOW, written=True)
+    chosen = dates_of(*pair, None, zoned(time_zone), now=NOW, written=True)
     assert list(chosen.notes(terminal=True)) == notes
     assert list(chosen.notes(terminal=False)) == []
 
@@ -97,15 +103,15 @@ def test_a_small_number_is_most_likely_a_length_without_its_unit() -> None:
 
 def test_the_service_gets_one_offset_and_a_note_tells_when_the_clocks_change_within_the_range() -> None:
     now = datetime(2024, 4, 2, 12, tzinfo=UTC)
-    one, other = (dates_of(from_, "now", None, "Europe/Berlin", now=now, written=True) for from_ in ("today", "5ad"))
+    one, other = (dates_of(from_, "now", None, BERLIN, now=now, written=True) for from_ in ("today", "5ad"))
     assert (one.time_zone, list(one.notes(terminal=False))) == ("GMT+2", [])
     assert (other.time_zone, list(other.notes(terminal=False))) == (
         "GMT+1",
         ["the clocks of Europe/Berlin change within the range: all dates are written in GMT+1"],
     )
-    year = dates_of(1_690_000_000, 1_720_000_000, None, "Europe/Berlin", now=now, written=True)
+    year = dates_of(1_690_000_000, 1_720_000_000, None, BERLIN, now=now, written=True)
     assert list(year.notes(terminal=False)) == [WORDS["clocks that change"]]
-    assert list(dates_of("5ad", "now", None, "Europe/Berlin", now=now, written=False).notes(terminal=False)) == []
+    assert list(dates_of("5ad", "now", None, BERLIN, now=now, written=False).notes(terminal=False)) == []
 
 
 @pytest.mark.parametrize(
@@ -128,7 +134,7 @@ def test_the_service_gets_one_offset_and_a_note_tells_when_the_clocks_change_wit
     ],
 )
 def test_periods_that_do_not_begin_with_those_of_the_zone_are_told(zone: str, every: int, note: str | None) -> None:
-    assert shifted(dates_of("3d", "now", None, zone, now=NOW, written=True), every, formula=True) == note
+    assert shifted(dates_of("3d", "now", None, named_zone(zone), now=NOW, written=True), every, formula=True) == note
 
 
 @pytest.mark.parametrize(
@@ -144,7 +150,7 @@ def test_no_formula_for_days_is_given_where_the_clocks_change_or_may_change(
 ) -> None:
     from_, to = (None if text is None else parse_moment(text) for text in (start, end))
     assert from_ is not None
-    chosen = dates_of(from_, to, None, "Europe/Berlin", now=NOW, written=to is not None)
+    chosen = dates_of(from_, to, None, BERLIN, now=NOW, written=to is not None)
     assert shifted(chosen, 86_400, formula=True) == f"'group every' counts in UTC: a period begins at {note}"
 
 
@@ -162,12 +168,12 @@ def test_no_formula_for_days_is_given_where_the_clocks_change_or_may_change(
 def test_an_end_that_leaves_out_its_last_second_is_told_with_the_date_that_includes_it(
     start: str, end: str, zone: str | None, left_out: str | None
 ) -> None:
-    chosen = dates_of(parse_moment(start), parse_moment(end), None, zone, now=NOW, written=False)
+    chosen = dates_of(parse_moment(start), parse_moment(end), None, zoned(zone), now=NOW, written=False)
     told = [] if left_out is None else [f"the range leaves out its last second, {left_out} includes it"]
     assert list(chosen.notes(terminal=False)) == told
     if left_out is not None:
         includes = left_out.split("--to ")[1]
-        later = dates_of(parse_moment(start), parse_moment(includes), None, zone, now=NOW, written=False)
+        later = dates_of(parse_moment(start), parse_moment(includes), None, zoned(zone), now=NOW, written=False)
         assert later.range.end == (chosen.range.end or NOW) + timedelta(seconds=1)
 
 

@@ -1,6 +1,7 @@
 """Time zones: what their names come to, which are refused, and how their clocks count."""
 
 import os
+import pickle
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svcctl.dates.zones import Local, named_zone, offset_name, offset_spans, parse_zone
+from svcctl.dates.zones import Local, named_zone, parse_zone
 from svcctl.errors import UsageError
 
 
@@ -60,7 +61,7 @@ def test_other_zones_are_refused(text: str) -> None:
     ],
 )
 def test_a_zone_of_one_offset_counts_east_of_greenwich(text: str, hours: float) -> None:
-    assert named_zone(text) == timezone(timedelta(hours=hours))
+    assert named_zone(text).clocks == timezone(timedelta(hours=hours))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,15 @@ def test_an_unknown_zone_is_refused(text: str, message: str, hint: str | None) -
 )
 def test_a_zone_is_sent_as_its_offset_at_a_moment(zone: str, winter: str, summer: str) -> None:
     january, july = (datetime(2024, month, 1, tzinfo=UTC).timestamp() for month in (1, 7))
-    assert (offset_name(zone, january), offset_name(zone, july)) == (winter, summer)
+    assert (named_zone(zone).offset_name(january), named_zone(zone).offset_name(july)) == (winter, summer)
+
+
+@pytest.mark.parametrize("name", ["GMT+2", "Europe/Berlin", "local"])
+def test_a_zone_can_be_sent_to_another_process(name: str) -> None:
+    zone, moment = named_zone(name), datetime(2024, 7, 1, tzinfo=UTC)
+    there = pickle.loads(pickle.dumps(zone))
+    assert there == zone
+    assert moment.astimezone(there.clocks).utcoffset() == moment.astimezone(zone.clocks).utcoffset()
 
 
 @pytest.fixture
@@ -106,25 +115,26 @@ def in_berlin() -> Iterator[None]:
     time.tzset()
 
 
-@given(zone=st.sampled_from(["Europe/Berlin", "Australia/Lord_Howe", "Africa/Casablanca", "GMT-3"]), data=st.data())
-def test_a_range_is_cut_exactly_where_the_offset_of_a_zone_changes(zone: str, data: st.DataObject) -> None:
+@given(name=st.sampled_from(["Europe/Berlin", "Australia/Lord_Howe", "Africa/Casablanca", "GMT-3"]), data=st.data())
+def test_a_range_is_cut_exactly_where_the_offset_of_a_zone_changes(name: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(1_700_000_000, 1_800_000_000))
     end = start + data.draw(st.integers(0, 70 * 86_400))
-    spans = offset_spans(zone, start, end)
+    zone = named_zone(name)
+    spans = zone.spans(start, end)
     assert [*(one for one, _ in spans), end] == [start, *(other for _, other in spans)]
     for one, other in spans:
         moments = (*range(one, other, 3600), max(one, other - 1))
-        assert {offset_name(zone, moment) for moment in moments} == {offset_name(zone, one)}
+        assert {zone.offset_name(moment) for moment in moments} == {zone.offset_name(one)}
     for (one, _), (other, _) in pairwise(spans):
-        assert offset_name(zone, one) != offset_name(zone, other)
+        assert zone.offset_name(one) != zone.offset_name(other)
 
 
 def test_the_local_zone_is_that_of_the_computer_all_year(in_berlin: None) -> None:
     berlin = ZoneInfo("Europe/Berlin")
-    assert isinstance(named_zone("local"), Local)
+    assert isinstance(named_zone("local").clocks, Local)
     for hour in range(0, 366 * 24, 7):
         moment = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(hours=hour)
-        here = moment.astimezone(named_zone("local"))
+        here = moment.astimezone(named_zone("local").clocks)
         assert here.replace(tzinfo=None) == moment.astimezone(berlin).replace(tzinfo=None)
         assert here.astimezone(UTC) == moment
 

@@ -2,17 +2,19 @@
 
 from dataclasses import replace
 
+from svcctl.dates.zones import named_zone
 from svcctl.exports.ownership import difference
 from svcctl.exports.record import About
 
-ABOUT = About("from auth.all", "csv", 3600, "https://events.example.com", {"zone": "GMT+2"})
+ZONE = named_zone("GMT+2")
+ABOUT = About("from auth.all", "csv", 3600, "https://events.example.com", time_zone=ZONE)
 
 
 def test_a_difference_names_the_options_that_differ_and_what_to_give() -> None:
-    other = replace(ABOUT, format="tsv", options={"time_zone": "GMT+2", "date_format": "iso"})
-    bare = replace(other, options={})
-    one = replace(ABOUT, options={"time_zone": "UTC", "date_format": "iso"})
-    named = replace(other, options={"clock": "GMT+2"})
+    other = replace(ABOUT, format="tsv", time_zone=ZONE, date_format="iso")
+    bare = replace(other, time_zone=None, date_format=None)
+    one = replace(ABOUT, time_zone=named_zone("UTC"), date_format="iso")
+    named = replace(other, time_zone=None, window_zone=ZONE, date_format=None)
     elsewhere = replace(other, service="http://b", query="b")
     assert [
         difference(one, other),
@@ -21,8 +23,8 @@ def test_a_difference_names_the_options_that_differ_and_what_to_give() -> None:
         difference(other, named),
     ] == [
         ("another format (csv) and another time zone (UTC)", "--format csv and --time-zone UTC"),
-        ("another time zone (GMT+2) and another date format (iso)", "--time-zone GMT+2 and --date-format iso"),
-        ("another time zone and another date format", "no --time-zone and no --date-format"),
+        ("another date format (iso) and another time zone (GMT+2)", "--date-format iso and --time-zone GMT+2"),
+        ("another date format and another time zone", "no --date-format and no --time-zone"),
         ("another date format (iso)", "--date-format iso"),
     ]
     assert difference(other, elsewhere)[0] == f"another query and another service ({ABOUT.service})"

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from svcctl.dates.zones import named_zone
 from svcctl.errors import UsageError
 from svcctl.exports.record import About, Entry, Record
 
@@ -22,7 +23,7 @@ HINTS = {
     "a damaged record": "begin anew: the same command with --force",
 }
 
-ABOUT = About("from auth.all", "csv", 3600, "https://events.example.com", {"zone": "GMT+2"})
+ABOUT = About("from auth.all", "csv", 3600, "https://events.example.com", time_zone=named_zone("GMT+2"))
 TEN = Entry(36_000, 39_600, "a.csv", 2, 31, "00" * 32, 1_700_000_000)
 ELEVEN = Entry(39_600, 43_200, "", 0, 0, "", 1_700_000_001)
 
@@ -71,12 +72,33 @@ def test_an_entry_is_a_line() -> None:
         replace(ABOUT, format="tsv"),
         replace(ABOUT, window=60),
         replace(ABOUT, service="https://other.example.com"),
-        replace(ABOUT, options={}),
+        replace(ABOUT, time_zone=None),
+        replace(ABOUT, time_zone=named_zone("UTC")),
+        replace(ABOUT, window_zone=named_zone("GMT+2")),
+        replace(ABOUT, date_format="iso"),
     ],
 )
 def test_whatever_decides_the_bytes_decides_the_key(changed: About) -> None:
     assert changed.key != ABOUT.key
     assert len(changed.key) == 64
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ({}, "98617accdcded87174616c1d7fdeade8927d7aafb9e03a34e50af85952799048"),
+        ({"time_zone": "GMT+2"}, "fa2df33b3989938942765b5e7063171dad963f44031b2966624bca8d8826d850"),
+        (
+            {"date_format": "iso", "time_zone": "Europe/Berlin", "clock": "Europe/Berlin"},
+            "bd6bbff9e1c0ae3a8574d2761bd3eb2b56b5f627e058834e6b211be46d826a15",
+        ),
+    ],
+)
+def test_a_record_names_zones_and_its_key_stays(options: dict[str, str], key: str) -> None:
+    members = {"query": "from auth.all", "format": "csv", "window": 3600, "service": "https://events.example.com"}
+    about = About.from_json(**members, options=options)  # type: ignore[arg-type]
+    assert about.to_json() == {**members, "options": options}
+    assert about.key == key
 
 
 DOCUMENT = json.loads(record(TEN).to_text())

@@ -75,11 +75,11 @@ def test_days_begin_at_midnight_utc() -> None:
 def test_windows_follow_the_clocks_of_a_zone(zone: str, start: str, end: str, length: str, names: list[str]) -> None:
     def name(window: Window) -> str:
         hours = (window.end - window.start) // 3600
-        at = datetime.fromtimestamp(window.start, named_zone(zone))
+        at = datetime.fromtimestamp(window.start, named_zone(zone).clocks)
         clock = f" {at:%H:%M}".removesuffix(":00") if length == "1h" or at.hour else ""
         return f"{at:%d}{clock}" + (f" {hours}h" if hours not in (0, 1) else "")
 
-    windows = cut(epoch(start), epoch(end), int(parse_length(length)), named_zone(zone))
+    windows = cut(epoch(start), epoch(end), int(parse_length(length)), named_zone(zone).clocks)
     assert (windows[0].start, windows[-1].end) == (epoch(start), epoch(end))
     assert [name(window) for window in windows] == names
 
@@ -87,12 +87,12 @@ def test_windows_follow_the_clocks_of_a_zone(zone: str, start: str, end: str, le
 @given(start=MOMENTS, length=LENGTHS, size=st.integers(1, 100), zone=st.sampled_from(["Europe/Berlin", "Africa/Cairo"]))
 def test_windows_of_a_zone_cover_the_range_and_are_named_once(start: int, length: int, size: int, zone: str) -> None:
     end = start + size * length
-    windows = cut(start, end, length, named_zone(zone))
+    windows = cut(start, end, length, named_zone(zone).clocks)
     edges = [start, *(window.end for window in windows)]
     assert edges[-1] == end
     assert [window.start for window in windows] == edges[:-1]
-    assert all(window in around(window.start, length, named_zone(zone)) for window in windows)
-    target = Target("{start:%Y%m%dT%H%M%S}", named_zone(zone))
+    assert all(window in around(window.start, length, named_zone(zone).clocks) for window in windows)
+    target = Target("{start:%Y%m%dT%H%M%S}", named_zone(zone).clocks)
     assert len(target.paths(Window(start, end), windows, length)) == len(windows)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.profiles import PROD, look_up
 
+from svcctl.dates.zones import named_zone
 from svcctl.errors import ProfileError
 from svcctl.profiles.store import ProfileStore
 
@@ -151,7 +152,7 @@ def test_a_field_and_a_name_are_the_texts_that_are_written(store: ProfileStore) 
     for name in names:
         profile = look_up(store, {"profile": name})
         assert (profile.name, profile.api_key, profile.retries, profile.time_zone, profile.timeout) == (
-            *(name, "0123456701234567", 3, "+2", 60.0),
+            *(name, "0123456701234567", 3, named_zone("+2"), 60.0),
         )
         assert profile.mappings["headers"] == {"sign": "on"}
     assert look_up(store).name == "no"

@@ -132,6 +132,16 @@ def test_a_library_is_used_only_where_it_belongs(library: str) -> None:
     assert {name for name in users if not any(within(name, room) for room in LIBRARIES[library])} == set()
 
 
+@pytest.mark.parametrize("name", [name for name in modules() if within(name, "exports")])
+def test_an_export_reads_no_date_that_was_typed(name: str) -> None:
+    assert imports(modules()[name]) & {"svcctl.dates.shorthand", "svcctl.dates.range"} == set()
+
+
+def test_zones_are_read_only_in_the_record_of_an_export() -> None:
+    readers = {name for name, path in modules().items() if "named_zone" in path.read_text(encoding="utf-8")}
+    assert {name for name in readers if within(name, "exports")} == {"exports.record"}
+
+
 def test_requests_jobs_and_destinations_know_an_engine_by_its_protocol_only() -> None:
     for_all = ("service.engines", "service.engines.table_rules")
     engines = {name for name in modules() if within(name, "service.engines") and name not in for_all}

@@ -14,7 +14,7 @@ from svcctl.dates.lengths import length_text
 from svcctl.dates.operators import epoch_milliseconds, epoch_seconds, operator_of
 from svcctl.dates.range import Range, last_second, resolve
 from svcctl.dates.shorthand import EVERY, parse_moment
-from svcctl.dates.zones import named_zone
+from svcctl.dates.zones import GMT
 from svcctl.errors import UsageError
 from svcctl.terminal.records import row_listing
 
@@ -43,7 +43,7 @@ def preview(
     """
     svc: Context = ctx.obj
     now = svc.now() if at is None else _at(at, svc.now())
-    zone = named_zone(time_zone or svc.profile.time_zone or "GMT")
+    zone = (time_zone or svc.profile.time_zone or GMT).clocks
     resolved = resolve(from_, to, now=now, zone=zone, operators=EVERY)
     if (text := last_second(to, resolved, zone)) is not None:
         svc.diagnostics.note(text)

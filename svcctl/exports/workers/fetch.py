@@ -16,7 +16,6 @@ from itertools import chain, count
 from typing import TYPE_CHECKING
 
 from svcctl.api import retry
-from svcctl.dates.zones import offset_name, offset_spans
 from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
 from svcctl.exports.formats import FORMATS, Format, Part
 from svcctl.exports.record import Entry
@@ -29,6 +28,7 @@ from svcctl.io.losses import Losses
 if TYPE_CHECKING:
     from svcctl.api.client import Client
     from svcctl.api.query import QueryRequest
+    from svcctl.dates.zones import Zone
     from svcctl.io.compression import Sink
     from svcctl.storage import Storage
 
@@ -61,7 +61,7 @@ class Task:
     `path` is where the part goes in the storage, compressed as `compression` says (an ending, "" for none). A `whole`
     part is a file of its own, heading included; one that is not whole leaves out the heading and is not made for a
     window without events: it is a `part_of` a merged file. The rows of a `plain` query are those of any parts of the
-    window, in order.
+    window, in order. `zone` is that of the dates in the answers, None if none is requested.
     """
 
     window: Window
@@ -73,6 +73,7 @@ class Task:
     retries: int = 4
     plain: bool = False
     known: Known | None = None
+    zone: Zone | None = None
 
     @property
     def whole(self) -> bool:
@@ -80,10 +81,9 @@ class Task:
 
     def requests(self) -> tuple[Window, ...]:
         """The ranges to ask for, in order: a service writes all dates of an answer with one offset."""
-        zone = self.request.time_zone
-        if not (self.plain and zone):
+        if self.zone is None or not self.plain:
             return (self.window,)
-        return tuple(Window(*span) for span in offset_spans(zone, self.window.start, self.window.end))
+        return tuple(Window(*span) for span in self.zone.spans(self.window.start, self.window.end))
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,8 +274,8 @@ def _pieces(task: Task, requests: Iterable[Window], client: Client, losses: Loss
 
 def _ask(task: Task, window: Window, client: Client, sink: Sink, whole: bool, losses: Losses) -> tuple[str, int]:
     """One request; returns the head of the answer and the number of its rows."""
-    zone = task.request.time_zone and offset_name(task.request.time_zone, window.start)
-    request = replace(task.request, from_=window.start, to=window.end, time_zone=zone)
+    offset = task.zone.offset_name(window.start) if task.zone else None
+    request = replace(task.request, from_=window.start, to=window.end, time_zone=offset)
     with client.query(request) as answer:
         head = FORMATS[task.format].part(answer, sink, whole, losses)
         return head, answer.row_count or 0
@@ -283,8 +283,7 @@ def _ask(task: Task, window: Window, client: Client, sink: Sink, whole: bool, lo
 
 def check(request: QueryRequest, format: Format, client: Client) -> None:
     """Request an empty range, to raise what the service says about the query or the credentials."""
-    zone = request.time_zone and offset_name(request.time_zone, int(request.from_))
-    with client.query(replace(request, to=request.from_, time_zone=zone)) as answer:
+    with client.query(replace(request, to=request.from_)) as answer:
         format.part(answer, BytesIO(), False, Losses())
 
 

@@ -18,7 +18,7 @@ from starlette.responses import Response, StreamingResponse
 
 from svcctl.api.loads import Wishes
 from svcctl.dates.operators import moment_text
-from svcctl.dates.zones import zone_name
+from svcctl.dates.zones import named_zone
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, UsageError
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.access_log import TABLE as ACCESS_TABLE
@@ -119,7 +119,7 @@ async def _load(request: Request) -> Response:
         optional_text(fields, "format"),
         members(fields, "types"),
         flag(fields, "replace", False),
-        zone_name(zone) if zone is not None else None,
+        named_zone(zone).shared_name if zone is not None else None,
         flag(fields, "strict", False),
         texts(fields, "null"),
     )

@@ -21,6 +21,7 @@ from support.tls import ENDINGS, tls_service
 from svcctl.api.auth import Signature
 from svcctl.api.client import Client
 from svcctl.api.query import QueryRequest
+from svcctl.dates.zones import named_zone
 from svcctl.errors import IncompleteResult, InternalError, SvcctlError, Unavailable, UnprovenEnd
 from svcctl.exports.record import Entry
 from svcctl.exports.windows import Window
@@ -101,7 +102,7 @@ SUNDAY = Window(1_792_879_200, 1_792_969_200)
 
 
 def sunday(**changes: object) -> Task:
-    given = {"request": QueryRequest(0, 1, "from x", mode="csv", time_zone="Europe/Berlin"), "plain": True}
+    given = {"request": QueryRequest(0, 1, "from x", mode="csv"), "zone": named_zone("Europe/Berlin"), "plain": True}
     return replace(task(), window=SUNDAY, **(given | changes))  # type: ignore[arg-type]
 
 

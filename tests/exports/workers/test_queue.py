@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from svcctl.dates.zones import named_zone
 from svcctl.errors import IncompleteResult, UsageError
 from svcctl.exports.export import Export, Order, Summary
 from svcctl.exports.inventory import find
@@ -94,7 +95,7 @@ def test_short_windows_are_asked_for_together_and_the_file_is_the_same(tmp_path:
     "changes",
     [
         {"name": "{start:%H%M%S}.ndjson"},
-        {"name": "all.csv", "time_zone": "Europe/Madrid"},
+        {"name": "all.csv", "zone": named_zone("Europe/Madrid")},
     ],
     ids=["files of windows", "a zone"],
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from svcctl.cli.commands.export import metrics
 from svcctl.cli.context import Context
-from svcctl.dates.zones import named_zone
+from svcctl.dates.zones import GMT
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, Unavailable, UsageError
 from svcctl.exports.windows import moment
 from svcctl.io import home
@@ -115,7 +115,7 @@ def _tell_summary(
             whole = f"{len(summary.files)} files are already whole: {first} to {others[-1]}; --force fetches them again"
         svc.diagnostics.note(f"nothing to do: {whole}")
         return
-    zone = named_zone(export.order.clock or "GMT")
+    clocks = (export.order.zone or GMT).clocks
     some = {"kept": summary.kept, "missing": len(summary.gaps), "retries": going.progress.retries}
     told = {
         "rows": summary.rows,
@@ -123,8 +123,8 @@ def _tell_summary(
         "windows": summary.windows,
         **{name: count for name, count in some.items() if count},
         "seconds": f"{going.seconds:.2f}",
-        "from": moment(export.whole.start, zone),
-        "to": moment(export.whole.end, zone),
+        "from": moment(export.whole.start, clocks),
+        "to": moment(export.whole.end, clocks),
     }
     svc.diagnostics.note(" ".join(f"{name}={value}" for name, value in told.items()))
 

@@ -47,7 +47,7 @@ def order_of(svc: Context, options: ExportOptions) -> Order:
         settled=None if lag is None else math.floor(svc.clock() - lag),
         format=options.format,
         date_format=options.date_format,
-        time_zone=options.time_zone,
+        zone=options.time_zone,
         overwrite=options.force,
         state=options.state,
     )
@@ -89,8 +89,7 @@ def planned(svc: Context, states: States, order: Order, state: State | None, fro
         start=start,
         end=end,
         date_format=chosen.date_format,
-        time_zone=chosen.zone_name or None if format.heading else None,  # each window has its own offset
-        clock=chosen.zone_name,
+        zone=chosen.zone,
         state=order.state if owner is None else owner[0],
         until=None if owner is None else owner[1].until,
     )
@@ -107,7 +106,7 @@ def _dates(svc: Context, order: Order, until: int | None, from_: Any, to: Any, *
     if until is not None:
         now = max(now, datetime.fromtimestamp(until, UTC))  # if the clock went back, there is nothing to export
     format = order.date_format or (svc.profile.date_format if written else None)
-    zone = order.time_zone or svc.profile.time_zone
+    zone = order.zone or svc.profile.time_zone
     chosen = dates_of(from_ if until is None else until, to, format, zone, now=now, written=written)
     end = chosen.range.end
     if end is not None and end > now and order.settled is None:

@@ -137,7 +137,7 @@ def _command_of(about: About, target: str, profile: str | None) -> list[str]:
 
 def range_of(svc: Context, found: Inventory, from_: Any, to: Any) -> tuple[int, int]:
     """The epoch seconds of --from and --to, in the zone of the export's windows."""
-    zone = found.record.about.options.get("clock")
+    zone = found.record.about.window_zone
     chosen = dates_of(0 if from_ is None else from_, to, None, zone, now=svc.now(), written=False).range
     return math.floor(chosen.start.timestamp()), sys.maxsize if chosen.end is None else int(chosen.end.timestamp())
 

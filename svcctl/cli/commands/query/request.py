@@ -164,8 +164,8 @@ def question(
     if written:
         request = replace(request, date_format=chosen.date_format, time_zone=chosen.time_zone)
     style = Style(
-        zone=chosen.zone,
-        zone_label=chosen.zone_name or "UTC",
+        zone=chosen.clocks,
+        zone_label="UTC" if chosen.zone is None else chosen.zone.name,
         date_format=chosen.date_format or "default",
         span=_span(chosen.range, every, svc.now()),
         keys=keys(request.query or ""),

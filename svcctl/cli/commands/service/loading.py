@@ -24,7 +24,7 @@ from svcctl.dates.lengths import rough_text
 from svcctl.dates.operators import epoch_milliseconds, moment_text
 from svcctl.dates.range import resolve
 from svcctl.dates.shorthand import EVERY, parse_moment
-from svcctl.dates.zones import zone_name
+from svcctl.dates.zones import named_zone
 from svcctl.errors import SvcctlError, Terminated, UsageError
 from svcctl.io.file_offsets import read_so_far
 from svcctl.profiles import LOCAL
@@ -57,11 +57,17 @@ TimeFormatOpt = Annotated[
         help="How that date is written: '%m/%d/%Y %I:%M %p', or only %d/%m or %m/%d.",
     ),
 ]
+
+
+def _zone_name(text: str) -> str:
+    return named_zone(text).shared_name
+
+
 LoadZoneOpt = Annotated[
     str | None,
     typer.Option(
         "--time-zone",
-        parser=zone_name,
+        parser=_zone_name,
         metavar="ZONE",
         help="Time zone of dates that have none, such as GMT+2 or Europe/Berlin (default: UTC).",
     ),

@@ -16,6 +16,7 @@ from typing import Self
 import httpx
 
 from svcctl.api.wire.heads import check_header
+from svcctl.dates.epochs import seconds_to_ms
 
 JSON = {"Content-Type": "application/json"}
 
@@ -62,7 +63,7 @@ class Signature(httpx.Auth):
         return replace(self, names=replace(self.names, apikey=self.names.reseller_apikey or self.names.apikey))
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        timestamp_ms = int(self.clock() * 1000)
+        timestamp_ms = seconds_to_ms(self.clock())
         _add(
             request,
             {

@@ -15,6 +15,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from svcctl.api.models import Job, JobStatus, status_text
+from svcctl.dates.epochs import seconds_to_ms
 from svcctl.errors import Conflict, MalformedAnswer, NotFound, ServiceError, SvcctlError, Unavailable, UsageError
 from svcctl.words import counted, did_you_mean
 
@@ -196,7 +197,7 @@ def looks(
             named = _named(ids, everything) if named is None else named
         if deadline is None and seconds is not None:
             deadline = time.monotonic() + seconds
-        at = int(clock() * 1000)
+        at = seconds_to_ms(clock())
         jobs = [job for job in everything if not ids or job.id in (named or ())]
         size = shortest(job.id for job in everything)
         yield Look(at, tuple(_watched(job, at, size, *before.get(job.id, (0, None))) for job in jobs), failure)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TypeVar
 
+from svcctl.dates.epochs import from_ms
 from svcctl.errors import UsageError
 from svcctl.words import plural
 
@@ -32,17 +33,6 @@ _EPOCH_UNITS = ("seconds", "milliseconds", "microseconds", "nanoseconds")
 """The units that programs count from the epoch in; each is a thousandth of the one before."""
 
 _ABSOLUTE = re.compile(r"\d{2}/\d{2}/\d{4} \d{2}:\d{2}:\d{2}", re.ASCII)
-
-
-def epoch_milliseconds(moment: datetime) -> int:
-    """The epoch milliseconds of a moment."""
-    return (moment - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
-
-
-def epoch_seconds(moment: datetime) -> int | float:
-    """The epoch seconds of a moment; they have a fraction only where it has milliseconds."""
-    seconds, milliseconds = divmod(epoch_milliseconds(moment), 1000)
-    return (seconds * 1000 + milliseconds) / 1000 if milliseconds else seconds
 
 
 def plus(moment: datetime, length: timedelta) -> datetime:
@@ -234,7 +224,7 @@ def _at_epoch(seconds: float, zone: tzinfo) -> datetime:
 
     # Multiplied as a decimal: the product of the binary number would be just below some milliseconds.
     milliseconds = (Decimal(repr(seconds)) * 1000).to_integral_value(ROUND_FLOOR)
-    return plus(datetime.fromtimestamp(0, zone), timedelta(milliseconds=int(milliseconds)))
+    return from_ms(int(milliseconds)).astimezone(zone)
 
 
 def _parse_text(text: str, operators: Sequence[Operator]) -> datetime | tuple[Operator, int]:

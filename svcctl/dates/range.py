@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
+from svcctl.dates.epochs import to_seconds
 from svcctl.dates.lengths import UNITS, length_text
 from svcctl.dates.operators import (
     DATE_FORMATS,
     OPERATORS,
     Moment,
     Operator,
-    epoch_seconds,
     moment_text,
     operator_of,
     plus,
@@ -138,9 +138,9 @@ def dates_of(
         slip = f"--from {from_} is {resolved.start:%Y-%m-%d %H:%M:%S} UTC; write {abs(from_)}m for minutes"
     fixed = (not written and (to is None or by_zone)) or (zone is not None and by_zone and not zone.is_fixed)
     if fixed or _is_typed(from_):
-        from_ = epoch_seconds(resolved.start)
+        from_ = to_seconds(resolved.start)
     if resolved.end is not None and (fixed or _is_typed(to)):
-        to = epoch_seconds(resolved.end)
+        to = to_seconds(resolved.end)
     sent = zone.offset_name(resolved.start.timestamp()) if zone else None
     note = _change(zone, resolved, now) if zone and written and not zone.is_fixed else None
     return Dates(resolved, from_, to, date_format, sent, zone, plain, note, slip, short)

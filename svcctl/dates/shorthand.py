@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+from svcctl.dates.epochs import to_seconds
 from svcctl.dates.lengths import UNITS, whole_seconds_of
 from svcctl.dates.operators import (
     MAX_EPOCH_SECONDS,
@@ -20,7 +21,6 @@ from svcctl.dates.operators import (
     Operator,
     check_epoch,
     counted,
-    epoch_seconds,
     midnight,
     operator_of,
     plus,
@@ -202,7 +202,7 @@ def _check_fine(text: str) -> None:
 
 def _epoch(moment: datetime, text: str) -> int | float:
     _check_fine(text)
-    seconds = epoch_seconds(moment)
+    seconds = to_seconds(moment)
     if seconds > MAX_EPOCH_SECONDS:
         raise UsageError(f"date '{text}' is after the year 5138")
     if moment.replace(tzinfo=None) - datetime.min < (moment.utcoffset() or timedelta()):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from itertools import pairwise
 
+from svcctl.dates.epochs import EPOCH
 from svcctl.dates.lengths import UNITS
 from svcctl.errors import UsageError
 
@@ -49,7 +50,7 @@ class Zone:
         """The name that other programs know, too: GMT+02:00 or Europe/Berlin. UsageError for `local`."""
         if isinstance(self.clocks, Local):
             raise UsageError("the time zone 'local' has no name", hint="name it, such as --time-zone Europe/Berlin")
-        return f"GMT{datetime(1970, 1, 1, tzinfo=self.clocks).isoformat()[19:]}" if self.is_fixed else str(self.clocks)
+        return f"GMT{EPOCH.astimezone(self.clocks).isoformat()[19:]}" if self.is_fixed else str(self.clocks)
 
     def offset_name(self, at: float) -> str:
         """The interface's name for the offset at a moment in epoch seconds; the interface's own zones stay."""

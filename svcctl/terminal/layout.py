@@ -12,13 +12,14 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, tzinfo
 from functools import lru_cache
 from itertools import chain, islice, repeat
 from types import NoneType
 from typing import Any
 
 from svcctl.api.formats.batches import batches_of
+from svcctl.dates.epochs import from_ms
 from svcctl.terminal.escapes import joined, styled, visible
 from svcctl.words import json_text
 
@@ -38,7 +39,6 @@ GROWTH = 6
 
 _USUAL = {"timestamp": 23, "ip4": 15, "int4": 10, "int8": 12, "float8": 12, "bool": 5}
 """The usual widths of values, by type."""
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def format_moment(milliseconds: int, style: Style, *, fraction: bool = True) -> 
     In iso, other zones have their offset: `+0200`. A number that is not a date is written as digits.
     """
     try:
-        moment = (EPOCH + timedelta(milliseconds=milliseconds)).astimezone(style.zone)
+        moment = from_ms(milliseconds).astimezone(style.zone)
     except OverflowError:
         return str(milliseconds)
     precision = "milliseconds" if fraction else "seconds"

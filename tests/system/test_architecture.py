@@ -137,6 +137,12 @@ def test_an_export_reads_no_date_that_was_typed(name: str) -> None:
     assert imports(modules()[name]) & {"svcctl.dates.shorthand", "svcctl.dates.range"} == set()
 
 
+def test_the_epoch_and_milliseconds_of_clocks_are_in_one_module() -> None:
+    written = re.compile(r"\bdate(?:time)?\(1970|fromtimestamp\(0\b|(?:time|clock|timestamp)\(\) \* 1_?000\b")
+    users = {name for name, path in modules().items() if written.search(path.read_text(encoding="utf-8"))}
+    assert users == {"dates.epochs", "io.spreadsheet"}  # io is below dates
+
+
 def test_zones_are_read_only_in_the_record_of_an_export() -> None:
     readers = {name for name, path in modules().items() if "named_zone" in path.read_text(encoding="utf-8")}
     assert {name for name in readers if within(name, "exports")} == {"exports.record"}

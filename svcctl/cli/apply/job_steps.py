@@ -14,7 +14,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from svcctl.cli.apply.plan import Action, Difference, Step, plan
 from svcctl.cli.apply.steps import Noun
 from svcctl.cli.inputs.destination import unknown_type
 from svcctl.cli.inputs.job_files import RUNNING, STOPPED, WrittenJob, hash_of
+from svcctl.dates.epochs import from_ms
 from svcctl.errors import CredentialsError, NotFound, ServiceError, UsageError
 from svcctl.words import did_you_mean
 
@@ -266,7 +266,7 @@ def _date(ms: int | None) -> str | None:
     """Epoch milliseconds as a date of a file."""
     if ms is None:
         return None
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return from_ms(ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _hash(job: Job) -> str | None:

@@ -34,6 +34,7 @@ from svcctl.cli.idempotence import change_job, done_if
 from svcctl.cli.inputs import job_ids, job_states, text
 from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import ApplyOptions, ColumnsOpt, FormatOpt, YesOpt, length_option, spread
+from svcctl.dates.epochs import seconds_to_ms
 from svcctl.dates.lengths import length_text, parse_length
 from svcctl.errors import NotFound, ServiceError, Unavailable, UsageError
 from svcctl.io.time_limit import time_limit
@@ -470,4 +471,4 @@ def _about(job: Job, size: int | None = None) -> str:
 
 
 def _now(svc: Context) -> int:
-    return int(svc.clock() * 1000)
+    return seconds_to_ms(svc.clock())

@@ -10,8 +10,9 @@ import typer
 from svcctl.cli.commands import page_of
 from svcctl.cli.context import Context
 from svcctl.cli.options import FormatOpt, FromOpt, TimeZoneOpt, ToOpt
+from svcctl.dates.epochs import to_ms, to_seconds
 from svcctl.dates.lengths import length_text
-from svcctl.dates.operators import epoch_milliseconds, epoch_seconds, operator_of
+from svcctl.dates.operators import operator_of
 from svcctl.dates.range import Range, last_second, resolve
 from svcctl.dates.shorthand import EVERY, parse_moment
 from svcctl.dates.zones import GMT
@@ -64,8 +65,8 @@ def _rows(resolved: Range, zone: tzinfo) -> list[list[Any]]:
         ["UTC", *(_text(end.astimezone(UTC)) for end in ends)],
         ["zone", *(_text(end.astimezone(zone)) for end in ends)],
         ["local", *(_text(end.astimezone()) for end in ends)],
-        ["seconds", *map(epoch_seconds, ends)],
-        ["milliseconds", *map(epoch_milliseconds, ends)],
+        ["seconds", *map(to_seconds, ends)],
+        ["milliseconds", *map(to_ms, ends)],
         ["length", None, length_text((resolved.end - resolved.start).total_seconds())],
     ]
 

@@ -20,6 +20,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, case, func
 from sqlalchemy import delete as delete_
 
 from svcctl.api.models import DomainStatus
+from svcctl.dates.epochs import seconds_to_ms
 from svcctl.errors import SvcctlError
 from svcctl.service.accounts import price_plans
 from svcctl.service.accounts.codes import Reason, refused
@@ -133,7 +134,7 @@ def delete(store: Store, reseller: str, name: str) -> StoredDomain:
     """Delete a domain, its memberships, accounts and jobs, and users without another domain; returns the domain."""
     with store.transaction() as connection:
         domain = own(connection, reseller, name)
-        _change(connection, domain, deleted_at=int(time.time() * 1000))
+        _change(connection, domain, deleted_at=seconds_to_ms(time.time()))
         connection.execute(delete_(schema.members).where(_MEMBERS.domain == domain.id))
         delete_users_without_domain(connection)
         for table in (schema.accounts, schema.jobs):  # they contain secrets

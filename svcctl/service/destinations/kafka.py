@@ -24,13 +24,13 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 import pyarrow as pa
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 
+from svcctl.dates.epochs import from_ms
 from svcctl.dates.lengths import length_text
 from svcctl.dates.operators import moment_text
 from svcctl.errors import Unavailable
@@ -331,7 +331,7 @@ class Kafka(Destination):
 
 
 def _date_text(milliseconds: int) -> str:
-    return f"{moment_text(datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds))} UTC"
+    return f"{moment_text(from_ms(milliseconds))} UTC"
 
 
 def _general(error: KafkaError) -> str:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from svcctl.dates.epochs import EPOCH
 from svcctl.service.engines import Tables
 from svcctl.service.language.types import Column, Type
 from svcctl.service.process import PING_PATH
@@ -22,7 +23,6 @@ UNLOGGED = {HEALTH, PING_PATH}
 
 TABLE = "service.access"
 TRIMMED_EVERY = timedelta(hours=1)
-EPOCH = datetime(1970, 1, 1)
 LONGEST = {"method": 20, "uri": 500, "userAgent": 200}
 """The most characters of the texts that a client chooses; longer ones are cut."""
 COLUMNS = (
@@ -111,10 +111,11 @@ class AccessLog:
         if rows:
             batch = pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)
             self._stored += self._tables.append(TABLE, pa.RecordBatchReader.from_batches(_SCHEMA, [batch]))
-        now = datetime.now(UTC).replace(tzinfo=None)
+        now = datetime.now(UTC)
         if self._stored * 10 > self._most * 11 or self._trimmed is None or now - self._trimmed > TRIMMED_EVERY:
             self._trimmed = now
-            self._stored = self._tables.trim(TABLE, most=self._most, since=max(now, EPOCH + self._age) - self._age)
+            since = max(now, EPOCH + self._age) - self._age
+            self._stored = self._tables.trim(TABLE, most=self._most, since=since.replace(tzinfo=None))
 
 
 def _cut(column: str, text: str | None) -> str | None:

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 
 from svcctl import __version__
 from svcctl.api import models
+from svcctl.dates.epochs import seconds_to_ms
 from svcctl.errors import CredentialsError, ServiceError, SvcctlError, Unavailable
 from svcctl.service.accounts import domains
 from svcctl.service.accounts.accounts import Account
@@ -199,7 +200,7 @@ def _status(request: Request) -> Response:
         problems.append(error.message)
     if service.disk is not None and service.disk.failure is not None:
         problems.append(service.disk.failure.detail)
-    started = int(service.started * 1000)
+    started = seconds_to_ms(service.started)
     told: dict[str, Any] = {"version": __version__, "address": service.address, "startedAt": started, "tables": tables}
     account: Account | None = request.state.account
     if account is None or account.operates:

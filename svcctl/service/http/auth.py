@@ -21,6 +21,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from svcctl.dates.epochs import seconds_to_ms
 from svcctl.errors import CredentialsError, NotFound
 from svcctl.service.accounts import accounts, domains
 from svcctl.service.accounts.accounts import Account
@@ -63,7 +64,7 @@ def _by_signature(headers: Mapping[str, str], store: Store, clock: Callable[[], 
         raise _refused("the request is not signed: x-svc-apikey, x-svc-timestamp and x-svc-sign are required")
     if not (stamp.isascii() and stamp.isdigit() and len(stamp) < 20):
         raise _refused("x-svc-timestamp is not a number of milliseconds")
-    if abs(int(stamp) - clock() * 1000) > CLOCK_WINDOW_MS:
+    if abs(int(stamp) - seconds_to_ms(clock())) > CLOCK_WINDOW_MS:
         raise _refused("x-svc-timestamp is more than 5 minutes off the service's clock")
 
     account = accounts.with_key(store, key)

@@ -10,6 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from svcctl.dates.epochs import seconds_to_ms
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, SvcctlError, Unavailable
 from svcctl.io.losses import Losses
 from svcctl.service.accounts.codes import reason_of
@@ -61,7 +62,7 @@ def refusal(error: Exception, cid: str) -> SvcctlError:
 
 def envelope(cid: str, seconds: float, content: Any) -> dict[str, Any]:
     """Make the envelope of a result, at a time in epoch seconds. None leaves the result out."""
-    made = {"success": True, "msg": "", "status": 0, "cid": cid, "timestamp": int(seconds * 1000)}
+    made = {"success": True, "msg": "", "status": 0, "cid": cid, "timestamp": seconds_to_ms(seconds)}
     return made if content is None else made | {"object": content}
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from svcctl.dates.epochs import seconds_to_ms
 from svcctl.dates.lengths import length_text
 from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service import rendering
@@ -68,7 +69,7 @@ class StreamedAnswer:
             raise ServiceError(f"mode.type {self._asked.mode} cannot be streamed, so the query needs a to")
         response = Rendering(
             self._cid,
-            int(self._service.clock() * 1000),
+            seconds_to_ms(self._service.clock()),
             Dates(self._asked.date_format, self._asked.zone),
             LINE_ENDS[self._service.line_end],
             self._asked.ip_as_string,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -17,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from svcctl.api.loads import Wishes
+from svcctl.dates.epochs import from_ms, to_ms
 from svcctl.dates.operators import moment_text
 from svcctl.dates.zones import named_zone
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, UsageError
@@ -35,7 +35,6 @@ from svcctl.service.language.types import Table
 from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.load import load
 from svcctl.service.queries import saved_queries
-from svcctl.service.queries.continuous import from_ms
 from svcctl.service.state.store import Store
 
 # Settings decide how much a table holds that the service writes itself.
@@ -212,15 +211,11 @@ def _described(service: Service, table: Table) -> dict[str, Any]:
         "name": table.name,
         "columns": [f"{column.name} {column.type}" for column in table.columns],
         "events": extent.events,
-        "from": _ms(extent.oldest),
-        "to": _ms(extent.newest),
+        "from": None if extent.oldest is None else to_ms(extent.oldest),
+        "to": None if extent.newest is None else to_ms(extent.newest),
         "bytes": extent.bytes,
         "live": table.name in service.live,
     }
-
-
-def _ms(moment: datetime | None) -> int | None:
-    return None if moment is None else int(moment.replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def _readers(store: Store, table: str) -> dict[str, Any]:

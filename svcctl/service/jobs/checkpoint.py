@@ -10,11 +10,12 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from svcctl.dates.epochs import from_ms, to_ms
 from svcctl.dates.range import Range
 from svcctl.errors import ServiceError
 from svcctl.service.destinations import Memo
 from svcctl.service.engines import Mark
-from svcctl.service.queries.continuous import AskedQuery, Covered, Late, Step, from_ms, to_ms
+from svcctl.service.queries.continuous import AskedQuery, Covered, Late, Step
 
 VERSION = 1
 

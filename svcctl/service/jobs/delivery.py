@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from svcctl.api import destinations as api
 from svcctl.api import retry
+from svcctl.dates.epochs import from_ms
 from svcctl.errors import ServiceError, Unavailable
 from svcctl.service import rendering
 from svcctl.service.allowed_hosts import EVERYTHING, AllowedHosts
@@ -33,7 +34,7 @@ from svcctl.service.jobs.checkpoint import Batch, Checkpoint, Rest, StoredQuery
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.runner import Run
 from svcctl.service.language import Plan, parse
-from svcctl.service.queries.continuous import AskedQuery, Covered, Step, Steps, covered, from_ms, period_of
+from svcctl.service.queries.continuous import AskedQuery, Covered, Step, Steps, covered, period_of
 from svcctl.service.rendering import Dates, arrow
 from svcctl.service.settings import LAG
 from svcctl.service.state.database import StateUnavailable

@@ -43,6 +43,7 @@ from typing import Any
 
 from svcctl.api import destinations, models
 from svcctl.api.models import JobStatus
+from svcctl.dates.epochs import seconds_to_ms
 from svcctl.errors import Conflict, NotFound, SvcctlError
 from svcctl.service.accounts.accounts import Account, Owner
 from svcctl.service.jobs import job_table, leases
@@ -117,7 +118,7 @@ class Jobs:
             self._settle()
         except StateUnavailable as error:
             if not self._trouble:
-                self._troubled_since = int(time.time() * 1000)
+                self._troubled_since = seconds_to_ms(time.time())
             self._trouble = (error.message,)
             raise
         self._trouble = ()

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, or_, select, update
 
+from svcctl.dates.epochs import seconds_to_ms
 from svcctl.service.jobs import job_table
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.state import schema
@@ -90,4 +91,4 @@ def _here(place: str | None) -> ColumnElement[bool]:
 
 
 def _end(store: Store, seconds: float) -> ColumnElement[int] | int:
-    return store.moment() + int(seconds * 1000) if store.shared else 0
+    return store.moment() + seconds_to_ms(seconds) if store.shared else 0

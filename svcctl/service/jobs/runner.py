@@ -15,6 +15,7 @@ from typing import Any
 
 from svcctl.api import retry
 from svcctl.api.models import JobStatus
+from svcctl.dates.epochs import seconds_to_ms
 from svcctl.errors import SvcctlError, Unavailable
 from svcctl.service.jobs import job_table, leases
 from svcctl.service.jobs.job_table import StoredJob
@@ -111,7 +112,7 @@ class Run:
         """
         if self.error != (error.message,) and not self.fenced and not self.stopping.is_set():
             if not self.error:
-                self.failing_since = int(time.time() * 1000)
+                self.failing_since = seconds_to_ms(time.time())
             self.error = (error.message,)
             _log.warning("job %s: %s", self.job_id, error.detail if isinstance(error, StateUnavailable) else error)
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from svcctl.api.loads import Finding, Loaded, Wishes
+from svcctl.dates.epochs import to_ms
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.service.engines import ARROW, Tables
 from svcctl.service.engines.duckdb.syntax import LINE
@@ -107,7 +108,7 @@ def _load(
             if rows.failure is None:
                 raise
             raise rows.failure from None
-    oldest, newest = _ms(rows.oldest), _ms(rows.newest)
+    oldest, newest = (None if date is None else to_ms(date) for date in (rows.oldest, rows.newest))
     skips, changes = rows.findings(Skip), rows.findings(Change)
     return Loaded(table, added, oldest, newest, before, tuple(empty), skips, changes)
 
@@ -261,7 +262,3 @@ def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _ms(moment: datetime | None) -> int | None:
-    return None if moment is None else int(moment.replace(tzinfo=UTC).timestamp() * 1000)

@@ -20,6 +20,7 @@ from enum import StrEnum
 from typing import Any
 
 from svcctl.api.destinations import Destination
+from svcctl.dates.epochs import MILLISECOND, from_ms, seconds_to_ms, to_ms
 from svcctl.dates.range import Range
 from svcctl.errors import NotFound, ServiceError
 from svcctl.service.engines import Engine, Engines, Mark
@@ -31,13 +32,10 @@ from svcctl.service.settings import LAG
 
 GRACE = timedelta(seconds=2)
 """How long a range stays open after its end for events that are stored late."""
-LAG_MS = int(LAG.read({}) * 1000)
+LAG_MS = seconds_to_ms(LAG.read({}))
 """How long a period stays open after its end."""
 LATE_MS = 2000
 """The shortest time between two counts of late events, unless a period ends."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
 
 
 class StepKind(StrEnum):
@@ -186,7 +184,7 @@ class Steps:
         self._engines = engines
         self._clock = clock
         self._zone = asked.zone
-        self._query, self.schedule = _scheduled(parse(asked.query), asked, launched, int(lag * 1000), covered)
+        self._query, self.schedule = _scheduled(parse(asked.query), asked, launched, seconds_to_ms(lag), covered)
         self._looked = 0
         self.late: Late | None = None
         """The late events so far, once a period is closed. A caller that repeats steps must restore it first."""
@@ -314,7 +312,7 @@ def _scheduled(
     """A query without the limit and offset that count over all of its steps, and the schedule that has them."""
     start, end = to_ms(asked.range.start), asked.range.end
     over = end is not None and end <= launched
-    due = None if end is None else to_ms(end) + (0 if over else GRACE // _MILLISECOND)
+    due = None if end is None else to_ms(end) + (0 if over else GRACE // MILLISECOND)
     once = Schedule(
         StepKind.ONCE, start, None if end is None else to_ms(end), due, asked.skip, asked.limit, covered=covered
     )
@@ -374,16 +372,6 @@ def _without_bounds(query: tree.Query) -> tuple[tree.Query, int | None, int]:
         if isinstance(clause, tree.Limit | tree.Offset):
             raise QueryError("in a continuous query, limit and offset must come last", clause.at)
     return replace(query, clauses=tuple(clauses)), limit, offset
-
-
-def to_ms(moment: datetime) -> int:
-    """A moment in epoch milliseconds."""
-    return (moment - _EPOCH) // _MILLISECOND
-
-
-def from_ms(milliseconds: int) -> datetime:
-    """The moment, in UTC, of a number of epoch milliseconds."""
-    return _EPOCH + milliseconds * _MILLISECOND
 
 
 @dataclass(frozen=True, slots=True)

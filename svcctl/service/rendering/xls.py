@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from svcctl.dates.epochs import EPOCH
 from svcctl.errors import IncompleteResult, ServiceError
 from svcctl.io import spreadsheet
 from svcctl.io.losses import Losses
@@ -81,6 +82,6 @@ def _values(column: pa.Array) -> list[Any]:
 
 def _moment(microseconds: int) -> datetime | int:
     try:
-        return datetime(1970, 1, 1) + timedelta(microseconds=microseconds)
+        return (EPOCH + timedelta(microseconds=microseconds)).replace(tzinfo=None)
     except OverflowError:
         return microseconds // 1000

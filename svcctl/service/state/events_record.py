@@ -11,12 +11,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from threading import Lock
 from typing import Any, Protocol
 
 from sqlalchemy import select
 
+from svcctl.dates.epochs import from_ms, seconds_to_ms
 from svcctl.service.state import schema
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store, replace
@@ -46,7 +46,7 @@ class Loss:
 
     @property
     def text(self) -> str:
-        moment = datetime.fromtimestamp(self.since // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        moment = from_ms(self.since).strftime("%Y-%m-%d %H:%M:%S")
         cause = (
             "its file of events was missing or replaced"
             if self.whole
@@ -99,7 +99,7 @@ class EventsRecord:
             for name, (_, events) in before.items()
             if whole or name in missing
         }
-        new = Loss(int(time.time() * 1000), whole, lost) if lost else None
+        new = Loss(seconds_to_ms(time.time()), whole, lost) if lost else None
         if new is not None:
             self.loss = new if self.loss is None else _joined(self.loss, new)
         self.record()

@@ -15,6 +15,7 @@ from sqlalchemy import BigInteger, ColumnElement, Engine, create_engine, event, 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
+from svcctl.dates.epochs import seconds_to_ms
 from svcctl.io import files
 from svcctl.service.state.database import AWAY, DAMAGED, FULL, LOCKED, READ_ONLY, Database, Failure, StateUnavailable
 
@@ -44,7 +45,7 @@ class SQLite(Database):
     def __init__(self, path: Path, *, lock_seconds: float = LOCK_SECONDS) -> None:
         self.name = f"file {path}"
         self.patience = lock_seconds
-        self.reading = (f"pragma busy_timeout = {int(lock_seconds * 1000)}", "begin")
+        self.reading = (f"pragma busy_timeout = {seconds_to_ms(lock_seconds)}", "begin")
         self._path = path
 
     @cached_property
@@ -94,4 +95,4 @@ class SQLite(Database):
         return
 
     def moment(self) -> ColumnElement[int]:
-        return literal(int(time.time() * 1000), BigInteger)
+        return literal(seconds_to_ms(time.time()), BigInteger)

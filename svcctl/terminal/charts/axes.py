@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from svcctl.terminal.layout import EPOCH, Style
+from svcctl.dates.epochs import MILLISECOND, from_ms
+from svcctl.terminal.layout import Style
 
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
 _STEPS = (
@@ -57,7 +58,7 @@ def time_axis(start: int, end: int, width: int, style: Style) -> Iterator[str]:
     """The line below the grid with its ticks, their times, and the dates where the date changes."""
 
     def moment(time: int) -> datetime:
-        return (EPOCH + timedelta(milliseconds=time)).astimezone(style.zone)
+        return from_ms(time).astimezone(style.zone)
 
     def column(time: int) -> int:
         return round((time - start) / ((end - start) or 1) * (2 * width - 1)) // 2 + 1
@@ -66,7 +67,7 @@ def time_axis(start: int, end: int, width: int, style: Style) -> Iterator[str]:
     step = next((step for step in _STEPS if step / span * width >= _TICK_CELLS), _STEPS[-1])
     fine, coarse = ("%m-%d", "%Y") if step >= _DAY else ("%H:%M" if step >= _MINUTE else "%H:%M:%S", "%Y-%m-%d")
     offset = moment(start).utcoffset() or timedelta()
-    shift = offset // timedelta(milliseconds=1)
+    shift = offset // MILLISECOND
     first = -(-(start + shift) // step) * step - shift
     ticks = [(column(time), moment(time)) for time in range(first, end + 1, step)]
     if not ticks:

@@ -20,6 +20,7 @@ from support.engines import engines_of, new_lake
 from support.events import selected
 
 from svcctl.api.models import JobStatus
+from svcctl.dates.epochs import to_ms
 from svcctl.dates.range import Range
 from svcctl.errors import Unavailable
 from svcctl.service import rendering
@@ -33,7 +34,7 @@ from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.runner import Run
 from svcctl.service.language import compile, parse
 from svcctl.service.language.types import Column, Type
-from svcctl.service.queries.continuous import AskedQuery, Step, to_ms
+from svcctl.service.queries.continuous import AskedQuery, Step
 from svcctl.service.rendering import Dates, arrow
 from svcctl.service.rendering.rows import CSV
 from svcctl.service.state.store import Store
@@ -255,7 +256,7 @@ def test_every_row_is_there_once(
     query = "from t where n % 3 != 1 select n, text"
     done = run_to_the_end(kind, [query], arrivals, deaths, failures)
     assert [sorted(rows) for rows in done.held] == [sorted(done.answer)]
-    assert (done.job.sent, done.job.last_datetime) == (len(done.answer), int(END.timestamp() * 1000))
+    assert (done.job.sent, done.job.last_datetime) == (len(done.answer), to_ms(END))
 
 
 @KINDS
@@ -362,7 +363,7 @@ def test_a_job_says_that_the_rest_of_the_one_before_cannot_be_delivered(tmp_path
         append(engine, [1, 2, 3], 0)
         engines = engines_of(engine)
         request = StoredQuery(AskedQuery("from t select n", Range(FIRST, None), "csv"), LAUNCH).to_json()
-        step = Step(0, 0, None, engine.mark("t"), int(FIRST.timestamp() * 1000), None, 0, last=False)
+        step = Step(0, 0, None, engine.mark("t"), to_ms(FIRST), None, 0, last=False)
         before = Rest("old", "donothing", {}, request, 1, 0, Checkpoint(step, {}).to_json())
         with closing(Jobs(store, lambda job, run: False)) as launched:
             job_id = launched.launch(ME, type="donothing", query="from t", request=request, params={}).id

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from svcctl.api.query import QueryRequest, keys, outline
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import destination, query_text
-from svcctl.dates.operators import epoch_milliseconds
+from svcctl.dates.epochs import to_ms
 from svcctl.dates.range import Dates, Range, dates_of, shifted
 from svcctl.errors import UsageError
 from svcctl.terminal.formats import AUTO, FORMATS, Format, check_file, find_format, of_file
@@ -183,7 +183,7 @@ def _say_end(svc: Context, request: QueryRequest, chosen: Dates, waits: str) -> 
 def _span(asked: Range, every: int | None, now: datetime) -> Span | None:
     if asked.end is None:
         return None
-    start, end, present = map(epoch_milliseconds, (asked.start, asked.end, now))
+    start, end, present = map(to_ms, (asked.start, asked.end, now))
     return Span(start, end, every and every * 1000, present)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -17,6 +16,7 @@ from svcctl.api.jobs import namesakes
 from svcctl.api.query import outline
 from svcctl.cli.commands.query.request import Question
 from svcctl.cli.context import Context
+from svcctl.dates.epochs import from_ms
 from svcctl.dates.lengths import length_text, rough_text
 from svcctl.errors import IncompleteResult, NoRows, SvcctlError, Terminated, Unavailable
 from svcctl.io.time_limit import time_limit
@@ -225,7 +225,7 @@ def _elsewhere(svc: Context, question: Question) -> str:
         return ""
     if stored.oldest is None or stored.newest is None:
         return f"; {name} has no events"
-    start, end = (datetime.fromtimestamp(moment // 1000, UTC) for moment in (stored.oldest, stored.newest))
+    start, end = (from_ms(moment) for moment in (stored.oldest, stored.newest))
     if start < (asked.end or svc.now()) and end >= asked.start:
         return ""
     return f"; the events of {name} are from {start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S}"

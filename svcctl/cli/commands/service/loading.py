@@ -7,7 +7,6 @@ import os
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,8 +19,9 @@ from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import text
 from svcctl.cli.options import YesOpt
+from svcctl.dates.epochs import from_ms, to_ms
 from svcctl.dates.lengths import rough_text
-from svcctl.dates.operators import epoch_milliseconds, moment_text
+from svcctl.dates.operators import moment_text
 from svcctl.dates.range import resolve
 from svcctl.dates.shorthand import EVERY, parse_moment
 from svcctl.dates.zones import named_zone
@@ -234,7 +234,7 @@ def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
     for change in loaded.changes:
         note(f"{counted(change.count, 'row')}; the first: {change.place}: {change.sentence}")
     if svc.diagnostics.is_terminal:
-        since = datetime.fromtimestamp(loaded.oldest // 1000, UTC)
+        since = from_ms(loaded.oldest)
         note(f"query them with: svcctl -p {LOCAL} query 'from {loaded.table}' --from {since:%Y-%m-%d}")
 
 
@@ -280,7 +280,7 @@ def trim(ctx: typer.Context, table: TrimmedArg, before: BeforeOpt, yes: YesOpt =
         found = own_service.table(client, table)
         held = f", which has events {_range(found.oldest, found.newest)}" if found.events else ""
         svc.ask(f"Remove the events before {moment_text(date)} (UTC) from {table}{held}?")
-    removed, left = own_service.trim(client, table, epoch_milliseconds(date))
+    removed, left = own_service.trim(client, table, to_ms(date))
     rest = f", {_range(left.oldest, left.newest)}" if left.events else ""
     svc.diagnostics.note(
         f"removed {counted(removed, 'event')} from {table}; {counted(left.events, 'is', 'are')} left{rest}"

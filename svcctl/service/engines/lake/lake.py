@@ -22,6 +22,7 @@ import pyarrow as pa
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
+from svcctl.dates.epochs import seconds_to_ms
 from svcctl.errors import ServiceError, Unavailable
 from svcctl.service.engines import Extent, Mark
 from svcctl.service.engines.lake import layout, marks
@@ -221,7 +222,7 @@ class Lake:
         identity = str(uuid.uuid4())
 
         def actions() -> list[Action]:
-            now = int(time.time() * 1000)
+            now = seconds_to_ms(time.time())
             there = self.current(name)
             if id_ is not None and self.has_load(name, id_):
                 raise AlreadyLoaded(name, id_)
@@ -267,7 +268,7 @@ class Lake:
         same.
         """
         gone = frozenset(old)
-        now = int(time.time() * 1000)
+        now = seconds_to_ms(time.time())
         actions: list[Action] = [removal(table, path, now) for path in gone]
         for action in (*actions, *adds):
             next(iter(action.values()))["dataChange"] = not keeps_rows
@@ -320,11 +321,11 @@ def _within(table: str, load: str) -> str:
 
 def _transaction(id_: str) -> Action:
     """Delta's action that records a load; checkpoints keep it."""
-    return {"txn": {"appId": id_, "version": 1, "lastUpdated": int(time.time() * 1000)}}
+    return {"txn": {"appId": id_, "version": 1, "lastUpdated": seconds_to_ms(time.time())}}
 
 
 def _load_number(table: Snapshot | None) -> int:
     """A number above those of the table's loads, unique among processes: milliseconds and 22 random bits."""
-    number = int(time.time() * 1000) << 22 | secrets.randbits(22)
+    number = seconds_to_ms(time.time()) << 22 | secrets.randbits(22)
     last = 0 if table is None else table.last_load
     return number if number > last else last + 1 + secrets.randbits(22)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from svcctl import __version__
+from svcctl.dates.epochs import seconds_to_ms
 from svcctl.errors import Unavailable
 from svcctl.service.engines.lake.folder import Folder
 from svcctl.service.engines.lake.layout import LOADED_KEY
@@ -72,7 +73,7 @@ class Log:
         """
         mark = uuid.uuid4().hex
         info: Action = {
-            "timestamp": int(time.time() * 1000),
+            "timestamp": seconds_to_ms(time.time()),
             "operation": operation,
             "operationParameters": {},
             "engineInfo": f"svcctl/{__version__}",

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import pairwise
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from svcctl.dates.epochs import MILLISECOND
 from svcctl.errors import ServiceError, Unavailable
 from svcctl.service.engines.lake.layout import DROPPED_KEY, Hidden, columns_of, hidden
 from svcctl.service.language.types import Column
@@ -24,7 +25,6 @@ SORTED_BYTES = 1 << 22
 """How many bytes of files with large rows are sorted at once."""
 LARGE_ROW = 256
 """Rows of more bytes than this, compressed in a file, are large."""
-_STEP = timedelta(milliseconds=1)
 ORDERED = "ordered-"
 """The prefix in the name of a file whose rows are ordered by eventdate, load and row."""
 
@@ -191,10 +191,11 @@ def _cut(files: Sequence[File], start: datetime, end: datetime, sorted_rows: int
     """Halve the range from `start` and before `end` until a part has few rows, if dates are spread evenly in a file."""
     found = [file for file in files if file.oldest < end and file.newest >= start]
     rows = sum(
-        file.weight * ((min(_after(file.newest), end) - max(file.oldest, start)) / (file.newest - file.oldest + _STEP))
+        file.weight
+        * ((min(_after(file.newest), end) - max(file.oldest, start)) / (file.newest - file.oldest + MILLISECOND))
         for file in found
     )
-    if rows <= sorted_rows or end - start <= _STEP:
+    if rows <= sorted_rows or end - start <= MILLISECOND:
         return [Part(found, False, start, end)] if found else []
     middle = start + (end - start) / 2
     return [*_cut(found, start, middle, sorted_rows), *_cut(found, middle, end, sorted_rows)]
@@ -202,7 +203,7 @@ def _cut(files: Sequence[File], start: datetime, end: datetime, sorted_rows: int
 
 def _after(date: datetime) -> datetime:
     """The date one millisecond later, or the largest datetime."""
-    return date + _STEP if date <= datetime.max - _STEP else datetime.max
+    return date + MILLISECOND if date <= datetime.max - MILLISECOND else datetime.max
 
 
 class SnapshotReader:

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from svcctl.dates.epochs import EPOCH, seconds_to_ms
 from svcctl.errors import Unavailable
 from svcctl.service.engines.lake.folder import Folder
 from svcctl.service.engines.lake.layout import file_schema, hidden
@@ -111,7 +112,7 @@ class _File:
 
     def __init__(self, folder: Folder, table: str, column: str, day: int, schema: pa.Schema, load: str) -> None:
         self._day = day
-        self._value = (date(1970, 1, 1) + timedelta(days=day)).isoformat()
+        self._value = (EPOCH + timedelta(days=day)).date().isoformat()
         self._column = column
         self._path = f"{column}={self._value}/{ORDERED}{uuid.uuid4().hex}.parquet"
         self.name = folder.name(f"{table}/{self._path}")
@@ -176,7 +177,7 @@ class _File:
                 "path": self._path,
                 "partitionValues": {self._column: self._value},
                 "size": self._out.size,
-                "modificationTime": int(time.time() * 1000),
+                "modificationTime": seconds_to_ms(time.time()),
                 "dataChange": True,
                 "stats": json.dumps(stats),
             }

@@ -17,10 +17,10 @@ LIKENESS = 0.7
 """How alike two names must be, from 0 to 1."""
 SHORTEST = 2
 """The fewest letters of a word that is looked for in names."""
-MOST = 10
-"""The most names that a hint lists."""
-MOST_LISTED = 20
-"""The most names that a hint lists beside the nearest one."""
+NAMED = 5
+"""The most names in a sentence."""
+CHOICES = 20
+"""The most names in a hint, from which the reader chooses one."""
 FORMAT_NAMES: Mapping[str, str] = {
     "jsonl": "ndjson",
     "jsonlines": "ndjson",
@@ -99,12 +99,17 @@ def did_you_mean(name: str, known: Iterable[str], *, words: bool = True) -> str 
 def among(name: str, known: Iterable[str], what: str) -> str | None:
     """The nearest name as a hint, and the first names that there are."""
     names = sorted(known)
-    known_names = f"{what} are {some(names, MOST_LISTED)}" if names else None
+    known_names = f"{what} are {choices(names)}" if names else None
     return " ".join(filter(None, (did_you_mean(name, names), known_names))) or None
 
 
-def some(names: Sequence[str], most: int = 3) -> str:
-    """The first names, and how many more there are."""
+def choices(names: Iterable[str]) -> str:
+    """The names that a reader can choose from: the first ones, and how many more there are."""
+    return some(list(names), CHOICES)
+
+
+def some(names: Sequence[str], most: int = NAMED) -> str:
+    """The first names, and how many more there are. Every message that lists names does it by this function."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
@@ -130,7 +135,7 @@ def suggesting(
             if meant := did_you_mean(name, names):
                 error.add_note(meant)
             elif what and names and not error.hint:
-                error.add_note(f"{what} are: {', '.join(names[:MOST])}{', …' if len(names) > MOST else ''}")
+                error.add_note(f"{what} are: {choices(names)}")
         raise
 
 

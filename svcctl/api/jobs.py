@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from svcctl.api.models import Job, JobStatus, status_text
 from svcctl.dates.epochs import seconds_to_ms
 from svcctl.errors import Conflict, MalformedAnswer, NotFound, ServiceError, SvcctlError, Unavailable, UsageError
-from svcctl.words import counted, did_you_mean
+from svcctl.words import counted, did_you_mean, some
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
@@ -241,8 +241,6 @@ SHORTEST = 8
 """How many characters of an ID lists show, unless two IDs begin alike."""
 ENOUGH = 4
 """How many characters of an ID a command needs to change the job."""
-MOST_NAMED = 5
-"""The most jobs that a message names."""
 
 _HASHED = re.compile(r"(.+)\.([0-9a-f]{8})", re.DOTALL)
 _WHOLE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
@@ -342,8 +340,7 @@ def namesakes(job: Job, jobs: Iterable[Job]) -> str | None:
 
 def _listed(jobs: Sequence[Job], about: Callable[[Job], str | None] = attrgetter("friendly_name")) -> str:
     size = shortest(job.id for job in jobs)
-    named = [" ".join(filter(None, (job.id[:size], about(job)))) for job in jobs[:MOST_NAMED]]
-    return ", ".join(named) + (", …" if len(jobs) > MOST_NAMED else "")
+    return some([" ".join(filter(None, (job.id[:size], about(job)))) for job in jobs])
 
 
 def hint(text: str, jobs: Iterable[Job] = ()) -> str:

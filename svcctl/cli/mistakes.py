@@ -9,7 +9,7 @@ import typer
 
 from svcctl.cli import spellings
 from svcctl.errors import UsageError
-from svcctl.words import nearest, plural
+from svcctl.words import choices, nearest, plural
 
 TAKE_A_QUERY = ("svcctl query", "svcctl export", "svcctl service queries set")
 """Commands that get too many arguments when a query has no quotes."""
@@ -26,8 +26,6 @@ EXAMPLES = {
 """Examples of values, by the metavar of the option."""
 DATES = ("DATE", "TIME")
 """The metavars of options that take a date."""
-MOST = 16
-"""Words that a hint lists at most."""
 CONFIRM = ("--yes", "--force")
 """Options that no suggestion names, since they let a command delete or overwrite something."""
 LIKENESS = 0.8
@@ -143,7 +141,7 @@ def _values(context: Any, option: Any) -> Iterator[str]:
     )
     words = [] if marker is None else [word.text for word in marker.known()]
     if words and _metavar(option) not in EXAMPLES:
-        yield f"one of {', '.join(words)}" if len(words) <= MOST else f"such as {', '.join(words[:3])}"
+        yield f"one of {choices(words)}"
 
 
 def _no_option(name: str, context: Any) -> tuple[str, str | None]:

@@ -14,6 +14,7 @@ from svcctl.exports.state import State, States
 from svcctl.exports.windows import Target, Window
 from svcctl.storage import Storage
 from svcctl.storage.targets import open_target
+from svcctl.words import choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ def find(name: str, states: States, environment: Mapping[str, str]) -> Inventory
         return Inventory(target, storage, stored, record, state, label)
     if (found := read(storage, folder_of(stored))) is not None:
         return Inventory(target, storage, stored, found)
-    names = ", ".join(states.names())
+    names = choices(states.names())
     raise NotFound(
         f"no export goes to '{name}', and no state has that name",
         hint="give the path as it was given to -o" + (f"; the states are: {names}" if names else ""),

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from svcctl.errors import NotFound, UsageError
 from svcctl.io import files, home
+from svcctl.words import choices
 
 VERSION = 1
 
@@ -111,7 +112,7 @@ class States:
     def need(self, name: str) -> State:
         """The state of a name; NotFound when there is none."""
         if (state := self.load(name)) is None:
-            known = ", ".join(self.names())
+            known = choices(self.names())
             raise NotFound(f"no export state '{name}'", hint=f"states are: {known}" if known else None)
         return state
 

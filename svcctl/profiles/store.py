@@ -26,6 +26,7 @@ from svcctl.profiles.settings import (
     setting_of,
     unknown_field,
 )
+from svcctl.words import choices
 
 Fields = Mapping[str, Any]
 """A profile as the file has it: texts by the names of settings, and a mapping of texts for each of MAPPINGS."""
@@ -79,7 +80,7 @@ class Document:
     def unknown(self, name: str) -> ProfileError:
         return ProfileError(
             f"no profile '{name}'",
-            hint=f"profiles are: {', '.join(self.names)}; create one with 'svcctl profile set {name}'",
+            hint=f"profiles are: {choices(self.names)}; create one with 'svcctl profile set {name}'",
         )
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from svcctl.api.formats.batches import Batches, batches_of
 from svcctl.errors import UsageError
 from svcctl.terminal.layout import TableColumn
-from svcctl.words import did_you_mean
+from svcctl.words import choices, did_you_mean
 
 Row = Sequence[Any]
 
@@ -122,7 +122,7 @@ def _place(columns: Sequence[TableColumn], name: str) -> int:
     known = [column.name for column in columns]
     if name in known:
         return known.index(name)
-    hint = " ".join(filter(None, (did_you_mean(name, known), f"columns are: {', '.join(known)}")))
+    hint = " ".join(filter(None, (did_you_mean(name, known), f"columns are: {choices(known)}")))
     raise UsageError(f"no column '{name}'", hint=hint)
 
 

@@ -17,7 +17,7 @@ from svcctl.cli.inputs import text, yaml_files
 from svcctl.cli.inputs.yaml_files import COMMAND_LINE, Document, FileError
 from svcctl.errors import UsageError
 from svcctl.io.yaml_text import integer
-from svcctl.words import did_you_mean
+from svcctl.words import choices, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def require_available(role: WrittenRole, domain: str, available: Mapping[str, Co
     """UsageError with the first policy or application that a role of a domain cannot grant (rule 7)."""
     for key, name in role.granted_names:
         if name not in available[key]:
-            there = ", ".join(sorted(available[key])) or "none"
+            there = choices(sorted(available[key])) or "none"
             raise role.document.error(
                 f"{key}: '{name}' does not exist or is not available in {domain} (rule 7)",
                 key,

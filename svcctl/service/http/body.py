@@ -35,8 +35,6 @@ MAX_DEPTH = 16
 MOST_INTEGER = 2**63
 MAX_SHOWN = 100
 """A refusal shows this many characters of a value, so that an answer is never as large as its request."""
-MAX_NOTED = 10
-"""A note in the log names this many unknown members."""
 
 _JSON_MEDIA = re.compile(r"(?:application|text)/json|[^/\s]+/[^/\s]+\+json")
 """The media types of JSON."""
@@ -159,7 +157,7 @@ def flag(fields: Mapping[str, Any], name: str, default: bool) -> bool:
 def note_unknown(request: str, fields: Mapping[str, Any], known: Collection[str]) -> None:
     """Log the members that a route does not know, and so ignores: a client may be newer, or have misspelt one."""
     if unknown := sorted(fields.keys() - set(known)):
-        names = some([repr(value_text(name)) for name in unknown], MAX_NOTED)
+        names = some([repr(value_text(name)) for name in unknown])
         _log.info("%s: ignored unknown members %s", request, names)
 
 

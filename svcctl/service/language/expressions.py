@@ -47,7 +47,7 @@ from svcctl.service.language.sql import (
 )
 from svcctl.service.language.text_bound import TextBound
 from svcctl.service.language.types import Type
-from svcctl.words import did_you_mean
+from svcctl.words import choices, did_you_mean
 
 _COMPARE: Mapping[str, type[exp.Binary]] = {
     "=": exp.EQ,
@@ -426,5 +426,4 @@ def _unquoted_date(at: tree.Expr) -> str | None:
 
 
 def _among(what: str, names: Mapping[str, object]) -> str:
-    shown = list(names)[:10]
-    return f"{what} are {', '.join(shown)}{', …' if len(names) > len(shown) else ''}"
+    return f"{what} are {choices(names)}"

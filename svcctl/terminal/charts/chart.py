@@ -9,7 +9,7 @@ from typing import Any
 from svcctl.errors import UsageError
 from svcctl.terminal.escapes import styled
 from svcctl.terminal.layout import NUMERIC, Style, TableColumn, bold, cell_width, cut, format_cell, heading
-from svcctl.words import counted
+from svcctl.words import counted, some
 
 MAX_ROWS = 5000
 """More points than this cannot be read, and leaving some out would make the chart wrong."""
@@ -106,7 +106,7 @@ def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style:
             return choice
     if choices:
         return choices[0]
-    there = ", ".join(f"{column.name} ({column.type})" for column in columns)
+    there = some([f"{column.name} ({column.type})" for column in columns])
     raise UsageError(
         f"a chart needs a number and another column that names the rows; the columns are {there or 'none'}",
         hint="group by a column or a period, and select count() as n",

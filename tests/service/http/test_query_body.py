@@ -179,8 +179,7 @@ IGNORED: list[tuple[dict[str, Any], str]] = [
     ({"keepAlive": {"type": "none", "every": 5}}, "keepAlive: ignored unknown members 'every'"),
     (
         {f"x{number:02}": 1 for number in range(99)},
-        "a query: ignored unknown members 'x00', 'x01', 'x02', 'x03', 'x04', 'x05', 'x06', 'x07', 'x08', 'x09' and "
-        "89 more",
+        "a query: ignored unknown members 'x00', 'x01', 'x02', 'x03', 'x04' and 94 more",
     ),
 ]
 

@@ -260,7 +260,7 @@ def test_the_values_that_make_text_of_many_columns_are_one_finding(
     text = lines if kind == "csv" else re.sub(r'"(\d)"', r"\1", objects)
     [found] = [one for one in load(engine, written(tmp_path, f"a.{kind}", text), "t").changes if one.fields]
     assert (found.what, found.count, len(found.fields)) == (Change.TEXT, 1, 20)
-    assert "n0, n1, n2 and 17 more" in found.sentence
+    assert "n0, n1, n2, n3, n4 and 15 more" in found.sentence
 
 
 def test_numbers_that_are_strings_in_json_stay_text_unless_their_type_is_named(

@@ -1,5 +1,5 @@
 """Words: the known name that a mistyped one was probably meant to be, spellings of formats, plurals and sizes, values
-of JSON as text, and which names mean secrets.
+of JSON as text, which names mean secrets, and how secrets are masked.
 
 Client and service suggest by the same rule. Case does not count.
 """
@@ -31,9 +31,6 @@ FORMAT_NAMES: Mapping[str, str] = {
 }
 """Other names of formats that are accepted."""
 
-REDACTED = "***"
-"""What is shown for a secret."""
-
 _SECRET = re.compile(
     r"secret|passw(?:or)?d|passphrase|token|sasl[._-]?jaas|oauthbearer[._-]?config"
     r"|auth[._-]?user[._-]?info|account[._-]?key"
@@ -46,6 +43,16 @@ _CERTIFICATE = re.compile(r"(?:^|[._-])(?:ca|cert(?:ificate)?s?|chain)(?:$|[._-]
 """What is public of a key in the PEM format."""
 _HARMLESS = re.compile(r"(?:location|file|path|type|provider|class|serializer|algorithm|endpoint[._-]?url)$")
 """Ends of names that mean a place or a kind of a secret."""
+_USER_INFO = re.compile(
+    r"(?<=://)(?:"
+    r"[^\s/?#\"<>]*@"
+    r"|(?![^\s/?#@]*:(?:\d+\b|[\s/?#]|$))(?!\[)[^\s/?#@:]+:[^\n\"<>]{0,1000}@"  # a / or a blank that is not encoded
+    r")"
+)
+"""User name and password of a URL. What follows a port is no password, whatever is behind it."""
+_EXAMPLES = ("user@", "user:password@")
+"""What stands for user and password in hints."""
+_URL_PARAMETER = re.compile(r"(?<=[?&;])([\w.-]+)=([^\s&;#\"'<>]+)")
 _WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
 
 
@@ -60,6 +67,19 @@ def is_secret(name: str) -> bool:
     if _PEM.search(lowered) and not _CERTIFICATE.search(lowered):
         return True
     return _SECRET.search(lowered) is not None
+
+
+def mask(secret: str = "") -> str:
+    """What is shown for a secret: four stars, and the last four characters of a text that is long enough."""
+    return "****" + (secret[-4:] if len(secret) >= 16 else "")
+
+
+def mask_urls(text: str) -> str:
+    """A text whose URLs have their users, passwords and secret parameters masked; the other characters stay."""
+    if "://" not in text:
+        return text
+    text = _USER_INFO.sub(lambda found: found[0] if found[0].lower() in _EXAMPLES else f"{mask()}@", text)
+    return _URL_PARAMETER.sub(lambda found: f"{found[1]}={mask()}" if is_secret(found[1]) else found[0], text)
 
 
 def nearest(name: str, known: Iterable[str], likeness: float = LIKENESS) -> str | None:

@@ -1,10 +1,23 @@
-"""Names that were mistyped, plurals and sizes, values of JSON."""
+"""Names that were mistyped, plurals and sizes, values of JSON, secrets."""
 
 from types import MappingProxyType
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from svcctl.words import among, counted, did_you_mean, having_word, is_secret, json_text, nearest, size_text
+from svcctl.words import (
+    among,
+    counted,
+    did_you_mean,
+    having_word,
+    is_secret,
+    json_text,
+    mask,
+    mask_urls,
+    nearest,
+    size_text,
+)
 
 COLUMNS = ["eventdate", "method", "statusCode", "uri"]
 
@@ -119,3 +132,61 @@ def test_other_names_are_no_secrets(name: str) -> None:
 )
 def test_a_value_is_written_as_in_json_but_a_text_without_quotes(value: object, text: str) -> None:
     assert json_text(value) == text
+
+
+@pytest.mark.parametrize(("secret", "shown"), [("short", "****"), ("0123456789abcdef", "****cdef"), ("", "****")])
+def test_a_mask_spares_the_end_of_long_secrets_only(secret: str, shown: str) -> None:
+    assert mask(secret) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgresql://u:p@h:5432/d?sslmode=require", "postgresql://****@h:5432/d?sslmode=require"),
+        ("postgresql://h/d?user=u&password=p", "postgresql://h/d?user=u&password=****"),
+        ("sc://h:15002/;user_id=u;token=t", "sc://h:15002/;user_id=u;token=****"),
+        ("http://u:p@ss@h/x", "http://****@h/x"),
+        ("http://u:p/a?s#s@h/x", "http://****@h/x"),
+        ("http://u:p ss@h", "http://****@h"),
+        ("http://u:12ab@h", "http://****@h"),
+        ("http://:p@[::1]:80/", "http://****@[::1]:80/"),
+        ("https://token@h/x", "https://****@h/x"),
+        ("https://user:https@h", "https://****@h"),
+        (
+            "no connection to 'https://u:p@h1', nor to https://u:p@h2",
+            "no connection to 'https://****@h1', nor to https://****@h2",
+        ),
+        ('{"url": "https://u:p@h", "other": "x@y"}', '{"url": "https://****@h", "other": "x@y"}'),
+    ],
+)
+def test_users_passwords_and_secret_parameters_of_urls_are_masked(text: str, shown: str) -> None:
+    assert mask_urls(text) == shown
+    assert mask_urls(shown) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://h:8080/domains/a@demo/roles",
+        "https://h/x?mail=a@b",
+        "http://[::1]:80/a@b",
+        "s3://bucket/a:b@c",
+        "file:///a@b",
+        "https://h:9077 refused the request of a@b",
+        "https://h: no such host, write to a@b",
+        "https://h:9077: the answer of a@b",
+        '{"url":"https://h","user":"a@b"}',
+        "hdfs://a:9000,b:9000/a@b",
+        "a@b has no role",
+        "write postgresql://user@host:5432/name",
+        "a proxy is HOST:PORT or SCHEME://USER:PASSWORD@HOST:PORT",
+        "svcctl query 'from t where a = ?password=x'",
+    ],
+)
+def test_other_texts_are_not_masked(text: str) -> None:
+    assert mask_urls(text) == text
+
+
+@given(st.text("ab:/@?# \n12", max_size=30), st.sampled_from(["pw", "p:w", "p@w", "p%2Fw"]))
+def test_a_password_is_masked_whatever_surrounds_its_url(around: str, password: str) -> None:
+    assert password not in mask_urls(f"{around} https://user:{password}@host/{around}")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from svcctl.errors import UsageError, reason
+from svcctl.words import mask_urls
 
 if TYPE_CHECKING:
     import ssl
@@ -44,21 +45,21 @@ def checked_form(url: str) -> str:
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise UsageError(f"'{url}' is not a URL") from None
+        raise UsageError(f"'{mask_urls(url)}' is not a URL") from None
     try:
         parts.port  # noqa: B018 (raises when it is not a port)
     except ValueError:
-        raise UsageError(f"'{url}' is not a URL: the port must be a number up to 65535") from None
+        raise UsageError(f"'{mask_urls(url)}' is not a URL: the port must be a number up to 65535") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError(f"'{url}' is not a URL of http or https")
+        raise UsageError(f"'{mask_urls(url)}' is not a URL of http or https")
     if not url.isprintable() or " " in url:
-        raise UsageError(f"'{url}' is not a URL: it contains blanks")
+        raise UsageError(f"'{mask_urls(url)}' is not a URL: it contains blanks")
     if ":" not in parts.hostname and not _HOST.fullmatch(parts.hostname):
-        raise UsageError(f"'{url}' is not a URL: '{parts.hostname}' is not the name of a host")
+        raise UsageError(f"'{mask_urls(url)}' is not a URL: '{parts.hostname}' is not the name of a host")
     if parts.username or parts.password:
         raise UsageError("a base URL must not contain a user name or a password")
     if parts.query or parts.fragment:
-        raise UsageError(f"'{url}' has a query or a fragment, which a base URL cannot have")
+        raise UsageError(f"'{mask_urls(url)}' has a query or a fragment, which a base URL cannot have")
     return url.rstrip("/")
 
 
@@ -66,7 +67,9 @@ def checked_url(url: str) -> str:
     """The URL without a slash at its end; UsageError when it is not a base URL, or secrets must not be sent there."""
     checked = checked_form(url)
     if urlsplit(url).scheme == "http" and not is_loopback(url):
-        raise UsageError(f"'{url}' would send secrets unencrypted", hint="use https; http is only for this machine")
+        raise UsageError(
+            f"'{mask_urls(url)}' would send secrets unencrypted", hint="use https; http is only for this machine"
+        )
     return checked
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from svcctl.io.urls import names_host
 from svcctl.io.yaml_text import boolean, integer, json_value
-from svcctl.words import REDACTED, json_text, nearest
+from svcctl.words import json_text, mask, nearest
 
 SHORTEST = 4
 """Characters from which on a secret is masked inside longer words too."""
@@ -206,8 +206,8 @@ NAMES = tuple(row.name for row in TYPES.values())
 def without_secret(text: str, secret: str) -> str:
     """The text with a secret masked; a very short secret only where it is a whole word, since many words contain it."""
     if len(secret) >= SHORTEST:
-        return text.replace(secret, REDACTED)
-    return re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", REDACTED, text) if secret else text
+        return text.replace(secret, mask())
+    return re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", mask(), text) if secret else text
 
 
 def canonical_type(name: str) -> str:

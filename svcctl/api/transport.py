@@ -25,7 +25,7 @@ from svcctl.api.wire.heads import check_header
 from svcctl.api.wire.pool import Closing
 from svcctl.api.wire.tunnels import ProxyFailure
 from svcctl.errors import IncompleteResult, ServiceError, SvcctlError, Unavailable, UnprovenEnd, UsageError
-from svcctl.words import REDACTED, is_secret, size_text
+from svcctl.words import is_secret, mask, mask_urls, size_text
 
 SILENCE = 300.0
 """Seconds that a continuous query may be silent: it waits for events, but a dead connection must be noticed."""
@@ -279,9 +279,7 @@ class Sender:
 
     def _shown(self, headers: httpx.Headers) -> tuple[tuple[str, str], ...]:
         secret = self._auth.secret_headers | _SECRET_HEADERS
-        return tuple(
-            (name, REDACTED if name in secret or is_secret(name) else value) for name, value in headers.items()
-        )
+        return tuple((name, mask() if name in secret or is_secret(name) else value) for name, value in headers.items())
 
     def _is_last(self, call: Call, response: httpx.Response, attempt: int) -> bool:
         """Whether no attempt follows this answer, which is not a success."""
@@ -354,10 +352,11 @@ def _shown_body(body: bytes) -> tuple[str, str]:
         at = string.end()
         colon = _COLON.match(text, at)
         if colon is not None and is_secret(json.loads(string[0])):
-            kept += f'{text[start : colon.end()]}"{REDACTED}"'
+            kept += f'{text[start : colon.end()]}"{mask()}"'
             _, at = json.JSONDecoder().raw_decode(text, colon.end())
             start = at
-    return kept + text[start:], MASKED if start else ""
+    shown = mask_urls(kept + text[start:])
+    return shown, MASKED if shown != text else ""
 
 
 def _may_be_done(call: Call, response: httpx.Response) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from svcctl.errors import ProfileError
 from svcctl.io import home
-from svcctl.profiles.secrets import MadeOnUse, SecretCommand, SecretFile, SecretValue, mask
+from svcctl.profiles.secrets import MadeOnUse, SecretCommand, SecretFile, SecretValue
 from svcctl.profiles.settings import (
     ANY_CLOSE,
     BUILT_IN,
@@ -52,7 +52,7 @@ class Value:
         if isinstance(self.value, SecretFile | SecretCommand):
             return "(not read)"
         text = self.value.written if isinstance(self.value, SecretValue) else str(self.read())
-        return mask(text) if self.setting.secret else text
+        return self.setting.shown(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,11 +44,6 @@ _OTHER_MARKS = {
 """The byte order marks of other encodings."""
 
 
-def mask(secret: str) -> str:
-    """Four stars, and the last four characters of a secret that is long enough."""
-    return "****" + (secret[-4:] if len(secret) >= 16 else "")
-
-
 def secret_text(data: bytes | str, source: str, *, hint: str | None = None) -> str:
     """A secret without what surrounds it: one line of UTF-8 without control characters.
 

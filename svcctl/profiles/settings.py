@@ -11,8 +11,8 @@ from svcctl.api.addresses import checked_url
 from svcctl.dates.lengths import UNITS, parse_length
 from svcctl.errors import ProfileError, UsageError
 from svcctl.io.setting import Setting, parse_count
-from svcctl.profiles.secrets import mask, secret_text
-from svcctl.words import did_you_mean
+from svcctl.profiles.secrets import secret_text
+from svcctl.words import did_you_mean, mask, mask_urls
 
 LOCAL = "local"
 """The built-in profile of the local service."""
@@ -53,7 +53,8 @@ class ProfileSetting(Setting):
         return self.secret or self.header
 
     def shown(self, text: str) -> str:
-        return mask(text) if self.secret else text
+        """A value as it may be shown: a secret is masked, and so are those in a URL."""
+        return mask(text) if self.secret else mask_urls(text)
 
     def sendable(self, text: str, source: str | None = None) -> str:
         """The text itself. ProfileError for one that no header can have."""

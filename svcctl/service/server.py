@@ -65,6 +65,7 @@ from svcctl.service.state import folder_identity
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.events_record import EventsRecord
 from svcctl.service.state.store import Store
+from svcctl.words import mask_urls
 
 THREADS = 64
 """The most threads, for queries that have their turn and for loads."""
@@ -246,9 +247,18 @@ def serve(
     _log.info("stopped")
 
 
+class _Masking(logging.Formatter):
+    """Lines of the log, whatever library wrote them, without the secrets in URLs."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return mask_urls(super().format(record))
+
+
 def _prepare_process() -> None:
     """Set up what belongs to the whole process: its log, the mode of new files, and Arrow."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    to_stderr = logging.StreamHandler()
+    to_stderr.setFormatter(_Masking("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[to_stderr])
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # without its remarks about the SQL that it writes
     logging.getLogger("uvicorn").setLevel(logging.WARNING)  # without its lines about its own process
     os.umask(0o077)

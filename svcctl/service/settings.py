@@ -15,6 +15,7 @@ from svcctl.dates.lengths import parse_length
 from svcctl.io import home
 from svcctl.io.setting import Setting, parse_count, parse_size
 from svcctl.service import allowed_hosts
+from svcctl.words import mask_urls
 
 
 def absolute(location: str) -> str:
@@ -110,5 +111,5 @@ def places(environment: Mapping[str, str], **given: str | None) -> dict[str, str
 
 
 def _shown(text: str) -> str:
-    """A URL without its user and parameters, which may hold passwords and tokens; a path made absolute."""
-    return re.sub("//[^/]*@", "//", re.split("[;?]", text)[0]) if "://" in text else absolute(text)
+    """A URL without its parameters, and with its user and password masked; a path made absolute."""
+    return re.split("[;?]", mask_urls(text))[0] if "://" in text else absolute(text)

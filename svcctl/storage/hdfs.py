@@ -26,6 +26,7 @@ from svcctl.io.permissions import without_openings
 from svcctl.io.urls import names_host
 from svcctl.storage import Sink, Storage, absent, exists
 from svcctl.storage.hdfs_probe import Probe
+from svcctl.words import mask_urls
 
 PIECE_BYTES = 1 << 20
 PATIENCE = {"dfs.client.failover.max.attempts": "2"}
@@ -41,7 +42,7 @@ class Hdfs(Storage):
 
     def __init__(self, url: str, *, replication: int | None = None, address: str | None = None) -> None:
         if not names_host(url, "hdfs"):
-            raise UsageError(f"'{url}' is not a URL of the form hdfs://host:port")
+            raise UsageError(f"'{mask_urls(url)}' is not a URL of the form hdfs://host:port")
         self._url = url.rstrip("/")
         port = urlsplit(url).port
         host = f"[{address}]" if address and ":" in address else address

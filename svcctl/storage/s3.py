@@ -40,7 +40,7 @@ from obstore.store import S3Store
 from svcctl.errors import SvcctlError, Unavailable, UsageError
 from svcctl.io.urls import names_host
 from svcctl.storage import Sink, Storage, absent, exists
-from svcctl.words import plural
+from svcctl.words import mask_urls, plural
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig, S3Credential
@@ -54,7 +54,6 @@ CLIENT: ClientConfig = {"allow_http": True, "connect_timeout": "5s", "timeout": 
 RETRY: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
 """How often and how long the library retries one request."""
 _CAUSE = re.compile(r'\b(?:message|error): "([^"]+)"')
-_USER = re.compile("//[^/?#]*@")
 _OPERATION = re.compile(r"Error performing ([A-Z]+) ")
 _STATUS = re.compile(r"Server returned non-2xx status code: (\d{3})\b")
 _SAID = re.compile(r"<Code>(\w+)</Code>\s*<Message>([^<]*)</Message>")
@@ -136,7 +135,7 @@ class S3(Storage):
         proxy: Proxy | None = None,
     ) -> None:
         if endpoint and not names_host(endpoint, "http", "https"):
-            raise UsageError(f"S3 endpoint '{endpoint}' is not an http or https URL")
+            raise UsageError(f"S3 endpoint '{mask_urls(endpoint)}' is not an http or https URL")
         self._bucket = bucket
         self._endpoint = endpoint or endpoint_of(region)
         self._proxy = proxy
@@ -274,7 +273,7 @@ class S3(Storage):
             return kind(f"{self.address(name)}: {request} was answered with {status[1]}{code}", hint=hint)
         # Below the first line, the library writes details for its authors, and why there is no connection.
         if "kind: Connect" in text and (causes := _CAUSE.findall(text)):
-            endpoint = _USER.sub("//", self._endpoint)
+            endpoint = mask_urls(self._endpoint)
             return Unavailable(
                 f"{self.address(name)}: no connection to {endpoint}: {causes[-1]}",
                 hint="check the endpoint, and that its service is running",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeVar
 from svcctl import errors
 from svcctl.terminal.escapes import joined, styled, visible
 from svcctl.terminal.layout import cell_width
+from svcctl.words import mask_urls
 
 if TYPE_CHECKING:
     from svcctl.terminal.progress import Display
@@ -223,7 +224,7 @@ class Diagnostics:
         else:
             hint = None if self.verbose else "this is a defect in svcctl; --verbose shows where"
             if self.verbose:
-                self._write("".join(traceback.format_exception(error)))
+                self._write(mask_urls("".join(traceback.format_exception(error))))
             self._tell("svcctl: error:", f"{type(error).__name__}: {error}")
         if hint:
             self._tell("hint:", _cut(hint))
@@ -276,7 +277,7 @@ class Diagnostics:
 
     def laid_out(self, text: str, taken: int) -> str:
         """A message made safe to print and, on a terminal, broken into lines; `taken` cells of the first are in use."""
-        text = visible(text)
+        text = mask_urls(visible(text))
         if not self.is_terminal:
             return text
         return broken(getattr(self.stream, "plain", str)(text), self._width(), taken)
@@ -316,6 +317,7 @@ def _plain(error: BaseException) -> BaseException:
 
 
 def _cut(text: str) -> str:
+    text = mask_urls(text)  # a cut URL may end within its password
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 

@@ -630,7 +630,7 @@ def test_the_wire_log_shows_no_secret(serve: Serve, auth: Any) -> None:
     assert isinstance(exchange, Exchange)
     assert "hidden" not in repr(exchange)
     assert (exchange.method, exchange.url, exchange.status) == ("POST", script.url + "/search/query", 200)
-    assert exchange.body == script.requests[0][2].decode().replace("hidden", "***")
+    assert exchange.body == script.requests[0][2].decode().replace("hidden", "****")
     assert "unmasked" in exchange.note
 
 
@@ -638,9 +638,9 @@ def test_the_wire_log_shows_no_secret(serve: Serve, auth: Any) -> None:
     ("body", "shown", "masked"),
     [
         ('{ "a" :1.0,\n"b":"\\u00e9 é", "n":[1e2,{}] }', None, False),
-        ('{"a":"x\\"password\\": 1","token_":"t"}', '{"a":"x\\"password\\": 1","token_":"***"}', True),
-        ('{"pass\\u0077ord" : {"x":[1]} , "b":2}', '{"pass\\u0077ord" : "***" , "b":2}', True),
-        ('[{"aws.secretkey":"s"},{"aws.secretkey":null}]', '[{"aws.secretkey":"***"},{"aws.secretkey":"***"}]', True),
+        ('{"a":"x\\"password\\": 1","token_":"t"}', '{"a":"x\\"password\\": 1","token_":"****"}', True),
+        ('{"pass\\u0077ord" : {"x":[1]} , "b":2}', '{"pass\\u0077ord" : "****" , "b":2}', True),
+        ('[{"aws.secretkey":"s"},{"aws.secretkey":null}]', '[{"aws.secretkey":"****"},{"aws.secretkey":"****"}]', True),
         ("not JSON", "8 bytes that are not JSON", False),
     ],
 )
@@ -704,12 +704,12 @@ accept-encoding: identity
 user-agent: svcctl
 content-length: 134
 content-type: application/json
-x-svc-apikey: ***
+x-svc-apikey: ****
 x-svc-timestamp: 1700000000000
-x-svc-sign: ***
+x-svc-sign: ****
 
 {"query":"from t","from":"1h","mode":{"type":"json"},"destination":\
-{"type":"s3","params":{"aws.bucket":"b","aws.secretkey":"***"}}}"""
+{"type":"s3","params":{"aws.bucket":"b","aws.secretkey":"****"}}}"""
 
 
 def launched(script: Script) -> object:

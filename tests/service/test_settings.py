@@ -130,7 +130,7 @@ def test_what_a_service_uses_is_told_without_secrets() -> None:
     }
     assert places(environment) == {
         "folder": "/srv/a;b",
-        "state": "postgresql://db:5432/svcctl",
+        "state": "postgresql://****@db:5432/svcctl",
         "engine": "sc://spark:15002/",
     }
     assert places({"SVCCTL_ENGINE": "duckdb"}, folder="s3://events/a", state=None) == {"folder": "s3://events/a"}

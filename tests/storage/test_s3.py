@@ -206,4 +206,10 @@ def test_a_message_does_not_have_the_user_of_an_endpoint() -> None:
     endpoint = f"http://user:word@127.0.0.1:{free_port()}"
     with pytest.raises(Unavailable) as caught:
         S3("bucket", keys=None, endpoint=endpoint).size("a.csv")
-    assert "word" not in caught.value.message
+    assert endpoint.replace("user:word", "****") in caught.value.message
+
+
+def test_a_wrong_endpoint_is_refused_without_its_password() -> None:
+    with pytest.raises(UsageError) as caught:
+        S3("bucket", keys=None, endpoint="ftp://user:word@minio")
+    assert "'ftp://****@minio'" in caught.value.message

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from svcctl import errors
-from svcctl.terminal.diagnostics import Diagnostics, Reported
+from svcctl.terminal.diagnostics import LONGEST, Diagnostics, Reported
 
 
 def report(error: BaseException) -> tuple[int, str]:
@@ -120,6 +120,18 @@ def test_a_place_far_to_the_right_is_shown_in_part() -> None:
 
 def test_what_a_service_says_is_made_visible_on_one_line() -> None:
     assert report(errors.ServiceError("a\nb\x1b[2J"))[1] == "svcctl: error: a\\nb\\x1b[2J\n"
+
+
+def test_no_message_has_the_password_of_a_url() -> None:
+    stream, url = io.StringIO(), "https://user:word@host"
+    diagnostics = Diagnostics(stream, verbose=True)
+    for tell in (diagnostics.note, diagnostics.warning, diagnostics.detail, diagnostics.done, diagnostics.prompt):
+        tell(f"{url} is there")
+    for error in (errors.UsageError(f"no {url}", hint=f"see {url}"), ValueError(url)):
+        diagnostics.report(error)
+    diagnostics.report(errors.UsageError("x" * (LONGEST - 14) + url))  # cut within the password
+    assert "https://****@host is there" in stream.getvalue()
+    assert "wor" not in stream.getvalue()
 
 
 def test_each_reports_a_failure_as_it_comes_and_continues_with_the_next_name() -> None:

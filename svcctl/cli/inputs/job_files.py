@@ -33,7 +33,7 @@ from svcctl.errors import UsageError
 from svcctl.io import home
 from svcctl.io.yaml_text import PlainText, json_value
 from svcctl.profiles.secrets import SecretCommand, SecretFile, secret_text
-from svcctl.words import REDACTED, is_secret
+from svcctl.words import is_secret, mask, mask_urls
 
 KEYS = ("name", "query", "from", "to", "destination", "state")
 RUNNING, STOPPED = "running", "stopped"
@@ -81,8 +81,8 @@ class WrittenJob:
     @property
     def place(self) -> str:
         """The destination in words, without secrets."""
-        shown = {**self.params, **dict.fromkeys(self.secrets, REDACTED)}
-        return " ".join([self.type, *(f"{key}={value}" for key, value in shown.items())])
+        shown = {**self.params, **dict.fromkeys(self.secrets, mask())}
+        return " ".join([self.type, *(f"{key}={mask_urls(str(value))}" for key, value in shown.items())])
 
     def request(self, from_: Moment | None = None, continues: str | None = None) -> QueryRequest:
         """The request that launches the job; reads the secrets."""
@@ -107,9 +107,10 @@ def hash_of(query: str, end: Moment | None, type_: str, params: Mapping[str, Any
     """Eight digits that tell definitions apart: six of the whole, then two of the name of the files.
 
     The whole is the query, its end, and the destination without secrets: neither the start nor the state. An end
-    relative to now counts as text, so that it does not differ each time.
+    relative to now counts as text, so that it does not differ each time. Services may show URLs masked.
     """
     kind, end = destinations.canonical_type(type_), float(end) if isinstance(end, int) else end
+    params = {key: mask_urls(value) if isinstance(value, str) else value for key, value in params.items()}
     return _digits([query.strip(), end, kind, sorted(params.items())], 6) + _digits([kind, _files(kind, params)], 2)
 
 
@@ -141,7 +142,7 @@ def written(document: Document, now: datetime) -> WrittenJob:
         raise document.error(f"to: {error.message}", "to", hint=error.hint) from None
     type_, given = _destination(document)
     params = _parameters(type_, given)
-    destination = Destination(type_, {**params.sent, **dict.fromkeys(params.secrets, REDACTED)})
+    destination = Destination(type_, {**params.sent, **dict.fromkeys(params.secrets, mask())})
     if needed := destinations.missing(destination):
         keys = " and ".join(one.key for one in needed)
         example = ", ".join(f"{one.key}: {one.example}" for one in needed)

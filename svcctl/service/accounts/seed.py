@@ -79,7 +79,7 @@ def _database(environment: Mapping[str, str], state: str | None) -> Database | N
         given = "--state" if state else STATE.environment
         raise UsageError(
             f"{given} is not the URL of a PostgreSQL database",
-            hint="such as postgresql://svcctl@db.example:5432/svcctl",
+            hint="such as postgresql://user@host:5432/name",
         )
     extras.need("postgres", "a state in PostgreSQL")
     from svcctl.service.state.postgresql import database_of

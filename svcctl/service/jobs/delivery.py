@@ -38,7 +38,7 @@ from svcctl.service.queries.continuous import AskedQuery, Covered, Step, Steps, 
 from svcctl.service.rendering import Dates, arrow
 from svcctl.service.settings import LAG
 from svcctl.service.state.database import StateUnavailable
-from svcctl.words import is_secret, json_text
+from svcctl.words import is_secret, json_text, mask_urls
 
 POLL_SECONDS = 0.5
 """How often a job that has delivered everything looks for new events."""
@@ -419,8 +419,8 @@ class _Delivery:
 
 
 def _without_secrets(text: str, params: Mapping[str, Any]) -> str:
-    """A destination's error without the secrets among its parameters."""
+    """A destination's error without the secrets among its parameters, and without those in URLs."""
     for key, value in params.items():
         if is_secret(key) and value:
             text = api.without_secret(text, json_text(value))
-    return text
+    return mask_urls(text)

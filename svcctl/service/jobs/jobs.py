@@ -52,7 +52,7 @@ from svcctl.service.jobs.runner import WAITING_SECONDS, Deliver, Run, Runner
 from svcctl.service.settings import RUNNING_JOBS, TOTAL_JOBS
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
-from svcctl.words import is_secret, json_text
+from svcctl.words import is_secret, json_text, mask_urls
 
 UNKNOWN, UNCHANGEABLE, NOT_RUNNING = 100, 101, 108
 CODES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)
@@ -399,7 +399,7 @@ def _history(
     members = {
         "from": job.request.get("from"),
         "to": job.request.get("to"),
-        "params": {key: value for key, value in job.params.items() if key in shown},
+        "params": {key: _shown(value) for key, value in job.params.items() if key in shown},
         "late": saved.get("count") if late is None else late,
         "launched": job.request.get("launched"),
         "continues": job.request.get("continues"),
@@ -409,6 +409,11 @@ def _history(
         "process": job.holder.rpartition("/")[0] if runs and job.holder else None,
     }
     return {name: value for name, value in members.items() if value is not None}
+
+
+def _shown(value: Any) -> Any:
+    """The value of a parameter that is not a secret; a URL in it may hold one."""
+    return mask_urls(value) if isinstance(value, str) else value
 
 
 _NOTHING = StoredJob("", Owner(), JobStatus.STOPPED, "", "", "", {}, {})

@@ -198,7 +198,7 @@ def test_a_preview_shows_parameters_and_no_secret(jobs: Shell) -> None:
         "mode": {"type": "json"},
         "destination": {
             "type": "S3",
-            "params": {"aws.bucket": "b", "aws.region": "s", "aws.secretkey": "***"},
+            "params": {"aws.bucket": "b", "aws.region": "s", "aws.secretkey": "****"},
         },
     }
 

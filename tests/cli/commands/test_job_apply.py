@@ -32,7 +32,7 @@ NEW = """\
 new job 'a'
 + query: from t where n > 1
 + from: 1704067200
-+ destination: Kafka topic=x bootstrap.servers=b sasl.password=***
++ destination: Kafka topic=x bootstrap.servers=b sasl.password=****
 + state: running
 new job 'b'
 + query: from t

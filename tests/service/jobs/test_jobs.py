@@ -153,6 +153,12 @@ def test_no_answer_holds_a_parameter(mine: Jobs, store: Store) -> None:
     assert SECRET not in repr(job_table.get(store, job_id))
 
 
+def test_the_password_of_a_url_among_the_parameters_is_masked(mine: Jobs) -> None:
+    params = {"aws.bucket": "b", "aws.endpoint": f"https://user:{SECRET}@minio:9000"}
+    job = mine.launch(ME, type="s3", query="from t", request={}, params=params)
+    assert job.extra["params"] == params | {"aws.endpoint": "https://****@minio:9000"}
+
+
 def test_what_is_removed_is_forgotten_with_its_secrets(mine: Jobs, store: Store, tmp_path: Path) -> None:
     mine.remove(ME, launch(mine, params={"aws.secretkey": SECRET}))
     with store.reading() as connection:

@@ -78,6 +78,14 @@ def test_what_it_keeps_is_private(service: Shell) -> None:
     assert (data / "service.sock").stat().st_mode & 0o777 == 0o600
 
 
+def test_the_log_has_no_password_of_a_url(service: Shell) -> None:
+    body = '{"query": "from sample", "from": "1h", "to": "now", "https://user:word@host": 1}'
+    assert service("api", "POST", "/search/query", "--data", body).returncode == 0
+    log = (service.home / "data" / "service.log").read_text()
+    assert "ignored unknown members 'https://****@host'" in log
+    assert "user:word" not in log
+
+
 @pytest.mark.slow
 def test_many_first_starts_at_once_make_one_service(shell: Shell) -> None:
     processes = [shell.start("service", "start", stderr=subprocess.DEVNULL) for _ in range(4)]

@@ -35,6 +35,13 @@ _EPOCH_UNITS = ("seconds", "milliseconds", "microseconds", "nanoseconds")
 _ABSOLUTE = re.compile(r"\d{2}/\d{2}/\d{4} \d{2}:\d{2}:\d{2}", re.ASCII)
 
 
+def with_zone(date: datetime) -> datetime:
+    """An absolute date with its zone: that of its offset, and UTC without one. Every date that is typed or sent gets
+    its zone here.
+    """
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
+
+
 def plus(moment: datetime, length: timedelta) -> datetime:
     """A moment moved by a length of time, in its own zone; datetime's own sum would move the clock's hands instead."""
     return (moment.astimezone(UTC) + length).astimezone(moment.tzinfo)
@@ -230,7 +237,7 @@ def _at_epoch(seconds: float, zone: tzinfo) -> datetime:
 def _parse_text(text: str, operators: Sequence[Operator]) -> datetime | tuple[Operator, int]:
     if _ABSOLUTE.fullmatch(text):
         try:
-            return datetime.strptime(text, ABSOLUTE_FORMAT).replace(tzinfo=UTC)
+            return with_zone(datetime.strptime(text, ABSOLUTE_FORMAT))
         except ValueError:
             raise UsageError(f"date '{text}' does not exist", hint="the order is dd/MM/yyyy HH:mm:ss") from None
     for operator in operators:

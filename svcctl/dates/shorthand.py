@@ -24,6 +24,7 @@ from svcctl.dates.operators import (
     midnight,
     operator_of,
     plus,
+    with_zone,
 )
 from svcctl.errors import UsageError
 
@@ -187,11 +188,10 @@ def depends_on_zone(moment: Moment | None) -> bool:
 def _existing(iso: str, text: str) -> datetime:
     """The moment of a date in ISO 8601; UsageError, with the date as it was typed, when there is no such day."""
     try:
-        parsed = datetime.fromisoformat(iso)
+        return with_zone(datetime.fromisoformat(iso))
     except ValueError:
         hint = _corrected(text, ORDERS) or ("the order is dd/MM/yyyy" if _DAY_FIRST.fullmatch(text) else None)
         raise UsageError(f"date '{text}' does not exist", hint=hint) from None
-    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 def _check_fine(text: str) -> None:

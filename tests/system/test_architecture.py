@@ -137,10 +137,19 @@ def test_an_export_reads_no_date_that_was_typed(name: str) -> None:
     assert imports(modules()[name]) & {"svcctl.dates.shorthand", "svcctl.dates.range"} == set()
 
 
-def test_the_epoch_and_milliseconds_of_clocks_are_in_one_module() -> None:
-    written = re.compile(r"\bdate(?:time)?\(1970|fromtimestamp\(0\b|(?:time|clock|timestamp)\(\) \* 1_?000\b")
-    users = {name for name, path in modules().items() if written.search(path.read_text(encoding="utf-8"))}
-    assert users == {"dates.epochs", "io.spreadsheet"}  # io is below dates
+@pytest.mark.parametrize(
+    ("written", "places"),
+    [
+        (r"\bdate(?:time)?\(1970|fromtimestamp\(0\b", {"dates.epochs", "io.spreadsheet"}),  # io is below dates
+        (r"(?:time|clock|timestamp)\(\) \* 1_?000\b", set[str]()),
+        (r"[\"']\*{3,}[\"']", {"words"}),
+        (r"[\"'], …[\"']| and \{len\(\w+\) - ", {"words"}),
+    ],
+    ids=["the epoch", "milliseconds of a clock", "masks of secrets", "lists of some names"],
+)
+def test_a_rule_is_in_one_module(written: str, places: set[str]) -> None:
+    users = {name for name, path in modules().items() if re.search(written, path.read_text(encoding="utf-8"))}
+    assert users == places
 
 
 def test_zones_are_read_only_in_the_record_of_an_export() -> None:

@@ -131,8 +131,13 @@ accounts = _table(
     Column("domain", ForeignKey("domains.id")),
     Column("administrator", Flag, nullable=False, server_default=false()),
     Column("reseller", TEXT),
+    Column("name", TEXT),
+    Column("created", INTEGER),
+    Column("expires", INTEGER),
+    Column("last_used", INTEGER),
 )
-"""An account belongs to a domain or to a reseller."""
+"""An account belongs to a domain or to a reseller. `name` says whose key it is. Of a key from before version 0003 it is
+not known when it was created."""
 users = _table("users", Column("email", TEXT, primary_key=True))
 members = _table(
     "members",

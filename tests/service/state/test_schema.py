@@ -21,6 +21,10 @@ from svcctl.service.state.schema import metadata
                 "domain INTEGER",
                 "administrator INTEGER",
                 "reseller TEXT",
+                "name TEXT",
+                "created INTEGER",
+                "expires INTEGER",
+                "last_used INTEGER",
             ],
             [
                 'api_key TEXT COLLATE "C"',
@@ -29,6 +33,10 @@ from svcctl.service.state.schema import metadata
                 "domain BIGINT",
                 "administrator BOOLEAN",
                 'reseller TEXT COLLATE "C"',
+                'name TEXT COLLATE "C"',
+                "created BIGINT",
+                "expires BIGINT",
+                "last_used BIGINT",
             ],
         ),
         (

@@ -289,6 +289,22 @@ def test_tables_are_not_upgraded_under_an_older_service(postgresql_peer: Postgre
     assert caught.value.message.endswith("needs an upgrade, and processes of an older svcctl use it (1)")
 
 
+def test_tables_of_an_older_version_are_upgraded_and_keep_their_keys(postgresql_peer: PostgreSQLPeer) -> None:
+    url = postgresql_peer.fresh_database()
+    in_postgresql(postgresql_peer, url).close()
+    with postgresql_peer.connection(url) as connection:
+        connection.execute("insert into accounts (api_key, api_secret) values ('key', 'secret')")
+        for column in ("name", "created", "expires", "last_used"):
+            connection.execute(f"alter table accounts drop column {column}")
+        connection.execute("update alembic_version set version_num = '0002'")
+    in_postgresql(postgresql_peer, url).close()
+    with postgresql_peer.connection(url) as connection:
+        columns = "api_key, api_secret, administrator, name, created, expires, last_used"
+        assert connection.execute(f"select {columns} from accounts").fetchall() == [
+            ("key", "secret", False, None, None, None, None)
+        ]
+
+
 def test_tables_of_other_programs_are_left_alone(postgresql_peer: PostgreSQLPeer) -> None:
     url = postgresql_peer.fresh_database()
     with postgresql_peer.connection(url) as connection:

@@ -1,0 +1,30 @@
+"""A moment in the future that people type: a length from now, or a date."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from svcctl.dates.lengths import parse_length, whole_seconds_of
+from svcctl.dates.operators import moment_text, plus
+from svcctl.dates.range import resolve
+from svcctl.dates.shorthand import EVERY, parse_moment
+from svcctl.errors import UsageError
+
+FORMS = "write a length from now with its unit, such as 8h or 90d, or a later date, such as 2030-01-31"
+
+
+def parse_deadline(text: str, now: datetime) -> datetime:
+    """The moment in UTC that a text means at the moment `now` (aware): 90d is in 90 days, 2030-01-31 begins that day.
+
+    UsageError for any other text, and for a moment that has passed.
+    """
+    text, now = text.strip(), now.replace(microsecond=0)
+    if whole_seconds_of(text) is not None:
+        try:
+            return plus(now, timedelta(seconds=parse_length(text)))
+        except ValueError as error:
+            raise UsageError(f"'{text}' cannot be used: {error}", hint=FORMS) from None
+    moment = resolve(parse_moment(text), None, now=now, operators=EVERY).start
+    if moment <= now:
+        raise UsageError(f"'{text}' is {moment_text(moment)} (UTC), which has passed", hint=FORMS)
+    return moment

@@ -194,7 +194,7 @@ _svcctl_place() {
         words=(keys resellers plans policies applications domains users)
         ;;
     'svcctl service accounts key -')
-        words=(--domain --admin --reseller --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        words=(--domain --admin --reseller --name --expires --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service accounts token -')
         words=(--expires --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)

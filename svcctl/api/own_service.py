@@ -78,7 +78,7 @@ class Status:
 
     `uses` names its shared folder, shared state and engine, if it has them, and `problems` are the reasons why it
     cannot work at present; `foreground` says whether its log goes to stderr. `lost` says which events it has lost,
-    until somebody confirms that.
+    until somebody confirms that. `expiring` has the names of the keys that expire soon, with the epoch milliseconds.
     """
 
     version: str
@@ -89,6 +89,7 @@ class Status:
     problems: tuple[str, ...] = ()
     foreground: bool = False
     lost: str | None = None
+    expiring: tuple[tuple[str, int], ...] = ()
 
 
 def status(client: Client) -> Status:
@@ -104,6 +105,7 @@ def status(client: Client) -> Status:
         tuple(map(str, answer.get("problems") or ())),
         bool(answer.get("foreground")),
         _lost(answer),
+        tuple((str(key["name"]), int(key["expires"])) for key in records(answer.get("expiringKeys") or [])),
     )
 
 

@@ -418,7 +418,7 @@ def _touch(lock: int, serving: threading.Event, stopping: threading.Event) -> No
 
 def keep_settled(service: Service, jobs: Jobs, pause: float, stopping: threading.Event) -> None:
     """Settle every `pause` seconds until `stopping` is set, since other processes change the state too, as `service
-    accounts` does.
+    accounts` does. The uses of keys are stored meanwhile and at the end.
     """
     away = False
     while True:
@@ -430,6 +430,7 @@ def keep_settled(service: Service, jobs: Jobs, pause: float, stopping: threading
                 service.record.record_in_time()
             settle(service, jobs)
             jobs.renew()
+            service.key_uses.write_in_time()
             if away:
                 _log.info("the state can be reached again")
             away = False
@@ -440,6 +441,8 @@ def keep_settled(service: Service, jobs: Jobs, pause: float, stopping: threading
         except Exception:
             _log.exception("the jobs could not be started or stopped")
         if stopping.wait(pause):
+            with suppress(StateUnavailable):
+                service.key_uses.write()
             return
 
 

@@ -36,13 +36,18 @@ def contents(store: Store, files: Files) -> dict[str, list[Any]]:
         for table in schema.metadata.sorted_tables:
             rows = [dict(row) for row in connection.execute(select(table)).mappings()]
             if table is schema.accounts:
-                rows = [{"profile": keys.index(row["api_key"])} | row for row in rows]
+                rows = [{"profile": keys.index(row["api_key"])} | row | without_place(row, files) for row in rows]
             if table is schema.events_files:  # the rest is another for each file
                 rows = [{"tables": sorted(row["tables"]), "loss": row["loss"]} for row in rows]
             found[table.name] = sorted(
                 ({key: value for key, value in row.items() if key not in SECRETS} for row in rows), key=str
             )
     return found
+
+
+def without_place(account: dict[str, Any], files: Files) -> dict[str, Any]:
+    """The name and the date of an account, without what differs between directories and moments."""
+    return {"name": account["name"].replace(str(files.directory), "DIRECTORY"), "created": account["created"] > 0}
 
 
 def opened(files: Files, url: str | None) -> dict[str, list[Any]]:

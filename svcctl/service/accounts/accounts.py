@@ -9,13 +9,15 @@ import secrets
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, delete, func, select
+from sqlalchemy import Column, ColumnElement, Connection, delete, func, insert, or_, select, update
 
 from svcctl.errors import NotFound, UsageError
 from svcctl.service.accounts import domains, price_plans
 from svcctl.service.state import schema
-from svcctl.service.state.store import Store
-from svcctl.service.state.store import replace as store_row
+from svcctl.service.state.store import Store, is_there
+from svcctl.words import did_you_mean
+
+_ACCOUNTS = schema.accounts.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,8 @@ class Account:
     """An API key with its secret and, optionally, a token.
 
     An account belongs to a domain, whose administrators give it roles, or to a reseller, whose customer domains it
-    manages; then `domain` is empty. `domain_id` is the identity of the domain in the store.
+    manages; then `domain` is empty. `domain_id` is the identity of the domain in the store. `name` says whose key it
+    is, and `expires` is the moment in epoch milliseconds from which it is refused; None: never.
     """
 
     api_key: str
@@ -41,6 +44,8 @@ class Account:
     administrator: bool = False
     reseller: str | None = None
     domain_id: int | None = None
+    name: str | None = None
+    expires: int | None = None
 
     @property
     def owner(self) -> Owner:
@@ -51,6 +56,10 @@ class Account:
         """Whether this account runs the service: an administrator of one of the provider's domains."""
         return self.administrator and self.reseller is None and "@" not in self.domain
 
+    def has_expired(self, now: float) -> bool:
+        """Whether the key is refused at a moment in epoch seconds."""
+        return self.expires is not None and self.expires <= now * 1000
+
     def __repr__(self) -> str:
         whose = f"domain={self.domain!r}" if self.reseller is None else f"reseller={self.reseller!r}"
         return f"Account({self.api_key!r}, {whose})"
@@ -59,21 +68,15 @@ class Account:
 def put(store: Store, account: Account) -> None:
     """Add an account, or replace the one with its key. NotFound when its domain does not exist."""
     with store.transaction() as connection:
-        _put(connection, account)
-
-
-def every(store: Store) -> list[Account]:
-    """List all accounts, those of the same domain together."""
-    with store.reading() as connection:
-        return _select(connection)
+        _put(store, connection, account)
 
 
 def with_key(store: Store, api_key: str) -> Account | None:
-    return _with(store, schema.accounts.c.api_key, api_key)
+    return _with(store, _ACCOUNTS.api_key, api_key)
 
 
 def with_token(store: Store, token: str) -> Account | None:
-    return _with(store, schema.accounts.c.token, token)
+    return _with(store, _ACCOUNTS.token, token)
 
 
 def _with(store: Store, column: Column[Any], value: str) -> Account | None:
@@ -82,43 +85,78 @@ def _with(store: Store, column: Column[Any], value: str) -> Account | None:
     )
 
 
-def remove(store: Store, api_key: str) -> None:
-    """Delete an account. NotFound when there is none."""
+def find(connection: Connection, key: str) -> Account:
+    """Find an account by its key or by its name. NotFound when there is none; UsageError when several have the name."""
+    found = _select(connection, or_(_ACCOUNTS.api_key == key, _ACCOUNTS.name == key))
+    found = [account for account in found if account.api_key == key] or found
+    if not found:
+        names = connection.scalars(select(_ACCOUNTS.name).where(_ACCOUNTS.name.is_not(None)))
+        hint = did_you_mean(key, names) or "list them with 'svcctl service accounts list keys'"
+        raise NotFound(f"no key '{key}'", hint=hint)
+    if len(found) > 1:
+        keys = ", ".join(account.api_key for account in found)
+        raise UsageError(f"{len(found)} keys have the name '{key}'", hint=f"name one by its key: {keys}")
+    return found[0]
+
+
+def remove(store: Store, key: str) -> None:
+    """Delete an account, which is found as `find` does."""
     with store.transaction() as connection:
-        if not connection.execute(delete(schema.accounts).where(schema.accounts.c.api_key == api_key)).rowcount:
-            raise NotFound(f"no key '{api_key}'")
+        account = find(connection, key)
+        connection.execute(delete(schema.accounts).where(_ACCOUNTS.api_key == account.api_key))
 
 
 def issue(
-    store: Store, *, domain: str | None = None, reseller: str | None = None, administrator: bool = False
+    store: Store,
+    *,
+    domain: str | None = None,
+    reseller: str | None = None,
+    administrator: bool = False,
+    name: str | None = None,
+    expires: int | None = None,
 ) -> Account:
-    """Create an account of a domain or of a reseller, with new secrets. NotFound when that does not exist."""
+    """Create an account of a domain or of a reseller, with new secrets.
+
+    NotFound when that does not exist; UsageError when another key has the name, or it is not valid.
+    """
     if (domain is None) == (reseller is None):
         raise UsageError("a key belongs to a domain or to a reseller", hint="give --domain NAME or --reseller NAME")
     with store.transaction() as connection:
         if reseller is not None and price_plans.reseller(connection, reseller) is None:
             raise NotFound(f"no reseller '{reseller}'")
+        if name is not None:
+            _check_name(connection, name)
         secret = secrets.token_hex(16), secrets.token_hex(32), secrets.token_urlsafe(32)
-        return _put(connection, Account(*secret, domain or "", administrator, reseller))
+        made = Account(*secret, domain or "", administrator, reseller, name=name, expires=expires)
+        return _put(store, connection, made)
 
 
-def _put(connection: Connection, account: Account) -> Account:
+def _check_name(connection: Connection, name: str) -> None:
+    if not name.strip() or name.strip() != name or not name.isprintable():
+        raise UsageError(f"invalid key name '{name}'", hint="use printable characters, with no blank at the ends")
+    if is_there(connection, or_(_ACCOUNTS.name == name, _ACCOUNTS.api_key == name)):
+        raise UsageError(f"another key has the name '{name}'", hint="choose a different name, or delete that key first")
+
+
+def _put(store: Store, connection: Connection, account: Account) -> Account:
     """Store an account with the identity of the domain that has the name now, and return it."""
     if account.reseller is None:
         domain = domains.find(connection, account.domain)
         account = replace(account, domain=domain.name, domain_id=domain.id)
     row = {name: value for name, value in asdict(account).items() if name != "domain_id"}
-    store_row(connection, schema.accounts, **(row | {"domain": account.domain_id}))
+    row["domain"] = account.domain_id
+    if not connection.execute(update(schema.accounts).where(_ACCOUNTS.api_key == account.api_key).values(row)).rowcount:
+        connection.execute(insert(schema.accounts).values(row | {"created": store.moment()}))
     return account
 
 
 def _select(connection: Connection, *conditions: ColumnElement[bool]) -> list[Account]:
-    accounts, name = schema.accounts.c, func.coalesce(schema.domains.c.name, "")
-    columns = (column for column in accounts if column is not accounts.domain)
+    domain = func.coalesce(schema.domains.c.name, "")
+    columns = (column for column in _ACCOUNTS if column.name not in ("domain", "created", "last_used"))
     rows = connection.execute(
-        select(*columns, name.label("domain"), accounts.domain.label("domain_id"))
+        select(*columns, domain.label("domain"), _ACCOUNTS.domain.label("domain_id"))
         .join_from(schema.accounts, schema.domains, isouter=True)
         .where(*conditions)
-        .order_by(name, accounts.reseller, accounts.api_key)
+        .order_by(_ACCOUNTS.api_key)
     )
     return [Account(**row) for row in rows.mappings()]

@@ -6,12 +6,15 @@ of the built-in profiles are stored at every start, because their credentials ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import socket
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from svcctl.errors import Locked, Unavailable, UsageError
 from svcctl.io import extras
+from svcctl.profiles.settings import BUILT_IN
 from svcctl.service import process
 from svcctl.service.accounts import accounts, domains, price_plans, users
 from svcctl.service.accounts.accounts import Account
@@ -55,17 +58,17 @@ def open_store(
     Unavailable when it cannot be read or written.
     """
     files.make()
-    own, reseller = process.all_credentials(files)
+    credentials = process.all_credentials(files)
 
     def fill(store: Store) -> None:
         catalog(store)
-        profiles(store, own, reseller)
+        _profiles(store, credentials, files.directory)
 
     place = _database(environment or {}, state) or files.state
     before_upgrade = None if is_service or not isinstance(place, Path) else partial(_require_no_service, files)
     try:
         store = Store(place, fill=fill, before_upgrade=before_upgrade)
-        profiles(store, own, reseller)
+        _profiles(store, credentials, files.directory)
     except StateUnavailable as error:
         raise Unavailable(error.detail, hint=error.advice) from None
     return store
@@ -108,10 +111,14 @@ def catalog(store: Store) -> None:
             price_plans.put_plan(store, plan)
 
 
-def profiles(store: Store, own: Mapping[str, str], reseller: Mapping[str, str]) -> None:
-    """Store the accounts of both built-in profiles (`api_key`, `api_secret`, `token`)."""
+def _profiles(store: Store, credentials: Sequence[Mapping[str, str]], directory: Path) -> None:
+    """Store the accounts of both built-in profiles (`api_key`, `api_secret`, `token`).
+
+    Their names say where the credentials are kept, so those of a removed machine or directory are found.
+    """
+    where = os.fsencode(f"{socket.gethostname()}:{directory}").decode("utf-8", "replace")
+    own_name, reseller_name = (f"profile {profile} of {where}" for profile in BUILT_IN)
+    own, reseller = ((made["api_key"], made["api_secret"], made["token"]) for made in credentials)
     with store.transaction():
-        local = Account(own["api_key"], own["api_secret"], own["token"], LOCAL_DOMAIN, administrator=True)
-        accounts.put(store, local)
-        demo = Account(reseller["api_key"], reseller["api_secret"], reseller["token"], "", reseller=RESELLER)
-        accounts.put(store, demo)
+        accounts.put(store, Account(*own, LOCAL_DOMAIN, administrator=True, name=own_name))
+        accounts.put(store, Account(*reseller, "", reseller=RESELLER, name=reseller_name))

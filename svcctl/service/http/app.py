@@ -20,8 +20,9 @@ from svcctl import __version__
 from svcctl.api import models
 from svcctl.dates.epochs import seconds_to_ms
 from svcctl.errors import CredentialsError, ServiceError, SvcctlError, Unavailable
-from svcctl.service.accounts import domains
+from svcctl.service.accounts import domains, keys
 from svcctl.service.accounts.accounts import Account
+from svcctl.service.accounts.keys import KeyStatus
 from svcctl.service.destinations import kinds
 from svcctl.service.http import monitoring, provisioning, tables
 from svcctl.service.http.auth import OnOwnSocket, signed
@@ -185,9 +186,13 @@ def _jobs(request: Request) -> Jobs:
 def _status(request: Request) -> Response:
     """Describe the service; while it cannot reach its state or its tables, with the reasons."""
     service: Service = request.app.state.service
-    problems, tables = [], []
+    problems, tables, expiring = [], [], []
     try:
-        service.store.check()
+        expiring = [
+            {"name": key.name or key.api_key, "expires": key.expires}
+            for key in keys.listed(service.store)
+            if key.status is KeyStatus.EXPIRING
+        ]
     except StateUnavailable as error:
         problems.append(error.detail)
     try:
@@ -206,7 +211,7 @@ def _status(request: Request) -> Response:
     if account is None or account.operates:
         told["uses"] = service.uses
         lost = service.loss and service.loss.to_json()
-        more = {"problems": problems, "foreground": service.foreground, "lost": lost}
+        more = {"problems": problems, "foreground": service.foreground, "lost": lost, "expiringKeys": expiring}
         told |= {name: value for name, value in more.items() if value}
     return succeeded(request, told)
 

@@ -5,6 +5,8 @@
 - `Authorization: Bearer <token>`, or the token alone: the account's token.
 - `Authorization: jwt <token>`: a JWT signed HS256 with the API secret, its `iss` the API key, its `exp` in the future.
 
+An expired key, and a token of one, get the answer that unknown ones get.
+
 The interface does not say how a token is made or what a JWT holds; that is decided here. A refusal repeats
 no part of a header, because any part may be a secret.
 """
@@ -22,8 +24,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from svcctl.dates.epochs import seconds_to_ms
-from svcctl.errors import CredentialsError, NotFound
-from svcctl.service.accounts import accounts, domains
+from svcctl.errors import CredentialsError, UsageError
+from svcctl.service.accounts import accounts, domains, keys
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.body import read
 from svcctl.service.http.codes import CREDENTIALS
@@ -34,6 +36,15 @@ from svcctl.service.state.store import Store
 CLOCK_WINDOW_MS = 5 * 60 * 1000
 _ALGORITHM = "HS256"
 _NOT_SIGNED_BY_KEY = "the API key or the signature is wrong"
+_NO_TOKEN = "the token is not valid"
+
+
+class KeyExpired(CredentialsError):
+    """The key of an account has expired. The client gets the message about an unknown key."""
+
+    def __init__(self, message: str, account: Account) -> None:
+        super().__init__(message, code=CREDENTIALS)
+        self.account = account
 
 
 def claimed(headers: Mapping[str, str], store: Store, clock: Callable[[], float]) -> Callable[[bytes], Account]:
@@ -41,18 +52,18 @@ def claimed(headers: Mapping[str, str], store: Store, clock: Callable[[], float]
 
     So the body is read only if its headers name an account: a stranger's body takes no memory. That an unknown key is
     refused earlier than a wrong signature gives nothing away: keys are too long to guess, and are no secrets.
-    CredentialsError says what was refused, never what was expected.
+    CredentialsError says what was refused, never what was expected; KeyExpired is one of them.
     """
     scheme, blank, token = headers.get("authorization", "").strip().partition(" ")
     match scheme.lower(), blank:
         case "", _:
             return _by_signature(headers, store, clock)
         case "bearer", _:
-            account = _by_token(token.strip(), store)
+            account = _by_token(token.strip(), store, clock)
         case "jwt", _:
-            account = _by_jwt(token.strip(), store)
+            account = _by_jwt(token.strip(), store, clock)
         case _, "":
-            account = _by_token(scheme, store)
+            account = _by_token(scheme, store, clock)
         case _:
             raise _refused("unknown authorization scheme; write Bearer, jwt, or the token alone")
     return lambda body: account
@@ -67,9 +78,7 @@ def _by_signature(headers: Mapping[str, str], store: Store, clock: Callable[[], 
     if abs(int(stamp) - seconds_to_ms(clock())) > CLOCK_WINDOW_MS:
         raise _refused("x-svc-timestamp is more than 5 minutes off the service's clock")
 
-    account = accounts.with_key(store, key)
-    if account is None:
-        raise _refused(_NOT_SIGNED_BY_KEY)
+    account = _valid(accounts.with_key(store, key), clock, _NOT_SIGNED_BY_KEY)
 
     def signer(body: bytes) -> Account:
         expected = hmac.digest(account.api_secret.encode(), key.encode() + body + stamp.encode(), hashlib.sha256).hex()
@@ -84,35 +93,48 @@ def _refused(message: str) -> CredentialsError:
     return CredentialsError(message, code=CREDENTIALS)
 
 
-def _by_token(token: str, store: Store) -> Account:
-    account = accounts.with_token(store, token) if token else None
+def _valid(account: Account | None, clock: Callable[[], float], refusal: str) -> Account:
+    """The account of a key or a token. CredentialsError if there is none, KeyExpired if it has expired."""
     if account is None:
-        raise _refused("the token is not valid")
+        raise _refused(refusal)
+    if account.has_expired(clock()):
+        raise KeyExpired(refusal, account)
     return account
 
 
-def expiring_token(store: Store, api_key: str, expires: int) -> str:
-    """Make a JWT of an account, signed with its secret, that expires at epoch seconds. NotFound without a key."""
+def _by_token(token: str, store: Store, clock: Callable[[], float]) -> Account:
+    return _valid(accounts.with_token(store, token) if token else None, clock, _NO_TOKEN)
+
+
+def expiring_token(store: Store, key: str, expires: int) -> str:
+    """Make a JWT of an account, signed with its secret, that expires at epoch seconds.
+
+    NotFound without a key of this name; UsageError when the key expires before the token.
+    """
     import jwt
 
-    account = accounts.with_key(store, api_key)
-    if account is None:
-        raise NotFound(f"no key '{api_key}'", hint="list them with 'svcctl service accounts list keys'")
-    return jwt.encode({"iss": api_key, "exp": expires}, account.api_secret, algorithm=_ALGORITHM)
+    with store.reading() as connection:
+        account = accounts.find(connection, key)
+    if account.expires is not None and account.expires < expires * 1000:
+        raise UsageError(
+            f"the key '{key}' expires on {keys.utc_text(account.expires)}, before the token",
+            hint="choose a shorter --expires, or another key",
+        )
+    return jwt.encode({"iss": account.api_key, "exp": expires}, account.api_secret, algorithm=_ALGORITHM)
 
 
-def _by_jwt(token: str, store: Store) -> Account:
+def _by_jwt(token: str, store: Store, clock: Callable[[], float]) -> Account:
     import jwt
 
+    account = None
     try:
         key = jwt.decode(token, options={"verify_signature": False}).get("iss", "")
         account = accounts.with_key(store, str(key))
         if account is not None:
             jwt.decode(token, account.api_secret, algorithms=[_ALGORITHM], options={"require": ["iss", "exp"]})
-            return account
     except (jwt.InvalidTokenError, ValueError, OverflowError, RecursionError):
-        pass  # the token's JSON is from anybody: any depth, any number, half a character
-    raise _refused("the token is not valid")
+        account = None  # the token's JSON is from anybody: any depth, any number, half a character
+    return _valid(account, clock, _NO_TOKEN)
 
 
 class Authentication:
@@ -127,9 +149,14 @@ class Authentication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         service: Service = scope["app"].state.service
-        signer = await service.look(claimed, Headers(scope=scope), service.store, service.clock)
+        try:
+            signer = await service.look(claimed, Headers(scope=scope), service.store, service.clock)
+        except KeyExpired as error:
+            service.key_uses.refused(error.account)
+            raise
         body = await read(Request(scope, receive), service)
         account = await service.look(_admitted, signer, body, service.store)
+        service.key_uses.used(account, service.clock())
         scope["state"] |= {"account": account, "body": body}
         await self._app(scope, receive, send)
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import anyio
 
+from svcctl.service.accounts.keys import KeyUses
 from svcctl.service.allowed_hosts import EVERYTHING, AllowedHosts
 from svcctl.service.disk import Disk
 from svcctl.service.engines import Engines
@@ -93,8 +94,10 @@ class Service:
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
     """Held while a large body is read."""
     turns: Turns = field(init=False)
+    key_uses: KeyUses = field(init=False)
 
     def __post_init__(self) -> None:
+        self.key_uses = KeyUses(self.store)
         self.turns = Turns(self.executor, places=self.places, share=self.share, slice_seconds=self.slice_seconds)
 
     @property

@@ -16,6 +16,7 @@ from starlette.routing import Route
 from svcctl.api import models
 from svcctl.api.models import JobStatus
 from svcctl.errors import CredentialsError
+from svcctl.service.accounts import keys
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.access_log import HEALTH
 from svcctl.service.http.auth import signed
@@ -89,6 +90,12 @@ def exposed(service: Service, running: Jobs) -> Iterator[str]:
     )
     lost = [({"table": table}, events) for table, events in (service.loss.tables if service.loss else {}).items()]
     yield from _metric("svcctl_lost_events", "gauge", "Events that were lost, until that is confirmed.", lost)
+    ends = [
+        ({"key": key.api_key, "name": key.name or ""}, key.expires / 1000)
+        for key in keys.listed(service.store)
+        if key.expires is not None
+    ]
+    yield from _metric("svcctl_key_expires_timestamp_seconds", "gauge", "When an API key expires.", ends)
     if service.disk is not None:
         free, full = service.disk.free(), int(service.disk.failure is not None)
         yield from _metric("svcctl_disk_free_bytes", "gauge", "Free bytes of the disk of the data.", [({}, free)])

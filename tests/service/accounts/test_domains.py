@@ -16,7 +16,7 @@ from sqlalchemy import event, select
 
 from svcctl.api.models import DomainStatus
 from svcctl.errors import NotFound, ServiceError, UsageError
-from svcctl.service.accounts import accounts, domains, price_plans, roles, users
+from svcctl.service.accounts import accounts, domains, keys, price_plans, roles, users
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.accounts.domains import StoredDomain
 from svcctl.service.accounts.price_plans import Feature, Kind, PricePlan, Reseller
@@ -390,7 +390,7 @@ def test_an_account_of_a_deleted_domain_is_refused_while_another_has_the_name(st
     deleted = (106, "domain acme@north is deleted")
     assert refusal(lambda: domains.require_access(store, account.domain_id or 0)) == deleted
     assert refusal(lambda: roles.listed(store, account, "acme")) == deleted
-    assert [key.api_key for key in accounts.every(store)] == []
+    assert keys.listed(store) == []
 
 
 # Plans and resellers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from contextlib import closing
@@ -16,7 +17,7 @@ from sqlalchemy import update
 from support import killed
 
 from svcctl.errors import Locked
-from svcctl.service.accounts import accounts, price_plans
+from svcctl.service.accounts import accounts, keys, price_plans
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.accounts.seed import open_store
 from svcctl.service.process import Files, all_credentials
@@ -111,11 +112,23 @@ def test_accounts_of_the_built_in_profiles_are_stored_at_every_start(tmp_path: P
     files = Files(tmp_path / "data")
     open_store(files).close()
     files.credentials.unlink()
+    where = f"{socket.gethostname()}:{tmp_path}/data"
     with closing(open_store(files)) as store:
         own, reseller = all_credentials(files)
         assert accounts.with_key(store, own["api_key"]) == Account(
-            *(own["api_key"], own["api_secret"], own["token"], "local"), administrator=True, domain_id=1
+            *(own["api_key"], own["api_secret"], own["token"], "local"),
+            administrator=True,
+            domain_id=1,
+            name=f"profile local of {where}",
         )
         assert accounts.with_key(store, reseller["api_key"]) == Account(
-            *(reseller["api_key"], reseller["api_secret"], reseller["token"], ""), reseller="demo"
+            *(reseller["api_key"], reseller["api_secret"], reseller["token"], ""),
+            reseller="demo",
+            name=f"profile local-reseller of {where}",
         )
+
+
+def test_a_directory_whose_name_is_not_text_has_keys_with_a_name_that_is(tmp_path: Path) -> None:
+    files = Files(tmp_path / os.fsdecode(b"d\xff\xe9"))
+    with closing(open_store(files)) as store:
+        assert [(key.name or "").rpartition("/")[2] for key in keys.listed(store)] == ["d\ufffd\ufffd"] * 2

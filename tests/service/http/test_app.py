@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +17,7 @@ from support.engines import chosen_engine
 
 from svcctl import __version__
 from svcctl.cli.help import topics
+from svcctl.service.accounts import accounts
 from svcctl.service.http import monitoring, provisioning, tables
 from svcctl.service.http.app import build
 from svcctl.service.http.context import Service
@@ -76,6 +78,28 @@ def test_each_request_has_an_id_of_its_own(ask: Ask) -> None:
 
 def test_a_request_that_is_not_signed_is_refused(ask: Ask) -> None:
     assert without_id(ask("GET", "/service/status", token="nobody")) == (401, refusal("the token is not valid", 12))
+
+
+def test_a_request_with_an_expired_key_is_refused_as_one_with_an_unknown_key_and_logged(
+    ask: Ask, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = accounts.issue(store, domain="local", name="ann", expires=int(NOW * 1000))
+    for _ in range(2):
+        refused = ask("GET", "/service/status", token=key.token or "")
+        assert without_id(refused) == (401, refusal("the token is not valid", 12))
+    assert [key.api_key in message for message in caplog.messages] == [True]
+
+
+def test_the_status_tells_operators_which_keys_expire_soon(ask: Ask, store: Store) -> None:
+    soon, day = int(time.time() * 1000), 86_400_000
+    key = accounts.issue(store, domain="local", expires=soon + 2 * day)
+    for name, expires in (("ann", soon + day), ("old", soon), ("later", soon + 30 * day)):
+        accounts.issue(store, domain="local", name=name, expires=expires)
+    assert ask("GET", "/service/status").json()["object"]["expiringKeys"] == [
+        {"name": key.api_key, "expires": soon + 2 * day},
+        {"name": "ann", "expires": soon + day},
+    ]
+    assert "expiringKeys" not in ask("GET", "/service/status", token="ordinary").json()["object"]
 
 
 @pytest.mark.parametrize(
@@ -221,7 +245,7 @@ def test_a_service_that_no_request_stops_does_not_know_that_request(ask: Ask) ->
 
 
 def test_the_help_has_the_routes_of_our_own_and_the_members_of_what_they_take_and_answer(
-    ask: Ask, tmp_path: Path
+    ask: Ask, store: Store, tmp_path: Path
 ) -> None:
     page = topics.read("service")
     routes = [
@@ -231,6 +255,7 @@ def test_the_help_has_the_routes_of_our_own_and_the_members_of_what_they_take_an
     assert [path for path in paths if not re.search(rf"(GET|POST|DELETE) {path}\s", page)] == []
     (tmp_path / "rows.csv").write_text("eventdate,n\n2024-01-31 10:00:00,1\n", encoding="utf-8")
     fields = {"files": [{"path": str(tmp_path / "rows.csv")}], "table": "rows", "attempt": "a"}
+    accounts.issue(store, domain="local", expires=int(time.time() * 1000) + 1000)
     answers = [
         ask("POST", "/service/load", json.dumps(fields).encode()),
         ask("GET", "/service/load/a"),

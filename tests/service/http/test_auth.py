@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import jwt
@@ -15,7 +16,7 @@ from support.state import with_catalog
 from svcctl.errors import CredentialsError
 from svcctl.service.accounts import accounts
 from svcctl.service.accounts.accounts import Account
-from svcctl.service.http.auth import claimed
+from svcctl.service.http.auth import KeyExpired, claimed
 
 NOW = 1_700_000_000.0
 MINUTE = 60_000
@@ -31,6 +32,8 @@ def authorized(tmp_path: Path) -> Iterator[Authorize]:
     store = with_catalog(tmp_path / "state.db")
     accounts.put(store, ACCOUNT)
     accounts.put(store, Account("tokenless", "another secret", None, "local"))
+    accounts.put(store, replace(ACCOUNT, api_key="lasting", token="lasting", expires=int(NOW * 1000) + 1))
+    accounts.put(store, replace(ACCOUNT, api_key="expired", token="expired", expires=int(NOW * 1000)))
     yield lambda headers: claimed(headers, store, lambda: NOW)(BODY)
     store.close()
 
@@ -121,3 +124,23 @@ def test_any_other_request_is_refused_without_saying_what_was_expected(
     with pytest.raises(CredentialsError) as caught:
         authorized(headers)
     assert (caught.value.message, caught.value.code) == (message, 12)
+
+
+WAYS: dict[str, tuple[Callable[[str], dict[str, str]], str]] = {
+    "signature": (lambda key: signature(key=key), WRONG),
+    "token": (bearer, NO_TOKEN),
+    "token alone": (lambda key: {"authorization": key}, NO_TOKEN),
+    "jwt": (lambda key: signed_jwt(iss=key), NO_TOKEN),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_key_is_valid_until_it_expires_and_then_refused_as_an_unknown_one(authorized: Authorize, way: str) -> None:
+    headers, message = WAYS[way]
+    assert authorized(headers("lasting")).api_key == "lasting"
+    with pytest.raises(KeyExpired) as caught:
+        authorized(headers("expired"))
+    assert (caught.value.message, caught.value.code, caught.value.account.api_key) == (message, 12, "expired")
+    with pytest.raises(CredentialsError) as unknown:
+        authorized(headers("unknown"))
+    assert (unknown.value.message, unknown.value.code, type(unknown.value)) == (message, 12, CredentialsError)

@@ -20,7 +20,8 @@ from support.application import answered
 from support.engines import chosen_engine, engines_of, new_lake
 
 from svcctl.api.models import LOST_TABLES, JobStatus
-from svcctl.service.accounts.accounts import Owner
+from svcctl.service.accounts import accounts, keys
+from svcctl.service.accounts.accounts import Account, Owner
 from svcctl.service.disk import PROBE_SECONDS, Disk, reserve
 from svcctl.service.http.access_log import TABLE, AccessLog
 from svcctl.service.http.app import build
@@ -112,6 +113,35 @@ def test_metrics_count_answers_bytes_queries_and_jobs(service: Service) -> None:
         "svcctl_late_events_total 0",
         "svcctl_start_time_seconds 1699999940.0",
     ]
+
+
+def test_metrics_tell_when_keys_expire(service: Service) -> None:
+    ann = accounts.issue(service.store, domain="local", name='a"nn', expires=1_700_000_000_500).api_key
+    samples = "".join(exposed(service, Jobs(service.store, lambda job, run: True))).splitlines()
+    assert [line for line in samples if line.startswith("svcctl_key_")] == [
+        f'svcctl_key_expires_timestamp_seconds{{key="{ann}",name="a\\"nn"}} 1700000000.5'
+    ]
+
+
+def test_the_last_use_of_a_key_is_stored_while_the_service_settles_and_at_its_end(service: Service) -> None:
+    stopping, seen = Event(), list[set[str]]()
+
+    def used() -> set[str]:
+        return {key.api_key for key in keys.listed(service.store) if key.last_used == int(NOW * 1000)}
+
+    class Watched(Jobs):
+        def renew(self) -> None:
+            seen.append(used())
+            if len(seen) == 3:
+                answered(build(service), "GET", "/search/jobs", headers={"authorization": "Bearer late"})
+                stopping.set()
+
+    accounts.put(service.store, Account("unused", "secret", None, "local"))
+    accounts.put(service.store, Account("late", "secret", "late", "local"))
+    for token, path in (("operator", "/service/metrics"), ("ordinary", "/service/metrics"), ("nobody", "/search/jobs")):
+        answered(build(service), "GET", path, headers={"authorization": f"Bearer {token}"})
+    keep_settled(service, Watched(service.store, lambda job, run: True), 0.0, stopping)
+    assert (seen[0], seen[2], used()) == (set(), {"key", "other"}, {"key", "other", "late"})
 
 
 class Away(Store):

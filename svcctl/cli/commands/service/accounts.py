@@ -15,6 +15,8 @@ from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
 from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import FormatOpt, YesOpt, length_option, spread
+from svcctl.dates.deadline import parse_deadline
+from svcctl.dates.operators import epoch_milliseconds, moment_text
 from svcctl.errors import UsageError
 from svcctl.profiles.settings import LOCAL_URL
 from svcctl.terminal.records import Listing, attributes
@@ -45,7 +47,8 @@ KindNameArg = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
-        help="Its name; RESELLER/PLAN for a plan, EMAIL for a user, DOMAIN/EMAIL to take a user out of one domain.",
+        help="Its name; KEY or its name for a key, RESELLER/PLAN for a plan, EMAIL for a user, DOMAIN/EMAIL to take a"
+        " user out of one domain.",
     ),
 ]
 EmailArg = Annotated[str, typer.Argument(metavar="EMAIL", help="The user's email address.")]
@@ -59,7 +62,16 @@ KeyDomainOpt = Annotated[str | None, typer.Option("--domain", metavar="NAME", he
 KeyResellerOpt = Annotated[
     str | None, typer.Option("--reseller", metavar="NAME", help="Create a key for this reseller.")
 ]
-TokenKeyArg = Annotated[str, typer.Argument(metavar="KEY", help="An API key, as 'list keys' prints it.")]
+KeyNameOpt = Annotated[
+    str | None, typer.Option("--name", metavar="NAME", help="Whose key it is, such as ann or etl-2.")
+]
+KeyExpiresOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--expires", metavar="DATE|LENGTH", help="When it expires: 90d from now, or 2030-01-31 (default: never)."
+    ),
+]
+TokenKeyArg = Annotated[str, typer.Argument(metavar="KEY", help="An API key or its name, as 'list keys' prints them.")]
 ExpiresOpt = Annotated[
     Any,
     length_option("--expires", "Time until it expires: 30m, 8h, 7d.", None),
@@ -116,19 +128,31 @@ def key(
     domain: KeyDomainOpt = None,
     admin: AdminOpt = False,
     reseller: KeyResellerOpt = None,
+    name: KeyNameOpt = None,
+    expires: KeyExpiresOpt = None,
     format: FormatOpt = None,
 ) -> None:
     """Create an API key and print its secret and token
 
-    They are shown only this once.
+    They are shown only this once. A domain may have several keys at once, so a new one can replace one that
+    expires without a gap.
+
+    \b
+    svcctl service accounts key --domain acme@demo --name ann --expires 90d
     """
     svc: Context = ctx.obj
+    end = None if expires is None else parse_deadline(expires, svc.now())
     store = open_state(svc)
     from svcctl.service.accounts import accounts
 
+    milliseconds = None if end is None else epoch_milliseconds(end)
     with _among("domains", domain, store) if reseller is None else _among("resellers", reseller, store):
-        made = accounts.issue(store, domain=domain, reseller=reseller, administrator=admin)
+        made = accounts.issue(
+            store, domain=domain, reseller=reseller, administrator=admin, name=name, expires=milliseconds
+        )
     svc.output.records(KEY, [made], svc.format(format, lists=True))
+    if end is not None:
+        svc.diagnostics.note(f"the key expires {moment_text(end)} (UTC)")
     if svc.diagnostics.is_terminal:
         socket = f"base_url={LOCAL_URL} socket={shlex.quote(str(svc.files.socket))}"
         svc.diagnostics.note(
@@ -253,6 +277,7 @@ def rm(ctx: typer.Context, kind: RemovableKindArg, name: KindNameArg, yes: YesOp
     """Delete a key, reseller, plan, policy, application or user
 
     \b
+    svcctl service accounts rm keys ann --yes
     svcctl service accounts rm users ann@acme.example --yes
     svcctl service accounts rm users acme@demo/bob@acme.example --yes
     """
@@ -282,5 +307,4 @@ def _kind(name: str) -> AccountKind[Any]:
 def _among(kind: str, name: str | None, store: Store) -> AbstractContextManager[None]:
     """Add the existing names of a kind to the hint of an error about an unknown `name`, unless it has a hint."""
     known = _kind(kind)
-    what = "" if kind == "keys" else kind  # a list of random numbers helps nobody
-    return suggesting(name or "", lambda: map(known.typed, known.every(store)), what, when=lambda error: not error.hint)
+    return suggesting(name or "", lambda: map(known.typed, known.every(store)), kind, when=lambda error: not error.hint)

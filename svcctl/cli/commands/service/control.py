@@ -72,6 +72,12 @@ def _place(name: str) -> Field[RunningService]:
     return Field(name, lambda running: running.status.uses.get(name))
 
 
+def _ending_keys(running: RunningService) -> str | None:
+    """The API keys that expire soon."""
+    ends = (f"{name} expires {second_text(expires)} (UTC)" for name, expires in running.status.expiring)
+    return "; ".join(ends) or None
+
+
 SERVICE: Listing[RunningService] = Listing(
     (
         Field("address", lambda running: running.status.address),
@@ -88,6 +94,7 @@ SERVICE: Listing[RunningService] = Listing(
         Field("log", lambda running: "stderr" if running.status.foreground else str(running.files.log)),
         *map(_place, PLACES),
         Field("lost", lambda running: running.status.lost),
+        Field("keys", _ending_keys),
     ),
     paragraph=_fact_lines,
 )

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
-from svcctl.service.accounts import accounts, domains, price_plans, users
-from svcctl.service.accounts.accounts import Account
+from svcctl.service.accounts import accounts, domains, keys, price_plans, users
 from svcctl.service.accounts.domains import Member, StoredDomain
+from svcctl.service.accounts.keys import Key
 from svcctl.service.accounts.price_plans import Feature, PricePlan, Reseller
 from svcctl.service.state.store import Store
+from svcctl.terminal.layout import iso_text, second_text
 from svcctl.terminal.records import Field, Listing, attributes
 
 T = TypeVar("T")
@@ -64,18 +66,29 @@ def _features(kind: price_plans.Kind) -> AccountKind[Feature]:
     )
 
 
+def _moment_field(name: str) -> Field[Key]:
+    """An attribute in epoch milliseconds."""
+    moment = attrgetter(name)
+    return Field(
+        name, lambda key: iso_text(moment(key)), shown=lambda key: second_text(moment(key)), shown_type="id"
+    )
+
+
+_KEY = Field[Key]("api_key", attrgetter("api_key"), "id")
+_STATUS = Field[Key]("status", attrgetter("status"), "id", marks={"expiring": 33, "expired": 31})
+_CREATED, _EXPIRES, _LAST_USED = map(_moment_field, ("created", "expires", "last_used"))
+_OWNER = attributes("name", "domain", "reseller", "administrator")
+
 KINDS: Mapping[str, AccountKind[Any]] = {
-    "keys": AccountKind[Account](
+    "keys": AccountKind[Key](
         Listing(
-            (
-                Field("api_key", lambda account: account.api_key),
-                Field("domain", lambda account: account.domain or None),
-                *attributes("reseller", "administrator"),
-            )
+            (_KEY, *_OWNER, _CREATED, _EXPIRES, _LAST_USED, _STATUS),
+            people=(_KEY, _OWNER[0], _STATUS, _EXPIRES, _LAST_USED, *_OWNER[1:], _CREATED),
         ),
-        accounts.every,
-        lambda account: account.api_key,
+        keys.listed,
+        lambda key: key.api_key,
         accounts.remove,
+        keys.described,
     ),
     "resellers": AccountKind[Reseller](
         Listing(attributes("name", "include_all_available_apps")),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import subprocess
 import sys
 import time
+from datetime import datetime, timedelta
 from typing import Any
 
 import jwt
@@ -90,13 +92,62 @@ def test_a_key_is_shown_once_and_works(reseller: Any, machine: Any) -> None:
     assert heading == "api_key,api_secret,token"
     assert with_key(machine.store, key) == Account(key, secret, token, "acme@demo", administrator=True, domain_id=2)
     keys = listed(reseller, "keys")
-    assert f"{key},acme@demo,,true" in keys
+    assert any(line.startswith(f"{key},,acme@demo,,true,") for line in keys)
     assert not any(secret in line or token in line for line in keys)
     other = accounts(reseller, "key", "--reseller", "demo", "-f", "csv").stdout.splitlines()[1].split(",")[0]
-    assert f"{other},,demo,false" in listed(reseller, "keys")
+    assert any(line.startswith(f"{other},,,demo,false,") for line in listed(reseller, "keys"))
     gone = accounts(reseller, "rm", "keys", key, "--yes")
-    assert (gone.code, gone.stdout, gone.stderr) == (0, "", f"svcctl: deleted {key} from the keys\n")
+    assert (gone.code, gone.stdout, gone.stderr) == (0, "", f"svcctl: deleted {key} (of acme@demo) from the keys\n")
     assert with_key(machine.store, key) is None
+
+
+def test_a_key_with_a_name_and_an_end_is_listed_and_deleted_by_its_name(reseller: Any, machine: Any) -> None:
+    made = accounts(reseller, "key", "--domain", "local", "--name", "ann", "--expires", "3d", "-f", "csv")
+    assert (made.code, made.stderr.startswith("svcctl: the key expires 20")) == (0, True)
+    key, secret, token = made.stdout.splitlines()[1].split(",")
+    accounts(reseller, "key", "--domain", "local", "--name", "ann-2", "--expires", "2100-01-31")
+    [ann, after] = [row for row in csv.DictReader(listed(reseller, "keys")) if row["name"].startswith("ann")]
+    assert (ann["api_key"], ann["name"], ann["domain"], ann["status"]) == (key, "ann", "local", "expiring")
+    length = datetime.fromisoformat(ann["expires"]) - datetime.fromisoformat(ann["created"])
+    assert timedelta(days=3, seconds=-5) < length <= timedelta(days=3)
+    assert (after["expires"], after["last_used"], after["status"]) == ("2100-01-31T00:00:00.000Z", "", "valid")
+    for form in ("csv", "json", "table", "vertical"):
+        shown = accounts(reseller, "list", "keys", "-f", form).stdout
+        assert (key in shown, secret in shown, token in shown) == (True, False, False)
+    asked = reseller("service", "accounts", "rm", "keys", "ann", answers=["y"])
+    assert (asked.code, asked.questions) == (0, [f"Delete ann ({key}, of local) from the keys?"])
+    assert with_key(machine.store, key) is None
+
+
+def test_a_new_key_replaces_an_old_one_without_a_gap_and_the_last_use_is_known(shell: Shell) -> None:
+    def listing() -> dict[str, dict[str, str]]:
+        rows = csv.DictReader(shell("service", "accounts", "list", "keys", "-f", "csv").stdout.splitlines())
+        return {row["name"]: row for row in rows}
+
+    def make(name: str) -> None:
+        command = ("service", "accounts", "key", "--domain", "local", "--name", name, "--expires", "6d", "-f", "csv")
+        [key] = csv.DictReader(shell(*command).stdout.splitlines())
+        where = ("base_url=http://localhost", f"socket={shell.home / 'data' / 'service.sock'}")
+        given = (f"api_key={key['api_key']}", "api_secret=-")
+        assert shell("profile", "set", name, *where, *given, stdin=key["api_secret"]).returncode == 0
+
+    def codes() -> list[int]:
+        return [shell("--profile", name, "job", "list").returncode for name in ("etl", "etl-2")]
+
+    assert shell("service", "start").returncode == 0
+    make("etl")
+    make("etl-2")
+    assert codes() == [0, 0]
+    shown = shell("service", "status", "-f", "csv").stdout
+    assert ("etl expires 20" in shown, "etl-2 expires 20" in shown) == (True, True)
+    assert shell("service", "accounts", "rm", "keys", "etl", "--yes").returncode == 0
+    assert codes() == [3, 0]
+    make("unused")
+    assert shell("service", "stop").returncode == 0
+    assert {name: bool(row["last_used"]) for name, row in listing().items() if "profile" not in name} == {
+        "etl-2": True,
+        "unused": False,
+    }
 
 
 def test_a_token_of_a_key_authorizes_until_it_expires(reseller: Any, machine: Any) -> None:
@@ -109,6 +160,10 @@ def test_a_token_of_a_key_authorizes_until_it_expires(reseller: Any, machine: An
     assert (claims["iss"], 1700 < claims["exp"] - time.time() <= 1800) == (key, True)
     found = claimed({"authorization": f"jwt {token}"}, machine.store, time.time)(b"")
     assert found == with_key(machine.store, key)
+    accounts(reseller, "key", "--domain", "acme@demo", "--name", "ann", "--expires", "2d")
+    assert accounts(reseller, "token", "ann", "--expires", "1d").code == 0
+    refused = accounts(reseller, "token", "ann", "--expires", "3d")
+    assert (refused.code, "before the token" in refused.stderr) == (2, True)
     expired = accounts(reseller, "token", key, "--expires", "0").stdout.strip()
     with pytest.raises(CredentialsError):
         claimed({"authorization": f"jwt {expired}"}, machine.store, time.time)
@@ -220,7 +275,22 @@ def test_a_user_leaves_one_domain_or_all(reseller: Any, machine: Any) -> None:
             "owner@localhost is the owner of local\n"
             "hint: first give it another one: svcctl service accounts user EMAIL local --role OWNER",
         ),
-        (("rm", "keys", "x", "--yes"), 4, "no key 'x'"),
+        (
+            ("rm", "keys", "x", "--yes"),
+            4,
+            "no key 'x'\nhint: list them with 'svcctl service accounts list keys'",
+        ),
+        (
+            ("key", "--domain", "local", "--name", "a\nb"),
+            2,
+            "invalid key name 'a\\nb'\nhint: use printable characters, with no blank at the ends",
+        ),
+        (
+            ("key", "--domain", "local", "--expires", "2020-01-31"),
+            2,
+            "'2020-01-31' is 2020-01-31 00:00:00 (UTC), which has passed\n"
+            "hint: write a length from now with its unit, such as 8h or 90d, or a later date, such as 2030-01-31",
+        ),
         (("token", "x"), 4, "no key 'x'\nhint: list them with 'svcctl service accounts list keys'"),
         (
             ("token", "x", "--expires", "soon"),

@@ -1,0 +1,145 @@
+"""API keys as their administrators see them: whose they are, when they were created, expire and were used last.
+
+Nothing here reads a secret.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from threading import Lock
+
+from sqlalchemy import bindparam, func, or_, select, update
+
+from svcctl.dates.operators import moment_text
+from svcctl.service.accounts import accounts
+from svcctl.service.accounts.accounts import Account
+from svcctl.service.state import schema
+from svcctl.service.state.database import StateUnavailable
+from svcctl.service.state.store import Store
+
+EXPIRING_MS = 7 * 86_400_000
+"""How long before its end a key counts as expiring."""
+WRITE_SECONDS = 60.0
+"""How often the last uses of keys are stored."""
+LOG_SECONDS = 3600.0
+"""How often the log says that an expired key is used."""
+
+_ACCOUNTS = schema.accounts.c
+_log = logging.getLogger("svcctl.service")
+
+
+class KeyStatus(StrEnum):
+    VALID = "valid"
+    EXPIRING = "expiring"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An API key without its secrets. It belongs to a domain or to a reseller; moments are epoch milliseconds.
+
+    `created` is None for a key from before there were dates, `expires` for a key that does not expire, and `last_used`
+    until it is used.
+    """
+
+    api_key: str
+    name: str | None
+    domain: str | None
+    reseller: str | None
+    administrator: bool
+    created: int | None
+    expires: int | None
+    last_used: int | None
+    status: KeyStatus
+
+
+def listed(store: Store) -> list[Key]:
+    """List all keys, those of the same domain together, with their status by the clock of the state."""
+    columns = ("api_key", "name", "reseller", "administrator", "created", "expires", "last_used")
+    domain = schema.domains.c.name
+    order = (func.coalesce(column, "") for column in (domain, _ACCOUNTS.reseller, _ACCOUNTS.name))
+    with store.reading() as connection:
+        now = connection.scalar(select(store.moment())) or 0
+        rows = connection.execute(
+            select(*(_ACCOUNTS[name] for name in columns), domain.label("domain"))
+            .join_from(schema.accounts, schema.domains, isouter=True)
+            .order_by(*order, _ACCOUNTS.api_key)
+        )
+        return [Key(**row, status=_status(row["expires"], now)) for row in rows.mappings()]
+
+
+def _status(expires: int | None, now: int) -> KeyStatus:
+    if expires is None or expires - EXPIRING_MS > now:
+        return KeyStatus.VALID
+    return KeyStatus.EXPIRING if expires > now else KeyStatus.EXPIRED
+
+
+def described(store: Store, key: str) -> str:
+    """Describe a key, by itself or by its name, for a question: whose it is, and when it was used last."""
+    with store.reading() as connection:
+        account = accounts.find(connection, key)
+        used = connection.scalar(select(_ACCOUNTS.last_used).where(_ACCOUNTS.api_key == account.api_key))
+    facts = [account.api_key] if account.name else []
+    facts.append(f"of {account.domain or account.reseller}")
+    facts += [f"last used {utc_text(used)}"] if used is not None else []
+    return f"{account.name or account.api_key} ({', '.join(facts)})"
+
+
+class KeyUses:
+    """The uses of keys that one process sees. They are stored at most once a minute, in a thread of their own."""
+
+    def __init__(self, store: Store, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._monotonic = monotonic
+        self._used: dict[str, int] = {}
+        self._written = float("-inf")
+        self._logged: dict[str, float] = {}
+        self._lock = Lock()
+
+    def used(self, account: Account, now: float) -> None:
+        """Note that a key was used, at a moment in epoch seconds."""
+        with self._lock:
+            self._used[account.api_key] = int(now * 1000)
+
+    def refused(self, account: Account) -> None:
+        """Log that an expired key was used, once an hour for each key."""
+        now = self._monotonic()
+        with self._lock:
+            if now - self._logged.get(account.api_key, float("-inf")) < LOG_SECONDS:
+                return
+            self._logged[account.api_key] = now
+        name = f"'{account.name}' ({account.api_key})" if account.name else account.api_key
+        _log.warning("refused a request: the key %s expired on %s", name, utc_text(account.expires or 0))
+
+    def write_in_time(self) -> None:
+        """Store the uses if there are any, WRITE_SECONDS after the last time. Raises StateUnavailable."""
+        if self._used and self._monotonic() - self._written >= WRITE_SECONDS:
+            self.write()
+
+    def write(self) -> None:
+        """Store the uses. StateUnavailable when the state cannot be written; they are stored later then."""
+        with self._lock:
+            used, self._used = self._used, {}
+        later = or_(_ACCOUNTS.last_used.is_(None), _ACCOUNTS.last_used < bindparam("moment"))
+        statement = update(schema.accounts).where(_ACCOUNTS.api_key == bindparam("key"), later)
+        rows = [{"key": key, "moment": moment} for key, moment in used.items()]
+        if not rows:
+            return
+        try:
+            with self._store.transaction() as connection:
+                connection.execute(statement.values(last_used=bindparam("moment")), rows)
+        except StateUnavailable:
+            with self._lock:
+                self._used = used | self._used
+            raise
+        self._written = self._monotonic()
+
+
+def utc_text(milliseconds: int) -> str:
+    """A moment in UTC to the second, for messages."""
+    return f"{moment_text(datetime.fromtimestamp(milliseconds // 1000, UTC))} (UTC)"

@@ -20,13 +20,14 @@ from svcctl import __version__
 from svcctl.api import models
 from svcctl.dates.epochs import seconds_to_ms
 from svcctl.errors import CredentialsError, ServiceError, SvcctlError, Unavailable
-from svcctl.service.accounts import domains, keys
+from svcctl.service.accounts import accounts, domains, keys
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.accounts.keys import KeyStatus
 from svcctl.service.destinations import kinds
 from svcctl.service.http import monitoring, provisioning, tables
 from svcctl.service.http.auth import OnOwnSocket, signed
 from svcctl.service.http.body import value_text
+from svcctl.service.http.codes import CREDENTIALS
 from svcctl.service.http.connection import left
 from svcctl.service.http.context import Service
 from svcctl.service.http.envelope import failed, succeeded
@@ -83,8 +84,14 @@ def delivering(service: Service) -> Deliver:
 
 
 def settle(service: Service, jobs: Jobs) -> None:
-    """End the jobs and answers of domains that can no longer be accessed, and resume the jobs of those that can."""
-    service.turns.end(domains.refusals(service.store, service.turns.domains()))
+    """End the jobs and answers of domains that can no longer be accessed, and resume the jobs of those that can. End
+    the answers of API keys that were deleted or have expired."""
+    ended = {
+        key: CredentialsError("the API key of this request is not valid any more", code=CREDENTIALS)
+        for key in service.turns.api_keys()
+        if (account := accounts.with_key(service.store, key)) is None or account.has_expired(service.clock())
+    }
+    service.turns.end(domains.refusals(service.store, service.turns.domains()), ended)
     jobs.settle()
 
 
@@ -105,7 +112,7 @@ async def _query(request: Request) -> Response:
     asked = await service.look(read, request.state.body)
     if asked.destination is not None:
         return succeeded(request, {"id": await asyncio.to_thread(_launch, request, asked)})
-    query = service.turns.open(request.state.account.owner)
+    query = service.turns.open(request.state.account.owner, request.state.account.api_key)
     leaving = asyncio.create_task(_end_when_left(request, query))
     try:
         steps, step = await query.run(_planned, service, asked)

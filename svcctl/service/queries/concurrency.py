@@ -52,8 +52,8 @@ class Turns:
         self._share = share
         self._open: set[OpenQuery] = set()
 
-    def open(self, owner: Owner) -> OpenQuery:
-        """Begin a query. ServiceError 429 when its owner has too many."""
+    def open(self, owner: Owner, key: str | None = None) -> OpenQuery:
+        """Begin a query that a request with this API key asks. ServiceError 429 when its owner has too many."""
         count = sum(query.owner == owner for query in self._open)
         if count >= self._share:
             raise ServiceError(
@@ -61,7 +61,7 @@ class Turns:
                 code=BUSY,
                 hint="try again when one of them has ended",
             )
-        query = OpenQuery(self, owner)
+        query = OpenQuery(self, owner, key)
         self._open.add(query)
         return query
 
@@ -74,20 +74,27 @@ class Turns:
         """The domains that have open queries. May be called from any thread."""
         return {query.owner.domain for query in self._open.copy() if query.owner.domain is not None}
 
-    def end(self, reasons: Mapping[int, SvcctlError]) -> None:
-        """End the queries of some domains, each with its reason. May be called from any thread."""
+    def api_keys(self) -> Collection[str]:
+        """The API keys that have open queries. May be called from any thread."""
+        return {query.key for query in self._open.copy() if query.key is not None}
+
+    def end(self, domains: Mapping[int, SvcctlError], keys: Mapping[str, SvcctlError]) -> None:
+        """End the queries of some domains and of some API keys, each with its reason. May be called from any thread."""
         for query in self._open.copy():
-            if query.owner.domain is not None and (reason := reasons.get(query.owner.domain)):
+            reason = None if query.owner.domain is None else domains.get(query.owner.domain)
+            reason = reason or (None if query.key is None else keys.get(query.key))
+            if reason is not None:
                 query.end(reason)
 
 
 class OpenQuery:
     """A query from its admission until its answer is closed."""
 
-    def __init__(self, turns: Turns, owner: Owner) -> None:
+    def __init__(self, turns: Turns, owner: Owner, key: str | None = None) -> None:
         self._turns = turns
         self._loop = asyncio.get_running_loop()
         self.owner = owner
+        self.key = key
         self.ended: asyncio.Future[SvcctlError] = self._loop.create_future()
         """The reason why the query must end before its last row."""
         self.waiting = False

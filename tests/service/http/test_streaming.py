@@ -33,9 +33,10 @@ from svcctl.service.accounts import accounts, domains, price_plans, users
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.engines import Engines
 from svcctl.service.engines.duckdb import DuckDBEngine
-from svcctl.service.http.app import build
+from svcctl.service.http.app import build, settle
 from svcctl.service.http.connection import Connection
 from svcctl.service.http.context import Service
+from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language.types import Column, Type
 from svcctl.service.rendering import ENCODERS
 from svcctl.service.state.store import Store
@@ -549,6 +550,29 @@ def test_the_answers_of_a_domain_end_with_its_access(
     assert f"{message} (code {code}, cid {answer.cid})" in caught.value.message
     eventually(lambda: not acme.service.turns.domains())
     assert acme.ask("from few") == ROWS
+
+
+@pytest.mark.parametrize("expires", [None, 0], ids=["deleted", "expired"])
+def test_the_answers_of_a_key_end_with_it_and_those_of_other_keys_go_on(acme: Served, expires: int | None) -> None:
+    store = acme.service.store
+    accounts.put(store, Account("second", "secret", "second", "acme@none"))
+    address = f"http://127.0.0.1:{acme.address[1]}"
+    request = QueryRequest(query="from few select n", from_=NOON - 3600, to=None, mode="csv")
+    with ExitStack() as closing:
+        ending, other = (
+            closing.enter_context(closing.enter_context(Client(address, Bearer(token), retries=0)).query(request))
+            for token in ("customer", "second")
+        )
+        assert acme.service.turns.api_keys() == {"customer", "second"}
+        if expires is None:
+            accounts.remove(store, "customer")
+        else:
+            accounts.put(store, Account("customer", "secret", "customer", "acme@none", expires=expires))
+        settle(acme.service, Jobs(store, lambda job, run: True))
+        with pytest.raises(IncompleteResult, match=r"key of this request is not valid any more \(code 401"):
+            list(ending.raw())
+        eventually(lambda: acme.service.turns.api_keys() == {"second"})
+        assert next(iter(other.raw()))
 
 
 def test_every_answer_names_its_request_in_its_head(served: Served) -> None:

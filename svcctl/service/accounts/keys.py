@@ -86,7 +86,7 @@ def described(store: Store, key: str) -> str:
         used = connection.scalar(select(_ACCOUNTS.last_used).where(_ACCOUNTS.api_key == account.api_key))
     facts = [account.api_key] if account.name else []
     facts.append(f"of {account.domain or account.reseller}")
-    facts += [f"last used {utc_text(used)}"] if used is not None else []
+    facts += [f"last used {utc_text(used, 'UTC')}"] if used is not None else []
     return f"{account.name or account.api_key} ({', '.join(facts)})"
 
 
@@ -140,6 +140,6 @@ class KeyUses:
         self._written = self._monotonic()
 
 
-def utc_text(milliseconds: int) -> str:
+def utc_text(milliseconds: int, zone: str = "(UTC)") -> str:
     """A moment in UTC to the second, for messages."""
-    return f"{moment_text(datetime.fromtimestamp(milliseconds // 1000, UTC))} (UTC)"
+    return f"{moment_text(datetime.fromtimestamp(milliseconds // 1000, UTC))} {zone}"

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from threading import Barrier, Thread
 from typing import Any
 
 import pytest
@@ -83,6 +84,10 @@ def test_a_key_that_is_stored_again_keeps_its_dates(store: Store) -> None:
 def test_a_key_is_found_and_deleted_by_its_name_or_by_itself(store: Store) -> None:
     ann, bob = issue(store, "ann"), issue(store, "bob")
     assert keys.described(store, "ann") == f"ann ({ann}, of local)"
+    uses = KeyUses(store)
+    uses.used(accounts.with_key(store, bob) or Account("", "", None, ""), 1_700_000_000)
+    uses.write()
+    assert keys.described(store, bob) == f"bob ({bob}, of local, last used 2023-11-14 22:13:20 UTC)"
     accounts.remove(store, "ann")
     accounts.remove(store, bob)
     assert listed(store) == {}
@@ -113,6 +118,33 @@ def test_two_keys_do_not_get_the_same_name_nor_the_key_of_another(local: Store) 
         with pytest.raises(UsageError, match=r"^another key has the name"):
             issue(local, name)
     assert [key.api_key for key in keys.listed(local)] == [ann]
+
+
+def test_the_name_of_a_deleted_key_can_be_given_again_and_the_old_key_stays_deleted(local: Store) -> None:
+    old = issue(local, "ann")
+    accounts.remove(local, "ann")
+    new = issue(local, "ann")
+    assert accounts.with_key(local, old) is None
+    assert [key.api_key for key in keys.listed(local)] == [new]
+
+
+def test_of_keys_with_one_name_that_are_created_at_once_one_is_created(tmp_path: Path, local: Store) -> None:
+    barrier, refused = Barrier(4), list[str]()
+
+    def create() -> None:
+        with closing(Store(tmp_path / "state.db")) as store:
+            barrier.wait()
+            try:
+                issue(store, "ann")
+            except UsageError as error:
+                refused.append(error.message)
+
+    threads = [Thread(target=create) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(refused), [key.name for key in keys.listed(local)]) == (3, ["ann"])
 
 
 def test_uses_are_stored_once_a_minute_and_never_backwards(store: Store) -> None:

@@ -69,9 +69,7 @@ def _features(kind: price_plans.Kind) -> AccountKind[Feature]:
 def _moment_field(name: str) -> Field[Key]:
     """An attribute in epoch milliseconds."""
     moment = attrgetter(name)
-    return Field(
-        name, lambda key: iso_text(moment(key)), shown=lambda key: second_text(moment(key)), shown_type="id"
-    )
+    return Field(name, lambda key: iso_text(moment(key)), shown=lambda key: second_text(moment(key)), shown_type="id")
 
 
 _KEY = Field[Key]("api_key", attrgetter("api_key"), "id")

@@ -9,12 +9,12 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from threading import Lock
 
 from sqlalchemy import bindparam, func, or_, select, update
 
+from svcctl.dates.epochs import from_ms, seconds_to_ms
 from svcctl.dates.operators import moment_text
 from svcctl.service.accounts import accounts
 from svcctl.service.accounts.accounts import Account
@@ -104,7 +104,7 @@ class KeyUses:
     def used(self, account: Account, now: float) -> None:
         """Note that a key was used, at a moment in epoch seconds."""
         with self._lock:
-            self._used[account.api_key] = int(now * 1000)
+            self._used[account.api_key] = seconds_to_ms(now)
 
     def refused(self, account: Account) -> None:
         """Log that an expired key was used, once an hour for each key."""
@@ -142,4 +142,4 @@ class KeyUses:
 
 def utc_text(milliseconds: int, zone: str = "(UTC)") -> str:
     """A moment in UTC to the second, for messages."""
-    return f"{moment_text(datetime.fromtimestamp(milliseconds // 1000, UTC))} {zone}"
+    return f"{moment_text(from_ms(milliseconds))} {zone}"

@@ -115,7 +115,7 @@ def expiring_token(store: Store, key: str, expires: int) -> str:
 
     with store.reading() as connection:
         account = accounts.find(connection, key)
-    if account.expires is not None and account.expires < expires * 1000:
+    if account.expires is not None and account.expires < seconds_to_ms(expires):
         raise UsageError(
             f"the key '{key}' expires on {keys.utc_text(account.expires)}, before the token",
             hint="choose a shorter --expires, or another key",

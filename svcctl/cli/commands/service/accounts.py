@@ -16,7 +16,8 @@ from svcctl.cli.context import Context
 from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import FormatOpt, YesOpt, length_option, spread
 from svcctl.dates.deadline import parse_deadline
-from svcctl.dates.operators import epoch_milliseconds, moment_text
+from svcctl.dates.epochs import to_ms
+from svcctl.dates.operators import moment_text
 from svcctl.errors import UsageError
 from svcctl.profiles.settings import LOCAL_URL
 from svcctl.terminal.records import Listing, attributes
@@ -145,7 +146,7 @@ def key(
     store = open_state(svc)
     from svcctl.service.accounts import accounts
 
-    milliseconds = None if end is None else epoch_milliseconds(end)
+    milliseconds = None if end is None else to_ms(end)
     with _among("domains", domain, store) if reseller is None else _among("resellers", reseller, store):
         made = accounts.issue(
             store, domain=domain, reseller=reseller, administrator=admin, name=name, expires=milliseconds

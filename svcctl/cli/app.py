@@ -6,6 +6,7 @@ Click's classes have no public types in Typer, so what they pass is Any here.
 from __future__ import annotations
 
 import copy
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -26,14 +27,7 @@ def _page(command: Any, ctx: Any) -> str:
     from svcctl.cli.help.command import described, text
 
     width = min(terminal_size(default=(WIDTH, 24)).columns, WIDTH)
-    return text(described(command, ctx.command_path, verbs(ctx)), width)
-
-
-def verbs(ctx: Any) -> Mapping[str, Any]:
-    """The verbs of a noun that is a command by itself: they are registered beside it, under names of two words."""
-    beside = getattr(ctx.parent.command, "commands", {}) if ctx.parent is not None else {}
-    begin = f"{ctx.info_name} "
-    return {name.removeprefix(begin): each for name, each in beside.items() if name.startswith(begin)}
+    return text(described(command, ctx.command_path), width)
 
 
 @contextmanager
@@ -51,7 +45,10 @@ class Command(TyperCommand):
     """A command that also accepts the names that other tools have for its options."""
 
     allow_extra_args = True
-    """Typer would only put them into a message."""
+    """`parse_args` refuses extra arguments, with a hint."""
+
+    commands: Mapping[str, Any]
+    """The verbs on the help page; only the command of a `DefaultGroup` has them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta[spellings.WORDS] = tuple(args)
@@ -101,18 +98,52 @@ class Group(TyperGroup):
         return super().resolve_command(ctx, [name, *args[1:]])
 
 
+class DefaultGroup(Group):
+    """A noun that is a command by itself: without a verb it runs its callback, whose options are the noun's.
+
+    The callback takes a query. A query has blanks, so a single word is a mistyped verb.
+    """
+
+    def make_context(self, info_name: Any, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        word = args[0] if args else ""
+        verb = spellings.verb(word, self.commands)
+        if verb in self.commands:
+            return self.commands[verb].make_context(f"{info_name} {verb}", args[1:], parent, **extra)
+        if word[:1] not in ("", "-") and len(word.split()) == 1:
+            raise no_query(parent, info_name, args, list(self.commands))
+        command = Command(self.name, callback=self.callback, params=self.params, help=self.help)
+        command.commands = self.commands
+        return command.make_context(info_name, args, parent, **extra)
+
+
 def unknown(ctx: Any, words: list[str], known: list[str]) -> UsageError:
     """The error for words whose first is not a command of the noun; `known` are the noun's commands."""
-    noun = ctx.command_path.partition(" ")[2]
-    flags = ctx.find_root().params
-    given = [word for name in ("profile", "config") if flags.get(name) for word in (f"--{name}", flags[name])]
-    begin = " ".join(["svcctl", *given])
     message, hint = f"no such command '{words[0]}'", f"see '{ctx.command_path} --help'"
-    if (command := spellings.meant(noun, words, known)) is not None:
-        return UsageError(message, hint=f"use: {begin} {command}")
+    if (command := spellings.meant(ctx.command_path.partition(" ")[2], words, known)) is not None:
+        return UsageError(message, hint=f"use: {_svcctl(ctx)} {command}")
     if (near := spellings.alike(words[0], known)) is not None:
         message += f". Did you mean '{near}'?"
     return UsageError(message, hint=hint)
+
+
+def no_query(ctx: Any, noun: str, words: list[str], known: list[str]) -> UsageError:
+    """The error for words after a noun whose first is neither a query nor one of the noun's `known` verbs."""
+    if words[0] != "from":
+        command = spellings.meant(noun, words, known)
+        near = spellings.alike(words[0], known)
+        if command is None and near is not None:
+            command = shlex.join((noun, near, *words[1:]))
+        if command is not None:
+            message = f"'{words[0]}' is neither a query nor a verb of '{noun}'"
+            return UsageError(message, hint=f"use: {_svcctl(ctx)} {command}")
+    return UsageError(f"'{words[0]}' is not a query", hint=f"put the query in single quotes: svcctl {noun} 'from …'")
+
+
+def _svcctl(ctx: Any) -> str:
+    """The beginning of a command to type: it has the profile of the command that was typed."""
+    flags = ctx.find_root().params
+    given = [word for name in ("profile", "config") if flags.get(name) for word in (f"--{name}", flags[name])]
+    return shlex.join(["svcctl", *given])
 
 
 def _name(command: Any) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import os
 import re
-import shlex
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +19,7 @@ import typer
 from svcctl import __version__
 from svcctl.cli import mistakes, spellings
 from svcctl.cli.app import App, NoVerb
-from svcctl.cli.commands import NOUNS, VERBS
+from svcctl.cli.commands import NOUNS
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.help import TOPICS
@@ -220,7 +219,7 @@ def build(arguments: Sequence[str], context: Context) -> App:
 
 
 def command_line(arguments: Sequence[str]) -> list[str]:
-    """Hoisted arguments; `export status` becomes one word (see VERBS), and `help COMMAND` becomes `COMMAND --help`."""
+    """Hoisted arguments, in which `help COMMAND` becomes `COMMAND --help`."""
     words = list(arguments)
     at = _noun_at(words)
     if at is None:
@@ -229,30 +228,12 @@ def command_line(arguments: Sequence[str]) -> list[str]:
         return [*words[:at], "--version"]
     if words[at] == "help" and words[at + 1 : at + 2] and _is_command(words[at + 1 :]):
         words = [*words[:at], *words[at + 1 :], "--help"]
-    noun, rest = words[at], words[at + 1 :]
-    if rest and noun in VERBS:
-        if rest[0] in VERBS[noun]:
-            words[at : at + 2] = [f"{noun} {rest[0]}"]
-        elif rest[0][:1] not in ("", "-") and len(rest[0].split()) == 1:  # a query has blanks
-            raise _no_query(noun, rest)
     return words
 
 
 def _is_command(words: Sequence[str]) -> bool:
     """Whether words after `help` name a command, rather than a topic."""
     return words[0] in NOUNS and (len(words) > 1 or words[0] not in TOPICS)
-
-
-def _no_query(noun: str, words: Sequence[str]) -> UsageError:
-    """The error for a word where a noun that is a command by itself takes a query."""
-    if words[0] != "from":
-        command = spellings.meant(noun, words, VERBS[noun])
-        near = spellings.alike(words[0], VERBS[noun])
-        if command is None and near is not None:
-            command = f"{noun} {near} {shlex.join(words[1:])}".strip()
-        if command is not None:
-            return UsageError(f"'{words[0]}' is neither a query nor a verb of '{noun}'", hint=f"use: svcctl {command}")
-    return UsageError(f"'{words[0]}' is not a query", hint=f"put the query in single quotes: svcctl {noun} 'from …'")
 
 
 def _noun_at(arguments: Sequence[str]) -> int | None:

@@ -122,6 +122,10 @@ EXPORT = "see 'svcctl export --help'"
             "'verfy' is neither a query nor a verb of 'export'\nhint: use: svcctl export verify auth",
         ),
         ("export ls", "'ls' is neither a query nor a verb of 'export'\nhint: use: svcctl export status"),
+        (
+            "export show auth -p prod",
+            "'show' is neither a query nor a verb of 'export'\nhint: use: svcctl --profile prod export status auth",
+        ),
         ("export show auth", "'show' is neither a query nor a verb of 'export'\nhint: use: svcctl export status auth"),
         (
             "export Q --columns uri",

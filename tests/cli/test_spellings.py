@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from support.tree import TREE
 
 from svcctl.cli import spellings
-from svcctl.cli.commands import VERBS
 from svcctl.cli.main import run
 from svcctl.terminal.formats import FORMATS, find_format
 from svcctl.words import FORMAT_NAMES
@@ -26,7 +25,7 @@ def groups(command: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]
     """Each noun with its visible verbs, and the root with its nouns."""
     inner = {name: each for name, each in getattr(command, "commands", {}).items() if not each.hidden}
     if inner:
-        yield path, {name: each for name, each in inner.items() if " " not in name}
+        yield path, inner
     for name, each in inner.items():
         yield from groups(each, f"{path} {name}".strip())
 
@@ -98,9 +97,13 @@ def test_a_format_has_several_names_in_any_case(name: str) -> None:
         assert find_format(row.name.upper(), is_terminal=False) is row
 
 
+def test_the_name_of_a_command_is_one_word() -> None:
+    assert [name for commands in GROUPS.values() for name in commands if len(name.split()) != 1] == []
+
+
 def test_what_is_answered_exists() -> None:
     assert [text for text in spellings.COMMANDS.values() if not is_command(text.split("'")[0].split())] == []
-    verbs = {verb for known in (*GROUPS.values(), *VERBS.values()) for verb in known}
+    verbs = {verb for known in GROUPS.values() for verb in known}
     assert {verb for found in spellings.MEANT.values() for verb in found} <= verbs
 
 

@@ -23,9 +23,6 @@ NOUNS = {
 }
 """What each noun is for, in the order of the root's help page, which is made without importing the modules."""
 
-VERBS = {"export": ("status", "verify", "reconcile", "rm")}
-"""The verbs of nouns that are a command by themselves: `export status` is registered under this name."""
-
 
 def page_of(noun: str, command: Callable[..., object]) -> str:
     """The help page of a noun that is a single command: what it is for, then the command's docstring."""

@@ -96,19 +96,15 @@ def commands(tree: Any) -> Iterator[Command]:
     return _commands(tree, "svcctl", [option for option in own if "--version" not in option.names])
 
 
-def _commands(tree: Any, path: str, everywhere: Iterable[Parameter], verbs: tuple[Word, ...] = ()) -> Iterator[Command]:
+def _commands(tree: Any, path: str, everywhere: Iterable[Parameter]) -> Iterator[Command]:
     options, arguments = _parameters(tree)
     own = {name for option in options for name in option.names}
     others = (replace(each, names=tuple(name for name in each.names if name not in own)) for each in everywhere)
     inner = {name: each for name, each in getattr(tree, "commands", {}).items() if not each.hidden}
-    words = [Word(name, each.get_short_help_str(120)) for name, each in inner.items()]
-    # The verb of a noun that is a command by itself has a name of two words.
-    nouns = tuple(word for word in words if " " not in word.text)
-    yield Command(path, (*options, *(each for each in others if each.names)), tuple(arguments), (*nouns, *verbs))
+    words = tuple(Word(name, each.get_short_help_str(120)) for name, each in inner.items())
+    yield Command(path, (*options, *(each for each in others if each.names)), tuple(arguments), words)
     for name, each in inner.items():
-        below = (replace(word, text=word.text.removeprefix(f"{name} ")) for word in words if word not in nouns)
-        own_verbs = tuple(word for word in below if " " not in word.text)
-        yield from _commands(each, f"{path} {name}", everywhere, own_verbs)
+        yield from _commands(each, f"{path} {name}", everywhere)
 
 
 def _parameters(command: Any) -> tuple[list[Parameter], list[Parameter]]:

@@ -5,7 +5,7 @@ The tree is what Typer makes of an app; only attributes that Click and Typer doc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
@@ -47,15 +47,14 @@ class Page:
         return " ".join(self.about[0].split()).rstrip(".")
 
 
-def described(command: Any, path: str, verbs: Mapping[str, Any] = {}) -> Page:
-    """The page of a command at a path such as `svcctl job list`, with the verbs of a noun that is itself a command."""
+def described(command: Any, path: str) -> Page:
+    """The page of a command at a path such as `svcctl job list`."""
     parameters = [each for each in command.params if not getattr(each, "hidden", False)]
     arguments = [each for each in parameters if each.param_type_name == "argument"]
     options = [each for each in parameters if each.param_type_name == "option"]
-    inner = {name: each for name, each in getattr(command, "commands", {}).items() if " " not in name} | dict(verbs)
-    listed = {name: each for name, each in inner.items() if not each.hidden}
+    listed = {name: each for name, each in getattr(command, "commands", {}).items() if not each.hidden}
     words = [each.metavar or each.human_readable_name for each in arguments]
-    usage = [path, "[OPTIONS]", *words, *(["COMMAND [ARGS]..."] if hasattr(command, "commands") else [])]
+    usage = [path, "[OPTIONS]", *(words or ["COMMAND [ARGS]..."] * hasattr(command, "commands"))]
     return Page(
         path=path,
         usage=_ascii(" ".join(usage)),

@@ -23,12 +23,11 @@ def pages(tree: Any, nouns: Collection[str]) -> dict[str, str]:
 
 def _commands(group: Any, path: str) -> Iterator[Page]:
     """The pages of the commands of a group, each noun's before those of its verbs."""
-    inner = {name: each for name, each in group.commands.items() if not each.hidden}
-    for name, each in inner.items():
-        verbs = {other.removeprefix(f"{name} "): one for other, one in inner.items() if other.startswith(f"{name} ")}
-        yield described(each, f"{path} {name}", verbs)
-        if hasattr(each, "commands"):
-            yield from _commands(each, f"{path} {name}")
+    for name, each in group.commands.items():
+        if not each.hidden:
+            yield described(each, f"{path} {name}")
+            if hasattr(each, "commands"):
+                yield from _commands(each, f"{path} {name}")
 
 
 def _root(page: Page) -> Iterator[str]:

@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import typer
 
+from svcctl.cli.app import App, DefaultGroup
 from svcctl.cli.commands import page_of
 from svcctl.cli.commands.export import reconcile, run, status, verify
 
 
 def register(app: typer.Typer) -> None:
-    app.command("export", help=page_of("export", run.export))(run.export)
-    app.command("export status")(status.status)
-    app.command("export verify")(verify.verify)
-    app.command("export reconcile")(reconcile.reconcile)
-    app.command("export rm")(status.rm)
+    verbs = App()
+    verbs.command()(status.status)
+    verbs.command()(verify.verify)
+    verbs.command()(reconcile.reconcile)
+    verbs.command()(status.rm)
+    app.add_typer(verbs, name="export", cls=DefaultGroup, callback=run.export, help=page_of("export", run.export))

@@ -31,14 +31,12 @@ def _page(command: Any, ctx: Any) -> str:
 
 
 @contextmanager
-def _noted(ctx: Any) -> Iterator[None]:
-    """Record the command in an error of the block: Typer leaves it out when an option has no value."""
+def _in_plain_words(ctx: Any) -> Iterator[None]:
+    """Errors of Typer in the block as errors of ours: here the command is known, which Typer leaves out of some."""
     try:
         yield
     except typer.TyperException as error:
-        if getattr(error, "ctx", ctx) is None:
-            setattr(error, "ctx", ctx)  # noqa: B010 (it is an attribute of Click's own errors)
-        raise
+        raise mistakes.in_plain_words(error, ctx) from error
 
 
 class Command(TyperCommand):
@@ -52,7 +50,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta[spellings.WORDS] = tuple(args)
-        with _noted(ctx):
+        with _in_plain_words(ctx):
             mistakes.check_names(self.make_parser(ctx).parse_args(list(args))[-1], self.params)
             if (others := super().parse_args(ctx, args)) and not ctx.resilient_parsing:
                 raise mistakes.unexpected(ctx, others)
@@ -82,9 +80,9 @@ class Group(TyperGroup):
     """A noun, or the root; the error for an unknown command names the command that was meant."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args and self.no_args_is_help:
+        if args in ([], ["--"]) and self.no_args_is_help:
             raise NoVerb(ctx.get_help())
-        with _noted(ctx):
+        with _in_plain_words(ctx):
             return super().parse_args(ctx, args)
 
     def get_help(self, ctx: Any) -> str:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, NoReturn, get_args
 import typer
 
 from svcctl import __version__
-from svcctl.cli import mistakes, spellings
+from svcctl.cli import spellings
 from svcctl.cli.app import App, NoVerb
 from svcctl.cli.commands import NOUNS
 from svcctl.cli.completion.words import FILES, Completes
@@ -258,8 +258,6 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
         if code == INTERRUPTED:  # Typer catches the KeyboardInterrupt and returns this number
             return diagnostics.report(KeyboardInterrupt())
         return code if isinstance(code, int) else 0
-    except typer.TyperException as error:
-        return diagnostics.report(mistakes.in_plain_words(error))
     except NoVerb as error:
         diagnostics.page(error.message)
         return exit_code(error)

@@ -32,17 +32,14 @@ LIKENESS = 0.8
 """How alike two options must be without their dashes: other tools have words such as --port, which is not --sort."""
 
 
-def in_plain_words(error: typer.TyperException) -> UsageError:
-    """Typer's error in one line, with what to type.
+def in_plain_words(error: typer.TyperException, context: Any) -> UsageError:
+    """Typer's error about the command of a context in one line, with what to type.
 
-    What an error has tells what it is: all have `ctx`, an unknown option has `possibilities`, other mistakes with an
-    option `option_name`, a missing parameter `param_type`, and a value that cannot be used only `param`.
+    The attributes of an error show its kind: an unknown option has `possibilities`, another mistake with an option has
+    `option_name`, a missing parameter has `param_type`, and a value that cannot be used has `param` alone.
     """
-    context: Any = getattr(error, "ctx", None)
     message = " ".join(error.format_message().split())
     message, hint = message[:1].lower() + message[1:].rstrip("."), None
-    if context is None:
-        return UsageError(message)
     name, parameter = (getattr(error, each, None) for each in ("option_name", "param"))
     if name is not None and hasattr(error, "possibilities"):
         message, hint = _no_option(name, context)

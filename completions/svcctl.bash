@@ -9,7 +9,7 @@ _svcctl_place() {
         words=(--profile --config --timeout --retries --color --quiet --verbose --no-pager --version --help)
         ;;
     'svcctl 0')
-        words=(query tables range api completion help export job domain role profile service)
+        words=(query tables export job range domain role profile service api completion help)
         ;;
     'svcctl query -')
         words=(--from --to --time-zone --format --output --force --chart --no-header --date-format --limit --skip --columns --sort --top --fail-on-empty --file --query-id --var --follow --every --max-time --dest --dest-param --dest-json --dry-run --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
@@ -37,30 +37,6 @@ _svcctl_place() {
         ;;
     'svcctl tables 0' | 'svcctl service compact 0' | 'svcctl service copy 0')
         kind=tables
-        ;;
-    'svcctl range -')
-        words=(--from --to --time-zone --at --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
-        ;;
-    'svcctl api -')
-        words=(--data --header --include --output --force --max-time --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
-        ;;
-    'svcctl api 0')
-        words=(GET POST PUT DELETE PATCH HEAD OPTIONS)
-        ;;
-    'svcctl api 1')
-        words=('/search/query' '/search/jobs' '/search/job/' '/domain' '/domain/')
-        ;;
-    'svcctl completion -')
-        words=(--install --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
-        ;;
-    'svcctl completion 0')
-        words=(bash zsh fish)
-        ;;
-    'svcctl help -' | 'svcctl job -' | 'svcctl job export -' | 'svcctl domain -' | 'svcctl domain export -' | 'svcctl role -' | 'svcctl role export -' | 'svcctl profile -' | 'svcctl profile use -' | 'svcctl service -' | 'svcctl service start -' | 'svcctl service stop -' | 'svcctl service restart -' | 'svcctl service confirm-loss -' | 'svcctl service accounts -' | 'svcctl service accounts status -' | 'svcctl service queries -' | 'svcctl service queries show -')
-        words=(--profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
-        ;;
-    'svcctl help 0')
-        words=(dates formats recipes profiles environment exit-codes query-language destinations export apply service loading cluster functions examples proxy query tables job range domain role profile api completion help)
         ;;
     'svcctl export -')
         words=(--output --from --to --time-zone --state --lag --format --force --date-format --file --var --window --workers --max-requests-per-second --scheduler --on-error --max-time --metrics --dry-run --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
@@ -91,6 +67,9 @@ _svcctl_place() {
     'svcctl export rm 0')
         kind=states
         ;;
+    'svcctl job -' | 'svcctl job export -' | 'svcctl domain -' | 'svcctl domain export -' | 'svcctl role -' | 'svcctl role export -' | 'svcctl profile -' | 'svcctl profile use -' | 'svcctl service -' | 'svcctl service start -' | 'svcctl service stop -' | 'svcctl service restart -' | 'svcctl service confirm-loss -' | 'svcctl service accounts -' | 'svcctl service accounts status -' | 'svcctl service queries -' | 'svcctl service queries show -' | 'svcctl help -')
+        words=(--profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        ;;
     'svcctl job 0')
         words=(list show stop start restart rm export apply wait watch)
         ;;
@@ -114,6 +93,9 @@ _svcctl_place() {
         ;;
     'svcctl job watch -')
         words=(--interval --max-time --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        ;;
+    'svcctl range -')
+        words=(--from --to --time-zone --at --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl domain 0')
         words=(list show create export apply enable disable rm)
@@ -226,6 +208,24 @@ _svcctl_place() {
     'svcctl service queries set -')
         words=(--file --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
+    'svcctl api -')
+        words=(--data --header --include --output --force --max-time --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        ;;
+    'svcctl api 0')
+        words=(GET POST PUT DELETE PATCH HEAD OPTIONS)
+        ;;
+    'svcctl api 1')
+        words=('/search/query' '/search/jobs' '/search/job/' '/domain' '/domain/')
+        ;;
+    'svcctl completion -')
+        words=(--install --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        ;;
+    'svcctl completion 0')
+        words=(bash zsh fish)
+        ;;
+    'svcctl help 0')
+        words=(dates formats recipes profiles environment exit-codes query-language destinations export apply service loading cluster functions examples proxy query tables job range domain role profile api completion help)
+        ;;
     *' --profile' | *' -p')
         kind=profiles
         ;;
@@ -309,7 +309,7 @@ _svcctl_place() {
 
 _svcctl_is_command() {
     case $1 in
-    'svcctl query' | 'svcctl tables' | 'svcctl range' | 'svcctl api' | 'svcctl completion' | 'svcctl help' | 'svcctl export' | 'svcctl export status' | 'svcctl export verify' | 'svcctl export reconcile' | 'svcctl export rm' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job restart' | 'svcctl job rm' | 'svcctl job export' | 'svcctl job apply' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain export' | 'svcctl domain apply' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role export' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service restart' | 'svcctl service status' | 'svcctl service confirm-loss' | 'svcctl service serve' | 'svcctl service reset' | 'svcctl service load' | 'svcctl service drop' | 'svcctl service trim' | 'svcctl service compact' | 'svcctl service copy' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts token' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm')
+    'svcctl query' | 'svcctl tables' | 'svcctl export' | 'svcctl export status' | 'svcctl export verify' | 'svcctl export reconcile' | 'svcctl export rm' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job restart' | 'svcctl job rm' | 'svcctl job export' | 'svcctl job apply' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl range' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain export' | 'svcctl domain apply' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role export' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service restart' | 'svcctl service status' | 'svcctl service confirm-loss' | 'svcctl service serve' | 'svcctl service reset' | 'svcctl service load' | 'svcctl service drop' | 'svcctl service trim' | 'svcctl service compact' | 'svcctl service copy' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts token' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm' | 'svcctl api' | 'svcctl completion' | 'svcctl help')
         return 0 ;;
     esac
     return 1

@@ -10,7 +10,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any, NoReturn, get_args
 
@@ -18,7 +18,7 @@ import typer
 
 from svcctl import __version__
 from svcctl.cli import spellings
-from svcctl.cli.app import App, NoVerb
+from svcctl.cli.app import App, Command, Group, NoVerb
 from svcctl.cli.commands import NOUNS
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
@@ -30,11 +30,8 @@ from svcctl.profiles.settings import parse_timeout
 from svcctl.terminal import standard_streams
 from svcctl.terminal.standard_streams import wants_color
 
-HIDDEN = {"complete": "completion"}
-"""The command that completion scripts run, which no help page lists, and the noun whose module adds it."""
-
-WHOLE = ("completion", "manual-pages")
-"""Commands that read the command tree itself: all the others are loaded with them."""
+HIDDEN = {"complete": "completion", "manual-pages": "completion"}
+"""Commands that no help page lists, for completion scripts and packagers, and the nouns whose modules have them."""
 
 START = """\
 svcctl queries stored events and manages jobs, domains and roles.
@@ -121,41 +118,33 @@ _SWITCHES = re.compile("-[iqvy]{2,}")
 """Joined options of one letter without values, such as -yq: Typer would look for all of them in one command."""
 
 
-def hoist(arguments: Sequence[str]) -> list[str]:
-    """The arguments with global options moved to the front, so that they may be written anywhere before `--`."""
-    front: list[str] = []
+def hoist(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The global options, which may stand anywhere before `--`, and the other arguments."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options: list[str] = []
     rest: list[str] = []
-    words = iter(_usual(arguments))
+    words = iter([usual for word in arguments[:end] for usual in _usual(word)])
     for word in words:
         name, equals, _ = word.partition("=")
-        if word == "--":
+        if name not in GLOBAL_OPTIONS or (equals and not name.startswith("--")):
             rest.append(word)
-            rest.extend(words)
-        elif name not in GLOBAL_OPTIONS or (equals and not name.startswith("--")):
-            rest.append(word)
-        else:
-            front.append(word)
-            if GLOBAL_OPTIONS[name] and not equals:
-                value = next(words, None)
-                if value is None:
-                    return [word]  # Typer would take the command for the option's value
-                front.append(value)
-    return [*front, *rest]
-
-
-def _usual(arguments: Sequence[str]) -> Iterator[str]:
-    """The arguments with other tools' global options replaced by svcctl's, and with joined switches split."""
-    words = iter(arguments)
-    for word in words:
-        if word == "--":
-            yield from (word, *words)
-            return
-        if _SWITCHES.fullmatch(word):
-            yield from (f"-{letter}" for letter in word[1:])
             continue
-        name, equals, value = word.partition("=")
-        first, *others = spellings.GLOBAL.get(name, (name,))
-        yield from (f"{first}{equals}{value}", *others)
+        options.append(word)
+        if GLOBAL_OPTIONS[name] and not equals:
+            value = next(words, None)
+            if value is None:
+                return [word], []  # Typer would take the command for the option's value
+            options.append(value)
+    return options, [*rest, *arguments[end:]]
+
+
+def _usual(word: str) -> list[str]:
+    """An argument as svcctl has it: another tool's global option is replaced, and joined switches are split."""
+    if _SWITCHES.fullmatch(word):
+        return [f"-{letter}" for letter in word[1:]]
+    name, equals, value = word.partition("=")
+    first, *others = spellings.GLOBAL.get(name, (name,))
+    return [f"{first}{equals}{value}", *others]
 
 
 def root(
@@ -184,67 +173,48 @@ def root(
         ctx.obj.output.text(START)
 
 
-def app_with(nouns: Iterable[str], context: Context | None = None) -> App:
-    """The app with the commands of some nouns."""
-    app = App(
-        name="svcctl",
-        help=ABOUT,
-        epilog=EPILOG,
-        pretty_exceptions_enable=False,
-        add_completion=False,
-        context_settings={"help_option_names": ["--help", "-h"], "obj": context},
-    )
+class Root(Group):
+    """svcctl itself. A noun is a name with a meaning until a command line has it: then its module is imported."""
 
-    app.callback(invoke_without_command=True)(root)
-    for noun in nouns:
-        importlib.import_module(f"svcctl.cli.commands.{noun}").register(app)
-    return app
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {noun: Command(noun, help=meaning) for noun, meaning in NOUNS.items()}
 
-
-def build(arguments: Sequence[str], context: Context) -> App:
-    """The app with the noun in hoisted `arguments`, or with the names of all nouns, for help and for mistakes."""
-    at = _noun_at(arguments)
-    named, verb = ("", "") if at is None else (*arguments[at : at + 2], "")[:2]
-    noun = named.partition(" ")[0]
-    if noun in WHOLE:
-        return app_with(NOUNS, context)
-    if noun in NOUNS or noun in HIDDEN:
-        app = app_with([HIDDEN.get(noun, noun)], context)
+    def load(self, *nouns: str, verb: str = "") -> None:
+        """Import the modules of nouns. If a noun has the verb, no other verb of it is made."""
+        app = App()
+        for noun in nouns:
+            importlib.import_module(f"svcctl.cli.commands.{noun}").register(app)
         app.keep(verb)
-        return app
-    app = app_with([], context)
-    for name, meaning in NOUNS.items():
-        app.command(name, help=meaning)(lambda: None)
-    return app
+        self.commands.update(typer.main.get_group(app).commands)
 
-
-def command_line(arguments: Sequence[str]) -> list[str]:
-    """Hoisted arguments, in which `help COMMAND` becomes `COMMAND --help`."""
-    words = list(arguments)
-    at = _noun_at(words)
-    if at is None:
-        return words
-    if words[at:] == ["version"]:
-        return [*words[:at], "--version"]
-    if words[at] == "help" and words[at + 1 : at + 2] and _is_command(words[at + 1 :]):
-        words = [*words[:at], *words[at + 1 :], "--help"]
-    return words
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args == ["version"]:
+            _show_version(ctx, wanted=True)
+        if args[0] == "help" and _is_command(args[1:]):
+            args = [*args[1:], "--help"]
+        noun = HIDDEN.get(args[0], args[0])
+        if noun in NOUNS:
+            self.load(noun, verb="".join(args[1:2]))
+        return super().resolve_command(ctx, args)
 
 
 def _is_command(words: Sequence[str]) -> bool:
     """Whether words after `help` name a command, rather than a topic."""
-    return words[0] in NOUNS and (len(words) > 1 or words[0] not in TOPICS)
+    return bool(words) and words[0] in NOUNS and (len(words) > 1 or words[0] not in TOPICS)
 
 
-def _noun_at(arguments: Sequence[str]) -> int | None:
-    """The index of the first hoisted argument that is neither a global option nor its value."""
-    words = iter(enumerate(arguments))
-    for at, word in words:
-        if GLOBAL_OPTIONS.get(word):
-            next(words, None)
-        elif not word.startswith("-"):
-            return at
-    return None
+def tree(context: Context | None = None) -> Any:
+    """The root command, a `Root`, for commands that find the context in `ctx.obj`."""
+    app = App(
+        cls=Root,
+        callback=root,
+        invoke_without_command=True,
+        help=ABOUT,
+        epilog=EPILOG,
+        context_settings={"help_option_names": ["--help", "-h"], "obj": context},
+    )
+    return typer.main.get_group(app)
 
 
 def run(arguments: Sequence[str], context: Context | None = None) -> int:
@@ -252,9 +222,9 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
     context = context or Context()
     diagnostics = context.diagnostics
     try:
-        arguments = command_line(hoist(arguments))
-        with context.closing, _pages(arguments, context):
-            code = build(arguments, context)(list(arguments), prog_name="svcctl", standalone_mode=False)
+        options, words = hoist(arguments)
+        with context.closing, _pages(options, words, context):
+            code = tree(context)([*options, *words], prog_name="svcctl", standalone_mode=False)
         if code == INTERRUPTED:  # Typer catches the KeyboardInterrupt and returns this number
             return diagnostics.report(KeyboardInterrupt())
         return code if isinstance(code, int) else 0
@@ -267,10 +237,10 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
         diagnostics.clear_progress()
 
 
-def _pages(arguments: Sequence[str], context: Context) -> AbstractContextManager[None]:
-    """A pager for hoisted arguments that ask for a page of help."""
-    asks = any(word in ("--help", "-h") for word in arguments) or arguments[_noun_at(arguments) or 0 :][:1] == ["help"]
-    return context.output.paged() if asks and "--no-pager" not in arguments else nullcontext()
+def _pages(options: Sequence[str], words: Sequence[str], context: Context) -> AbstractContextManager[None]:
+    """A pager for a command line that asks for a page of help: its global options, and its other words."""
+    asks = words[:1] == ["help"] or not {"--help", "-h"}.isdisjoint(words)
+    return context.output.paged() if asks and "--no-pager" not in options else nullcontext()
 
 
 def _terminate(*_: object) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer.main
-
 from svcctl.cli.commands import NOUNS
-from svcctl.cli.main import app_with
+from svcctl.cli.main import tree
 
-TREE: Any = typer.main.get_command(app_with(NOUNS))
+TREE: Any = tree()
+TREE.load(*NOUNS)

@@ -6,7 +6,7 @@ Two commands are hidden: `svcctl complete`, which the scripts call, and `svcctl 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -44,7 +44,7 @@ def completion(ctx: typer.Context, shell: ShellArg, install: InstallOpt = False)
     if shell not in SHELLS:
         raise UsageError(f"unknown shell '{shell}'", hint=f"shells are: {', '.join(SHELLS)}")
     row = SHELLS[shell]
-    text = script(row, ctx.find_root().command)
+    text = script(row, _tree(ctx))
     if not install:
         svc.output.text(text.rstrip("\n"))
         return
@@ -62,8 +62,15 @@ def manual_pages(ctx: typer.Context, directory: DirectoryArg) -> None:
     """Write the manual pages into a directory, such as /usr/share/man/man1."""
     from svcctl.cli.help.manual import pages
 
-    for name, text in pages(ctx.find_root().command, NOUNS).items():
+    for name, text in pages(_tree(ctx)).items():
         _write(directory / name, text)
+
+
+def _tree(ctx: typer.Context) -> Any:
+    """The root command with all nouns."""
+    root: Any = ctx.find_root().command
+    root.load(*NOUNS)
+    return root
 
 
 def _write(path: Path, text: str) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from svcctl.cli.help import TOPICS
@@ -11,12 +10,11 @@ from svcctl.cli.help.command import HELP, Page, Row, described
 from svcctl.cli.help.topics import read
 
 
-def pages(tree: Any, nouns: Collection[str]) -> dict[str, str]:
-    """The manual pages of a command tree by the names of their files, the nouns in this order."""
+def pages(tree: Any) -> dict[str, str]:
+    """The manual pages of a command tree by the names of their files."""
     root, found = described(tree, "svcctl"), list(_commands(tree, "svcctl"))
-    meanings = dict(root.commands)
-    made = {"svcctl": _root(replace(root, commands=tuple((noun, meanings[noun]) for noun in nouns)))}
-    for noun in nouns:
+    made = {"svcctl": _root(root)}
+    for noun, _ in root.commands:
         made[f"svcctl-{noun}"] = _noun([page for page in found if page.path.split()[1] == noun])
     return {f"{name}.1": "\n".join(lines) + "\n" for name, lines in made.items()}
 

@@ -7,7 +7,6 @@ from support import ROOT
 from support.shells import Shell
 from support.tree import TREE
 
-from svcctl.cli.commands import NOUNS
 from svcctl.cli.completion.shells import SHELLS
 from svcctl.cli.help.manual import pages
 
@@ -43,14 +42,14 @@ def test_the_manual_is_installed_with_a_script(shell: Shell) -> None:
         f"svcctl: installed the manual pages in {manual}/man1; "
         f"if 'man svcctl' does not find them: man -M '{manual}' svcctl"
     )
-    assert {path.name for path in (manual / "man1").iterdir()} == set(pages(TREE, NOUNS))
+    assert {path.name for path in (manual / "man1").iterdir()} == set(pages(TREE))
 
 
 def test_the_manual_is_written_into_a_directory_for_packages(shell: Shell) -> None:
     done = shell("manual-pages", "package/man1")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     written = {path.name: path.read_text(encoding="utf-8") for path in (shell.home / "package" / "man1").iterdir()}
-    assert written == pages(TREE, NOUNS)
+    assert written == pages(TREE)
 
 
 def test_a_directory_that_cannot_be_written_is_refused(shell: Shell) -> None:

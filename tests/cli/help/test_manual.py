@@ -11,7 +11,7 @@ from support.tree import TREE
 from svcctl.cli.commands import NOUNS
 from svcctl.cli.help.manual import pages
 
-PAGES = pages(TREE, NOUNS)
+PAGES = pages(TREE)
 
 
 def test_svcctl_and_each_noun_have_a_page() -> None:

@@ -20,13 +20,21 @@ from svcctl import __version__
 from svcctl.cli import spellings
 from svcctl.cli.app import App, Command, Group, NoVerb
 from svcctl.cli.commands import NOUNS
-from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.help import TOPICS
-from svcctl.cli.options import length_option
+from svcctl.cli.options import (
+    COLORS,
+    ColorOpt,
+    ConfigOpt,
+    NoPagerOpt,
+    ProfileOpt,
+    QuietOpt,
+    RetriesOpt,
+    TimeoutOpt,
+    VerboseOpt,
+)
 from svcctl.errors import Terminated, UsageError, exit_code
 from svcctl.io import encoding
-from svcctl.profiles.settings import parse_timeout
 from svcctl.terminal import standard_streams
 from svcctl.terminal.standard_streams import wants_color
 
@@ -70,30 +78,6 @@ def _show_version(ctx: typer.Context, wanted: bool) -> None:
         raise typer.Exit
 
 
-COLORS = ("auto", "always", "never")
-
-ProfileOpt = Annotated[
-    str | None, typer.Option("--profile", "-p", metavar="NAME", help="Profile to use."), Completes("profiles")
-]
-ConfigOpt = Annotated[
-    str | None, typer.Option("--config", metavar="FILE", help="Profiles file to use."), Completes(FILES)
-]
-TimeoutOpt = Annotated[
-    float | None, length_option("--timeout", "How long to wait for the network.", None, parse_timeout)
-]
-RetriesOpt = Annotated[
-    int | None, typer.Option("--retries", metavar="N", min=0, help="How often a failed request is retried.")
-]
-ColorOpt = Annotated[
-    str, typer.Option("--color", metavar="WHEN", help="auto, always or never."), Completes(words=COLORS)
-]
-QuietOpt = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print only errors, and notes on lines that a load skips.")
-]
-VerboseOpt = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Log requests and responses to stderr (secrets masked).")
-]
-NoPagerOpt = Annotated[bool, typer.Option("--no-pager", help="Do not show long output in a pager.")]
 VersionOpt = Annotated[
     bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_show_version)
 ]

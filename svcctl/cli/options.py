@@ -43,6 +43,12 @@ def _zone(text: str) -> Any:
     return named_zone(text)
 
 
+def _timeout(text: str) -> float:
+    from svcctl.profiles.settings import parse_timeout
+
+    return parse_timeout(text)
+
+
 def _file(text: str) -> Path:
     """A path without a / at its end, which `Path` would drop, and without a pattern, except in an existing folder."""
     from svcctl.exports.windows import filled_in
@@ -236,3 +242,29 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     called.__annotations__ = {one.name: one.annotation for one in every}
     setattr(called, "__signature__", signature.replace(parameters=every))  # noqa: B010 (no attribute that is typed)
     return called
+
+
+# The global options, which the root command has
+
+COLORS = ("auto", "always", "never")
+
+ProfileOpt = Annotated[
+    str | None, typer.Option("--profile", "-p", metavar="NAME", help="Profile to use."), Completes("profiles")
+]
+ConfigOpt = Annotated[
+    str | None, typer.Option("--config", metavar="FILE", help="Profiles file to use."), Completes(FILES)
+]
+TimeoutOpt = Annotated[float | None, length_option("--timeout", "How long to wait for the network.", None, _timeout)]
+RetriesOpt = Annotated[
+    int | None, typer.Option("--retries", metavar="N", min=0, help="How often a failed request is retried.")
+]
+ColorOpt = Annotated[
+    str, typer.Option("--color", metavar="WHEN", help="auto, always or never."), Completes(words=COLORS)
+]
+QuietOpt = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print only errors, and notes on lines that a load skips.")
+]
+VerboseOpt = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Log requests and responses to stderr (secrets masked).")
+]
+NoPagerOpt = Annotated[bool, typer.Option("--no-pager", help="Do not show long output in a pager.")]

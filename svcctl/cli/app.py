@@ -103,15 +103,36 @@ class DefaultGroup(Group):
     """
 
     def make_context(self, info_name: Any, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        word = args[0] if args else ""
-        verb = spellings.verb(word, self.commands)
+        verb = spellings.verb(args[0], self.commands) if args else ""
         if verb in self.commands:
             return self.commands[verb].make_context(f"{info_name} {verb}", args[1:], parent, **extra)
+        return _Default(self).make_context(info_name, args, parent, **extra)
+
+
+class _Default(Command):
+    """The command that a noun runs without a verb; its help page lists the verbs."""
+
+    def __init__(self, noun: Group) -> None:
+        super().__init__(noun.name, callback=noun.callback, params=noun.params, help=noun.help)
+        self.commands = noun.commands
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        word = self._word(ctx, args)
         if word[:1] not in ("", "-") and len(word.split()) == 1:
-            raise no_query(parent, info_name, args, list(self.commands))
-        command = Command(self.name, callback=self.callback, params=self.params, help=self.help)
-        command.commands = self.commands
-        return command.make_context(info_name, args, parent, **extra)
+            others = list(args)
+            others.remove(word)
+            raise no_query(ctx, [word, *others], list(self.commands))
+        return super().parse_args(ctx, args)
+
+    def _word(self, ctx: Any, args: list[str]) -> str:
+        """The first argument, perhaps after options. It is empty after `--`, and where help is asked for."""
+        if args and not args[0].startswith("-"):
+            return args[0]
+        if not {"--", *ctx.help_option_names}.isdisjoint(args):
+            return ""
+        with _in_plain_words(ctx):
+            values, _, _ = self.make_parser(ctx).parse_args(list(args))
+        return next((values[each.name] or "" for each in self.params if each.param_type_name == "argument"), "")
 
 
 def unknown(ctx: Any, words: list[str], known: list[str]) -> UsageError:
@@ -124,17 +145,21 @@ def unknown(ctx: Any, words: list[str], known: list[str]) -> UsageError:
     return UsageError(message, hint=hint)
 
 
-def no_query(ctx: Any, noun: str, words: list[str], known: list[str]) -> UsageError:
-    """The error for words after a noun whose first is neither a query nor one of the noun's `known` verbs."""
-    if words[0] != "from":
+def no_query(ctx: Any, words: list[str], known: list[str]) -> UsageError:
+    """The error for words after a noun whose first is not a query; `known` are the noun's verbs."""
+    noun, word = ctx.info_name, words[0]
+    if word in known:
+        message = f"'{word}' must come before its options"
+        return UsageError(message, hint=f"use: {_svcctl(ctx)} {shlex.join((noun, *words))}")
+    if word != "from":
         command = spellings.meant(noun, words, known)
-        near = spellings.alike(words[0], known)
+        near = spellings.alike(word, known)
         if command is None and near is not None:
             command = shlex.join((noun, near, *words[1:]))
         if command is not None:
-            message = f"'{words[0]}' is neither a query nor a verb of '{noun}'"
+            message = f"'{word}' is neither a query nor a verb of '{noun}'"
             return UsageError(message, hint=f"use: {_svcctl(ctx)} {command}")
-    return UsageError(f"'{words[0]}' is not a query", hint=f"put the query in single quotes: svcctl {noun} 'from …'")
+    return UsageError(f"'{word}' is not a query", hint=f"put the query in single quotes: svcctl {noun} 'from …'")
 
 
 def _svcctl(ctx: Any) -> str:

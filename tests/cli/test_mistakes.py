@@ -123,6 +123,15 @@ EXPORT = "see 'svcctl export --help'"
         ),
         ("export ls", "'ls' is neither a query nor a verb of 'export'\nhint: use: svcctl export status"),
         (
+            "export -o status status a",
+            "'status' must come before its options\nhint: use: svcctl export status -o status a",
+        ),
+        (
+            "export --from 1h stauts auth -p prod",
+            "'stauts' is neither a query nor a verb of 'export'\n"
+            "hint: use: svcctl --profile prod export status --from 1h auth",
+        ),
+        (
             "export show auth -p prod",
             "'show' is neither a query nor a verb of 'export'\nhint: use: svcctl --profile prod export status auth",
         ),
@@ -194,6 +203,10 @@ EXPORT = "see 'svcctl export --help'"
 )
 def test_a_mistake_is_answered_with_what_to_type(typed: str, answer: str) -> None:
     assert answered(*("from t" if word == "Q" else word for word in typed.split())) == answer
+
+
+def test_a_word_after_two_dashes_is_no_verb() -> None:
+    assert answered("export", "--", "status").startswith("missing --output\n")
 
 
 @pytest.mark.parametrize("text", ["-- all\nfrom t", "--all from t"])

@@ -110,6 +110,10 @@ def test_help_of_a_command_is_its_page(path: str, shell: Shell) -> None:
     assert shell("-q", *path.split(), "-h").stdout == page
 
 
+def test_help_of_a_noun_is_the_nouns_own_though_a_verb_follows(shell: Shell) -> None:
+    assert shell("export", "--help", "status").stdout == shell("export", "--help").stdout
+
+
 def headings(page: str) -> dict[str, list[str]]:
     """The names of options below each heading of a page."""
     found: dict[str, list[str]] = {}

@@ -91,7 +91,7 @@ class Group(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         known = [name for name, command in self.commands.items() if not command.hidden]
         name = spellings.verb(args[0], known)
-        if name not in self.commands and not name.startswith("-"):
+        if name not in self.commands:
             raise unknown(ctx, args, known)
         return super().resolve_command(ctx, [name, *args[1:]])
 

@@ -152,6 +152,9 @@ def _no_option(name: str, context: Any) -> tuple[str, str | None]:
     needs, answer = spellings.ANSWERED.get(name, ("-", ""))
     if not needs or needs in names:
         return message, answer
+    verbs = getattr(context.command, "commands", {}).values()
+    if any(name in option.opts for verb in verbs for option in verb.params):
+        return message, f"{name} stands after the verb"
     known = [one[2:] for one in names if one.startswith("--") and one not in CONFIRM]
     near = nearest(name[2:], known, LIKENESS) if name.startswith("--") else None
     return (f"{message}. Did you mean --{near}?" if near else message), None

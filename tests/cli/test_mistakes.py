@@ -91,6 +91,8 @@ EXPORT = "see 'svcctl export --help'"
         ),
         # Letters
         ("qury", "no such command 'qury'. Did you mean 'query'?\nhint: see 'svcctl --help'"),
+        ("-", "no such command '-'\nhint: see 'svcctl --help'"),
+        ("job -- --ids", "no such command '--ids'\nhint: see 'svcctl job --help'"),
         ("job lst", "no such command 'lst'. Did you mean 'list'?\nhint: see 'svcctl job --help'"),
         ("job strat x", "no such command 'strat'\nhint: see 'svcctl job --help'"),
         ("service rest", "no such command 'rest'\nhint: see 'svcctl service --help'"),

@@ -97,7 +97,7 @@ BARE_CONSTANTS = {
     "STEP": 1,
     "STRETCH": 1,
     "VECTOR": 1,
-    "WHOLE": 4,
+    "WHOLE": 3,
     "WIDTH": 2,
 }
 """Constants whose name is a quantity without a subject, and how many modules have one."""

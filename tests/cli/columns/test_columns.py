@@ -1,22 +1,19 @@
 """The names of columns that completion offers for lists."""
 
 import pytest
-import typer
 
 from svcctl.cli.columns import LISTS, column_names
-from svcctl.cli.commands import NOUNS
 from svcctl.cli.completion.places import commands
-from svcctl.cli.main import app_with
+from svcctl.cli.main import tree
 
 WITHOUT = {"query", "service accounts list", "service queries list"}
 """Lists without a row: the columns of the first two depend on arguments, those of saved queries are not completed."""
 
 
 def test_every_command_that_sorts_a_list_has_a_row() -> None:
-    tree = typer.main.get_command(app_with(NOUNS))
     sorting = {
         command.path.removeprefix("svcctl ")
-        for command in commands(tree)
+        for command in commands(tree())
         if any("--sort" in option.names for option in command.options)
     }
     assert sorting - WITHOUT == set(LISTS)

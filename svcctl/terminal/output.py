@@ -29,7 +29,7 @@ from svcctl.terminal.standard_streams import Terminal
 from svcctl.words import counted
 
 if TYPE_CHECKING:
-    from svcctl.api.jobs import Look, Watched
+    from svcctl.api.job_watch import Look, Watched
     from svcctl.terminal.records import Listing
 
 T = TypeVar("T")
@@ -430,7 +430,7 @@ class Output:
 
 
 def _frame(listing: Listing[Watched], look: Look, style: Style) -> str:
-    from svcctl.api.jobs import failing_first
+    from svcctl.api.job_watch import failing_first
     from svcctl.terminal.screen import table_frame
 
     columns, rows = listing.laid_out(failing_first(look.jobs), shown=True)

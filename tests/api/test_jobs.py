@@ -1,8 +1,6 @@
-"""Jobs over time: waiting for a state, and one look after another; the service's answers are scripted."""
+"""Jobs over several requests: launch, wait and restart; the service's answers are scripted."""
 
-import itertools
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -11,7 +9,7 @@ import pytest
 from svcctl.api.auth import Signature
 from svcctl.api.client import Client
 from svcctl.api.destinations import Destination
-from svcctl.api.jobs import launch, looks, restart, wait_for
+from svcctl.api.jobs import launch, restart, wait_for
 from svcctl.api.models import Job
 from svcctl.api.query import QueryRequest
 from svcctl.errors import Conflict, ServiceError, Unavailable
@@ -99,37 +97,3 @@ def test_a_launched_job_that_cannot_be_read_has_its_id_and_a_note() -> None:
     launched = launch(client_of(job("RUNNING"), httpx.Response(500)), request, notes.append)
     assert launched == Job("a", "")
     assert [note.partition(", but ")[0] for note in notes] == ["the job is launched"]
-
-
-def test_looks_have_rates_and_lags_and_keep_the_jobs_of_a_service_that_is_away() -> None:
-    def reads() -> Iterator[list[Job]]:
-        for sent in (100, 150):
-            yield [Job("a", "RUNNING", events_sent=sent, last_datetime=9_000), Job("b", "STOPPED", events_sent=7)]
-
-    answers = reads()
-
-    def read() -> list[Job]:
-        for jobs in answers:
-            return jobs
-        raise Unavailable("down")
-
-    clock = itertools.count(10.0, 2.0)
-    seen = list(itertools.islice(looks(read, ["a"], interval=0, seconds=None, clock=lambda: next(clock)), 3))
-    assert [(look.at, look.failure) for look in seen] == [(10_000, None), (12_000, None), (14_000, "down")]
-    assert [[(one.job.events_sent, one.rate, one.lag) for one in look.jobs] for look in seen] == [
-        [(100, None, 1.0)],
-        [(150, 25.0, 3.0)],
-        [(150, 0.0, 5.0)],
-    ]
-
-
-def test_the_rate_is_that_of_generated_events_until_a_service_says_how_many_it_sent() -> None:
-    jobs = [
-        Job("a", "RUNNING", event_generated=1_000),
-        Job("a", "RUNNING", event_generated=3_000),
-        Job("a", "COMPLETED", event_generated=3_500, events_sent=3_500),
-        Job("a", "COMPLETED", event_generated=3_500, events_sent=3_500),
-    ]
-    reads, clock = iter(jobs), itertools.count(10.0, 2.0)
-    seen = itertools.islice(looks(lambda: [next(reads)], [], interval=0, seconds=None, clock=lambda: next(clock)), 4)
-    assert [look.jobs[0].rate for look in seen] == [None, 1000.0, 250.0, 0.0]

@@ -22,7 +22,7 @@ from support.reseller import InProcess
 from support.state import with_catalog
 from svcctl.api.auth import Bearer
 from svcctl.api.client import Client
-from svcctl.api.jobs import split_name
+from svcctl.api.job_names import split_name
 from svcctl.errors import Unavailable
 from svcctl.service.accounts import accounts, seed
 from svcctl.service.accounts.accounts import Account

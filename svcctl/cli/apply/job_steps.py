@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from svcctl.api import destinations, own_service
-from svcctl.api.jobs import split_name
+from svcctl.api.job_names import split_name
 from svcctl.api.models import Job, JobStatus, status_text
 from svcctl.cli.apply.plan import Action, Difference, Step, plan
 from svcctl.cli.apply.steps import Noun

@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import attrgetter
 
 from svcctl.api import models
-from svcctl.api.jobs import Watched
+from svcctl.api.job_watch import Watched
 from svcctl.dates.lengths import rough_text
 from svcctl.terminal.records import Field, Listing
 

@@ -11,19 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from svcctl.api import models
-from svcctl.api.jobs import (
-    ENOUGH,
-    Chosen,
-    Watched,
-    at_moment,
-    choose,
-    failing_first,
-    looks,
-    progress,
-    restart,
-    shortest,
-    wait_for,
-)
+from svcctl.api.job_names import ENOUGH, Chosen, choose, shortest
+from svcctl.api.job_watch import Watched, at_moment, failing_first, looks
+from svcctl.api.jobs import progress, restart, wait_for
 from svcctl.api.models import FAILING, Job, JobStatus
 from svcctl.cli.columns.job import JOB, JOBS, WATCHED
 from svcctl.cli.commands import verbs_of

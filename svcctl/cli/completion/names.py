@@ -76,7 +76,7 @@ def _profiles(svc: Context, of: str) -> Pairs:
 def _jobs(svc: Context, of: str) -> Pairs:
     """The IDs of jobs, then their friendly names without hashes. Commands refuse names that several jobs share."""
     from svcctl.api import models
-    from svcctl.api.jobs import split_name
+    from svcctl.api.job_names import split_name
 
     jobs = svc.connect().jobs()
     ids = [(job.id, " ".join(filter(None, (models.status_text(job), job.friendly_name or job.type)))) for job in jobs]

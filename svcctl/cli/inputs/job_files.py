@@ -21,7 +21,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from svcctl.api import destinations, jobs
+from svcctl.api import destinations, job_names
 from svcctl.api.destinations import Destination, Form
 from svcctl.api.query import QueryRequest
 from svcctl.cli.inputs.destination import warnings
@@ -127,8 +127,8 @@ def written(document: Document, now: datetime) -> WrittenJob:
     """A job of a file. UsageError names the key that is wrong."""
     document.check_keys(KEYS)
     name = document.needed("name")
-    if jobs.split_name(name)[1] is not None or jobs.is_whole(name):
-        what = "an ID" if jobs.is_whole(name) else "a name with a hash, which svcctl adds itself"
+    if job_names.split_name(name)[1] is not None or job_names.is_whole(name):
+        what = "an ID" if job_names.is_whole(name) else "a name with a hash, which svcctl adds itself"
         raise document.error(f"name '{name}' is {what}", "name")
     if not name.isprintable() or name != name.strip():
         raise document.error("name cannot be printed, or has blanks around it", "name")

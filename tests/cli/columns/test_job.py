@@ -2,7 +2,7 @@
 
 from support.listings import laid_out
 
-from svcctl.api.jobs import Watched
+from svcctl.api.job_watch import Watched
 from svcctl.api.models import Job
 from svcctl.cli.columns.job import JOB, JOBS, WATCHED
 from svcctl.terminal.layout import TableColumn, format_cell

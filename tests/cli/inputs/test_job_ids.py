@@ -3,7 +3,7 @@
 import pytest
 from support.typed import type_in
 
-from svcctl.api.jobs import at_moment
+from svcctl.api.job_watch import at_moment
 from svcctl.api.models import Job
 from svcctl.cli.columns.job import JOBS
 from svcctl.cli.inputs import job_ids

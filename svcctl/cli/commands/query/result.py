@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from svcctl.api import jobs
 from svcctl.api.formats.batches import Batches, batches_of
-from svcctl.api.jobs import namesakes
+from svcctl.api.job_names import namesakes
 from svcctl.api.query import outline
 from svcctl.cli.commands.query.request import Question
 from svcctl.cli.context import Context

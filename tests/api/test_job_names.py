@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svcctl.api.jobs import SHORTEST, choose, resolved, shortest
+from svcctl.api.job_names import SHORTEST, choose, resolved, shortest
 from svcctl.api.models import Job
 from svcctl.errors import UsageError
 

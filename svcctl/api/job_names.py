@@ -1,0 +1,140 @@
+"""Which job a text names: its ID, the beginning of one, or a friendly name; and how short an ID can be shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from operator import attrgetter
+
+from svcctl.api.models import Job, status_text
+from svcctl.errors import MalformedAnswer, UsageError
+from svcctl.words import counted, did_you_mean, some
+
+SHORTEST = 8
+"""How many characters of an ID lists show, unless two IDs begin alike."""
+ENOUGH = 4
+"""How many characters of an ID a command needs to change the job."""
+
+_HASHED = re.compile(r"(.+)\.([0-9a-f]{8})", re.DOTALL)
+_WHOLE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The IDs of the jobs that a user named; `jobs` lists all jobs, and requests them once at most."""
+
+    ids: Sequence[str]
+    jobs: Callable[[], Sequence[Job]]
+
+    def hint(self, text: str) -> str:
+        """The hint for a text that matches no job; MalformedAnswer if the service answers without a list."""
+        return hint(text, () if is_whole(text) else self.jobs())
+
+    def short(self, job_id: str) -> int:
+        """How many characters of an ID to show; for a whole ID, all jobs are not requested just to find that out."""
+        return SHORTEST if is_whole(job_id) else shortest(job.id for job in self.listed())
+
+    def listed(self) -> Sequence[Job]:
+        """The jobs that the service lists; none if it answers without a list."""
+        return _any_listed(self.jobs)
+
+
+def choose(given: Iterable[str], jobs: Callable[[], Sequence[Job]], *, changes: bool = False) -> Chosen:
+    """The jobs that the given texts name. UsageError as in `resolved`.
+
+    If the service answers without a list, each text is an ID, which the service knows or refuses.
+    """
+    jobs = cache(jobs)
+    return Chosen(resolved(given, lambda: _any_listed(jobs), changes=changes), jobs)
+
+
+def _any_listed(jobs: Callable[[], Sequence[Job]]) -> Sequence[Job]:
+    try:
+        return jobs()
+    except MalformedAnswer:
+        return ()
+
+
+def split_name(name: str) -> tuple[str, str | None]:
+    """A friendly name without the hash that `svcctl job apply` adds, and the hash."""
+    found = _HASHED.fullmatch(name)
+    return (found[1], found[2]) if found else (name, None)
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text has the form of the interface's IDs, a UUID."""
+    return _WHOLE.fullmatch(text) is not None
+
+
+def resolved(given: Iterable[str], jobs: Callable[[], Iterable[Job]], *, changes: bool = False) -> list[str]:
+    """The IDs of the jobs that the given texts name, each once.
+
+    UsageError when a text matches several jobs, or, for a command that `changes` the jobs, when it is less than ENOUGH
+    characters of an ID.
+
+    `jobs` lists all jobs. A text that matches none of them stays as it is, for the service to refuse: services need not
+    list all jobs, and their IDs need not be UUIDs.
+    """
+    return list(dict.fromkeys(text if is_whole(text) else _resolved(text, list(jobs()), changes) for text in given))
+
+
+def _resolved(text: str, jobs: Sequence[Job], changes: bool) -> str:
+    if any(job.id == text for job in jobs):
+        return text
+    called = [job for job in jobs if (name := job.friendly_name) and text in (name, split_name(name)[0])]
+    begin = [job for job in jobs if text and job.id.lower().startswith(text.lower())]
+    meant = called or begin  # a name stays the name of its job whatever IDs other jobs get
+    if len(meant) > 1:
+        raise _ambiguous(text, meant, called=bool(called))
+    if changes and meant and not called and len(text) < ENOUGH:
+        raise UsageError(
+            f"'{text}' is too short for a command that changes a job: {_listed(begin)}",
+            hint=f"give at least {ENOUGH} characters, or the ID: {begin[0].id}",
+        )
+    return meant[0].id if meant else text
+
+
+def _ambiguous(text: str, jobs: Sequence[Job], *, called: bool) -> UsageError:
+    if called:
+        return UsageError(
+            f"{len(jobs)} jobs are named '{text}': {_listed(jobs, status_text)}", hint="give the ID of one"
+        )
+    return UsageError(f"{len(jobs)} job IDs begin with '{text}': {_listed(jobs)}", hint="give more of the ID")
+
+
+def namesakes(job: Job, jobs: Iterable[Job]) -> str | None:
+    """A sentence about other jobs with this job's name, which then identifies none of them; None if there are none."""
+    others = [other for other in jobs if other.friendly_name == job.friendly_name and other.id != job.id]
+    if not others or not job.friendly_name:
+        return None
+    which = counted(len(others), "other job is", "other jobs are")
+    return f"{which} named '{job.friendly_name}': {_listed(others, status_text)}; commands need the ID"
+
+
+def _listed(jobs: Sequence[Job], about: Callable[[Job], str | None] = attrgetter("friendly_name")) -> str:
+    size = shortest(job.id for job in jobs)
+    return some([" ".join(filter(None, (job.id[:size], about(job)))) for job in jobs])
+
+
+def hint(text: str, jobs: Iterable[Job] = ()) -> str:
+    """The hint for a text that matches no job."""
+    names = (split_name(job.friendly_name)[0] for job in jobs if job.friendly_name)
+    return did_you_mean(text, names) or "list the jobs with 'svcctl job list'"
+
+
+def shortest(ids: Iterable[str]) -> int:
+    """How many characters tell these IDs apart, at least SHORTEST."""
+    ordered = sorted({one.lower() for one in ids})
+    return max([SHORTEST, *(_alike(one, other) + 1 for one, other in pairwise(ordered))])
+
+
+def _alike(one: str, other: str) -> int:
+    """The number of characters with which two texts begin alike."""
+    at = 0
+    for at, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return at
+    return min(len(one), len(other))

@@ -42,7 +42,9 @@ from svcctl.service.language import parse
 from svcctl.service.process import STOP_PATH
 from svcctl.service.queries import saved_queries
 from svcctl.service.queries.concurrency import OpenQuery
-from svcctl.service.queries.continuous import AskedQuery, Step, Steps
+from svcctl.service.queries.continuous import Steps
+from svcctl.service.queries.request import AskedQuery
+from svcctl.service.queries.schedule import Step
 from svcctl.service.rendering import ENCODERS
 from svcctl.service.state.database import StateUnavailable
 

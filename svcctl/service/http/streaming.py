@@ -22,7 +22,9 @@ from svcctl.service.engines import Stream
 from svcctl.service.http.context import Service
 from svcctl.service.http.envelope import cut, http_status, refusal
 from svcctl.service.queries.concurrency import INTERRUPT_SECONDS, OpenQuery
-from svcctl.service.queries.continuous import AskedQuery, Step, Steps
+from svcctl.service.queries.continuous import Steps
+from svcctl.service.queries.request import AskedQuery
+from svcctl.service.queries.schedule import Step
 from svcctl.service.rendering import ENCODERS, LINE_ENDS, Dates, Encoder, Rendering
 
 POLL_SECONDS = 0.2

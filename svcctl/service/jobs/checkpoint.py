@@ -15,7 +15,8 @@ from svcctl.dates.range import Range
 from svcctl.errors import ServiceError
 from svcctl.service.destinations import Memo
 from svcctl.service.engines import Mark
-from svcctl.service.queries.continuous import AskedQuery, Covered, Late, Step
+from svcctl.service.queries.request import AskedQuery
+from svcctl.service.queries.schedule import Covered, Late, Step
 
 VERSION = 1
 

@@ -34,7 +34,9 @@ from svcctl.service.jobs.checkpoint import Batch, Checkpoint, Rest, StoredQuery
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.runner import Run
 from svcctl.service.language import Plan, parse
-from svcctl.service.queries.continuous import AskedQuery, Covered, Step, Steps, covered, period_of
+from svcctl.service.queries.continuous import Steps, period_of
+from svcctl.service.queries.request import AskedQuery
+from svcctl.service.queries.schedule import Covered, Step, covered
 from svcctl.service.rendering import Dates, arrow
 from svcctl.service.settings import LAG
 from svcctl.service.state.database import StateUnavailable

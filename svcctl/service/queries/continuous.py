@@ -6,160 +6,29 @@ there is something new: rows as they are stored, groups of a period when the per
 A period is closed `lag` after its end. Events that are stored later are in no group: Steps counts those that the query
 asks for, see Late.
 
-`next_step` decides which step comes next and depends on nothing but its arguments. A Step holds everything that decides
-its rows, so it can be repeated: an answer keeps it in memory, a job saves it. Rows are numbered through all steps of a
-query, and `skip` and `limit` count over all of them.
+The module `schedule` decides which step comes next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta, timezone
-from enum import StrEnum
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
 
-from svcctl.api.destinations import Destination
 from svcctl.dates.epochs import MILLISECOND, from_ms, seconds_to_ms, to_ms
-from svcctl.dates.range import Range
 from svcctl.errors import NotFound, ServiceError
 from svcctl.service.engines import Engine, Engines, Mark
 from svcctl.service.engines.table_rules import replaced
 from svcctl.service.language import Plan, QueryError, compile, parse, tree
 from svcctl.service.language.types import Catalog
-from svcctl.service.rendering.keep_alive import KeepAlive
+from svcctl.service.queries.request import AskedQuery
+from svcctl.service.queries.schedule import Covered, Late, Schedule, Step, StepKind, next_step
 from svcctl.service.settings import LAG
 
 GRACE = timedelta(seconds=2)
 """How long a range stays open after its end for events that are stored late."""
-LAG_MS = seconds_to_ms(LAG.read({}))
-"""How long a period stays open after its end."""
 LATE_MS = 2000
 """The shortest time between two counts of late events, unless a period ends."""
-
-
-class StepKind(StrEnum):
-    ONCE = "once"
-    """One step over the whole range."""
-    ARRIVALS = "arrivals"
-    """A step for the rows stored since the step before, by place in the table: a late event is not missed."""
-    BUCKETS = "buckets"
-    """A step for the periods that ended since the step before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """What decides the steps of a query. Moments are in epoch milliseconds, durations in milliseconds.
-
-    The last step is due at `due`; without one, the query never ends. `period` is the length of a bucket, `lag` how long
-    it stays open after its end.
-    """
-
-    kind: StepKind
-    start: int
-    end: int | None
-    due: int | None
-    skip: int = 0
-    limit: int | None = None
-    period: int = 0
-    lag: int = LAG_MS
-    covered: Covered | None = None
-    """What the query leaves out, because it continues another one."""
-
-    def over(self, step: Step | None, rows: int) -> bool:
-        """Whether no step follows `step` once it has run and the query has returned `rows` rows."""
-        return rows == self.limit or (step is not None and step.last)
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One plan of a query: rows stored after `since` and until `until`, in a window of epoch milliseconds.
-
-    `first` is the number of its first row, counted from 0 through all steps; `skip` rows are left out before that.
-    Without `since` it begins with the first row of the table, without `until` it reads up to what is stored when it
-    runs. `now` is the value of now() in the query. No step follows the one that is `last`.
-    """
-
-    first: int
-    skip: int
-    since: Mark | None
-    until: Mark | None
-    start: int
-    end: int | None
-    now: int
-    last: bool
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, source: Mapping[str, Any]) -> Step:
-        return cls(**source)
-
-
-@dataclass(frozen=True, slots=True)
-class Late:
-    """The number of events stored until a mark that are in no group: they came when their period was closed."""
-
-    count: int
-    until: Mark | None
-
-
-@dataclass(frozen=True, slots=True)
-class Covered:
-    """The events that a job has read when another query continues it: all that were stored until `since`, and of those
-    stored until `until` the ones that are dated before `end`. Without `end`, both marks are the same.
-    """
-
-    since: Mark | None
-    until: Mark | None
-    end: int | None
-
-
-def covered(before: Covered | None, step: Step) -> Covered:
-    """What a job has read after a step, if it began with `before`."""
-    if step.end is None:
-        return Covered(step.until, step.until, None)
-    return Covered(before.since if before else None, step.until, step.end)
-
-
-def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark: Mark | None) -> Step | None:
-    """The step after `before`, at the moment `now`; None while there is nothing new, and when the query is over.
-
-    `rows` is how many rows the query has returned so far, `mark` the present end of the table.
-    """
-    if schedule.over(before, rows):
-        return None
-    last = schedule.due is not None and now >= schedule.due
-    covered = schedule.covered
-    first = schedule.start if covered is None or covered.end is None else covered.end
-    reached = first if before is None or before.end is None else before.end
-    end = schedule.end
-    match schedule.kind:
-        case StepKind.ONCE:
-            news = False
-        case StepKind.ARRIVALS:
-            news = before is None or mark != before.until
-        case StepKind.BUCKETS:
-            if not last:
-                closed = now - schedule.lag
-                end = closed - closed % schedule.period
-            news = end is not None and end > reached
-    if not (news or last):
-        return None
-    since = covered.since if covered is not None and schedule.kind is StepKind.BUCKETS else None
-    if before is None and covered is not None and schedule.kind is StepKind.ARRIVALS:
-        if covered.end is not None and (end is None or covered.end < end):  # stored before, but dated behind its end
-            return Step(rows, 0, covered.since, covered.until, covered.end, end, now, last=False)
-        return Step(rows, 0, covered.until, mark, schedule.start, end, now, last)
-    if before is None:
-        return Step(rows, schedule.skip, since, mark, first, end, now, last)
-    if before.skip and rows == before.first:
-        # All rows of the step were skipped. It is repeated over a longer part, so skipped rows need no count.
-        return replace(before, until=mark, end=end, now=now, last=last)
-    if schedule.kind is StepKind.ARRIVALS:
-        return Step(rows, 0, before.until, mark, schedule.start, end, now, last)
-    return Step(rows, 0, since, mark, reached, end, now, last)
 
 
 class Steps:
@@ -372,21 +241,3 @@ def _without_bounds(query: tree.Query) -> tuple[tree.Query, int | None, int]:
         if isinstance(clause, tree.Limit | tree.Offset):
             raise QueryError("in a continuous query, limit and offset must come last", clause.at)
     return replace(query, clauses=tuple(clauses)), limit, offset
-
-
-@dataclass(frozen=True, slots=True)
-class AskedQuery:
-    """The fields of POST /query, checked, with their dates resolved. A query with a destination becomes a job."""
-
-    query: str
-    range: Range
-    mode: str = "json"
-    date_format: str = "default"
-    zone: timezone = UTC
-    skip: int = 0
-    limit: int | None = None
-    destination: Destination | None = None
-    continues: str | None = None
-    """The ID of the job that the new one continues."""
-    ip_as_string: bool | None = None
-    keep_alive: KeepAlive | None = None

@@ -38,7 +38,7 @@ from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language import compile, parse
 from svcctl.service.language.types import Column, Type
-from svcctl.service.queries.continuous import AskedQuery
+from svcctl.service.queries.request import AskedQuery
 from svcctl.service.rendering import ENCODERS, Rendering
 from svcctl.service.state.store import Store
 

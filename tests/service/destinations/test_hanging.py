@@ -22,7 +22,7 @@ from svcctl.service.jobs import delivery
 from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language.types import Column, Type
-from svcctl.service.queries.continuous import AskedQuery
+from svcctl.service.queries.request import AskedQuery
 from svcctl.service.state.store import Store
 
 ME = Account("key", "secret", None, "", reseller="north")

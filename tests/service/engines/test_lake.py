@@ -29,7 +29,8 @@ from svcctl.service.engines.lake.snapshot import File, Part, parts, whole
 from svcctl.service.engines.lake.upkeep import together, vacuum
 from svcctl.service.engines.table_rules import AlreadyLoaded
 from svcctl.service.language import Column, Plan, Type, compile, parse
-from svcctl.service.queries.continuous import AskedQuery, Steps
+from svcctl.service.queries.continuous import Steps
+from svcctl.service.queries.request import AskedQuery
 
 COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8), Column("ip", Type.IP4))
 FIRST = datetime(2024, 1, 1)

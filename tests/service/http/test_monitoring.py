@@ -32,7 +32,7 @@ from svcctl.service.jobs.checkpoint import Checkpoint
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language.types import Column, Type
-from svcctl.service.queries.continuous import Late
+from svcctl.service.queries.schedule import Late
 from svcctl.service.server import keep_settled
 from svcctl.service.state.database import AWAY, StateUnavailable
 from svcctl.service.state.events_record import EventsRecord

@@ -13,7 +13,7 @@ from svcctl.api.destinations import Destination
 from svcctl.dates.range import Range
 from svcctl.errors import NotFound, ServiceError
 from svcctl.service.http.query_body import read_query
-from svcctl.service.queries.continuous import AskedQuery
+from svcctl.service.queries.request import AskedQuery
 from svcctl.service.rendering import ENCODERS
 from svcctl.service.rendering.keep_alive import KeepAlive
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from svcctl.dates.range import Range
 from svcctl.errors import ServiceError
 from svcctl.service.jobs.checkpoint import Batch, Checkpoint, StoredQuery
-from svcctl.service.queries.continuous import AskedQuery, Covered, Step
+from svcctl.service.queries.request import AskedQuery
+from svcctl.service.queries.schedule import Covered, Step
 
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 QUERY = StoredQuery(

@@ -34,7 +34,8 @@ from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.runner import Run
 from svcctl.service.language import compile, parse
 from svcctl.service.language.types import Column, Type
-from svcctl.service.queries.continuous import AskedQuery, Step
+from svcctl.service.queries.request import AskedQuery
+from svcctl.service.queries.schedule import Step
 from svcctl.service.rendering import Dates, arrow
 from svcctl.service.rendering.rows import CSV
 from svcctl.service.state.store import Store

@@ -18,17 +18,9 @@ from svcctl.dates.range import Range
 from svcctl.service.engines import Engines
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language import Column, QueryError, Type
-from svcctl.service.queries.continuous import (
-    GRACE,
-    LAG_MS,
-    LATE_MS,
-    AskedQuery,
-    Schedule,
-    Step,
-    StepKind,
-    Steps,
-    next_step,
-)
+from svcctl.service.queries.continuous import GRACE, LATE_MS, Steps
+from svcctl.service.queries.request import AskedQuery
+from svcctl.service.queries.schedule import LAG_MS, Schedule, Step, StepKind, next_step
 
 START, END, PERIOD, GRACE_MS = 10_500, 60_200, 7_000, 2_000
 """In epoch milliseconds; neither end of the range is a multiple of the period."""

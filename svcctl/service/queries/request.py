@@ -1,0 +1,28 @@
+"""The request for a query, after its checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, timezone
+
+from svcctl.api.destinations import Destination
+from svcctl.dates.range import Range
+from svcctl.service.rendering.keep_alive import KeepAlive
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuery:
+    """The fields of POST /query, checked, with their dates resolved. A query with a destination becomes a job."""
+
+    query: str
+    range: Range
+    mode: str = "json"
+    date_format: str = "default"
+    zone: timezone = UTC
+    skip: int = 0
+    limit: int | None = None
+    destination: Destination | None = None
+    continues: str | None = None
+    """The ID of the job that the new one continues."""
+    ip_as_string: bool | None = None
+    keep_alive: KeepAlive | None = None

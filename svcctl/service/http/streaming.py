@@ -24,7 +24,7 @@ from svcctl.service.http.envelope import cut, http_status, refusal
 from svcctl.service.queries.concurrency import INTERRUPT_SECONDS, OpenQuery
 from svcctl.service.queries.continuous import Steps
 from svcctl.service.queries.request import AskedQuery
-from svcctl.service.queries.schedule import Step
+from svcctl.service.queries.schedule import Late, Step
 from svcctl.service.rendering import ENCODERS, LINE_ENDS, Dates, Encoder, Rendering
 
 POLL_SECONDS = 0.2
@@ -52,7 +52,7 @@ class StreamedAnswer:
         self._cid = cid
         self._steps = steps
         self._notes = notes
-        self._late = 0
+        self._late: Late | None = None
         self._step: Step | None = None
         self._rows = 0
         self._most = query.seconds + service.query_seconds
@@ -139,8 +139,8 @@ class StreamedAnswer:
         """Start the next step as soon as there is one, and send padding until then."""
         quiet_since = time.monotonic()
         while not self._over:
-            step = await self._query.run(self._steps.next, self._step, self._rows)
-            if note := self._count_late():
+            step, late = await self._query.run(self._look)
+            if note := self._note_late(late):
                 yield note
             if step is not None:
                 self._most = self._query.seconds + self._service.query_seconds
@@ -151,11 +151,17 @@ class StreamedAnswer:
                 quiet_since = time.monotonic()
                 yield self._encoder.padding
 
-    def _count_late(self) -> bytes:
-        """Count the events that came too late since the last call; return the bytes that tell the client."""
-        before, self._late = self._late, self._steps.late.count if self._steps.late else 0
-        self._service.counts.late += self._late - before
-        return self._encoder.late(self._late, self._service.lag_seconds) if self._notes and self._late > before else b""
+    def _look(self) -> tuple[Step | None, Late | None]:
+        """The next step, if it is due, and the late events so far."""
+        step = self._steps.next(self._step, self._rows)
+        return step, self._steps.late_after(self._step, step, self._rows, self._late)
+
+    def _note_late(self, late: Late | None) -> bytes:
+        """Keep how many events came too late; return the bytes that tell the client if there are more than before."""
+        before, after = (0 if counted is None else counted.count for counted in (self._late, late))
+        self._late = late
+        self._service.counts.late += after - before
+        return self._encoder.late(after, self._service.lag_seconds) if self._notes and after > before else b""
 
     def _start(self, step: Step) -> None:
         self._step = step

@@ -228,7 +228,7 @@ class _Delivery:
         self._step = saved.step if saved else None
         self._memo: Memo = saved.memo if saved else {}
         self._batch = saved.batch if saved else None
-        self._late = steps.late = saved.late if saved else None
+        self._saved_late = self._late = saved.late if saved else None
         self._steps_of_batch: list[Step] = []
         self._written = job.sent
         self._date = job.last_datetime
@@ -264,6 +264,7 @@ class _Delivery:
                 self._complete(step)
                 return True
             due = self._steps.next(step, self._written)
+            self._late = self._steps.late_after(step, due, self._written, self._late)
             self._note_late()
             if due is None:
                 if self._written == self.job.sent:
@@ -309,7 +310,7 @@ class _Delivery:
 
     def _note_late(self) -> None:
         """Show how many events came late; save that number, with its step, when all rows are committed."""
-        late, saved = self._steps.late, self._late
+        late, saved = self._late, self._saved_late
         if late is None:
             return
         self._run.late = late.count
@@ -389,7 +390,7 @@ class _Delivery:
         before = Checkpoint.from_json(self.job.checkpoint) if self.job.checkpoint else Checkpoint(None, self._memo)
         memo = {**before.memo, **self._destination.prepare()}
         batch = Batch(self._written, tuple(steps))
-        after = replace(before, memo=memo, batch=batch, late=self._steps.late)
+        after = replace(before, memo=memo, batch=batch, late=self._late)
         if after == before:
             return
         checkpoint = after.to_json()
@@ -399,7 +400,7 @@ class _Delivery:
     def _save(self, memo: Memo) -> None:
         assert self._step is not None
         self._memo = memo
-        self._late = self._steps.late
+        self._saved_late = self._late
         checkpoint = Checkpoint(self._step, memo, late=self._late).to_json()
         self.job = replace(self.job, sent=self._written, last_datetime=self._date, checkpoint=checkpoint)
         self._keep(self._written, self._date, checkpoint)

@@ -3,8 +3,8 @@
 A query whose range is over has a single step. A query without `to`, or with one in the future, has a step whenever
 there is something new: rows as they are stored, groups of a period when the period is over, other groups at `to`.
 
-A period is closed `lag` after its end. Events that are stored later are in no group: Steps counts those that the query
-asks for, see Late.
+A period is closed `lag` after its end. Events that are stored later are in no group: `late_after` counts those that the
+query asks for.
 
 The module `schedule` decides which step comes next.
 """
@@ -55,8 +55,8 @@ class Steps:
         self._zone = asked.zone
         self._query, self.schedule = _scheduled(parse(asked.query), asked, launched, seconds_to_ms(lag), covered)
         self._looked = 0
-        self.late: Late | None = None
-        """The late events so far, once a period is closed. A caller that repeats steps must restore it first."""
+        self._mark: Mark | None = None
+        """The moment and the end of the table at the last call of `next`."""
         self._counted = 0
         self._marked = repeatable or self.schedule.kind is not StepKind.ONCE
         self._launched = to_ms(launched)
@@ -97,16 +97,21 @@ class Steps:
         read = self.schedule.covered if before is None else before
         if read is not None and read.until is not None and read.until != mark:
             self._engine.stored.check_mark(self._query.table, read.until)
-        self._looked = now
-        step = next_step(self.schedule, before, rows, now, mark)
-        # While all of its rows are skipped, a step is repeated over a longer part, and no period is closed.
-        if self.schedule.kind is StepKind.BUCKETS and before is not None and not (before.skip and rows == before.first):
-            late = self.late or Late(0, before.until)
-            if mark != late.until and (step is not None or now >= self._counted + LATE_MS):
-                late = Late(late.count + self._count(before, late.until, mark), mark)
-                self._counted = now
-            self.late = late
-        return step
+        self._looked, self._mark = now, mark
+        return next_step(self.schedule, before, rows, now, mark)
+
+    def late_after(self, before: Step | None, step: Step | None, rows: int, late: Late | None) -> Late | None:
+        """The late events so far, after `next(before, rows)` has returned `step`; None until a period is closed.
+
+        `late` is the result of the call before. Events are counted when a period ends, else at most every LATE_MS.
+        """
+        if self.schedule.kind is not StepKind.BUCKETS or before is None or (before.skip and rows == before.first):
+            return late  # while all of its rows are skipped, a step is repeated over a longer part: no period is closed
+        late = late or Late(0, before.until)
+        if self._mark == late.until or (step is None and self._looked < self._counted + LATE_MS):
+            return late
+        self._counted = self._looked
+        return Late(late.count + self._count(before, late.until, self._mark), self._mark)
 
     def _count(self, before: Step, since: Mark | None, until: Mark | None) -> int:
         """Count the events stored between two marks that belong to periods that a step has closed."""

@@ -20,7 +20,7 @@ from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language import Column, QueryError, Type
 from svcctl.service.queries.continuous import GRACE, LATE_MS, Steps
 from svcctl.service.queries.request import AskedQuery
-from svcctl.service.queries.schedule import LAG_MS, Schedule, Step, StepKind, next_step
+from svcctl.service.queries.schedule import LAG_MS, Late, Schedule, Step, StepKind, next_step
 
 START, END, PERIOD, GRACE_MS = 10_500, 60_200, 7_000, 2_000
 """In epoch milliseconds; neither end of the range is a multiple of the period."""
@@ -279,6 +279,7 @@ class Asked:
         self.now, self.rows = FIRST, 0
         self.groups: Counter[int] = Counter()
         self.step: Step | None = None
+        self.counted: Late | None = None
         self._engines = engines
         asked = AskedQuery(text, Range(FIRST, None), skip=skip)
         self.steps = Steps(engines, asked, lambda: self.now, launched=FIRST, lag=3)
@@ -292,7 +293,9 @@ class Asked:
     def look(self, second: float) -> None:
         """Run the next step if there is one at that moment."""
         self.now = FIRST + timedelta(seconds=second)
-        if (step := self.steps.next(self.step, self.rows)) is not None:
+        step = self.steps.next(self.step, self.rows)
+        self.counted = self.steps.late_after(self.step, step, self.rows, self.counted)
+        if step is not None:
             self.step = step
             with self._engines.of("t").reader.stream(
                 self.steps.plan(step), since=step.since, until=step.until
@@ -304,7 +307,7 @@ class Asked:
 
     @property
     def late(self) -> int:
-        return self.steps.late.count if self.steps.late else 0
+        return self.counted.count if self.counted else 0
 
 
 GROUPS = "from t where n = 1 group every 10s select count() as n"

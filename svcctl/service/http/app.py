@@ -36,6 +36,7 @@ from svcctl.service.http.query_body import read_query
 from svcctl.service.http.streaming import LATE, AnswerResponse, StreamedAnswer
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.checkpoint import StoredQuery
+from svcctl.service.jobs.continuation import follow
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.runner import Deliver
 from svcctl.service.language import parse
@@ -153,12 +154,10 @@ def _launch(request: Request, asked: AskedQuery) -> str:
     job = _jobs(request).launch(
         request.state.account,
         type=destination.type,
-        query=asked.query,
-        request=StoredQuery(asked, launched, mark=mark).to_json(),
+        request=StoredQuery(asked, launched, mark=mark),
         params=destination.params,
         everywhere=everywhere,
-        continues=asked.continues,
-        follow=delivery.follow,
+        follow=follow,
     )
     return job.id
 

@@ -28,7 +28,6 @@ from svcctl.service.http.connection import left
 from svcctl.service.http.context import Service
 from svcctl.service.http.envelope import encoded, envelope, error_envelope, refusal, succeeded
 from svcctl.service.jobs import job_table
-from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.language import QueryError, parse
 from svcctl.service.language.types import Table
@@ -94,7 +93,7 @@ async def _trim(request: Request) -> Response:
 
     def work() -> dict[str, Any]:
         for job in _readers_of(service.store, name):
-            begins = StoredQuery.from_json(job.request).asked.range.start
+            begins = job.rest.request.asked.range.start
             if begins < date and jobs.reached(job) < before:
                 raise Conflict(
                     f"job {job.friendly_name} has not read the events of {name} before {moment_text(date)} (UTC) yet",

@@ -1,6 +1,6 @@
-"""What a job stores as JSON: the query it was launched with, and the checkpoint of its delivery.
+"""The query of a job and the progress of its delivery, and the JSON in which a job stores them.
 
-Both carry the version of their format.
+The JSON has the version of its format. Only `job_table` reads and writes it.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class Checkpoint:
     that came late for the periods that were closed then.
     """
 
-    step: Step | None
-    memo: Memo
+    step: Step | None = None
+    memo: Memo = field(default_factory=dict)
     batch: Batch | None = None
     late: Late | None = None
 
@@ -115,27 +115,62 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
-    """What is left to deliver of a job that another one continues: the rest of the step that it had begun.
+class Progress:
+    """How far the delivery of a job came: the rows that were delivered, and their latest date in epoch milliseconds.
 
-    The job that continues it has this as its checkpoint until the rows are delivered, under the name of the first job.
+    `saved` is the checkpoint, None until the first one is saved. `before` is what is left to deliver of the job that
+    this one continues; it is delivered first.
     """
+
+    sent: int = 0
+    last_datetime: int = 0
+    saved: Checkpoint | None = None
+    before: Rest | None = None
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The saved checkpoint, or the one of a job that has delivered nothing."""
+        return self.saved or Checkpoint()
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON of the checkpoint, or of what is left of the job before; empty when there is neither."""
+        if self.before is not None:
+            return {"version": VERSION, "rest": self.before.to_json()}
+        return {} if self.saved is None else self.saved.to_json()
+
+    @classmethod
+    def from_json(cls, sent: int, last_datetime: int, source: Mapping[str, Any]) -> Progress:
+        if source.get("rest"):
+            return cls(sent, last_datetime, before=Rest.from_json(source["rest"]))
+        return cls(sent, last_datetime, Checkpoint.from_json(source) if source else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What is left to deliver of a job, from its progress on, and to which destination."""
 
     job_id: str
     type: str
     params: Mapping[str, Any] = field(repr=False)
-    request: Mapping[str, Any]
-    sent: int
-    last_datetime: int
-    checkpoint: Mapping[str, Any]
+    request: StoredQuery
+    progress: Progress
 
     def to_json(self) -> dict[str, Any]:
-        return {"version": VERSION, "rest": asdict(self)}
+        return {
+            "job_id": self.job_id,
+            "type": self.type,
+            "params": self.params,
+            "request": self.request.to_json(),
+            "sent": self.progress.sent,
+            "last_datetime": self.progress.last_datetime,
+            "checkpoint": self.progress.to_json(),
+        }
 
     @classmethod
-    def from_json(cls, source: Mapping[str, Any]) -> Rest | None:
-        """The rest in a checkpoint; None when there is none left."""
-        return cls(**source["rest"]) if source.get("rest") else None
+    def from_json(cls, source: Mapping[str, Any]) -> Rest:
+        progress = Progress.from_json(source["sent"], source["last_datetime"], source["checkpoint"])
+        request = StoredQuery.from_json(source["request"])
+        return cls(source["job_id"], source["type"], source["params"], request, progress)
 
 
 def _check_version(source: Mapping[str, Any]) -> None:

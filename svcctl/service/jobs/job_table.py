@@ -1,7 +1,8 @@
 """Jobs as rows of the store; each function is a transaction.
 
-The module `checkpoint` reads and writes the JSON of `request` and `checkpoint`. The parameters of a destination contain
-secrets: they are in the state file and in the memory of the job's thread, never in an answer, a log or an error.
+The JSON of the columns `request` and `checkpoint` is read and written here alone, by the module `checkpoint`. The
+parameters of a destination contain secrets: they are in the state file and in the memory of the job's thread, never in
+an answer, a log or an error.
 
 A job belongs to a domain or a reseller. The jobs of a domain that is not active do not run, but keep their status.
 """
@@ -27,9 +28,10 @@ from sqlalchemy import (
 )
 
 from svcctl.api.models import JobStatus
-from svcctl.errors import NotFound
+from svcctl.errors import NotFound, ServiceError
 from svcctl.service.accounts import domains
 from svcctl.service.accounts.accounts import Owner
+from svcctl.service.jobs.checkpoint import Progress, Rest, StoredQuery
 from svcctl.service.state import schema
 from svcctl.service.state.store import Store
 
@@ -37,12 +39,14 @@ _JOBS = schema.jobs.c
 _RUNNING = _JOBS.status == str(JobStatus.RUNNING)
 DUE = and_(_RUNNING, or_(_JOBS.domain.is_(None), _JOBS.domain.in_(domains.active())))
 """Whether the rows of a job are to be delivered."""
+DAMAGED = "the stored query or progress of the job is damaged"
 _COLUMNS = [column for column in _JOBS if column.name not in ("number", "expires")]
 
 
 @dataclass(frozen=True, slots=True)
 class StoredJob:
-    """A stored job. `request` is the query as asked, `checkpoint` the progress of the delivery."""
+    """A stored job. `request` is the query as asked; None if it cannot be read, for the reason `unreadable`: such a job
+    can be listed, stopped and removed, but not delivered."""
 
     id: str
     owner: Owner
@@ -50,11 +54,10 @@ class StoredJob:
     type: str
     friendly_name: str
     query: str
-    request: Mapping[str, Any]
+    request: StoredQuery | None = field(repr=False)
     params: Mapping[str, Any] = field(repr=False)
-    sent: int = 0
-    last_datetime: int = 0
-    checkpoint: Mapping[str, Any] = field(default_factory=dict)
+    progress: Progress = field(default_factory=Progress)
+    unreadable: str | None = None
     error: tuple[str, ...] = ()
     place: str | None = None
     """The place of its events, see `process.place`; None when every process has them."""
@@ -70,6 +73,18 @@ class StoredJob:
     """The epoch milliseconds at which rows were delivered last."""
     free: bool = True
     """Whether no process runs the job."""
+
+    @property
+    def rest(self) -> Rest:
+        """What is left to deliver of this job. ServiceError if its query or its progress cannot be read."""
+        if self.request is None:
+            raise ServiceError(self.unreadable or DAMAGED)
+        return Rest(self.id, self.type, self.params, self.request, self.progress)
+
+    @property
+    def continues(self) -> str | None:
+        """The ID of the job that this one continues."""
+        return None if self.request is None else self.request.asked.continues
 
 
 def get(store: Store, job_id: str) -> StoredJob | None:
@@ -102,13 +117,12 @@ Room = Callable[[Sequence[Owner]], None]
 
 def add(store: Store, job: StoredJob, room: Room | None = None) -> None:
     """Store a new job. Refused when there is no `room`, or its domain can no longer be accessed."""
-    row = {name: value for name, value in asdict(job).items() if name not in ("owner", "free")}
     with store.transaction() as connection:
         if room is not None:
             room(_owners(connection))
         if job.owner.domain is not None:
             domains.check_access(connection, domains.identified(connection, job.owner.domain))
-        connection.execute(insert(schema.jobs).values(row | asdict(job.owner) | {"status": str(job.status)}))
+        connection.execute(insert(schema.jobs).values(_row(job)))
 
 
 def succeed(store: Store, before: str, follow: Callable[[StoredJob], StoredJob], room: Room | None) -> StoredJob:
@@ -147,9 +161,9 @@ def move(
         return next(iter(select_jobs(connection, store, _JOBS.id == job_id)), None), True
 
 
-def change(store: Store, job_id: str, *, token: int | None = None, **values: Any) -> bool:
-    """Change a job; False if it is gone, or no longer has the lease of this number."""
-    return _change(store, job_id, token, [], values)
+def save(store: Store, job_id: str, token: int, progress: Progress) -> bool:
+    """Save the progress of a job and clear its error; False if the job is gone, or has another lease than `token`."""
+    return _change(store, job_id, token, [], _columns(progress) | {"error": ()})
 
 
 def trouble(store: Store, job_id: str, token: int, errors: tuple[str, ...]) -> None:
@@ -201,11 +215,10 @@ def _owners(connection: Connection) -> list[Owner]:
 
 
 def _change(
-    store: Store, job_id: str, token: int | None, conditions: list[ColumnElement[bool]], values: dict[str, Any]
+    store: Store, job_id: str, token: int, conditions: list[ColumnElement[bool]], values: dict[str, Any]
 ) -> bool:
-    held = [] if token is None else [_JOBS.fence == token]
     with store.transaction() as connection:
-        found = update(schema.jobs).where(_JOBS.id == job_id, *held, *conditions)
+        found = update(schema.jobs).where(_JOBS.id == job_id, _JOBS.fence == token, *conditions)
         return bool(connection.execute(found.values(_dated(store, values))).rowcount)
 
 
@@ -220,8 +233,32 @@ def _dated(store: Store, values: dict[str, Any]) -> dict[str, Any]:
     return values | moments
 
 
+_AS_STORED = (
+    *("id", "type", "friendly_name", "query", "params", "error", "place", "holder", "fence"),
+    *("generated", "reached", "accepted", "failing_since", "delivered"),
+)
+"""The fields of a job that are columns with the same value."""
+
+
+def _row(job: StoredJob) -> dict[str, Any]:
+    row = {name: getattr(job, name) for name in _AS_STORED} | asdict(job.owner) | _columns(job.progress)
+    return row | {"status": str(job.status), "request": job.rest.request.to_json()}
+
+
+def _columns(progress: Progress) -> dict[str, Any]:
+    return {"sent": progress.sent, "last_datetime": progress.last_datetime, "checkpoint": progress.to_json()}
+
+
 def _stored(row: RowMapping) -> StoredJob:
-    values = dict(row)
-    owner = Owner(values.pop("domain"), values.pop("reseller"))
-    read = {"status": JobStatus(values["status"]), "error": tuple(values["error"]), "free": bool(values["free"])}
-    return StoredJob(**values | read | {"owner": owner})
+    request, unreadable, progress = None, None, Progress(row["sent"], row["last_datetime"])
+    try:
+        progress = Progress.from_json(row["sent"], row["last_datetime"], row["checkpoint"])
+        request = StoredQuery.from_json(row["request"])
+    except ServiceError as error:
+        unreadable = error.message
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        unreadable = DAMAGED
+    values = {name: row[name] for name in _AS_STORED} | {"error": tuple(row["error"])}
+    owner, status, free = Owner(row["domain"], row["reseller"]), JobStatus(row["status"]), bool(row["free"])
+    read = {"request": request, "progress": progress, "unreadable": unreadable}
+    return StoredJob(**values | read, owner=owner, status=status, free=free)

@@ -47,8 +47,10 @@ from svcctl.dates.epochs import seconds_to_ms
 from svcctl.errors import Conflict, NotFound, SvcctlError
 from svcctl.service.accounts.accounts import Account, Owner
 from svcctl.service.jobs import job_table, leases
+from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.runner import WAITING_SECONDS, Deliver, Run, Runner
+from svcctl.service.queries.continuous import to_ms
 from svcctl.service.settings import RUNNING_JOBS, TOTAL_JOBS
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
@@ -71,7 +73,7 @@ _log = logging.getLogger("svcctl.service")
 
 
 Follow = Callable[[StoredJob, StoredJob], StoredJob]
-"""Makes the second job, which is new, begin where the first one stopped."""
+"""Makes the second job, which is new, begin where the first one stopped; returns it."""
 
 
 class Jobs:
@@ -182,32 +184,37 @@ class Jobs:
         account: Account,
         *,
         type: str,
-        query: str,
-        request: Mapping[str, Any],
+        request: StoredQuery,
         params: Mapping[str, Any],
         everywhere: bool = True,
-        continues: str | None = None,
-        follow: Follow = lambda before, after: after,
+        follow: Follow | None = None,
     ) -> models.Job:
         """Store a new job and run it; if its events are `everywhere`, another process may run it.
 
-        If it `continues` another job, that one is stopped in the same transaction, and `follow` makes the new one
-        begin where it stopped.
+        If its query continues another job, that one is stopped in the same transaction, and `follow` makes the new one
+        begin where it stopped; without it, the new one begins at the start.
         """
         name = params.get("friendlyName") or f"{type}_{''.join(secrets.choice(_LETTERS) for _ in range(8))}"
         job = StoredJob(
-            *(str(uuid.uuid4()), account.owner, JobStatus.RUNNING, type, json_text(name), query, request, params),
+            id=str(uuid.uuid4()),
+            owner=account.owner,
+            status=JobStatus.RUNNING,
+            type=type,
+            friendly_name=json_text(name),
+            query=request.asked.query,
+            request=request,
+            params=params,
             place=self._place if self._store.shared and not everywhere else None,
         )
-        if continues is None:
+        if job.continues is None:
             job_table.add(self._store, job, partial(self._need_room, account))
         else:
-            job = self._continue(account, continues, job, follow)
+            job = self._continue(account, job.continues, job, follow)
         with suppress(StateUnavailable):
             self.settle()
         return self._shown(job)
 
-    def _continue(self, account: Account, before: str, job: StoredJob, follow: Follow) -> StoredJob:
+    def _continue(self, account: Account, before: str, job: StoredJob, follow: Follow | None) -> StoredJob:
         takes_place = self._own(account, before).status is JobStatus.RUNNING
         room = None if takes_place else partial(self._need_room, account)
         self._check_last(account, before)
@@ -215,7 +222,9 @@ class Jobs:
             run.stop()
             run.ended.wait(PATIENCE)
         try:
-            return job_table.succeed(self._store, before, lambda found: follow(found, job), room)
+            return job_table.succeed(
+                self._store, before, lambda stopped: job if follow is None else follow(stopped, job), room
+            )
         except SvcctlError:
             with suppress(StateUnavailable):
                 self.settle()  # runs it again
@@ -224,7 +233,7 @@ class Jobs:
     def _check_last(self, account: Account, job_id: str) -> None:
         """Conflict when another job continues this one: both would deliver the same events."""
         for job in job_table.owned(self._store, account.owner):
-            if job.request.get("continues") == job_id:
+            if job.continues == job_id:
                 raise Conflict(
                     f"job {job_id} is continued by job {job.id}", code=UNCHANGEABLE, hint=f"remove job {job.id} first"
                 )
@@ -330,34 +339,35 @@ class Jobs:
         """
         run = self.runs.get(job.id)
         live = run if run is not None and job.status is JobStatus.RUNNING and run.token == job.fence else None
-        told = job if job.status is JobStatus.RUNNING and not job.free else _NOTHING
         error, since = job.error, job.failing_since
         if live is not None and live.error is not None:
             error, since = live.error, since or live.failing_since
         elif live is None and job.status is JobStatus.RUNNING and job.free and self._trouble:
             error, since = self._trouble, since or self._troubled_since
+        # A job that another process runs has the figures which that process stored when it renewed the lease.
+        figures = live or (job if job.status is JobStatus.RUNNING and not job.free else None)
         return models.Job(
             id=job.id,
             status=job.status,
             type=job.type,
             friendly_name=job.friendly_name,
-            event_generated=max(job.sent, live.generated if live else told.generated),
-            events_sent=job.sent,
-            last_datetime=max(job.last_datetime, live.reached if live else told.reached),
+            event_generated=max(job.progress.sent, figures.generated if figures else 0),
+            events_sent=job.progress.sent,
+            last_datetime=max(job.progress.last_datetime, figures.reached if figures else 0),
             query=job.query,
             error=error,
             extra=_history(
                 job,
                 late=live.late if live else None,
-                accepted=live.accepted if live else told.accepted,
-                runs=live is not None or told is job,
+                accepted=figures.accepted if figures else 0,
+                runs=figures is not None,
                 failing_since=since if error else None,
             ),
         )
 
     def _start(self, job: StoredJob) -> None:
-        before = self.runs.get(job.id) or self.runs.get(job.request.get("continues", ""))
-        run = self.runs[job.id] = Run(job.id, self._store, job.fence, generated=job.sent)
+        before = self.runs.get(job.id) or self.runs.get(job.continues or "")
+        run = self.runs[job.id] = Run(job.id, self._store, job.fence, generated=job.progress.sent)
         if self._store.shared:
             _log.info("job %s: this process runs it, by its lease %d", job.id, job.fence)
             run.until = time.monotonic() + self._term.seconds - self._term.margin
@@ -394,15 +404,18 @@ def _history(
     without secrets, and how it runs. `late` is the number of late events that a run counted, which is newer than the
     saved one; `accepted` the moment up to which the destination has all events, if it is known.
     """
-    saved = job.checkpoint.get("late") or {}
     shown = {key for key in destinations.known_keys(job.type) if not is_secret(key)} - {"friendlyName"}
+    start, end, launched = None, None, None
+    if job.request is not None:
+        start, end, launched = job.request.asked.range.start, job.request.asked.range.end, job.request.launched
+    saved = job.progress.checkpoint.late
     members = {
-        "from": job.request.get("from"),
-        "to": job.request.get("to"),
+        "from": None if start is None else to_ms(start),
+        "to": None if end is None else to_ms(end),
         "params": {key: _shown(value) for key, value in job.params.items() if key in shown},
-        "late": saved.get("count") if late is None else late,
-        "launched": job.request.get("launched"),
-        "continues": job.request.get("continues"),
+        "late": late if late is not None else saved and saved.count,
+        "launched": None if launched is None else to_ms(launched),
+        "continues": job.continues,
         "acceptedUntil": accepted or None,
         "failingSince": failing_since,
         "lastDelivered": job.delivered,
@@ -416,7 +429,6 @@ def _shown(value: Any) -> Any:
     return mask_urls(value) if isinstance(value, str) else value
 
 
-_NOTHING = StoredJob("", Owner(), JobStatus.STOPPED, "", "", "", {}, {})
 _LETTERS = string.ascii_lowercase + string.digits
 
 

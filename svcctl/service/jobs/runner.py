@@ -9,15 +9,15 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from svcctl.api import retry
 from svcctl.api.models import JobStatus
 from svcctl.dates.epochs import seconds_to_ms
 from svcctl.errors import SvcctlError, Unavailable
 from svcctl.service.jobs import job_table, leases
+from svcctl.service.jobs.checkpoint import Progress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
@@ -95,12 +95,11 @@ class Run:
         if self.fenced or time.monotonic() >= self.until:
             raise Fenced
 
-    def save(self, sent: int, last_datetime: int, checkpoint: Mapping[str, Any]) -> None:
+    def save(self, progress: Progress) -> None:
         """Save the progress of the delivery and clear the error of the job. Fenced when nothing more may be saved."""
         with self._saving:
             self.check()
-            progress = {"sent": sent, "last_datetime": last_datetime, "checkpoint": checkpoint}
-            if not job_table.change(self.store, self.job_id, token=self.token, **progress, error=()):
+            if not job_table.save(self.store, self.job_id, self.token, progress):
                 self.fenced = True
                 raise Fenced
             self.error = self._saved = ()

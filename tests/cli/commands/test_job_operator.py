@@ -14,12 +14,14 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from support.reseller import KEY, SECRET, Done, Machine, Reseller, command_line
+from support.stored_queries import stored_query
 from support.typed import type_in
 
 from svcctl.api.models import JobStatus
 from svcctl.service.accounts import accounts, seed
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.jobs import job_table
+from svcctl.service.jobs.checkpoint import Progress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.runner import Run
@@ -41,7 +43,7 @@ class Deliveries:
     def __call__(self, job: StoredJob, run: Run) -> bool:
         done = job.friendly_name == "done"
         if done:
-            run.save(4, 1_706_745_600_000, {})
+            run.save(Progress(4, 1_706_745_600_000))
         elif job.type == "kafka":
             run.trouble(REFUSED)
         self.begun.release()
@@ -66,7 +68,7 @@ def job(place: Machine, capsys: pytest.CaptureFixture[str]) -> Iterator[Reseller
         (STOPPED, JobStatus.STOPPED, "donothing", "resting"),
         (NIGHTLY, JobStatus.RUNNING, "kafka", "nightly"),
     ):
-        job_table.add(place.store, StoredJob(job_id, ACCOUNT.owner, status, type_, name, "from t", {}, {}))
+        job_table.add(place.store, StoredJob(job_id, ACCOUNT.owner, status, type_, name, "from t", stored_query(), {}))
     deliveries = Deliveries()
     jobs = Jobs(place.store, deliveries)
     jobs.settle()
@@ -77,6 +79,13 @@ def job(place: Machine, capsys: pytest.CaptureFixture[str]) -> Iterator[Reseller
     jobs.close()
     for one in job_table.owned(place.store, ACCOUNT.owner):
         job_table.remove(place.store, one.id)
+
+
+def has_read_everything(place: Machine, job_id: str) -> None:
+    """Make a job one that has read all events up to now, and long after that."""
+    job = job_table.get(place.store, job_id)
+    assert job is not None
+    job_table.reach(place.store, job_id, job.fence, 4_102_444_800_000)
 
 
 def requests(done: Done) -> list[str]:
@@ -181,7 +190,8 @@ def test_a_list_of_a_state_or_type_that_is_none_is_refused(job: Reseller, option
 
 
 def test_a_job_that_a_person_stopped_is_not_failing_even_with_an_error(place: Machine, job: Reseller) -> None:
-    job_table.change(place.store, STOPPED, error=(REFUSED,))
+    job_table.move(place.store, STOPPED, JobStatus.STOPPED, JobStatus.RUNNING)
+    job_table.end(place.store, STOPPED, 0, JobStatus.STOPPED, (REFUSED,))
     assert job("list", "--ids", "--failing").stdout.split() == [NIGHTLY]
 
 
@@ -214,7 +224,7 @@ def test_a_failing_job_that_is_stopped_says_why_it_failed_until_it_is_started(jo
 
 
 def test_waiting_for_a_job_that_has_no_end_says_so_once(place: Machine, job: Reseller) -> None:
-    job_table.change(place.store, OTHER, last_datetime=4_102_444_800_000)
+    has_read_everything(place, OTHER)
     done = job("wait", "other", "--max-time", "1")
     assert (done.code, done.stderr.count("new events"), done.stderr.count("\n")) == (6, 1, 2)
     assert job("wait", "other", "--for", "RUNNING").stderr == ""
@@ -430,6 +440,6 @@ def test_what_is_said_of_a_job_that_was_stopped_with_an_error_or_waits_for_event
         f"svcctl: error: job {OTHER} is RUNNING, not COMPLETED, and the time is up\n",
     }
     assert job("stop", "nightly").code == 0
-    job_table.change(place.store, OTHER, last_datetime=4_102_444_800_000)
+    has_read_everything(place, OTHER)
     for verb, arguments in (("restart", ["nightly"]), ("wait", ["other", "--max-time", "0.001"])):
         assert job(verb, *arguments).stderr == said[verb]

@@ -70,8 +70,8 @@ class Site:
     ) -> str:
         asked = AskedQuery(query, Range(FIRST, until), "csv", destination=Destination(type_, params))
         destination = delivery.check(engines_of(self.engine), asked, NOW)
-        request = StoredQuery(asked, NOW).to_json()
-        return self.jobs.launch(ME, type=destination.type, query=query, request=request, params=destination.params).id
+        request = StoredQuery(asked, NOW)
+        return self.jobs.launch(ME, type=destination.type, request=request, params=destination.params).id
 
     def wait(self, job_id: str, until: Callable[[Job], object] = lambda job: job.status != "RUNNING") -> Job:
         """The job once it is so; nothing tells when a store changes, so it is looked at again and again."""

@@ -72,8 +72,8 @@ def jobs(tmp_path: Path, server: Silent) -> Iterator[Jobs]:
 
 def launched(jobs: Jobs, type_: str, params: Mapping[str, str]) -> str:
     asked = AskedQuery("from t", Range(FIRST, NOW), "csv", destination=Destination(type_, params))
-    request = StoredQuery(asked, NOW).to_json()
-    return jobs.launch(ME, type=type_, query="from t", request=request, params=params).id
+    request = StoredQuery(asked, NOW)
+    return jobs.launch(ME, type=type_, request=request, params=params).id
 
 
 @pytest.mark.slow

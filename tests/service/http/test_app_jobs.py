@@ -17,6 +17,7 @@ import pytest
 from support.application import answered
 from support.engines import chosen_engine
 from support.state import FAILURES, with_catalog
+from support.stored_queries import stored_query
 
 from svcctl.service.accounts import accounts, domains, seed, users
 from svcctl.service.accounts.accounts import Account
@@ -263,7 +264,7 @@ def test_what_changes_a_state_that_cannot_be_written_is_refused_with_the_reason(
         accounts.put(store, Account("other", "secret", "reseller", "", reseller=seed.RESELLER))
         engines.of("t").stored.create("t", (Column("eventdate", Type.TIMESTAMP),))
         app = build(Service(engines, store, executor, clock=lambda: NOW), jobs)
-        job_id = jobs.launch(mine, type="donothing", query="from t", request={}, params={}).id
+        job_id = jobs.launch(mine, type="donothing", request=stored_query(), params={}).id
         before = jobs.every(), domains.every(store)
         token = "token" if path.startswith("/search") else "reseller"
         with failing(store):

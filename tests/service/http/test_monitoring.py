@@ -18,6 +18,7 @@ import pytest
 from sqlalchemy import insert
 from support.application import answered
 from support.engines import chosen_engine, engines_of, new_lake
+from support.stored_queries import stored_query
 
 from svcctl.api.models import LOST_TABLES, JobStatus
 from svcctl.service.accounts import accounts, keys
@@ -28,7 +29,7 @@ from svcctl.service.http.app import build
 from svcctl.service.http.context import Service
 from svcctl.service.http.monitoring import exposed
 from svcctl.service.jobs import job_table
-from svcctl.service.jobs.checkpoint import Checkpoint
+from svcctl.service.jobs.checkpoint import Checkpoint, Progress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language.types import Column, Type
@@ -84,9 +85,11 @@ def test_metrics_count_answers_bytes_queries_and_jobs(service: Service) -> None:
     for number, (status, last) in enumerate(
         ((JobStatus.RUNNING, NOW - 2.5), (JobStatus.RUNNING, 0), (JobStatus.STOPPED, 1))
     ):
-        job = StoredJob(f"j{number}", owner, status, "kafka", "", "from t", {}, {}, last_datetime=int(last * 1000))
+        job = StoredJob(
+            f"j{number}", owner, status, "kafka", "", "from t", stored_query(), {}, Progress(0, int(last * 1000))
+        )
         if number == 2:
-            job = replace(job, checkpoint=Checkpoint(None, {}, late=Late(4, 9)).to_json(), friendly_name='a "b" \\ c')
+            job = replace(job, progress=Progress(0, 1000, Checkpoint(late=Late(4, 9))), friendly_name='a "b" \\ c')
         job_table.add(service.store, replace(job, error=("no broker",) * (number > 0)))
 
     async def asked() -> str:

@@ -15,11 +15,13 @@ import httpx
 import pytest
 import uvicorn
 from peers.postgresql import PASSWORD, PostgreSQLPeer
+from support.stored_queries import stored_query
 
 from svcctl.service.accounts import accounts, domains, users
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.app import build
 from svcctl.service.http.context import Service
+from svcctl.service.jobs.checkpoint import Checkpoint, Progress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.runner import Run
@@ -36,10 +38,10 @@ NOT_RUNNING, RUNS_ALREADY, UNKNOWN = (409, 108), (409, 101), (404, 100)
 
 def deliver(job: StoredJob, run: Run) -> bool:
     """Count rows until the run is stopped."""
-    sent = job.sent
+    sent = job.progress.sent
     while not run.stopping.wait(0.01):
         sent += 1
-        run.save(sent, sent, {"step": None, "memo": {}})
+        run.save(Progress(sent, sent, Checkpoint()))
     return False
 
 
@@ -68,7 +70,7 @@ class Services:
         self._threads = stack.enter_context(ThreadPoolExecutor(THREADS))
 
     def launched(self) -> str:
-        return self.jobs[0].launch(ME, type="donothing", query="from t", request={}, params={}).id
+        return self.jobs[0].launch(ME, type="donothing", request=stored_query(), params={}).id
 
     def at_once(self, job_id: str, operations: Sequence[str], times: int = 1) -> list[list[Outcome]]:
         """The outcomes of each client: all begin together, and each sends its operation so many times."""

@@ -6,7 +6,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
@@ -28,7 +28,8 @@ from svcctl.service.accounts.accounts import Account
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.jobs import delivery, job_table
-from svcctl.service.jobs.checkpoint import Checkpoint, Rest, StoredQuery
+from svcctl.service.jobs.checkpoint import Checkpoint, Progress, Rest, StoredQuery
+from svcctl.service.jobs.continuation import follow
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.runner import Run
@@ -206,9 +207,8 @@ def run_to_the_end(
         def launch(continues: str | None) -> str:
             query = left.pop(0)
             until = None if left and endless else END
-            request = StoredQuery(AskedQuery(query, Range(FIRST, until), "csv", continues=continues), LAUNCH).to_json()
-            more: dict[str, Any] = {"continues": continues, "follow": delivery.follow}
-            job_id = launched.launch(ME, type="donothing", query=query, request=request, params={}, **more).id
+            request = StoredQuery(AskedQuery(query, Range(FIRST, until), "csv", continues=continues), LAUNCH)
+            job_id = launched.launch(ME, type="donothing", request=request, params={}, follow=follow).id
             worlds[job_id] = World(deaths=deaths, failures=failures)
             return job_id
 
@@ -257,7 +257,7 @@ def test_every_row_is_there_once(
     query = "from t where n % 3 != 1 select n, text"
     done = run_to_the_end(kind, [query], arrivals, deaths, failures)
     assert [sorted(rows) for rows in done.held] == [sorted(done.answer)]
-    assert (done.job.sent, done.job.last_datetime) == (len(done.answer), to_ms(END))
+    assert (done.job.progress.sent, done.job.progress.last_datetime) == (len(done.answer), to_ms(END))
 
 
 @KINDS
@@ -275,7 +275,7 @@ def test_offset_and_limit_count_over_all_that_arrives(
     query = f"from t select n offset {skip} limit {limit}"
     done = run_to_the_end(kind, [query], arrivals, deaths, failures)
     [held] = done.held
-    assert len(held) == len(done.answer) == done.job.sent
+    assert len(held) == len(done.answer) == done.job.progress.sent
     assert len(set(held)) == len(held)
 
 
@@ -302,7 +302,7 @@ def test_every_event_is_in_one_group_or_counted_as_late(
     query = "from t where n >= 0 group every 1m select count() as count"
     done = run_to_the_end(kind, [query], arrivals, deaths, failures)
     grouped = sum(int(row.rpartition(b",")[2]) for rows in done.held for row in rows)
-    late = Checkpoint.from_json(done.job.checkpoint).late
+    late = done.job.progress.checkpoint.late
     assert grouped + (late.count if late else 0) == sum(map(len, arrivals))
 
 
@@ -363,14 +363,15 @@ def test_a_job_says_that_the_rest_of_the_one_before_cannot_be_delivered(tmp_path
         engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8), Column("text", Type.STR)))
         append(engine, [1, 2, 3], 0)
         engines = engines_of(engine)
-        request = StoredQuery(AskedQuery("from t select n", Range(FIRST, None), "csv"), LAUNCH).to_json()
+        request = StoredQuery(AskedQuery("from t select n", Range(FIRST, None), "csv"), LAUNCH)
         step = Step(0, 0, None, engine.mark("t"), to_ms(FIRST), None, 0, last=False)
-        before = Rest("old", "donothing", {}, request, 1, 0, Checkpoint(step, {}).to_json())
+        before = Rest("old", "donothing", {}, request, Progress(1, 0, Checkpoint(step)))
         with closing(Jobs(store, lambda job, run: False)) as launched:
-            job_id = launched.launch(ME, type="donothing", query="from t", request=request, params={}).id
-        job_table.change(store, job_id, checkpoint=before.to_json())
+            job_id = launched.launch(ME, type="donothing", request=request, params={}).id
         job = job_table.get(store, job_id)
         assert job is not None
+        job = replace(job, progress=Progress(before=before))
+        assert job_table.save(store, job_id, job.fence, job.progress)
         run = Run(job_id, store, job.fence)
 
         def stop() -> None:
@@ -381,7 +382,7 @@ def test_a_job_says_that_the_rest_of_the_one_before_cannot_be_delivered(tmp_path
         kept = job_table.get(store, job_id)
     assert kept is not None
     assert run.error == ("job old, which this one continues: it does not answer",)
-    assert Rest.from_json(kept.checkpoint) == before
+    assert kept.progress.to_json() == job.progress.to_json()
 
 
 @pytest.mark.parametrize(
@@ -399,7 +400,7 @@ def test_the_last_date_moves_on_where_nothing_matches_and_is_kept_by_a_stop(
         engines = engines_of(engine)
         engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
         store = Store(tmp_path / "state.db")
-        request = StoredQuery(AskedQuery(query, Range(FIRST, None), "csv"), LAUNCH).to_json()
+        request = StoredQuery(AskedQuery(query, Range(FIRST, None), "csv"), LAUNCH)
         runs: list[Run] = []
         begun = threading.Event()
 
@@ -415,16 +416,15 @@ def test_the_last_date_moves_on_where_nothing_matches_and_is_kept_by_a_stop(
             return delivery.deliver(engines, lambda: world.now, job, run, connect=lambda *_, endless: Files(world))
 
         jobs = Jobs(store, deliver)
-        job_id = jobs.launch(ME, type="donothing", query=query, request=request, params={}).id
+        job_id = jobs.launch(ME, type="donothing", request=request, params={}).id
         assert begun.wait(10)
         assert runs[0].ended.wait(10)
         job = job_table.get(store, job_id)
         jobs.close()
         store.close()
     assert job is not None
-    step = Checkpoint.from_json(job.checkpoint).step
-    assert (job.sent, step is not None) == (0, True)
-    assert datetime.fromtimestamp(job.last_datetime / 1000, UTC) == reached
+    assert (job.progress.sent, job.progress.checkpoint.step is not None) == (0, True)
+    assert datetime.fromtimestamp(job.progress.last_datetime / 1000, UTC) == reached
 
 
 def test_events_in_a_batch_that_is_open_are_with_the_destination_until_it_fails(tmp_path: Path) -> None:
@@ -434,7 +434,7 @@ def test_events_in_a_batch_that_is_open_are_with_the_destination_until_it_fails(
         values = f"SELECT TIMESTAMP '{FIRST.replace(tzinfo=None)}' AS eventdate, 1::BIGINT AS n"
         engine.append("t", selected(values), create=(Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
         store = Store(tmp_path / "state.db")
-        request = StoredQuery(AskedQuery("from t", Range(FIRST, None), "csv"), LAUNCH).to_json()
+        request = StoredQuery(AskedQuery("from t", Range(FIRST, None), "csv"), LAUNCH)
         run = Run("one", store)
         seen: list[tuple[int, int]] = []
 
@@ -466,7 +466,7 @@ def test_a_job_whose_table_is_away_shows_it_stands_still_and_recovers(tmp_path: 
         engines = engines_of(lake)
         lake.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
         store = Store(tmp_path / "state.db")
-        request = StoredQuery(AskedQuery("from t", Range(FIRST, None), "csv"), LAUNCH).to_json()
+        request = StoredQuery(AskedQuery("from t", Range(FIRST, None), "csv"), LAUNCH)
         runs: list[Run] = []
         begun = threading.Event()
         seen: list[tuple[tuple[str, ...], datetime]] = []
@@ -492,7 +492,7 @@ def test_a_job_whose_table_is_away_shows_it_stands_still_and_recovers(tmp_path: 
             return delivery.deliver(engines, lambda: world.now, job, run, connect=lambda *_, endless: Files(world))
 
         jobs = Jobs(store, deliver)
-        jobs.launch(ME, type="donothing", query="from t", request=request, params={})
+        jobs.launch(ME, type="donothing", request=request, params={})
         assert begun.wait(10)
         assert runs[0].ended.wait(10)
         jobs.close()
@@ -511,7 +511,7 @@ def test_a_job_shows_how_many_events_came_too_late_for_its_groups(tmp_path: Path
         engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8), Column("text", Type.STR)))
         append(engine, [0, 1, 601], 0)
         store = Store(tmp_path / "state.db")
-        request = StoredQuery(AskedQuery(query, Range(FIRST, None), "csv"), LAUNCH).to_json()
+        request = StoredQuery(AskedQuery(query, Range(FIRST, None), "csv"), LAUNCH)
         runs: list[Run] = []
         begun = threading.Event()
         shown: list[object] = []
@@ -531,7 +531,7 @@ def test_a_job_shows_how_many_events_came_too_late_for_its_groups(tmp_path: Path
             return delivery.deliver(engines, lambda: world.now, job, run, connect=lambda *_, endless: Files(world))
 
         jobs = Jobs(store, deliver)
-        job_id = jobs.launch(ME, type="donothing", query=query, request=request, params={}).id
+        job_id = jobs.launch(ME, type="donothing", request=request, params={}).id
         assert begun.wait(10)
         assert runs[0].ended.wait(10)
         stored_late = jobs.get(ME, job_id).extra["late"]

@@ -18,6 +18,7 @@ from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from sqlalchemy import select
 from support.state import FAILURES, read_only
+from support.stored_queries import FIRST_MS, stored_query
 
 from svcctl.api import models
 from svcctl.api.models import DomainStatus, JobStatus
@@ -25,9 +26,11 @@ from svcctl.errors import Conflict, NotFound, ServiceError, Unavailable
 from svcctl.service.accounts import accounts, domains, price_plans, users
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.jobs import job_table, jobs
+from svcctl.service.jobs.checkpoint import Checkpoint, Progress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.runner import Run
+from svcctl.service.queries.continuous import from_ms
 from svcctl.service.state import schema
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.sqlite import SQLite
@@ -54,10 +57,10 @@ class Work:
         self.begun.release()
         while not run.stopping.is_set():
             if order.wait(0.001):
-                run.save(job.sent + 10, 5, {"step": {}, "memo": {}})
+                run.save(Progress(job.progress.sent + 10, 5, Checkpoint()))
                 return True
         if self.alive:
-            run.save(job.sent + 1, 4, {"step": {}, "memo": {}})
+            run.save(Progress(job.progress.sent + 1, 4, Checkpoint()))
         return False
 
 
@@ -65,7 +68,7 @@ HINT = "stop or remove one, or set SVCCTL_RUNNING_JOBS for the service and run: 
 
 
 def launch(jobs: Jobs, account: Account = ME, params: Mapping[str, str] | None = None) -> str:
-    return jobs.launch(account, type="donothing", query="from t", request={}, params=params or {}).id
+    return jobs.launch(account, type="donothing", request=stored_query(), params=params or {}).id
 
 
 def opened(directory: Path) -> Store:
@@ -125,6 +128,8 @@ def test_a_new_job_is_running_and_named_after_its_type(mine: Jobs) -> None:
     assert re.fullmatch(r"donothing_[a-z0-9]{8}", job.friendly_name or "")
     assert job.to_json() | {"id": "", "friendlyName": ""} == {
         "id": "",
+        "from": FIRST_MS,
+        "launched": FIRST_MS,
         "process": PROCESS,
         "params": {},
         "status": "RUNNING",
@@ -229,8 +234,8 @@ def test_a_job_says_since_when_it_fails_when_it_delivered_and_where_it_runs(stor
         steps: tuple[Callable[[], None], ...] = (
             lambda: run.trouble("no broker"),
             lambda: run.trouble("no topic"),
-            lambda: run.save(3, 5, {}),
-            lambda: run.save(3, 6, {}),
+            lambda: run.save(Progress(3, 5)),
+            lambda: run.save(Progress(3, 6)),
             lambda: run.trouble("no broker again"),
         )
         for step in steps:
@@ -241,15 +246,17 @@ def test_a_job_says_since_when_it_fails_when_it_delivered_and_where_it_runs(stor
 
     service = Jobs(store, deliver)
     before = int(time.time() * 1000)
-    launched = service.launch(ME, type="kafka", query="from t", request={"launched": before}, params={})
+    query = stored_query(launched=from_ms(before))
+    launched = service.launch(ME, type="kafka", request=query, params={})
     done = ended(service, launched.id)
     service.close()
     first, second, third, fourth, fifth = looks
     assert first == second
-    assert first == {"params": {}, "launched": before, "process": PROCESS, "failingSince": first["failingSince"]}
-    assert third == {"params": {}, "launched": before, "process": PROCESS, "lastDelivered": third["lastDelivered"]}
+    members = {"from": FIRST_MS, "params": {}, "launched": before}
+    assert first == members | {"process": PROCESS, "failingSince": first["failingSince"]}
+    assert third == members | {"process": PROCESS, "lastDelivered": third["lastDelivered"]}
     assert fourth == third
-    assert done.extra == {"params": {}, "launched": before, "lastDelivered": third["lastDelivered"]}
+    assert done.extra == members | {"lastDelivered": third["lastDelivered"]}
     moments = [before, first["failingSince"], third["lastDelivered"], fifth["failingSince"]]
     assert moments == sorted(moments)
     assert len({*moments[1:]}) == 3
@@ -317,7 +324,7 @@ def test_a_job_that_continues_a_running_one_takes_its_place_when_more_run_than_t
     mine = Jobs(store, work, share=1)
     with pytest.raises(Conflict, match=r": 3 run, the limit is 1$"):
         launch(mine)
-    assert mine.launch(ME, type="donothing", query="from t", request={}, params={}, continues=first).status == "RUNNING"
+    assert mine.launch(ME, type="donothing", request=stored_query(continues=first), params={}).status == "RUNNING"
     mine.close()
 
 
@@ -326,10 +333,10 @@ def test_a_job_that_continues_a_running_one_takes_its_place_when_more_run_than_t
 
 def deliver_rows(job: StoredJob, run: Run) -> bool:
     """Deliver a row each time until the run is stopped, with checkpoints that grow."""
-    sent = job.sent
+    sent = job.progress.sent
     while not run.stopping.wait(0.01):
         sent += 1
-        run.save(sent, sent, {"memo": "x" * 4096 * sent})
+        run.save(Progress(sent, sent, Checkpoint(memo={"text": "x" * 4096 * sent})))
     return False
 
 
@@ -354,7 +361,7 @@ def test_a_job_goes_on_by_itself_in_its_thread_after_each_failure_of_its_state(h
         assert (job.status, job.error) == ("RUNNING", (failure.message,))
         assert abs(time.time() * 1000 - job.extra["failingSince"]) < 60_000
         with pytest.raises(StateUnavailable) as caught:
-            mine.launch(ME, type="donothing", query="x" * 100_000, request={}, params={})
+            mine.launch(ME, type="donothing", request=stored_query("x" * 100_000), params={})
         assert caught.value.failure is failure
     after = awaited(mine, job_id, lambda now: not now.error and (now.events_sent or 0) > (job.events_sent or 0))
     assert (after.status, after.extra.get("failingSince"), mine.runs[job_id]) == ("RUNNING", None, run)
@@ -518,7 +525,7 @@ class Hanging:
             self.answers.wait(30)
             run.check()
             self.delivered.append(job.id)
-            run.save(job.sent + 1, 4, {"step": {}, "memo": {}})
+            run.save(Progress(job.progress.sent + 1, 4, Checkpoint()))
             run.stopping.wait()
             return False
         finally:

@@ -9,12 +9,14 @@ from contextlib import ExitStack, closing, suppress
 
 import pytest
 from peers.postgresql import PASSWORD, PostgreSQLPeer
+from support.stored_queries import stored_query
 from support.waiting import eventually
 
 from svcctl.api.models import JobStatus
 from svcctl.service.accounts import domains, users
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.jobs import job_table, jobs
+from svcctl.service.jobs.checkpoint import Checkpoint, Progress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.leases import Term
@@ -50,14 +52,14 @@ class Process:
     def _deliver(self, job: StoredJob, run: Run) -> bool:
         """Deliver a row each time until the run is stopped; a suspended process delivers nothing and hears nothing."""
         self.runs.append(run)
-        sent = job.sent
+        sent = job.progress.sent
         while not run.stopping.wait(0.02):
             while self.suspended.is_set():
                 time.sleep(0.01)
             run.check()
             sent += 1
             run.generated = sent
-            run.save(sent, sent, {"step": None, "memo": {}})
+            run.save(Progress(sent, sent, Checkpoint()))
         return False
 
     def running(self) -> set[str]:
@@ -83,7 +85,7 @@ def processes(postgresql_peer: PostgreSQLPeer) -> Iterator[list[Process]]:
 
 
 def launched(process: Process, *, everywhere: bool = True) -> str:
-    return process.jobs.launch(ME, type="donothing", query="from t", request={}, params={}, everywhere=everywhere).id
+    return process.jobs.launch(ME, type="donothing", request=stored_query(), params={}, everywhere=everywhere).id
 
 
 def sent(process: Process, job_id: str) -> int:
@@ -124,13 +126,13 @@ def test_a_suspended_process_loses_its_jobs_and_delivers_nothing_more(processes:
         old.check()
     old.until = float("inf")
     with pytest.raises(Fenced):  # and the state, in any case
-        old.save(1_000_000, 0, {})
+        old.save(Progress(1_000_000))
     here.suspended.clear()
     assert old.ended.wait(10)
     job = job_table.get(there.store, job_id)
     assert job is not None
     assert (job.fence, job.status, job.error) == (old.token + 1, JobStatus.RUNNING, ())
-    assert job.sent < 1_000_000
+    assert job.progress.sent < 1_000_000
 
 
 def test_a_process_that_ends_gives_its_jobs_away_at_once(processes: list[Process]) -> None:

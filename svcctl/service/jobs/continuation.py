@@ -1,0 +1,41 @@
+"""How a job continues another one: with its query and its destination, from where that job was stopped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from svcctl.errors import ServiceError
+from svcctl.service.jobs.checkpoint import Progress, StoredQuery
+from svcctl.service.jobs.job_table import StoredJob
+from svcctl.service.language import parse
+from svcctl.service.queries.continuous import from_ms, period_of
+from svcctl.service.queries.schedule import Covered, covered
+
+
+def follow(before: StoredJob, after: StoredJob) -> StoredJob:
+    """The job `after`, which was just launched, as one that continues `before` where that was stopped.
+
+    It reads what `before` has not read. If both read one table, that is known by its marks, else by its last date.
+    ServiceError if `before` cannot be continued by this query, or cannot be read.
+    """
+    query, old = after.rest.request, before.rest
+    rest = old.progress.before or (old if old.progress.saved is not None else None)
+    done, start = old.request.covered, old.request.asked.range.start
+    if rest is old:
+        saved = old.progress.checkpoint
+        step = saved.batch.steps[-1] if saved.batch else saved.step
+        done = covered(done, step) if step is not None else done
+    last_datetime = old.progress.last_datetime
+    if parse(old.request.asked.query).table != parse(query.asked.query).table:
+        done, start = None, max(start, from_ms(last_datetime))
+    _check_kinds(old.request, query, done)
+    asked = replace(query.asked, range=replace(query.asked.range, start=start))
+    request = StoredQuery(asked, query.launched, done, query.mark)
+    return replace(after, request=request, progress=Progress(last_datetime=last_datetime, before=rest))
+
+
+def _check_kinds(old: StoredQuery, new: StoredQuery, done: Covered | None) -> None:
+    """ServiceError when groups would begin in the middle of what a query of single events has read."""
+    before, after = (period_of(parse(query.asked.query)) for query in (old, new))
+    if done is not None and done.end is not None and before is None and after is not None:
+        raise ServiceError("a query of groups cannot continue one of single events that has an end")

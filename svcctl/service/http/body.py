@@ -108,52 +108,6 @@ def json_object(body: bytes) -> dict[str, Any]:
     return fields
 
 
-def text(fields: Mapping[str, Any], name: str) -> str:
-    """Return a member that must be there and be a string."""
-    value = optional_text(fields, name)
-    if value is None:
-        raise ServiceError(f"{name} is missing")
-    return value
-
-
-def optional_text(fields: Mapping[str, Any], name: str) -> str | None:
-    """Return a member that is a string, or missing."""
-    value = fields.get(name)
-    if value is not None and not isinstance(value, str):
-        raise ServiceError(f"{name} is not a string")
-    return value
-
-
-def texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Return a member that is a list of strings; an empty one when it is missing."""
-    value = fields.get(name, [])
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise ServiceError(f"{name} is not a list of strings")
-    return tuple(value)
-
-
-def members(fields: Mapping[str, Any], name: str) -> Mapping[str, str]:
-    """Return a member that is an object of strings; an empty one when it is missing."""
-    value = fields.get(name, {})
-    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
-        raise ServiceError(f"{name} is not an object of strings")
-    return value
-
-
-def optional_flag(fields: Mapping[str, Any], name: str) -> bool | None:
-    """Return a member that is true or false; None when it is missing."""
-    value = fields.get(name)
-    if value is not None and not isinstance(value, bool):
-        raise ServiceError(f"{name} is neither true nor false")
-    return value
-
-
-def flag(fields: Mapping[str, Any], name: str, default: bool) -> bool:
-    """Return a member that is true or false; the default when it is missing."""
-    value = optional_flag(fields, name)
-    return default if value is None else value
-
-
 def note_unknown(request: str, fields: Mapping[str, Any], known: Collection[str]) -> None:
     """Log the members that a route does not know, and so ignores: a client may be newer, or have misspelt one."""
     if unknown := sorted(fields.keys() - set(known)):

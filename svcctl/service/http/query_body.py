@@ -11,7 +11,8 @@ from svcctl.dates.operators import DATE_FORMATS, Moment
 from svcctl.dates.range import Range, resolve
 from svcctl.dates.zones import parse_zone
 from svcctl.errors import RangeEndsFirst, ServiceError, UsageError
-from svcctl.service.http.body import json_object, note_unknown, optional_flag, optional_text, text, value_text
+from svcctl.io.json_members import optional_flag, optional_text, text
+from svcctl.service.http.body import json_object, note_unknown, value_text
 from svcctl.service.http.codes import BAD_FROM, ENDS_FIRST, NO_FROM, DatesRefused
 from svcctl.service.queries.request import AskedQuery
 from svcctl.service.rendering.keep_alive import KINDS, NEWLINE, KeepAlive

@@ -20,10 +20,11 @@ from svcctl.dates.epochs import from_ms, to_ms
 from svcctl.dates.operators import moment_text
 from svcctl.dates.zones import named_zone
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, UsageError
+from svcctl.io.json_members import flag, members, optional_text, text, texts
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.access_log import TABLE as ACCESS_TABLE
 from svcctl.service.http.auth import signed
-from svcctl.service.http.body import flag, json_object, members, note_unknown, optional_text, text, texts
+from svcctl.service.http.body import json_object, note_unknown
 from svcctl.service.http.connection import left
 from svcctl.service.http.context import Service
 from svcctl.service.http.envelope import encoded, envelope, error_envelope, refusal, succeeded

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svcctl.errors import ServiceError
-from svcctl.service.http.body import MAX_DEPTH, json_object, optional_text, text
+from svcctl.io.json_members import optional_text, text
+from svcctl.service.http.body import MAX_DEPTH, json_object
 
 HALF = "holds half of a surrogate pair, which is not a character"
 DEEP = "the body is nested deeper than 16 levels"

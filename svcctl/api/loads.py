@@ -14,7 +14,7 @@ _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class LoadOptions:
     """How the user wants files to be read; what is not given is detected."""
 
     time_field: str | None = None

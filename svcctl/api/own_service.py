@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from svcctl.api.addresses import segment
-from svcctl.api.loads import Loaded, Wishes
+from svcctl.api.loads import Loaded, LoadOptions
 from svcctl.api.models import Domain
 from svcctl.api.refusals import record, records
 from svcctl.errors import CredentialsError, NotFound, ServiceError, Unavailable
@@ -214,7 +214,7 @@ def load(
     client: Client,
     files: Iterable[tuple[str, str]],
     table: str,
-    wishes: Wishes,
+    options: LoadOptions,
     load_id: str | None = None,
     attempt: str = "",
 ) -> Loaded | None:
@@ -226,14 +226,14 @@ def load(
     body = {
         "files": [{"path": path, "name": name} for path, name in files],
         "table": table,
-        "timeField": wishes.time_field,
-        "timeFormat": wishes.time_format,
-        "timeZone": wishes.time_zone,
-        "format": wishes.format,
-        "types": wishes.types,
-        "replace": wishes.replace,
-        "strict": wishes.strict,
-        "null": list(wishes.null),
+        "timeField": options.time_field,
+        "timeFormat": options.time_format,
+        "timeZone": options.time_zone,
+        "format": options.format,
+        "types": options.types,
+        "replace": options.replace,
+        "strict": options.strict,
+        "null": list(options.null),
         "loadId": load_id,
         "attempt": attempt or None,
     }

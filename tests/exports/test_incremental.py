@@ -15,7 +15,7 @@ from support.shells import Shell
 
 from svcctl.api import own_service
 from svcctl.api.client import Client
-from svcctl.api.loads import Wishes
+from svcctl.api.loads import LoadOptions
 from svcctl.errors import IncompleteResult, Locked, Unavailable
 from svcctl.exports.plan import plan
 from svcctl.exports.state import State, States
@@ -56,8 +56,8 @@ class Hourly:
         if lines:
             file = self.folder / "arriving.ndjson"
             file.write_text("".join(lines))
-            wishes = Wishes(time_field="eventdate", format="ndjson")
-            own_service.load(self.client, [(str(file), file.name)], self.table, wishes)
+            options = LoadOptions(time_field="eventdate", format="ndjson")
+            own_service.load(self.client, [(str(file), file.name)], self.table, options)
 
     def run(self, now: int) -> None:
         """What the command does with --state and --lag, at this moment."""

@@ -22,7 +22,7 @@ from support.shells import Shell
 
 from svcctl.api import own_service
 from svcctl.api.client import Client
-from svcctl.api.loads import Wishes
+from svcctl.api.loads import LoadOptions
 from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
 from svcctl.exports.export import Export
 from svcctl.exports.inventory import find
@@ -97,8 +97,8 @@ class Late:
             lines.append(json.dumps({"eventdate": at * 1000, "n": self.number}) + "\n")
         file = self.exports.folder.parent / f"{self.table}.ndjson"
         file.write_text("".join(lines))
-        wishes = Wishes(time_field="eventdate", format="ndjson")
-        own_service.load(self.client, [(str(file), file.name)], self.table, wishes)
+        options = LoadOptions(time_field="eventdate", format="ndjson")
+        own_service.load(self.client, [(str(file), file.name)], self.table, options)
         self.exports.proxy.forget()
 
     def export(self, folder: Path | None = None) -> None:

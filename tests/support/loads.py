@@ -17,7 +17,7 @@ from typing import Any
 import zstandard
 from hypothesis import strategies as st
 
-from svcctl.api.loads import Finding, Loaded, Wishes
+from svcctl.api.loads import Finding, Loaded, LoadOptions
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Type
 from svcctl.service.loading import load as loading
@@ -62,9 +62,9 @@ def columns(engine: DuckDBEngine, table: str = "t") -> list[str]:
     return [f"{column.name} {column.type}" for column in engine.table(table).columns[1:]]
 
 
-def load(engine: DuckDBEngine, path: Path | list[Path], table: str, **wishes: Any) -> Loaded:
+def load(engine: DuckDBEngine, path: Path | list[Path], table: str, **options: Any) -> Loaded:
     paths = path if isinstance(path, list) else [path]
-    loaded = loading.load(engine, [Source(one, one.name) for one in paths], table, Wishes(**wishes), undisturbed)
+    loaded = loading.load(engine, [Source(one, one.name) for one in paths], table, LoadOptions(**options), undisturbed)
     assert loaded is not None
     return loaded
 

@@ -15,7 +15,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from svcctl.api.loads import Wishes
+from svcctl.api.loads import LoadOptions
 from svcctl.dates.epochs import from_ms, to_ms
 from svcctl.dates.operators import moment_text
 from svcctl.dates.zones import named_zone
@@ -112,7 +112,7 @@ async def _load(request: Request) -> Response:
     fields = json_object(request.state.body)
     note_unknown("a load", fields, LOAD_MEMBERS)
     table, zone = text(fields, "table"), optional_text(fields, "timeZone")
-    wishes = Wishes(
+    options = LoadOptions(
         optional_text(fields, "timeField"),
         optional_text(fields, "timeFormat"),
         optional_text(fields, "format"),
@@ -132,11 +132,11 @@ async def _load(request: Request) -> Response:
 
     def work() -> dict[str, Any]:
         engine, limits = service.engines.for_load(table), service.load_limits
-        loaded = load(engine, sources, table, wishes, go_on, load_id=load_id, limits=limits)
+        loaded = load(engine, sources, table, options, go_on, load_id=load_id, limits=limits)
         service.record_events()
         if loaded is None:
             return {"table": table, "alreadyLoaded": load_id}
-        ended = {"jobs": _readers(service.store, table)["jobs"]} if wishes.replace and loaded.before else {}
+        ended = {"jobs": _readers(service.store, table)["jobs"]} if options.replace and loaded.before else {}
         return loaded.to_json() | ended
 
     result = service.run(work)

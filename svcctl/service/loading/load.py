@@ -13,7 +13,7 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from svcctl.api.loads import Finding, Loaded, Wishes
+from svcctl.api.loads import Finding, Loaded, LoadOptions
 from svcctl.dates.epochs import to_ms
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.service.engines import ARROW, Tables
@@ -40,7 +40,7 @@ def load(
     engine: Tables,
     sources: Sequence[Source],
     table: str,
-    wishes: Wishes,
+    options: LoadOptions,
     go_on: Callable[[], None],
     *,
     load_id: str | None = None,
@@ -61,7 +61,7 @@ def load(
     whole = False
     while True:
         try:
-            return _load(engine, sources, table, wishes, watch, load_id, whole=whole)
+            return _load(engine, sources, table, options, watch, load_id, whole=whole)
         except AlreadyLoaded:
             return None
         except TableExists:
@@ -74,35 +74,35 @@ def _load(
     engine: Tables,
     sources: Sequence[Source],
     table: str,
-    wishes: Wishes,
+    options: LoadOptions,
     watch: LoadWatch,
     load_id: str | None,
     *,
     whole: bool,
 ) -> Loaded:
     there = table in engine.tables()
-    made = not there or wishes.replace
+    made = not there or options.replace
     before = engine.events(table) if there else 0
     held = {} if made else {column.name: column.type for column in engine.table(table).columns}
-    with reading(wishes.time_zone or "UTC", watch) as reader:
-        recogniser = Recogniser(reader, wishes, held, len(sources) == 1, whole)
+    with reading(options.time_zone or "UTC", watch) as reader:
+        recogniser = Recogniser(reader, options, held, len(sources) == 1, whole)
         found = [(source.name, recogniser.layout(source)) for source in sources]
         layouts = [layout for _, layout in found if layout is not None]
         empty = [name for name, layout in found if layout is None]
-        if not layouts and wishes.replace:
+        if not layouts and options.replace:
             raise UsageError(f"no events in {some(empty)}", hint=NOTHING)
         if not layouts:
             return Loaded(table, 0, before=before, empty=tuple(empty))
-        types = _types(layouts, wishes.types)
-        layouts = _with_texts_marked(layouts, types, {*held, *wishes.types})
+        types = _types(layouts, options.types)
+        layouts = _with_texts_marked(layouts, types, {*held, *options.types})
         if not made:
-            types = _held_types(table, held, types, wishes.types)
-        rows = _Rows(reader, layouts, types, held, wishes.strict)
+            types = _held_types(table, held, types, options.types)
+        rows = _Rows(reader, layouts, types, held, options.strict)
         columns = tuple(Column(name, type_) for name, type_ in types.items())
         try:
             create = columns if made else None
             added = engine.append(
-                table, rows.batches(), create=create, replace=wishes.replace, load_id=load_id, go_on=watch.check
+                table, rows.batches(), create=create, replace=options.replace, load_id=load_id, go_on=watch.check
             )
         except (SvcctlError, Misfit):
             if rows.failure is None:

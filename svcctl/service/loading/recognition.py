@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from svcctl.api.loads import Wishes
+from svcctl.api.loads import LoadOptions
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb.syntax import quote
 from svcctl.service.language.types import Type
@@ -99,14 +99,14 @@ class Recogniser:
     """
 
     reader: FileReader
-    wishes: Wishes
+    options: LoadOptions
     held: Mapping[str, Type]
     is_alone: bool
     whole: bool
 
     def layout(self, source: Source) -> Layout | None:
         """The layout of a file; None if it is complete without events. Raises UsageError if something is not clear."""
-        times = time_format(self.wishes.time_zone, self.wishes.time_format)
+        times = time_format(self.options.time_zone, self.options.time_format)
         head = self.reader.first_bytes(source)
         kind = self._kind(source, first_lines(source, head), written_as(times.spec or ""))
         if kind is None:
@@ -125,7 +125,7 @@ class Recogniser:
         fields = {name: value_field(quote(name), type_, zone) for name, type_ in columns.types.items()}
         if self.whole:
             self.reader.head(file)
-        profiles, wished = _profiles(self.reader, file, columns, fields, times), self.wishes.time_field
+        profiles, wished = _profiles(self.reader, file, columns, fields, times), self.options.time_field
         if wished is not None:
             time, clock = _named(file, fields, wished, is_alone=self.is_alone)
         else:
@@ -142,8 +142,8 @@ class Recogniser:
             return self.reader.rows(file, sql)
 
         types = {name: type_ for name, type_ in self.held.items() if name != "eventdate"}
-        types |= {name: Type(word) for name, word in self.wishes.types.items() if word in set(Type)}
-        wanted = Wanted(types, self.wishes.null, self.wishes.time_zone, rows)
+        types |= {name: Type(word) for name, word in self.options.types.items() if word in set(Type)}
+        wanted = Wanted(types, self.options.null, self.options.time_zone, rows)
         return COLUMNS_OF[file.kind.name](file, wanted)
 
     def _kind(self, source: Source, found: Sequence[str], written: str) -> FileKind | None:
@@ -151,7 +151,7 @@ class Recogniser:
 
         The lines of a log have times as in the pattern `written`, if it is not empty.
         """
-        name = self.wishes.format
+        name = self.options.format
         if name is not None and name not in FILE_KINDS:
             raise UsageError(f"unknown format '{name}'", hint=f"formats are {', '.join(FILE_KINDS)}")
         if not found:

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from svcctl.api.loads import Loaded, Wishes
+from svcctl.api.loads import Loaded, LoadOptions
 from svcctl.errors import NotFound
 from svcctl.io import extras
 from svcctl.service.loading.decompression import Source
@@ -49,7 +49,7 @@ def load_into(
     environment: Mapping[str, str],
     sources: Sequence[Source],
     table: str,
-    wishes: Wishes,
+    options: LoadOptions,
     load_id: str | None,
     go_on: Callable[[], None],
     notify: Callable[[str], None],
@@ -67,7 +67,7 @@ def load_into(
         if folder_identity.check(state, folder, create=create):  # before reading the files, which may take long
             notify(f"made the shared folder {folder.uri}")
         limits = LoadLimits.read(environment)
-        return load(lake, sources, table, wishes, go_on, load_id=load_id, limits=limits)
+        return load(lake, sources, table, options, go_on, load_id=load_id, limits=limits)
 
 
 def compact(

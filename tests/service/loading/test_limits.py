@@ -16,7 +16,7 @@ import pytest
 import zstandard
 from support.loads import first_skipped, load, undisturbed, written
 
-from svcctl.api.loads import Loaded, Wishes
+from svcctl.api.loads import Loaded, LoadOptions
 from svcctl.errors import ServiceError, SvcctlError, UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.interruption import interruptible
@@ -39,7 +39,7 @@ BOMBS = {
 
 
 def limited(engine: DuckDBEngine, path: Path, limits: LoadLimits) -> Loaded | None:
-    return loading.load(engine, [Source(path, path.name)], "t", Wishes(), undisturbed, limits=limits)
+    return loading.load(engine, [Source(path, path.name)], "t", LoadOptions(), undisturbed, limits=limits)
 
 
 def repeated(path: Path, rows: int, size: int) -> Path:
@@ -69,10 +69,10 @@ def test_a_limit_counts_the_files_of_a_load_together(engine: DuckDBEngine, tmp_p
         path.write_bytes(gzip.compress(ROW * 10))
     sources = [Source(path, path.name) for path in paths]
     most = LoadLimits(unpacked_bytes=3 * len(ROW * 10))
-    assert loading.load(engine, sources, "t", Wishes(), undisturbed, limits=most)
+    assert loading.load(engine, sources, "t", LoadOptions(), undisturbed, limits=most)
     with pytest.raises(ServiceError, match=r"2\.csv\.gz unpacks to too much"):
         loading.load(
-            engine, sources, "u", Wishes(), undisturbed, limits=LoadLimits(unpacked_bytes=most.unpacked_bytes - 1)
+            engine, sources, "u", LoadOptions(), undisturbed, limits=LoadLimits(unpacked_bytes=most.unpacked_bytes - 1)
         )
 
 

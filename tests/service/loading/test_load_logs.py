@@ -229,8 +229,8 @@ def test_the_time_of_a_log_line_may_begin_with_the_day(
     engine: DuckDBEngine, tmp_path: Path, format: str | None
 ) -> None:
     text = "05/11/2026 10:00 one\n  more of one\n[21/11/2026 10:00:01.5]  2, two\n"
-    wishes = {"format": format, "time_zone": "Europe/Berlin", "time_format": "%d/%m"}
-    result = load(engine, written(tmp_path, "app.log", text), "app", strict=True, **wishes)
+    options = {"format": format, "time_zone": "Europe/Berlin", "time_format": "%d/%m"}
+    result = load(engine, written(tmp_path, "app.log", text), "app", strict=True, **options)
     assert rows(engine, "app") == [
         (datetime(2026, 11, 5, 9), "one\n  more of one"),
         (datetime(2026, 11, 21, 9, 0, 1, 500_000), "2, two"),

@@ -80,7 +80,7 @@ def test_events_before_1970_and_after_9999_are_skipped(engine: DuckDBEngine, tmp
 
 
 @pytest.mark.parametrize(
-    ("text", "wishes", "dates"),
+    ("text", "options", "dates"),
     [
         ("date,time\n2026-11-01,12:03:04.5\n2026-11-01,9:03\n", {}, ["2026-11-01T09:03", "2026-11-01T12:03:04.5"]),
         ("date,time\n2026-11-01,12:03\n2026-11-02,\n", {}, ["2026-11-01T12:03", "2026-11-02"]),
@@ -97,7 +97,7 @@ def test_events_before_1970_and_after_9999_are_skipped(engine: DuckDBEngine, tmp
     ],
 )
 def test_a_day_beside_a_time_of_day_is_refused_and_read_with_both_names_or_with_one(
-    engine: DuckDBEngine, tmp_path: Path, text: str | None, wishes: dict[str, str], dates: list[str]
+    engine: DuckDBEngine, tmp_path: Path, text: str | None, options: dict[str, str], dates: list[str]
 ) -> None:
     path, heading = written(tmp_path, "a.csv", text or ""), (text or "date,time\n").partition("\n")[0]
     if text is None:
@@ -105,12 +105,12 @@ def test_a_day_beside_a_time_of_day_is_refused_and_read_with_both_names_or_with_
         pq.write_table(pa.table({"date": [date(2026, 11, 1)], "time": [time(12, 3, 4)]}), path)
     day, clock = heading.split(";" if ";" in heading else ",")[:2]
     with pytest.raises(UsageError) as caught:
-        load(engine, path, "t", **wishes)
+        load(engine, path, "t", **options)
     assert f"--time-field {day},{clock}" in (caught.value.hint or "")
-    load(engine, path, "t", time_field=f"{day},{clock}", **wishes)
+    load(engine, path, "t", time_field=f"{day},{clock}", **options)
     assert [row[0] for row in rows(engine, "t")] == [datetime.fromisoformat(f"{date:0<10}") for date in dates]
-    load(engine, path, "days", time_field=day, **wishes)
-    assert {str(row[0])[11:] for row in rows(engine, "days")} == {"23:00:00" if "time_zone" in wishes else "00:00:00"}
+    load(engine, path, "days", time_field=day, **options)
+    assert {str(row[0])[11:] for row in rows(engine, "days")} == {"23:00:00" if "time_zone" in options else "00:00:00"}
 
 
 def test_other_columns_are_no_times_of_day(engine: DuckDBEngine, tmp_path: Path) -> None:

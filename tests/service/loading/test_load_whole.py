@@ -29,7 +29,7 @@ from support.loads import (
     written,
 )
 
-from svcctl.api.loads import Wishes
+from svcctl.api.loads import LoadOptions
 from svcctl.errors import ServiceError, UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Type
@@ -67,7 +67,7 @@ def test_a_load_ends_when_it_may_not_go_on(engine: DuckDBEngine, tmp_path: Path)
                 raise ServiceError("enough")
 
         try:
-            loading.load(engine, [Source(path, path.name)], "t", Wishes(), go_on)
+            loading.load(engine, [Source(path, path.name)], "t", LoadOptions(), go_on)
         except ServiceError as error:
             assert str(error) == "enough"  # noqa: PT017
             assert "t" not in engine.tables()
@@ -132,9 +132,9 @@ def test_a_table_that_another_load_makes_meanwhile_takes_what_fits(tmp_path: Pat
 
         def go_on() -> None:
             if "t" not in engine.tables():
-                loading.load(engine, [Source(first, "first")], "t", Wishes(), undisturbed)
+                loading.load(engine, [Source(first, "first")], "t", LoadOptions(), undisturbed)
 
-        loaded = loading.load(engine, [Source(second, "second")], "t", Wishes(), go_on)
+        loaded = loading.load(engine, [Source(second, "second")], "t", LoadOptions(), go_on)
         assert loaded is not None
         assert (loaded.rows, loaded.before, engine.table("t").columns[1]) == (1, 1, Column("n", Type.FLOAT8))
 

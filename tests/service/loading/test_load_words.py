@@ -274,8 +274,8 @@ SAID: dict[str, tuple[str, str | bytes, Wished, list[str]]] = {
 def test_what_happened_to_lines_is_said_in_one_sentence_for_each_kind(
     engine: DuckDBEngine, tmp_path: Path, case: str
 ) -> None:
-    name, text, wishes, said = SAID[case]
-    result = load(engine, written(tmp_path, name, text), "t", **wishes)
+    name, text, options, said = SAID[case]
+    result = load(engine, written(tmp_path, name, text), "t", **options)
     assert [told(one) for one in (*result.skips, *result.changes)] == said
 
 

@@ -34,7 +34,7 @@ from svcctl.terminal.layout import second_text
 from svcctl.words import counted, size_text, some
 
 if TYPE_CHECKING:
-    from svcctl.api.loads import Loaded, Wishes
+    from svcctl.api.loads import Loaded, LoadOptions
     from svcctl.api.own_service import Extent
 
 FilesArg = Annotated[
@@ -134,7 +134,7 @@ def load(
     zcat old.csv.gz | svcctl service load - -t shop.old --time-field created
     svcctl service load orders.csv -t shop.orders --id 2026-01-31
     """
-    from svcctl.api.loads import Wishes, check_table_name
+    from svcctl.api.loads import LoadOptions, check_table_name
 
     svc: Context = ctx.obj
     check_table_name(table)
@@ -143,18 +143,18 @@ def load(
     if create and tables is None:
         raise UsageError("--create makes a shared folder", hint="name it with --tables")
     nothing = tuple(filter(None, (null or "").split(",")))
-    wishes = Wishes(time_field, time_format, format, _types(types), replace, time_zone, strict, nothing)
+    options = LoadOptions(time_field, time_format, format, _types(types), replace, time_zone, strict, nothing)
     with ExitStack() as spooled:
         given = [
             (str(spooled.enter_context(text.as_file(file, svc.files.make))), text.name(file))
             for file in dict.fromkeys(files)
         ]
         if tables is None:
-            loaded = _load(svc, given, table, wishes, load_id)
+            loaded = _load(svc, given, table, options, load_id)
         else:
             given_up = partial(_tell_given_up, svc, replace=replace)
             with svc.diagnostics.working(reading(given, os.getpid(), svc.clock)):
-                loaded = shared_folder.load(svc, tables, given, table, wishes, load_id, given_up, create=create)
+                loaded = shared_folder.load(svc, tables, given, table, options, load_id, given_up, create=create)
             if replace and loaded is not None and loaded.before:
                 loaded = dataclasses.replace(loaded, jobs=shared_folder.readers(svc, tables, table))
     if loaded is None:
@@ -164,7 +164,7 @@ def load(
 
 
 def _load(
-    svc: Context, given: Sequence[tuple[str, str]], table: str, wishes: Wishes, load_id: str | None
+    svc: Context, given: Sequence[tuple[str, str]], table: str, options: LoadOptions, load_id: str | None
 ) -> Loaded | None:
     """Have the service load files. An interrupted load says what was stored, if the service answers in a second."""
     from svcctl.api import own_service
@@ -173,13 +173,13 @@ def _load(
     client, attempt = svc.with_flags(profile=LOCAL).client, uuid.uuid4().hex
     try:
         with svc.diagnostics.working(reading(given, process.running(svc.files) or 0, svc.clock)):
-            return own_service.load(client, given, table, wishes, load_id, attempt)
+            return own_service.load(client, given, table, options, load_id, attempt)
     except (KeyboardInterrupt, Terminated):
         with suppress(SvcctlError):
             soon = svc.with_flags(profile=LOCAL, timeout=1.0, retries=0).connect()
             ended, stored = own_service.load_ended(soon, attempt)
             if ended:
-                _tell_given_up(svc, stored, replace=wishes.replace)
+                _tell_given_up(svc, stored, replace=options.replace)
         raise
 
 

@@ -27,7 +27,7 @@ from svcctl.service.settings import TABLES, absolute
 from svcctl.words import counted
 
 if TYPE_CHECKING:
-    from svcctl.api.loads import Loaded, Wishes
+    from svcctl.api.loads import Loaded, LoadOptions
 
 PLACES = ("folder", "file")
 
@@ -72,7 +72,7 @@ def load(
     uri: str,
     files: Sequence[tuple[str, str]],
     table: str,
-    wishes: Wishes,
+    options: LoadOptions,
     load_id: str | None,
     given_up: Callable[[Loaded | None], None],
     *,
@@ -95,8 +95,8 @@ def load(
             raise ServiceError("the load was given up")
 
     with ThreadPoolExecutor(1, initializer=without_signals) as thread:
-        options = (uri, os.environ, given, table, wishes, load_id, go_on, svc.diagnostics.note)
-        loads = thread.submit(shared_folder.load_into, *options, create=create, state=state)
+        arguments = (uri, os.environ, given, table, options, load_id, go_on, svc.diagnostics.note)
+        loads = thread.submit(shared_folder.load_into, *arguments, create=create, state=state)
         try:
             return loads.result()
         except (KeyboardInterrupt, Terminated):

@@ -8,26 +8,59 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from svcctl.api.refusals import records
+from svcctl.dates.zones import named_zone
 from svcctl.errors import UsageError
+from svcctl.io.json_members import flag, members, optional_text, texts
 
 _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """How the user wants files to be read; what is not given is detected."""
+    """How files are read; an option that is not given is detected."""
 
     time_field: str | None = None
     time_format: str | None = None
-    format: str | None = None
-    types: Mapping[str, str] = field(default_factory=dict)
-    replace: bool = False
     time_zone: str | None = None
     """The zone of dates that name none; UTC if not given."""
-    strict: bool = False
-    """Whether a line that would be skipped makes the load fail."""
+    format: str | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
     null: Sequence[str] = ()
     """Texts that are read as null."""
+    replace: bool = False
+    strict: bool = False
+    """Whether a line that would be skipped makes the load fail."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "timeField": self.time_field,
+            "timeFormat": self.time_format,
+            "timeZone": self.time_zone,
+            "format": self.format,
+            "types": self.types,
+            "null": list(self.null),
+            "replace": self.replace,
+            "strict": self.strict,
+        }
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> LoadOptions:
+        """ServiceError for a member of another type, UsageError for an unknown zone."""
+        zone = optional_text(source, "timeZone")
+        return cls(
+            time_field=optional_text(source, "timeField"),
+            time_format=optional_text(source, "timeFormat"),
+            time_zone=None if zone is None else named_zone(zone).shared_name,
+            format=optional_text(source, "format"),
+            types=members(source, "types"),
+            null=texts(source, "null"),
+            replace=flag(source, "replace", False),
+            strict=flag(source, "strict", False),
+        )
+
+
+LOAD_OPTIONS = tuple(LoadOptions().to_json())
+"""The names of the options in JSON."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -226,14 +226,7 @@ def load(
     body = {
         "files": [{"path": path, "name": name} for path, name in files],
         "table": table,
-        "timeField": options.time_field,
-        "timeFormat": options.time_format,
-        "timeZone": options.time_zone,
-        "format": options.format,
-        "types": options.types,
-        "replace": options.replace,
-        "strict": options.strict,
-        "null": list(options.null),
+        **options.to_json(),
         "loadId": load_id,
         "attempt": attempt or None,
     }

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 WRITTEN = "query-language"
 """The topic whose page is a file."""
+MEMBER_INDENT, MEMBER_WIDTH = 16, 64
+"""The columns of the text about a member of a request, in the pages that list them."""
 
 _FOLDER = Path(__file__).parent
 
@@ -232,6 +234,13 @@ def _destinations() -> dict[str, str]:
     }
 
 
+def _service() -> dict[str, str]:
+    from svcctl.api.loads import LOAD_OPTIONS
+
+    lines = _wrapped(f"{_listed((*LOAD_OPTIONS, 'loadId'), 'and')}.", MEMBER_WIDTH)
+    return {"load_options": "\n".join(" " * MEMBER_INDENT + line for line in lines)}
+
+
 FILLED: Mapping[str, Callable[[], Mapping[str, str]]] = {
     "dates": _dates,
     "formats": _formats,
@@ -239,5 +248,6 @@ FILLED: Mapping[str, Callable[[], Mapping[str, str]]] = {
     "environment": _environment,
     "exit-codes": _exit_codes,
     "destinations": _destinations,
+    "service": _service,
 }
 """What the templates of topics may ask for; each loads its tables when it is called."""

@@ -15,12 +15,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from svcctl.api.loads import LoadOptions
+from svcctl.api.loads import LOAD_OPTIONS, LoadOptions
 from svcctl.dates.epochs import from_ms, to_ms
 from svcctl.dates.operators import moment_text
-from svcctl.dates.zones import named_zone
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError, UsageError
-from svcctl.io.json_members import flag, members, optional_text, text, texts
+from svcctl.io.json_members import optional_text, text
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.access_log import TABLE as ACCESS_TABLE
 from svcctl.service.http.auth import signed
@@ -45,10 +44,7 @@ ENDS_SECONDS = 0.8
 """How long a client that asks for the outcome of its load waits for the end."""
 LAST_MS = 253_402_300_799_999
 """The last moment of the year 9999, in epoch milliseconds."""
-LOAD_MEMBERS = (
-    *("files", "table", "timeField", "timeFormat", "timeZone", "format", "types"),
-    *("null", "replace", "strict", "loadId", "attempt"),
-)
+LOAD_MEMBERS = ("files", "table", *LOAD_OPTIONS, "loadId", "attempt")
 _NO_FILES = 'files is not a list of objects with a path, such as [{"path": "/rows.csv"}]'
 FOLDER, FILE = "folder", "file"
 """Where a table can be: in the shared folder, or in the file of the service."""
@@ -111,17 +107,7 @@ async def _load(request: Request) -> Response:
     service = _operated(request, "load events")
     fields = json_object(request.state.body)
     note_unknown("a load", fields, LOAD_MEMBERS)
-    table, zone = text(fields, "table"), optional_text(fields, "timeZone")
-    options = LoadOptions(
-        optional_text(fields, "timeField"),
-        optional_text(fields, "timeFormat"),
-        optional_text(fields, "format"),
-        members(fields, "types"),
-        flag(fields, "replace", False),
-        named_zone(zone).shared_name if zone is not None else None,
-        flag(fields, "strict", False),
-        texts(fields, "null"),
-    )
+    table, options = text(fields, "table"), LoadOptions.from_json(fields)
     _check_changeable(service, table, "load into another table")
     sources, load_id, gone = _sources(fields), optional_text(fields, "loadId"), Event()
     attempt = optional_text(fields, "attempt")

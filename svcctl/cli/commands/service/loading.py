@@ -143,7 +143,16 @@ def load(
     if create and tables is None:
         raise UsageError("--create makes a shared folder", hint="name it with --tables")
     nothing = tuple(filter(None, (null or "").split(",")))
-    options = LoadOptions(time_field, time_format, format, _types(types), replace, time_zone, strict, nothing)
+    options = LoadOptions(
+        time_field=time_field,
+        time_format=time_format,
+        time_zone=time_zone,
+        format=format,
+        types=_types(types),
+        null=nothing,
+        replace=replace,
+        strict=strict,
+    )
     with ExitStack() as spooled:
         given = [
             (str(spooled.enter_context(text.as_file(file, svc.files.make))), text.name(file))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from svcctl.api.models import Job, JobStatus, status_text
@@ -101,10 +102,18 @@ def _check_hope(job: Job, wanted: Collection[str]) -> None:
         )
 
 
-def restart(client: Client, job_id: str, note: Callable[[str], None], leave: Callable[[str], None]) -> Job:
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A job after an operation; `left` is the reason if the operation changed nothing."""
+
+    job: Job
+    left: str | None = None
+
+
+def restart(client: Client, job_id: str, note: Callable[[str], None]) -> Changed:
     """Stop a job and start it again; the error that it had is noted, because a start clears it.
 
-    A stopped job is started, and a completed one stays as it is: `leave` gets the reason.
+    A stopped job is started, and a completed one is left unchanged.
     """
     job = client.job(job_id)
     if job.error:
@@ -117,10 +126,9 @@ def restart(client: Client, job_id: str, note: Callable[[str], None], leave: Cal
             if job.status not in (JobStatus.STOPPED, JobStatus.COMPLETED):  # it has not stopped by itself meanwhile
                 raise
     if job.status == JobStatus.COMPLETED:
-        leave(f"job {job_id} is COMPLETED")
-        return job
+        return Changed(job, f"job {job_id} is COMPLETED")
     try:
-        return client.start_job(job_id)
+        return Changed(client.start_job(job_id))
     except SvcctlError as error:
         error.add_note(f"it is stopped now; start it with 'svcctl job start {job_id}'")
         raise

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from svcctl.api.jobs import Changed
 from svcctl.api.models import Domain, Job
 from svcctl.errors import Conflict, NotFound, ServiceError, SvcctlError
 from svcctl.words import json_text
@@ -30,12 +31,10 @@ def done_if(wanted: bool, says_done: Callable[[ServiceError], bool], note: Note)
         note(f"nothing to do: {error.message}")
 
 
-def change_job(
-    change: Callable[[str], Job], client: Client, job_id: str, wanted: str, note: Note, *, if_needed: bool
-) -> Job:
-    """Change a job. With `if_needed`, return a job that is in the wanted state; a conflict may have other reasons."""
+def change_job(change: Callable[[str], Job], client: Client, job_id: str, wanted: str, *, if_needed: bool) -> Changed:
+    """Change a job. With `if_needed`, leave a job that is in the wanted state; a conflict may have other reasons."""
     try:
-        return change(job_id)
+        return Changed(change(job_id))
     except Conflict as error:
         try:
             job = client.job(job_id)
@@ -46,8 +45,7 @@ def change_job(
         if not if_needed:
             error.add_note(ALLOWED)
             raise
-        note(error.message)
-        return job
+        return Changed(job, error.message)
 
 
 def create_domain(

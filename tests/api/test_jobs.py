@@ -84,7 +84,7 @@ def test_a_change_of_a_job_fails_when_the_service_answers_another_state(
 def test_a_restart_of_a_job_that_goes_on_running_fails() -> None:
     running = [job("RUNNING") for _ in range(3)]
     with pytest.raises(Conflict):
-        restart(client_of(*running), "a", pytest.fail, pytest.fail)
+        restart(client_of(*running), "a", pytest.fail)
 
 
 def test_a_job_that_is_gone_counts_as_removed() -> None:

@@ -13,7 +13,7 @@ import typer
 from svcctl.api import models
 from svcctl.api.job_names import ENOUGH, Chosen, choose, shortest
 from svcctl.api.job_watch import Watched, at_moment, failing_first, looks
-from svcctl.api.jobs import progress, restart, wait_for
+from svcctl.api.jobs import Changed, progress, restart, wait_for
 from svcctl.api.models import FAILING, Job, JobStatus
 from svcctl.cli.columns.job import JOB, JOBS, WATCHED
 from svcctl.cli.commands import verbs_of
@@ -87,8 +87,8 @@ PruneOpt = Annotated[
     bool, typer.Option("--prune", help="Remove jobs that were applied from files and that no file has.")
 ]
 
-Change = Callable[[str, Callable[[str], None]], Job]
-"""Changes the job with an ID, or leaves the job as it is and calls the function with the reason."""
+Change = Callable[[str], Changed]
+"""Changes the job with an ID."""
 
 LAST_LOOK = 5.0
 """Seconds after --max-time in which the service may still answer; then the command ends regardless."""
@@ -197,9 +197,7 @@ def restart_(ctx: typer.Context, ids: ChangedIdsArg, format: FormatOpt = None) -
     """
     svc: Context = ctx.obj
     chosen = _chosen(svc, ids, changes=True)
-    _change(
-        svc, chosen, lambda job_id, leave: restart(svc.client, job_id, svc.diagnostics.note, leave), "restarted", format
-    )
+    _change(svc, chosen, lambda job_id: restart(svc.client, job_id, svc.diagnostics.note), "restarted", format)
 
 
 @_app.command()
@@ -217,7 +215,7 @@ def rm(
         chosen = _there(svc, chosen)
     if chosen.ids and not yes:
         svc.ask(_removal(svc, chosen))
-    _change(svc, chosen, lambda job_id, leave: svc.client.remove_job(job_id), "removed", format)
+    _change(svc, chosen, lambda job_id: Changed(svc.client.remove_job(job_id)), "removed", format)
 
 
 @_app.command()
@@ -405,35 +403,32 @@ def _hinted(chosen: Chosen, act: Callable[[str], Job], job_id: str) -> Job:
 def _to(svc: Context, change: Callable[[str], Job], wanted: JobStatus, if_needed: bool) -> Change:
     """The change that starts or stops a job; a completed job is left as it is."""
 
-    def act(job_id: str, leave: Callable[[str], None]) -> Job:
-        job = change_job(change, svc.client, job_id, wanted, leave, if_needed=if_needed)
-        if job.status == JobStatus.COMPLETED:
-            leave(f"job {job_id} is COMPLETED")
-        return job
+    def act(job_id: str) -> Changed:
+        changed = change_job(change, svc.client, job_id, wanted, if_needed=if_needed)
+        if changed.job.status == JobStatus.COMPLETED:
+            return Changed(changed.job, f"job {job_id} is COMPLETED")
+        return changed
 
     return act
 
 
 def _change(svc: Context, chosen: Chosen, change: Change, changed: str, format: str | None) -> None:
     """Change jobs; says which jobs were left as they were, and how many are `changed`."""
-    count = 0
-
-    def leave(text: str) -> None:
-        nonlocal count
-        count -= 1
-        svc.diagnostics.note(f"nothing to do: {text}")
+    ids = []
 
     def act(job_id: str) -> Job:
-        nonlocal count
-        job = change(job_id, leave)
-        count += 1
-        return job
+        result = change(job_id)
+        if result.left is None:
+            ids.append(job_id)
+        else:
+            svc.diagnostics.note(f"nothing to do: {result.left}")
+        return result.job
 
     try:
         _each(svc, chosen, act, format)
     finally:
         if len(chosen.ids) > 1:
-            svc.diagnostics.done(f"{changed} {count} of {len(chosen.ids)} jobs")
+            svc.diagnostics.done(f"{changed} {len(ids)} of {len(chosen.ids)} jobs")
 
 
 def _removal(svc: Context, chosen: Chosen) -> str:

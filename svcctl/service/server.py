@@ -12,16 +12,18 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 
 import uvicorn
 
 from svcctl.errors import Terminated, Unavailable, UsageError, reason
 from svcctl.io.parquet import start_arrow
+from svcctl.io.setting import Setting
 from svcctl.io.temporary import remove_left_over
 from svcctl.io.time_limit import without_signals
 from svcctl.service import process
@@ -214,7 +216,9 @@ def serve(
         executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
         closing.callback(executor.shutdown, cancel_futures=True)
         service = Service(
-            *(Engines(Engine(own, own), shared, live), store, executor),
+            engines=Engines(Engine(own, own), shared, live),
+            store=store,
+            executor=executor,
             **{name: settings[setting] for name, setting in SERVICE_LIMITS.items()},
             load_limits=LoadLimits.read(os.environ),
             allowed=settings[DESTINATIONS_ALLOWED] or (EVERYTHING if tcp is None else PUBLIC_ONLY),
@@ -226,13 +230,7 @@ def serve(
             uses=places(os.environ, folder=tables, state=state, engine=engine),
             stop=partial(os.kill, os.getpid(), signal.SIGTERM),
         )
-        jobs = Jobs(
-            store,
-            delivering(service),
-            share=settings[RUNNING_JOBS],
-            total=settings[TOTAL_JOBS],
-            place=process.place(files),
-        )
+        jobs = _jobs(service, settings, process.place(files))
         app = build(service, jobs, settings[CORS_ORIGINS] or ())
         log = AccessLog(app, own, most=settings[ACCESS_EVENTS], age=settings[ACCESS_TIME])
         is_ours = partial(process.still_held, files, lock)
@@ -245,6 +243,16 @@ def serve(
         server = _Server(_config(log, limits), own_socket, is_ours, serving, said)
         _answer(server, [own_socket.socket, *([] if tcp is None else [tcp])])
     _log.info("stopped")
+
+
+def _jobs(service: Service, settings: Mapping[Setting, Any], place: str) -> Jobs:
+    return Jobs(
+        service.store,
+        delivering(service),
+        share=settings[RUNNING_JOBS],
+        total=settings[TOTAL_JOBS],
+        place=place,
+    )
 
 
 class _Masking(logging.Formatter):

@@ -47,10 +47,15 @@ class Setting:
         """A text as messages may show it."""
         return text
 
+    @property
+    def default_value(self) -> Any:
+        """The value of the default; None without one."""
+        return None if self.default is None else self.value_of(self.default)
+
     def read(self, environment: Mapping[str, str]) -> Any:
         """The value of the variable, or of the default when it is unset or empty; None without a default."""
-        text = environment.get(self.environment or "") or self.default
-        return None if text is None else self.value_of(text)
+        text = environment.get(self.environment or "")
+        return self.value_of(text) if text else self.default_value
 
 
 def parse_count(text: str, *, least: int = 0) -> int:

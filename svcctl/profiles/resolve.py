@@ -279,7 +279,7 @@ def _resolve_one(setting: ProfileSetting, flag: Any, text: str | None, fields: F
         return Value(setting, MadeOnUse(make), profile)
     if fields.get(setting.name) is not None:
         return Value(setting, _value_of(setting, str(fields[setting.name]), profile), profile)
-    return Value(setting, setting.read({}), "default" if setting.default is not None else "not set")
+    return Value(setting, setting.default_value, "default" if setting.default is not None else "not set")
 
 
 _FILE_HINT = "write the secret to it, or name its file with 'svcctl profile set {name} {key}_file=PATH'"

@@ -49,7 +49,12 @@ class AccessLog:
     """
 
     def __init__(
-        self, app: ASGIApp, tables: Tables, *, most: int = ACCESS_EVENTS.read({}), age: float = ACCESS_TIME.read({})
+        self,
+        app: ASGIApp,
+        tables: Tables,
+        *,
+        most: int = ACCESS_EVENTS.default_value,
+        age: float = ACCESS_TIME.default_value,
     ) -> None:
         self._app = app
         self._tables = tables

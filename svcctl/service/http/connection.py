@@ -49,7 +49,7 @@ MAX_IGNORED_BYTES = 2**20
 class Limits:
     """The limits that a service may choose."""
 
-    connections: int = CONNECTIONS.read({})
+    connections: int = CONNECTIONS.default_value
     """The most open connections. One more closes the connection that has been without a request the longest."""
     idle_seconds: float = 60.0
     """How long a connection may be without a request."""

@@ -57,19 +57,19 @@ class Service:
     store: Store
     executor: Executor
     clock: Callable[[], float] = time.time
-    query_seconds: float = QUERY_TIME.read({})
+    query_seconds: float = QUERY_TIME.default_value
     """How long a query may wait for the engine in total, or a continuous query for its next rows. The time that the
     client takes to read does not count."""
-    padding_seconds: float = PADDING_TIME.read({})
+    padding_seconds: float = PADDING_TIME.default_value
     """How long a client waits for the next byte before keep-alive padding is sent."""
-    lag_seconds: float = LAG.read({})
+    lag_seconds: float = LAG.default_value
     """How long after its end a period of a continuous query waits for late events."""
     load_limits: LoadLimits = field(default_factory=LoadLimits)
-    places: int = QUERY_PLACES.read({})
-    share: int = OPEN_QUERIES.read({})
+    places: int = QUERY_PLACES.default_value
+    share: int = OPEN_QUERIES.default_value
     slice_seconds: float = SLICE
     """See `Turns`."""
-    line_end: str = LINE_END.read({})
+    line_end: str = LINE_END.default_value
     """The line ending of line formats: lf or crlf."""
     allowed: AllowedHosts = EVERYTHING
     """The hosts that jobs may deliver to."""

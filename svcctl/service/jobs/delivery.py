@@ -53,7 +53,7 @@ def deliver(
     job: StoredJob,
     run: Run,
     *,
-    lag: float = LAG.read({}),
+    lag: float = LAG.default_value,
     connect: Connect = kinds.destination,
 ) -> bool:
     """Deliver a job until it is complete (True) or stopped (False). ServiceError when its query fails.

@@ -60,7 +60,7 @@ UNKNOWN, UNCHANGEABLE, NOT_RUNNING = 100, 101, 108
 CODES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)
 """The codes of errors that refuse a job operation."""
 
-MOST_RUNNING, MOST_IN_TOTAL = int(RUNNING_JOBS.read({})), int(TOTAL_JOBS.read({}))
+MOST_RUNNING, MOST_IN_TOTAL = int(RUNNING_JOBS.default_value), int(TOTAL_JOBS.default_value)
 """Jobs that may run at once, of one domain or reseller and of all."""
 PATIENCE = 0.5
 """Seconds that an operation waits for the destination. Rows that it did not accept are delivered after a restart."""

@@ -27,12 +27,12 @@ _UNCHANGED = "nothing was changed"
 class LoadLimits:
     """The limits that operators can set."""
 
-    seconds: float = LOAD_TIME.read({})
-    unpacked_bytes: int = LOAD_BYTES.read({})
+    seconds: float = LOAD_TIME.default_value
+    unpacked_bytes: int = LOAD_BYTES.default_value
     """The bytes that all files of a load unpack to."""
-    ratio: int = LOAD_RATIO.read({})
+    ratio: int = LOAD_RATIO.default_value
     """How many times the size of a file it may unpack to, from MAX_FREE_BYTES on."""
-    memory_bytes: int = LOAD_MEMORY.read({})
+    memory_bytes: int = LOAD_MEMORY.default_value
     """The memory of the engine that reads the files."""
 
     @classmethod

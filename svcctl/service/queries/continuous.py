@@ -46,7 +46,7 @@ class Steps:
         clock: Callable[[], datetime],
         *,
         launched: datetime,
-        lag: float = LAG.read({}),
+        lag: float = LAG.default_value,
         repeatable: bool = False,
         covered: Covered | None = None,
     ) -> None:

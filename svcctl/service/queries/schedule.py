@@ -15,7 +15,7 @@ from svcctl.dates.epochs import seconds_to_ms
 from svcctl.service.engines import Mark
 from svcctl.service.settings import LAG
 
-LAG_MS = seconds_to_ms(LAG.read({}))
+LAG_MS = seconds_to_ms(LAG.default_value)
 """How long a period stays open after its end."""
 
 

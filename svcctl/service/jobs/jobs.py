@@ -131,7 +131,7 @@ class Jobs:
             with self._lock:
                 if self._closed:
                     return
-                due = {job.id: job for job in job_table.due(self._store)}
+                due = job_table.due(self._store)
                 for run in list(self.runs.values()):
                     if not run.thread.is_alive():
                         _log.error("job %s: its thread is gone; a job that is RUNNING gets another one", run.job_id)
@@ -140,7 +140,7 @@ class Jobs:
                         run.lose()
                 ending = [run for job_id, run in self.runs.items() if job_id not in due]
                 alive = {run.job_id for run in self.runs.values() if not run.stopping.is_set()}
-                if any(job.free and job.id not in alive for job in due.values()):
+                if any(job.free and job_id not in alive for job_id, job in due.items()):
                     for job in leases.claim(self._store, self._holder, self._place, alive, self._term.seconds):
                         self._start(job)
         finally:

@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from svcctl.dates.epochs import from_ms, to_ms
 from svcctl.dates.range import Range
 from svcctl.errors import ServiceError
-from svcctl.service.destinations import Memo
-from svcctl.service.engines import Mark
 from svcctl.service.queries.request import AskedQuery
 from svcctl.service.queries.schedule import Covered, Late, Step
+
+if TYPE_CHECKING:
+    from svcctl.service.destinations import Memo
+    from svcctl.service.engines import Mark
 
 VERSION = 1
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, timezone
+from typing import TYPE_CHECKING
 
 from svcctl.api.destinations import Destination
 from svcctl.dates.range import Range
-from svcctl.service.rendering.keep_alive import KeepAlive
+
+if TYPE_CHECKING:
+    from svcctl.service.rendering.keep_alive import KeepAlive
 
 
 @dataclass(frozen=True, slots=True)

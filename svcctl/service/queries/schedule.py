@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from svcctl.dates.epochs import seconds_to_ms
-from svcctl.service.engines import Mark
 from svcctl.service.settings import LAG
+
+if TYPE_CHECKING:
+    from svcctl.service.engines import Mark
 
 LAG_MS = seconds_to_ms(LAG.default_value)
 """How long a period stays open after its end."""

@@ -93,6 +93,7 @@ def test_the_rest_of_a_job_is_stored_with_its_own_progress() -> None:
     }
 
 
+marks = st.none() | st.integers() | st.text()
 moments = st.datetimes(datetime(1970, 1, 1), datetime(9000, 1, 1)).map(
     lambda moment: moment.replace(microsecond=moment.microsecond // 1000 * 1000, tzinfo=UTC)
 )
@@ -112,7 +113,17 @@ moments = st.datetimes(datetime(1970, 1, 1), datetime(9000, 1, 1)).map(
         ),
         moments,
     ),
-    step=st.builds(Step, since=st.none() | st.integers() | st.text()),
+    step=st.builds(
+        Step,
+        first=st.integers(),
+        skip=st.integers(),
+        since=marks,
+        until=marks,
+        start=st.integers(),
+        end=st.none() | st.integers(),
+        now=st.integers(),
+        last=st.booleans(),
+    ),
 )
 def test_what_is_stored_comes_back_from_json_as_it_was(query: StoredQuery, step: Step) -> None:
     assert StoredQuery.from_json(json.loads(json.dumps(query.to_json()))) == query

@@ -47,7 +47,7 @@ WORDS = {
     ("setting", "default"), [(DEMO, 30 * 86_400), (QUERY_TIME, 600), (PADDING_TIME, 5), (CONNECTIONS, 500)]
 )
 def test_a_setting_of_the_process_has_a_default(setting: Setting, default: float) -> None:
-    assert setting.read({}) == default
+    assert setting.read({}) == setting.default_value == default
     assert setting.read({setting.name: ""}) == default
 
 

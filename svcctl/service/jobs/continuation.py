@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from svcctl.dates.epochs import from_ms
 from svcctl.errors import ServiceError
 from svcctl.service.jobs.checkpoint import Progress, StoredQuery
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.language import parse
-from svcctl.service.queries.continuous import from_ms, period_of
+from svcctl.service.queries.continuous import period_of
 from svcctl.service.queries.schedule import Covered, covered
 
 

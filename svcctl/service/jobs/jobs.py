@@ -43,14 +43,13 @@ from typing import Any
 
 from svcctl.api import destinations, models
 from svcctl.api.models import JobStatus
-from svcctl.dates.epochs import seconds_to_ms
+from svcctl.dates.epochs import seconds_to_ms, to_ms
 from svcctl.errors import Conflict, NotFound, SvcctlError
 from svcctl.service.accounts.accounts import Account, Owner
 from svcctl.service.jobs import job_table, leases
 from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.runner import WAITING_SECONDS, Deliver, Run, Runner
-from svcctl.service.queries.continuous import to_ms
 from svcctl.service.settings import RUNNING_JOBS, TOTAL_JOBS
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store

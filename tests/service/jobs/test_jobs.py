@@ -22,6 +22,7 @@ from support.stored_queries import FIRST_MS, stored_query
 
 from svcctl.api import models
 from svcctl.api.models import DomainStatus, JobStatus
+from svcctl.dates.epochs import from_ms
 from svcctl.errors import Conflict, NotFound, ServiceError, Unavailable
 from svcctl.service.accounts import accounts, domains, price_plans, users
 from svcctl.service.accounts.accounts import Account
@@ -30,7 +31,6 @@ from svcctl.service.jobs.checkpoint import Checkpoint, Progress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.runner import Run
-from svcctl.service.queries.continuous import from_ms
 from svcctl.service.state import schema
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.sqlite import SQLite
@@ -160,7 +160,7 @@ def test_no_answer_holds_a_parameter(mine: Jobs, store: Store) -> None:
 
 def test_the_password_of_a_url_among_the_parameters_is_masked(mine: Jobs) -> None:
     params = {"aws.bucket": "b", "aws.endpoint": f"https://user:{SECRET}@minio:9000"}
-    job = mine.launch(ME, type="s3", query="from t", request={}, params=params)
+    job = mine.launch(ME, type="s3", request=stored_query(), params=params)
     assert job.extra["params"] == params | {"aws.endpoint": "https://****@minio:9000"}
 
 

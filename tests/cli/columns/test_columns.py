@@ -3,6 +3,7 @@
 import pytest
 
 from svcctl.cli.columns import LISTS, column_names
+from svcctl.cli.commands import NOUNS
 from svcctl.cli.completion.places import commands
 from svcctl.cli.main import tree
 
@@ -11,9 +12,11 @@ WITHOUT = {"query", "service accounts list", "service queries list"}
 
 
 def test_every_command_that_sorts_a_list_has_a_row() -> None:
+    root = tree()
+    root.load(*NOUNS)
     sorting = {
         command.path.removeprefix("svcctl ")
-        for command in commands(tree())
+        for command in commands(root)
         if any("--sort" in option.names for option in command.options)
     }
     assert sorting - WITHOUT == set(LISTS)

@@ -31,11 +31,14 @@ def _page(command: Any, ctx: Any) -> str:
 
 
 @contextmanager
-def _in_plain_words(ctx: Any) -> Iterator[None]:
-    """Errors of Typer in the block as errors of ours: here the command is known, which Typer leaves out of some."""
+def _in_plain_words(command: Any, ctx: Any, args: list[str]) -> Iterator[None]:
+    """Errors of Typer in the block as errors of ours, with what Typer leaves out: the command, and a value as typed."""
+    typed = list(args)  # Typer takes the arguments out of the list
     try:
         yield
     except typer.TyperException as error:
+        if isinstance(error, typer.BadParameter) and error.param is not None:
+            ctx.meta[mistakes.VALUE] = command.make_parser(ctx).parse_args(typed)[0].get(error.param.name)
         raise mistakes.in_plain_words(error, ctx) from error
 
 
@@ -50,7 +53,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta[spellings.WORDS] = tuple(args)
-        with _in_plain_words(ctx):
+        with _in_plain_words(self, ctx, args):
             mistakes.check_names(self.make_parser(ctx).parse_args(list(args))[-1], self.params)
             if (others := super().parse_args(ctx, args)) and not ctx.resilient_parsing:
                 raise mistakes.unexpected(ctx, others)
@@ -82,7 +85,7 @@ class Group(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args in ([], ["--"]) and self.no_args_is_help:
             raise NoVerb(ctx.get_help())
-        with _in_plain_words(ctx):
+        with _in_plain_words(self, ctx, args):
             return super().parse_args(ctx, args)
 
     def get_help(self, ctx: Any) -> str:
@@ -130,7 +133,7 @@ class _Default(Command):
             return args[0]
         if not {"--", *ctx.help_option_names}.isdisjoint(args):
             return ""
-        with _in_plain_words(ctx):
+        with _in_plain_words(self, ctx, args):
             values, _, _ = self.make_parser(ctx).parse_args(list(args))
         return next((values[each.name] or "" for each in self.params if each.param_type_name == "argument"), "")
 

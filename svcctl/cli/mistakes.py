@@ -28,6 +28,8 @@ DATES = ("DATE", "TIME")
 """The metavars of options that take a date."""
 CONFIRM = ("--yes", "--force")
 """Options that no suggestion names, since they let a command delete or overwrite something."""
+VALUE = "svcctl.value"
+"""The key, in the `meta` of Typer's context, of the value that an error is about, as it was typed."""
 LIKENESS = 0.8
 """How alike two options must be without their dashes: other tools have words such as --port, which is not --sort."""
 
@@ -50,7 +52,7 @@ def in_plain_words(error: typer.TyperException, context: Any) -> UsageError:
     elif parameter is not None and hasattr(error, "param_type"):
         message, hint = f"missing {_name(parameter)}", _missing(parameter, context)
     elif parameter is not None:
-        message = _not_a_number(parameter, error.message) or message
+        message = _not_a_number(parameter, context.meta.get(VALUE)) or message
     return UsageError(message, hint="; ".join(filter(None, (hint, _page(context)))))
 
 
@@ -73,14 +75,16 @@ def _name(parameter: Any) -> str:
     return str(parameter.opts[0] if parameter.param_type_name == "option" else parameter.human_readable_name)
 
 
-def _not_a_number(parameter: Any, message: str) -> str | None:
-    """Why a value is not the number that it should be; None for other types. Only Typer's message has the value."""
-    value, _, _ = message.partition(" is not ")
+def _not_a_number(parameter: Any, value: Any) -> str | None:
+    """Why a value is not the number that it should be; None for other types."""
     type_ = parameter.type
-    if type_.name.partition(" ")[0] not in ("int", "integer", "float"):
+    kind = type_.name.partition(" ")[0]
+    if kind not in ("int", "integer", "float"):
         return None
-    if value.startswith("'"):
-        return f"{_name(parameter)} {value} is not a {'number' if type_.name.startswith('float') else 'whole number'}"
+    try:
+        float(value) if kind == "float" else int(value)
+    except ValueError:
+        return f"{_name(parameter)} '{value}' is not a {'number' if kind == 'float' else 'whole number'}"
     if type_.max is None:
         return f"{_name(parameter)} {value} is less than {type_.min}"
     return f"{_name(parameter)} {value} is not between {type_.min} and {type_.max}"

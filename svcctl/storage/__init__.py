@@ -37,7 +37,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Protocol, Self
 
-from svcctl.errors import UsageError
+from svcctl.errors import Unavailable, UsageError
 
 
 class Sink(Protocol):
@@ -177,6 +177,15 @@ def exists(address: str, held: object = None) -> UsageError:
     """The error of every storage when a name is taken, with what the file holds if that is known."""
     what = "" if held is None else f" and holds {held}"
     return UsageError(f"{address} already exists{what}", hint="move it away, or overwrite it with --force")
+
+
+class AddressedFailure(Unavailable):
+    """An operation on an object failed: the `address` of the object, and the `cause` in words."""
+
+    def __init__(self, address: str, cause: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{address}: {cause}", hint=hint)
+        self.address = address
+        self.cause = cause
 
 
 class Absent(UsageError):

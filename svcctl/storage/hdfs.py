@@ -20,11 +20,11 @@ from urllib.parse import urlsplit
 
 from hdfs_native import Client, FileStatus, FileWriter, WriteOptions
 
-from svcctl.errors import SvcctlError, Unavailable, UsageError
+from svcctl.errors import SvcctlError, UsageError
 from svcctl.io.files import PART_SUFFIX, derived_name
 from svcctl.io.permissions import without_openings
 from svcctl.io.urls import names_host
-from svcctl.storage import Sink, Storage, absent, exists
+from svcctl.storage import AddressedFailure, Sink, Storage, absent, exists
 from svcctl.storage.hdfs_probe import Probe
 from svcctl.words import mask_urls
 
@@ -178,8 +178,9 @@ class Hdfs(Storage):
             raise
         except OSError as error:
             reason = _reason(error).partition(" (os error")[0]
-            raise Unavailable(
-                f"{address}: no connection to {self._url}: {reason}",
+            raise AddressedFailure(
+                address,
+                f"no connection to {self._url}: {reason}",
                 hint="check host and port of the NameNode, and that it runs",
             ) from None
 
@@ -235,10 +236,11 @@ def _is_part(path: str) -> bool:
     return file.startswith(".") and file.endswith(PART_SUFFIX)
 
 
-def failure(address: str, error: Exception) -> UsageError | Unavailable:
+def failure(address: str, error: Exception) -> UsageError | AddressedFailure:
     """The error for what the library says. Only its text tells that a name is not valid: its errors have no fields."""
-    kind = UsageError if re.search("InvalidPathException|InvalidArgument", str(error)) else Unavailable
-    return kind(f"{address}: {_reason(error)}", hint=_answer(error))
+    if re.search("InvalidPathException|InvalidArgument", str(error)):
+        return UsageError(f"{address}: {_reason(error)}", hint=_answer(error))
+    return AddressedFailure(address, _reason(error), hint=_answer(error))
 
 
 _VARIANT = re.compile(r'(\w+)\((?:"([\w.$]*)", )?"(.*?)(?:\\n|"\)|$)', re.DOTALL)

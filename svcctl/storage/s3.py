@@ -37,9 +37,9 @@ from obstore.exceptions import (
 )
 from obstore.store import S3Store
 
-from svcctl.errors import SvcctlError, Unavailable, UsageError
+from svcctl.errors import SvcctlError, UsageError
 from svcctl.io.urls import names_host
-from svcctl.storage import Sink, Storage, absent, exists
+from svcctl.storage import AddressedFailure, Sink, Storage, absent, exists
 from svcctl.words import mask_urls, plural
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ class S3(Storage):
         from any server that a job's endpoint or a redirect names. The hint has what S3 says.
         """
         if self._proxy is not None and (failure := self._proxy.failure()) is not None:
-            return Unavailable(f"{self.address(name)}: {failure.message}")
+            return AddressedFailure(self.address(name), failure.message)
         text = str(error)
         code = next((f" ({code})" for code in CODES if f"<Code>{code}</Code>" in text), "")
         if isinstance(error, PermissionDeniedError | UnauthenticatedError):
@@ -267,22 +267,23 @@ class S3(Storage):
         operation = _OPERATION.search(text)
         request = operation[1] if operation else "the request"
         if (status := _STATUS.search(text)) is not None:
-            kind = _NoConditions if status[1] == NO_CONDITIONS else Unavailable
+            kind = _NoConditions if status[1] == NO_CONDITIONS else AddressedFailure
             said = _SAID.search(text)
             hint = f"the service says: {said[1]}: {said[2]}"[:500] if said else None
-            return kind(f"{self.address(name)}: {request} was answered with {status[1]}{code}", hint=hint)
+            return kind(self.address(name), f"{request} was answered with {status[1]}{code}", hint=hint)
         # Below the first line, the library writes details for its authors, and why there is no connection.
         if "kind: Connect" in text and (causes := _CAUSE.findall(text)):
             endpoint = mask_urls(self._endpoint)
-            return Unavailable(
-                f"{self.address(name)}: no connection to {endpoint}: {causes[-1]}",
+            return AddressedFailure(
+                self.address(name),
+                f"no connection to {endpoint}: {causes[-1]}",
                 hint="check the endpoint, and that its service is running",
             )
         reason = next((reason for mark, reason in _REASONS.items() if mark in text), "failed")
-        return Unavailable(f"{self.address(name)}: {request} {reason}", hint="check the endpoint")
+        return AddressedFailure(self.address(name), f"{request} {reason}", hint="check the endpoint")
 
 
-class _NoConditions(Unavailable):
+class _NoConditions(AddressedFailure):
     """The service does not support conditional requests."""
 
 

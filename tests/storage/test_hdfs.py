@@ -45,7 +45,7 @@ def test_what_the_library_refuses_is_a_usage_error_and_what_it_cannot_do_now_is_
     error = failure("hdfs://h/a", refused.value)
     told = "hdfs://h/a: Only `hdfs` and `viewfs` schemes are supported"
     assert (type(error), error.message) == (UsageError, told)
-    assert type(failure("hdfs://h/a", RuntimeError("RPCError(no answer)"))) is Unavailable
+    assert isinstance(failure("hdfs://h/a", RuntimeError("RPCError(no answer)")), Unavailable)
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ from svcctl.service.destinations.gzip_and_zip import PACKINGS, Counted, Packer
 from svcctl.service.destinations.proxy import CheckingProxy
 from svcctl.service.rendering import arrow
 from svcctl.service.rendering.rows import CSV
-from svcctl.storage import Sink, Storage
+from svcctl.storage import AddressedFailure, Sink, Storage
 
 LEAST_ROOM = 64 * 1024
 """A file is full when it has less room than this, since a packer does not say how much it holds back."""
@@ -219,14 +219,13 @@ class NumberedFiles(Destination):
 
 @contextmanager
 def _retried() -> Iterator[None]:
-    """Raise every error of the storage as Unavailable: access to a bucket may be granted while the job retries."""
+    """Raise every error of the storage as Unavailable: access to a bucket may be granted while the job retries.
+
+    The address of an object comes last, where narrow lists cut it.
+    """
     try:
         yield
+    except AddressedFailure as error:
+        raise Unavailable(f"{error.cause} ({error.address})") from None
     except SvcctlError as error:
-        raise Unavailable(_reason_first(error.message)) from None
-
-
-def _reason_first(message: str) -> str:
-    """A failure of the storage with its address at the end, where narrow lists cut it."""
-    address, colon, reason = message.partition(": ")
-    return f"{reason} ({address})" if colon and "://" in address else message
+        raise Unavailable(error.message) from None

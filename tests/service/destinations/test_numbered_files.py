@@ -14,10 +14,10 @@ import pyzipper
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from svcctl.errors import Unavailable, UsageError
+from svcctl.errors import Unavailable
 from svcctl.service.destinations import Memo
 from svcctl.service.destinations.numbered_files import Names, NumberedFiles
-from svcctl.storage import Sink, Storage, exists
+from svcctl.storage import AddressedFailure, Sink, Storage, exists
 from svcctl.storage.local import Local
 
 NO_DATES = pa.array([], pa.int64())
@@ -294,13 +294,13 @@ def test_a_full_file_has_no_room_and_an_empty_one_has(tmp_path: Path) -> None:
 def test_the_reason_of_a_failure_comes_before_the_address_which_narrow_lists_cut(tmp_path: Path) -> None:
     class Refusing(Local):
         def create(self, name: str, *, overwrite: bool, part_of: str | None = None) -> Sink:
-            raise UsageError(f"s3://bucket/{name}: Access Denied")
+            raise AddressedFailure(f"s3://bucket/{name}", "no connection")
 
     written = NumberedFiles("job", Refusing(tmp_path), Names("n", ".csv"), size=9, age=1.0)
     written.open(0, {}, HEAD)
     with pytest.raises(Unavailable) as caught:
         written.write(rows(1), 0, NO_DATES)
-    assert caught.value.message == "Access Denied (s3://bucket/n_000.csv)"
+    assert caught.value.message == "no connection (s3://bucket/n_000.csv)"
     written.close()
 
 

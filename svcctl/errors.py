@@ -33,6 +33,35 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 
+class CommandLine(str):
+    """A command line in a message. A terminal shows it on one line, so that people can copy it."""
+
+
+class Advice(str):
+    """A text that is made of parts, and the command lines among them."""
+
+    commands: tuple[str, ...]
+
+    def __new__(cls, *parts: str) -> Self:
+        advice = super().__new__(cls, "".join(parts))
+        advice.commands = tuple(command for part in parts for command in commands_in(part))
+        return advice
+
+
+def commands_in(text: str) -> tuple[str, ...]:
+    """The command lines that a text is known to contain."""
+    return (text,) if isinstance(text, CommandLine) else text.commands if isinstance(text, Advice) else ()
+
+
+def advice_of(*texts: str | None) -> Advice | None:
+    """Several hints as one, each once; None when there are none."""
+    parts: list[str] = []
+    for text in dict.fromkeys(filter(None, texts)):
+        separator = [" " if parts[-1].endswith("?") else "; "] if parts else []
+        parts += [*separator, text]
+    return Advice(*parts) if parts else None
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
     """A thing of a file that an error is about: its kind, its name, and file and line if a file has it.
@@ -85,7 +114,13 @@ class MissingExtra(UsageError):
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(
             f"{feature} needs packages that are not installed",
-            hint=f"install them with: pip install 'svcctl[{extra}]' (in a clone: pip install '.[{extra}]')",
+            hint=Advice(
+                "install them with: ",
+                CommandLine(f"pip install 'svcctl[{extra}]'"),
+                " (in a clone: ",
+                CommandLine(f"pip install '.[{extra}]'"),
+                ")",
+            ),
         )
 
 

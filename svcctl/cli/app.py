@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from svcctl.cli import mistakes, spellings
 from svcctl.cli.help import WIDTH
-from svcctl.errors import UsageError
+from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.terminal.size import terminal_size
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -142,7 +142,7 @@ def unknown(ctx: Any, words: list[str], known: list[str]) -> UsageError:
     """The error for words whose first is not a command of the noun; `known` are the noun's commands."""
     message, hint = f"no such command '{words[0]}'", f"see '{ctx.command_path} --help'"
     if (command := spellings.meant(ctx.command_path.partition(" ")[2], words, known)) is not None:
-        return UsageError(message, hint=f"use: {_svcctl(ctx)} {command}")
+        return UsageError(message, hint=Advice("use: ", CommandLine(f"{_svcctl(ctx)} {command}")))
     if (near := spellings.alike(words[0], known)) is not None:
         message += f". Did you mean '{near}'?"
     return UsageError(message, hint=hint)
@@ -153,7 +153,7 @@ def no_query(ctx: Any, words: list[str], known: list[str]) -> UsageError:
     noun, word = ctx.info_name, words[0]
     if word in known:
         message = f"'{word}' must come before its options"
-        return UsageError(message, hint=f"use: {_svcctl(ctx)} {shlex.join((noun, *words))}")
+        return UsageError(message, hint=Advice("use: ", CommandLine(f"{_svcctl(ctx)} {shlex.join((noun, *words))}")))
     if word != "from":
         command = spellings.meant(noun, words, known)
         near = spellings.alike(word, known)
@@ -161,8 +161,9 @@ def no_query(ctx: Any, words: list[str], known: list[str]) -> UsageError:
             command = shlex.join((noun, near, *words[1:]))
         if command is not None:
             message = f"'{word}' is neither a query nor a verb of '{noun}'"
-            return UsageError(message, hint=f"use: {_svcctl(ctx)} {command}")
-    return UsageError(f"'{word}' is not a query", hint=f"put the query in single quotes: svcctl {noun} 'from …'")
+            return UsageError(message, hint=Advice("use: ", CommandLine(f"{_svcctl(ctx)} {command}")))
+    quoted = Advice("put the query in single quotes: ", CommandLine(f"svcctl {noun} 'from …'"))
+    return UsageError(f"'{word}' is not a query", hint=quoted)
 
 
 def _svcctl(ctx: Any) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from svcctl import profiles
 from svcctl.dates.lengths import length_text
-from svcctl.errors import CredentialsError, Declined, NotFound, ProfileError, SvcctlError, Unavailable
+from svcctl.errors import Advice, CredentialsError, Declined, NotFound, ProfileError, SvcctlError, Unavailable
 from svcctl.terminal import pager
 from svcctl.terminal.diagnostics import Diagnostics, Work
 from svcctl.terminal.formats import AUTO, Format, find_format
@@ -132,6 +132,7 @@ class Context:
 
     def advice(self, error: SvcctlError) -> str | None:
         """What to do about an error that has no hint, from its kind and the profile in use."""
+        from svcctl.profiles.diagnosis import trust_advice
         from svcctl.service import process
 
         check = f"'svcctl profile check {self.profile.name}'" if self.profile.name else "'svcctl profile check'"
@@ -141,10 +142,11 @@ class Context:
             case NotFound(query=str()):
                 return f"no queries are answered at this address: is base_url right? {check} tests it"
             case Unavailable(untrusted=True):
-                return f"trust its CA: svcctl profile set {self.profile.name or 'NAME'} ca_bundle=FILE"
+                return trust_advice(self.profile.name or "NAME")
             case Unavailable(unanswered=True):
                 if self.profile.name in profiles.BUILT_IN and process.running(self.files) is None:
-                    return f"the local service has ended: see {self.files.log}, and {process.how_to_start(self.files)}"
+                    start = process.how_to_start(self.files)
+                    return Advice(f"the local service has ended: see {self.files.log}, and ", start)
                 return f"find out why with {check}"
         return None
 

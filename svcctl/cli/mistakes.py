@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from svcctl.cli import spellings
-from svcctl.errors import UsageError
+from svcctl.errors import Advice, CommandLine, UsageError, advice_of
 from svcctl.words import choices, nearest, plural
 
 TAKE_A_QUERY = ("svcctl query", "svcctl export", "svcctl service queries set")
@@ -53,7 +53,7 @@ def in_plain_words(error: typer.TyperException, context: Any) -> UsageError:
         message, hint = f"missing {_name(parameter)}", _missing(parameter, context)
     elif parameter is not None:
         message = _not_a_number(parameter, context.meta.get(VALUE)) or message
-    return UsageError(message, hint="; ".join(filter(None, (hint, _page(context)))))
+    return UsageError(message, hint=advice_of(hint, _page(context)))
 
 
 def unexpected(context: Any, words: Sequence[str]) -> UsageError:
@@ -61,10 +61,10 @@ def unexpected(context: Any, words: Sequence[str]) -> UsageError:
     takes_a_query = context.command_path in TAKE_A_QUERY
     takes_a_date = any(_metavar(option) in DATES for option in context.command.params)
     quoted = ["the query"] * takes_a_query + ["a date with a time"] * takes_a_date
-    example = f": {context.command_path} 'from …'" * takes_a_query
-    hint = f"put {' and '.join(quoted)} in single quotes{example}" if quoted else None
+    example = (": ", CommandLine(f"{context.command_path} 'from …'")) if takes_a_query else ()
+    hint = Advice(f"put {' and '.join(quoted)} in single quotes", *example) if quoted else None
     message = f"unexpected {plural(len(words), 'argument')}: {' '.join(words)}"
-    return UsageError(message, hint="; ".join(filter(None, (hint, _page(context)))))
+    return UsageError(message, hint=advice_of(hint, _page(context)))
 
 
 def _page(context: Any) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from svcctl.errors import Advice, CommandLine
+
 WORDS = "svcctl.words"
 """The key under which the context of a command keeps its arguments as typed, for answers to mistakes."""
 
@@ -46,8 +48,9 @@ GLOBAL: Mapping[str, tuple[str, ...]] = {
 
 _QUERY = ("--from", "that is part of the query: 'from TABLE where … group by … select …'")
 _ROWS = ("--lag", "an export has all rows of its range; 'svcctl query … -o FILE' has --limit, --sort and --top")
-_CERTIFICATE = ("", "to trust the service's CA: svcctl profile set NAME ca_bundle=FILE")
-_CONNECTION = ("", "the connection is in a profile: svcctl profile set NAME")
+_TRUST = CommandLine("svcctl profile set NAME ca_bundle=FILE")
+_CERTIFICATE = ("", Advice("to trust the service's CA: ", _TRUST))
+_CONNECTION = ("", Advice("the connection is in a profile: ", CommandLine("svcctl profile set NAME")))
 ANSWERED: Mapping[str, tuple[str, str]] = {
     "--json": ("--format", "use -f ndjson, or -f json for one document"),
     "--csv": ("--format", "use -f csv"),
@@ -62,7 +65,7 @@ ANSWERED: Mapping[str, tuple[str, str]] = {
     "--name": ("--dest", "name a job with --dest-param friendlyName=NAME"),
     "--tail": ("--follow", "new rows as they arrive: --follow; the last N rows: --sort eventdate:desc --top N"),
     "--watch": ("--every", "use --every 10s"),
-    "--status": ("--lag", "use: svcctl export status NAME"),
+    "--status": ("--lag", Advice("use: ", CommandLine("svcctl export status NAME"))),
     **dict.fromkeys(("--insecure", "-k"), _CERTIFICATE),
     **dict.fromkeys(("--url", "--token"), _CONNECTION),
 }

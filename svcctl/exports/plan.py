@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -11,7 +12,7 @@ from pathlib import Path
 from svcctl.api.query import one_line, outline
 from svcctl.dates.lengths import length_text
 from svcctl.dates.zones import GMT
-from svcctl.errors import UsageError
+from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.exports.export import Export, Order
 from svcctl.exports.formats import format_of
 from svcctl.exports.record import About
@@ -60,7 +61,7 @@ def check_target(target: str, *, incremental: bool) -> None:
     if not target:
         raise UsageError("--output is empty", hint="name a file, as in -o events.csv")
     if target == "-" or files.descriptor(Path(target)) is not None:
-        raise UsageError("an export is written to files", hint="to print rows: svcctl query")
+        raise UsageError("an export is written to files", hint=Advice("to print rows: ", CommandLine("svcctl query")))
     if "://" not in target and (error := home.unexpanded(target)) is not None:
         raise error
     named = Target(target)
@@ -85,7 +86,8 @@ def check_target(target: str, *, incremental: bool) -> None:
         raise UsageError(f"{target} is a directory", hint=f"name a file in it, as in -o {path / 'events.csv'}")
     folder = files.followed(path).parent
     if named.is_one_file and not folder.exists():
-        raise UsageError(f"the directory {folder} does not exist", hint=f"make it with: mkdir -p {folder}")
+        make = CommandLine(f"mkdir -p {shlex.quote(str(folder))}")
+        raise UsageError(f"the directory {folder} does not exist", hint=Advice("make it with: ", make))
 
 
 def plan(order: Order, environment: Mapping[str, str]) -> Export:

@@ -30,6 +30,8 @@ from svcctl.api.wire.sockets import Origin, Route, origin
 from svcctl.api.wire.tunnels import ProxyFailure, blaming
 from svcctl.dates.lengths import UNITS, length_text
 from svcctl.errors import (
+    Advice,
+    CommandLine,
     Conflict,
     CredentialsError,
     NotFound,
@@ -191,7 +193,8 @@ def _settings(subject: Subject) -> Found:
     text = f"{profile.method}: {sources}"
     if open_files := [str(file.path) for file in profile.secret_files if file.is_open_to_others]:
         paths = " ".join(f"'{path}'" for path in open_files)
-        return Found(f"{text}; others can read {', '.join(open_files)}", f"close it with: chmod 600 {paths}", WARNING)
+        close = Advice("close it with: ", CommandLine(f"chmod 600 {paths}"))
+        return Found(f"{text}; others can read {', '.join(open_files)}", close, WARNING)
     return Found(text)
 
 
@@ -304,7 +307,10 @@ def _tls_close(subject: Subject) -> Found:
     return Found(
         "without close_notify: an answer without a length or chunks counts as incomplete (exit 7), unless its format "
         "marks its end",
-        f"ask for json, or accept such answers: svcctl profile set {subject.name} tls_close=any",
+        Advice(
+            "ask for json, or accept such answers: ",
+            CommandLine(f"svcctl profile set {subject.name} tls_close=any"),
+        ),
         WARNING,
     )
 
@@ -343,8 +349,13 @@ def advice(subject: Subject, error: SvcctlError) -> str | None:
         case CredentialsError():
             return CREDENTIAL_HINTS[subject.profile.method].format(subject.name)
         case Unavailable(untrusted=True):
-            return f"trust its CA: svcctl profile set {subject.name} ca_bundle=FILE"
+            return trust_advice(subject.name)
     return None
+
+
+def trust_advice(name: str) -> str:
+    """What to do when the profile does not trust the CA of its service."""
+    return Advice("trust its CA: ", CommandLine(f"svcctl profile set {name} ca_bundle=FILE"))
 
 
 def _permission(name: str, yes: str, no: str) -> Callable[[Subject], Found]:

@@ -21,7 +21,7 @@ from functools import cached_property
 from pathlib import Path
 
 from svcctl.dates.lengths import length_text
-from svcctl.errors import ProfileError, reason
+from svcctl.errors import Advice, CommandLine, ProfileError, reason
 from svcctl.io import home
 from svcctl.profiles import shell_command
 from svcctl.words import size_text
@@ -54,8 +54,8 @@ def secret_text(data: bytes | str, source: str, *, hint: str | None = None) -> s
         data = data.encode("utf-8", "surrogatepass")  # what is not UTF-8 stays so
     for mark, encoding in _OTHER_MARKS.items():
         if data.startswith(mark):
-            hint = f"convert it with: iconv -f {encoding} -t UTF-8"
-            raise ProfileError(f"{source} is {encoding}, not UTF-8", hint=hint)
+            convert = CommandLine(f"iconv -f {encoding} -t UTF-8")
+            raise ProfileError(f"{source} is {encoding}, not UTF-8", hint=Advice("convert it with: ", convert))
     try:
         text = data.decode("utf-8").strip(_AROUND)
     except UnicodeDecodeError:
@@ -118,7 +118,7 @@ class SecretFile:
             if (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)) and mode & (stat.S_IWGRP | stat.S_IWOTH):
                 raise ProfileError(
                     f"secret file {self.path} can be written by others (mode {stat.S_IMODE(mode):04o})",
-                    hint=f"close it with: chmod 600 '{self.path}'",
+                    hint=Advice("close it with: ", CommandLine(f"chmod 600 '{self.path}'")),
                 )
             content, deadline = bytearray(), time.monotonic() + self.seconds
             while block := self._block(file, deadline):

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from svcctl.errors import ProfileError, UsageError, reason
+from svcctl.errors import Advice, CommandLine, ProfileError, UsageError, reason
 from svcctl.io import home, yaml_text
 from svcctl.io.files import lock, write
 from svcctl.io.yaml_text import Tree, YamlError
@@ -120,7 +120,7 @@ class ProfileStore:
         if stat.S_IMODE(mode) & 0o077:
             raise ProfileError(
                 f"profiles file {self.path} can be read by others (mode {stat.S_IMODE(mode):04o})",
-                hint=f"close it with: chmod 600 '{self.path}'",
+                hint=Advice("close it with: ", CommandLine(f"chmod 600 '{self.path}'")),
             )
         return _parsed(text, self.path)
 

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from svcctl.dates.lengths import length_text
-from svcctl.errors import SvcctlError, Unavailable, UsageError, reason
+from svcctl.errors import Advice, CommandLine, SvcctlError, Unavailable, UsageError, reason
 from svcctl.io import extras, home, unix_sockets
 from svcctl.io.files import is_locked, lock, write
 from svcctl.profiles.settings import BUILT_IN, LOCAL_URL
@@ -128,8 +128,11 @@ class Files:
             mode = status.st_mode & 0o7777
             raise UsageError(
                 f"directory {self.directory} can be used by others (its mode is {mode:04o})",
-                hint=f"make it private: chmod 700 {shlex.quote(str(self.directory))}; "
-                f"or set {DATA_ENVIRONMENT} to a new directory",
+                hint=Advice(
+                    "make it private: ",
+                    CommandLine(f"chmod 700 {shlex.quote(str(self.directory))}"),
+                    f"; or set {DATA_ENVIRONMENT} to a new directory",
+                ),
             )
 
     @contextmanager

@@ -241,8 +241,7 @@ class Diagnostics:
                 hint = _REPEAT
             elif hint is None and self.advice is not None:
                 hint = self.advice(error)
-        said = dict.fromkeys(filter(None, (hint, *getattr(error, "__notes__", ()))))
-        return "; ".join(said).replace("?; ", "? ") or None
+        return errors.advice_of(hint, *getattr(error, "__notes__", ()))
 
     def each(
         self, items: Iterable[S], act: Callable[[S], T], failures: type[errors.SvcctlError] = errors.SvcctlError
@@ -277,10 +276,12 @@ class Diagnostics:
 
     def laid_out(self, text: str, taken: int) -> str:
         """A message made safe to print and, on a terminal, broken into lines; `taken` cells of the first are in use."""
-        text = mask_urls(visible(text))
+        shown = mask_urls(visible(text))
         if not self.is_terminal:
-            return text
-        return broken(getattr(self.stream, "plain", str)(text), self._width(), taken)
+            return shown
+        plain = getattr(self.stream, "plain", str)
+        commands = [plain(mask_urls(visible(command))) for command in errors.commands_in(text)]
+        return broken(plain(shown), self._width(), taken, commands)
 
     def _show_place(self, error: errors.SvcctlError) -> None:
         if not isinstance(error, errors.ServiceError) or error.place is None or error.query is None:
@@ -336,22 +337,21 @@ def _message(error: errors.SvcctlError) -> str:
 
 
 _INDENT = "  "
-_PROGRAMS = r"mkdir|chmod|pip|sed|jq|iconv|grep|tail|bzcat|xzcat|source|man|\(echo"
-_COMMAND = (
-    rf"(?:\A(?:{_PROGRAMS})|(?<=: )(?:svcctl|{_PROGRAMS})) "
-    r"""(?:'[^']*'|"[^"]*"|(?!; | \(|, (?:which|and) ).)+[;,]?"""  # up to the explanation after the command
-    r"|(?<![^\s(])'svcctl [^']*'\S*"
-)
-_PART = re.compile(rf"""(?P<command>{_COMMAND})|(?<![^\s(])'[^']*'\S*|(?<![^\s(])"[^"]*"\S*|\S+""")
+_WORD = r"""(?<![^\s(])'[^']*'\S*|(?<![^\s(])"[^"]*"\S*|\S+"""
+"""A quoted text, or a word."""
+_QUOTED_COMMAND = r"(?<![^\s(])'svcctl [^']*'\S*"
 
 
-def broken(text: str, width: int, taken: int) -> str:
-    """A message broken into lines of `width` cells, `taken` of the first in use; quotes that fit stay whole."""
+def broken(text: str, width: int, taken: int, commands: Sequence[str] = ()) -> str:
+    """A message broken into lines of `width` cells, `taken` of the first in use.
+
+    The `commands` in it and quoted commands of svcctl stay whole, and so do other quoted texts that fit into a line.
+    """
     if taken + cell_width(text) <= width:
         return text
     lines: list[list[str]] = [[]]
     left = width - taken
-    for part in _parts(text, width - len(_INDENT)):
+    for part in _parts(text, width - len(_INDENT), commands):
         needed = cell_width(part) + bool(lines[-1])
         if needed > left:
             lines.append([])
@@ -361,9 +361,10 @@ def broken(text: str, width: int, taken: int) -> str:
     return f"\n{_INDENT}".join(map(" ".join, lines)) + " " * text.endswith(" ")
 
 
-def _parts(text: str, width: int) -> Iterator[str]:
+def _parts(text: str, width: int, commands: Sequence[str]) -> Iterator[str]:
     """The parts of a text between which lines can be broken."""
-    for found in _PART.finditer(text):
+    whole = "|".join([_QUOTED_COMMAND, *(rf"\S*{re.escape(command)}\S*" for command in commands)])
+    for found in re.finditer(rf"(?P<command>{whole})|{_WORD}", text):
         if found["command"] or cell_width(found[0]) <= width:
             yield found[0]
         else:

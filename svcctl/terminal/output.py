@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -12,7 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
-from svcctl.errors import IncompleteResult, ReaderClosed, UsageError, reason
+from svcctl.errors import Advice, CommandLine, IncompleteResult, ReaderClosed, UsageError, reason
 from svcctl.io import files, home
 from svcctl.io.compression import COMPRESSIONS, Compressed, Damaged, check
 from svcctl.io.losses import Losses
@@ -171,7 +172,8 @@ def _opened(path: Path, opening: Callable[[], T]) -> T:
         if (slip := home.unexpanded(path)) is not None:
             raise slip from None
         folder = files.followed(path).parent
-        hint = None if folder.exists() else f"make the directory: mkdir -p {folder}"
+        make = CommandLine(f"mkdir -p {shlex.quote(str(folder))}")
+        hint = None if folder.exists() else Advice("make the directory: ", make)
         raise UsageError(f"file {path} cannot be written: {reason(error)}", hint=hint) from None
 
 

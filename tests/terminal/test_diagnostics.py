@@ -1,6 +1,7 @@
 """What stderr says, line by line, and the exit code of every way to end."""
 
 import io
+import pickle
 
 import pytest
 
@@ -165,9 +166,34 @@ class Terminal(io.StringIO):
 
 
 def test_a_message_is_in_lines_on_a_terminal_and_one_line_in_a_pipe() -> None:
-    error = errors.UsageError(f"one {'word ' * 20}more", hint=f"use {'this ' * 14}or: svcctl query 'from auth.all'")
+    command = errors.CommandLine("svcctl query 'from auth.all'")
+    error = errors.UsageError(f"one {'word ' * 20}more", hint=errors.Advice(f"use {'this ' * 14}or: ", command))
     for stream, lines in ((Terminal(), 4), (io.StringIO(), 2)):
         Diagnostics(stream, width=80).report(error)
         told = stream.getvalue().splitlines()
         assert (len(told), max(map(len, told)) <= 80) == (lines, lines == 4)
         assert sum("svcctl query 'from auth.all'" in line for line in told) == 1
+
+
+@pytest.mark.parametrize(
+    ("parts", "lines"),
+    [
+        (("do this: ", errors.CommandLine("a b c d e"), "; or that"), ["do this:", "a b c d e; or", "that"]),
+        (("do (", errors.CommandLine("x y"), ") now"), ["do (x y)", "now"]),
+        (("do: ", errors.CommandLine("echo 'a b' | wc -l"), " at once"), ["do:", "echo 'a b' | wc -l", "at once"]),
+        (("do: ", errors.CommandLine("tr \x1b x")), ["do:", "tr \\x1b x"]),
+    ],
+)
+def test_a_command_in_advice_is_never_broken(parts: tuple[str, ...], lines: list[str]) -> None:
+    stream = Terminal()
+    Diagnostics(stream, width=18).note(errors.Advice(*parts))
+    assert [line.strip() for line in stream.getvalue().removeprefix("svcctl: ").splitlines()] == lines
+
+
+def test_hints_are_joined_as_sentences_and_keep_their_commands() -> None:
+    command = errors.CommandLine("svcctl a")
+    advice = errors.advice_of("did you mean 'a'?", errors.Advice("use: ", command), None, "", "see b", "see b")
+    assert advice == "did you mean 'a'? use: svcctl a; see b"
+    assert advice is not None
+    assert pickle.loads(pickle.dumps(advice)).commands == errors.Advice("so: ", advice).commands == (command,)
+    assert errors.advice_of(None, "") is None

@@ -19,16 +19,8 @@ from svcctl.terminal.diagnostics import broken
             ["see it with", "  'svcctl export status out.csv',", "  or again"],
         ),
         (
-            "save it: svcctl query 'from auth.all' --from 1h; or wait for it",
-            ["save it:", "  svcctl query 'from auth.all' --from 1h;", "  or wait for it"],
-        ),
-        (
-            "sed 's/ +/ /; s/a/b/' FILE | svcctl service load - -t a.b",
-            ["", "  sed 's/ +/ /; s/a/b/' FILE | svcctl service load - -t a.b"],
-        ),
-        (
-            "to use it, add to ~/.bashrc: source '/home/ann/svcctl'",
-            ["to use it, add to", "  ~/.bashrc:", "  source '/home/ann/svcctl'"],
+            "add to ~/.bashrc: source '/home/ann/svcctl'",
+            ["add to ~/.bashrc: source", "  '/home/ann/svcctl'"],
         ),
         ("漢漢漢漢漢漢 漢漢漢漢漢漢漢", ["漢漢漢漢漢漢", "  漢漢漢漢漢漢漢"]),
         ("it isn't a quote, and it doesn't stay in one", ["it isn't a quote, and it", "  doesn't stay in one"]),
@@ -37,3 +29,25 @@ from svcctl.terminal.diagnostics import broken
 )
 def test_lines_end_at_spaces_and_not_inside_commands_or_quotes_that_fit(text: str, lines: list[str]) -> None:
     assert broken(text, 32, 6).split("\n") == lines
+
+
+@pytest.mark.parametrize(
+    ("before", "command", "after", "lines"),
+    [
+        (
+            "save it: ",
+            "svcctl query 'from auth.all' --from 1h",
+            "; or wait for it",
+            ["save it:", "  svcctl query 'from auth.all' --from 1h;", "  or wait for it"],
+        ),
+        (
+            "",
+            "sed 's/ +/ /; s/a/b/' FILE | svcctl service load - -t a.b",
+            "",
+            ["", "  sed 's/ +/ /; s/a/b/' FILE | svcctl service load - -t a.b"],
+        ),
+        ("put names before it: ", "(echo a,b; cat FILE)", "", ["put names before it:", "  (echo a,b; cat FILE)"]),
+    ],
+)
+def test_no_line_ends_inside_a_command(before: str, command: str, after: str, lines: list[str]) -> None:
+    assert broken(before + command + after, 32, 6, [command]).split("\n") == lines

@@ -13,13 +13,15 @@ from svcctl.cli.context import Context
 from svcctl.cli.inputs.text import read_bytes
 from svcctl.cli.options import ForceOpt, OutputOpt, length_option
 from svcctl.dates.lengths import length_text
-from svcctl.errors import IncompleteResult, SvcctlError, Unavailable, UnprovenEnd, UsageError
+from svcctl.errors import Advice, CommandLine, IncompleteResult, SvcctlError, Unavailable, UnprovenEnd, UsageError
 from svcctl.io.home import expanded
 from svcctl.io.time_limit import time_limit
 from svcctl.terminal.escapes import visible
 from svcctl.terminal.formats import FORMATS
 
 METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
+
+_USAGE = Advice("usage: svcctl api [METHOD] PATH, such as ", CommandLine("svcctl api /search/jobs"))
 
 PATHS = ("/search/query", "/search/jobs", "/search/job/", "/domain", "/domain/")
 """The interface's paths, or how they begin."""
@@ -118,7 +120,7 @@ def _operation(method: str | None, path: str | None, data: str | None) -> tuple[
     if method is not None and method.upper() not in METHODS:
         raise UsageError(f"unknown method '{method}'", hint=f"methods are: {', '.join(METHODS)}")
     if path is None:
-        raise UsageError("missing PATH", hint="usage: svcctl api [METHOD] PATH, such as svcctl api /search/jobs")
+        raise UsageError("missing PATH", hint=_USAGE)
     if not path.startswith("/"):
         raise UsageError(f"path '{path}' does not start with a slash", hint="the base URL comes from the profile")
     if method is None and data is not None:

@@ -14,7 +14,7 @@ from svcctl.cli.commands import NOUNS, page_of
 from svcctl.cli.completion.shells import SHELLS, manual_directory, script
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
-from svcctl.errors import UsageError
+from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.io import files
 
 ShellArg = Annotated[str, typer.Argument(metavar="SHELL", help=", ".join(SHELLS)), Completes(words=SHELLS)]
@@ -53,8 +53,9 @@ def completion(ctx: typer.Context, shell: ShellArg, install: InstallOpt = False)
     manual_pages(ctx, manual)
     svc.diagnostics.note(f"installed {path}")
     svc.diagnostics.note(row.afterwards.format(path=path, directory=path.parent))
+    reading = CommandLine(f"man -M '{manual.parent}' svcctl")
     svc.diagnostics.note(
-        f"installed the manual pages in {manual}; if 'man svcctl' does not find them: man -M '{manual.parent}' svcctl"
+        Advice(f"installed the manual pages in {manual}; if 'man svcctl' does not find them: ", reading)
     )
 
 

@@ -20,7 +20,7 @@ from svcctl.cli.idempotence import create_domain, done_if
 from svcctl.cli.inputs import domain_files, yaml_files
 from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import ApplyOptions, FormatOpt, YesOpt, spread
-from svcctl.errors import SvcctlError
+from svcctl.errors import Advice, CommandLine, SvcctlError
 from svcctl.profiles import BUILT_IN
 from svcctl.words import plural
 
@@ -105,9 +105,9 @@ def create(
     domain = create_domain(svc.client, name, plan, time, volume, svc.diagnostics.note, if_needed=if_needed)
     svc.output.records(DOMAINS, [domain], chosen)
     if not domain.extra.get("users"):
-        assign = f": svcctl service accounts user EMAIL {domain.name} --role OWNER"
-        local = assign if svc.profile.name in BUILT_IN else ""
-        svc.diagnostics.note(f"nobody can use {domain.name} until it has an owner{local}")
+        assign = (": ", CommandLine(f"svcctl service accounts user EMAIL {domain.name} --role OWNER"))
+        local = assign if svc.profile.name in BUILT_IN else ()
+        svc.diagnostics.note(Advice(f"nobody can use {domain.name} until it has an owner", *local))
 
 
 @_app.command()

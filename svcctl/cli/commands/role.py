@@ -25,7 +25,7 @@ from svcctl.cli.inputs import role_files, yaml_files
 from svcctl.cli.inputs.role_files import Located, RoleOptions, WrittenRole
 from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import ApplyOptions, FormatOpt, YesOpt, spread
-from svcctl.errors import UsageError
+from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.profiles import BUILT_IN
 from svcctl.terminal.escapes import visible
 from svcctl.terminal.records import Listing, attributes
@@ -197,9 +197,11 @@ def rm(
         svc.client.delete_role(domain, role)
         svc.diagnostics.note(f"deleted {lost}")
         if users := _users(found):
-            give = f": svcctl service accounts user {users[0] if len(users) == 1 else 'EMAIL'} {domain} --role USER"
-            local = give if svc.profile.name in BUILT_IN else ""
-            svc.diagnostics.note(f"{', '.join(users)} {plural(len(users), 'needs', 'need')} another role{local}")
+            user = users[0] if len(users) == 1 else "EMAIL"
+            give = (": ", CommandLine(f"svcctl service accounts user {user} {domain} --role USER"))
+            local = give if svc.profile.name in BUILT_IN else ()
+            needs = f"{', '.join(users)} {plural(len(users), 'needs', 'need')} another role"
+            svc.diagnostics.note(Advice(needs, *local))
 
 
 def _whose(role: Role | None) -> str:

@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterable
 
 from svcctl.cli.inputs import text
-from svcctl.errors import UsageError
+from svcctl.errors import Advice, CommandLine, UsageError
 
 
 def read(given: Iterable[str]) -> list[str]:
@@ -47,5 +47,5 @@ def _without_ids(line: str) -> UsageError:
     shown = line if len(line) <= 60 else line[:59] + "…"
     return UsageError(
         f"standard input is a list without job IDs: '{shown}'",
-        hint="pipe IDs, for example from: svcctl job list --ids",
+        hint=Advice("pipe IDs, for example from: ", CommandLine("svcctl job list --ids")),
     )

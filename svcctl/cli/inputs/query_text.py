@@ -13,7 +13,7 @@ from pathlib import Path
 from svcctl.cli.inputs.text import STDIN, name
 from svcctl.cli.inputs.text import read as read_text
 from svcctl.cli.inputs.variables import filled, variables
-from svcctl.errors import UsageError
+from svcctl.errors import Advice, CommandLine, UsageError
 
 _NAME = re.compile(r"\w+(?:\.\w+)+")
 """A table's name, which people give instead of a query."""
@@ -56,7 +56,7 @@ def given(text: str | None, file: Path | None, query_id: str | None, var: Sequen
     if var:
         raise UsageError(
             "--query-id runs a saved query, which has no variables",
-            hint=f"keep the query in a file: svcctl query -F FILE --var {var[0]}",
+            hint=Advice("keep the query in a file: ", CommandLine(f"svcctl query -F FILE --var {var[0]}")),
         )
     if text is not None or file is not None:
         raise UsageError("--query-id runs a saved query unchanged", hint="leave out the text and --file")

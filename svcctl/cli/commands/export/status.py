@@ -13,7 +13,7 @@ from svcctl.cli.commands.export.verify import NOTHING, inventory_of
 from svcctl.cli.completion.words import EXPORTS, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.options import FormatOpt, YesOpt
-from svcctl.errors import SvcctlError
+from svcctl.errors import Advice, CommandLine, SvcctlError
 from svcctl.exports.state import Damaged, default_states
 from svcctl.exports.windows import moment
 from svcctl.terminal.records import Field, Listing, row_listing
@@ -64,7 +64,8 @@ def status(ctx: typer.Context, name: NameArg = None, format: FormatOpt = None) -
     if found.record.is_empty and not found.gaps():
         svc.diagnostics.note(NOTHING)
     if holdings[1]:
-        svc.diagnostics.note(f"files were removed or changed: svcctl export verify {shlex.quote(name)}")
+        verify = CommandLine(f"svcctl export verify {shlex.quote(name)}")
+        svc.diagnostics.note(Advice("files were removed or changed: ", verify))
 
 
 def _list(svc: Context, format: str | None) -> None:

@@ -15,7 +15,7 @@ from svcctl.cli.completion.words import EXPORTS, Completes
 from svcctl.cli.context import Context
 from svcctl.dates.range import dates_of
 from svcctl.dates.shorthand import parse_moment
-from svcctl.errors import IncompleteResult, UsageError
+from svcctl.errors import Advice, CommandLine, IncompleteResult, UsageError
 from svcctl.exports.state import default_states
 from svcctl.exports.windows import Window, moment
 from svcctl.words import counted, size_text
@@ -148,8 +148,8 @@ def _tell_lost(svc: Context, texts: Sequence[str], name: str) -> None:
     for text in texts[:shown]:
         svc.diagnostics.report(IncompleteResult(text))
     if more := len(texts[shown:]):
-        every = f"to see all: svcctl -v export verify {shlex.quote(name)}"
-        svc.diagnostics.report(IncompleteResult(f"{more} more are missing or damaged; {every}"))
+        every = CommandLine(f"svcctl -v export verify {shlex.quote(name)}")
+        svc.diagnostics.report(IncompleteResult(Advice(f"{more} more are missing or damaged; to see all: ", every)))
 
 
 def inventory_of(svc: Context, name: str) -> Inventory:

@@ -6,7 +6,7 @@ import typer
 
 from svcctl.cli.commands.service import accounts, control, loading, saved_queries, shared_folder
 from svcctl.cli.context import Context
-from svcctl.errors import UsageError
+from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.profiles import BUILT_IN
 
 control.app.command()(loading.load)
@@ -18,9 +18,9 @@ control.app.add_typer(accounts.app, name="accounts")
 control.app.add_typer(saved_queries.app, name="queries")
 
 
-_LOADS_ELSEWHERE = (
-    "leave out --profile and load on the machine of that service, or into the folder that it shares: "
-    "svcctl service load FILE -t TABLE --tables URI"
+_LOADS_ELSEWHERE = Advice(
+    "leave out --profile and load on the machine of that service, or into the folder that it shares: ",
+    CommandLine("svcctl service load FILE -t TABLE --tables URI"),
 )
 
 

@@ -18,7 +18,7 @@ from svcctl.cli.options import FormatOpt, YesOpt, length_option, spread
 from svcctl.dates.deadline import parse_deadline
 from svcctl.dates.epochs import to_ms
 from svcctl.dates.operators import moment_text
-from svcctl.errors import UsageError
+from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.profiles.settings import LOCAL_URL
 from svcctl.terminal.records import Listing, attributes
 from svcctl.words import suggesting
@@ -156,9 +156,8 @@ def key(
         svc.diagnostics.note(f"the key expires {moment_text(end)} (UTC)")
     if svc.diagnostics.is_terminal:
         socket = f"base_url={LOCAL_URL} socket={shlex.quote(str(svc.files.socket))}"
-        svc.diagnostics.note(
-            f"to use it: svcctl profile set NAME {socket} api_key={made.api_key}, which asks for the secret"
-        )
+        profile = CommandLine(f"svcctl profile set NAME {socket} api_key={made.api_key}")
+        svc.diagnostics.note(Advice("to use it: ", profile, ", which asks for the secret"))
 
 
 @app.command()
@@ -178,7 +177,8 @@ def token(ctx: typer.Context, key: TokenKeyArg, expires: ExpiresOpt = "1h") -> N
     made = expiring_token(store, key, int(svc.clock() + expires))
     svc.output.text(made)
     if svc.diagnostics.is_terminal:
-        svc.diagnostics.note("to use it: svcctl profile set NAME auth=jwt token=-, which asks for the token")
+        profile = CommandLine("svcctl profile set NAME auth=jwt token=-")
+        svc.diagnostics.note(Advice("to use it: ", profile, ", which asks for the token"))
 
 
 @app.command()
@@ -285,7 +285,8 @@ def rm(ctx: typer.Context, kind: RemovableKindArg, name: KindNameArg, yes: YesOp
     svc: Context = ctx.obj
     found = _kind(kind)
     if found.remove is None:
-        raise UsageError(f"{kind} cannot be deleted here", hint=f"use: svcctl domain rm {shlex.quote(name)}")
+        remove = CommandLine(f"svcctl domain rm {shlex.quote(name)}")
+        raise UsageError(f"{kind} cannot be deleted here", hint=Advice("use: ", remove))
     store = open_state(svc)
     with _among(kind, name, store):
         lost = f"{found.about(store, name)} from the {kind}"

@@ -25,7 +25,7 @@ from svcctl.dates.operators import moment_text
 from svcctl.dates.range import resolve
 from svcctl.dates.shorthand import EVERY, parse_moment
 from svcctl.dates.zones import named_zone
-from svcctl.errors import SvcctlError, Terminated, UsageError
+from svcctl.errors import Advice, CommandLine, SvcctlError, Terminated, UsageError
 from svcctl.io.file_offsets import read_so_far
 from svcctl.profiles import LOCAL
 from svcctl.service.loading.kinds import FILE_KINDS
@@ -244,7 +244,8 @@ def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
         note(f"{counted(change.count, 'row')}; the first: {change.place}: {change.sentence}")
     if svc.diagnostics.is_terminal:
         since = from_ms(loaded.oldest)
-        note(f"query them with: svcctl -p {LOCAL} query 'from {loaded.table}' --from {since:%Y-%m-%d}")
+        query = CommandLine(f"svcctl -p {LOCAL} query 'from {loaded.table}' --from {since:%Y-%m-%d}")
+        note(Advice("query them with: ", query))
 
 
 def drop(ctx: typer.Context, tables: TablesArg, yes: YesOpt = False) -> None:

@@ -29,8 +29,10 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
 
 
 class CommandLine(str):
@@ -80,14 +82,31 @@ class SvcctlError(Exception):
 
     Neither is changed later. Who catches the error and knows more sets a field of it, adds a note (`add_note`), or
     raises another one of the same kind (`saying`).
+
+    `reason` identifies the cause for programs, in lower case with hyphens, and `data` has its values, which JSON can
+    hold. A class has a general reason. The service and the client never name an svcctl command in a hint: the command
+    line has the hints for reasons, and makes them from the data.
     """
 
+    reason = "failed"
+    data: Mapping[str, Any] = MappingProxyType({})
     subject: Subject | None = None
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        reason: str | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        if reason is not None:
+            self.reason = reason
+        if data is not None:
+            self.data = data
 
     def saying(self, message: str) -> Self:
         """An error of the same kind, with the same fields and notes, and another message."""
@@ -98,6 +117,8 @@ class SvcctlError(Exception):
 
 class UsageError(SvcctlError):
     """An option, argument, file or setting that cannot be used as given."""
+
+    reason = "unusable"
 
 
 class RangeEndsFirst(UsageError):
@@ -137,6 +158,8 @@ class ServiceError(SvcctlError):
     `place` is set when the service says where in the query the mistake is; `query` is the text it refers to.
     """
 
+    reason = "refused"
+
     def __init__(
         self,
         message: str,
@@ -146,8 +169,10 @@ class ServiceError(SvcctlError):
         hint: str | None = None,
         place: Place | None = None,
         query: str | None = None,
+        reason: str | None = None,
+        data: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(message, hint=hint)
+        super().__init__(message, hint=hint, reason=reason, data=data)
         self.code = code
         self.cid = cid
         self.place = place
@@ -157,17 +182,25 @@ class ServiceError(SvcctlError):
 class CredentialsError(ServiceError):
     """HTTP 401 or 403, or an envelope that says the key, the signature or the token is not accepted."""
 
+    reason = "credentials-refused"
+
 
 class InternalError(ServiceError):
     """HTTP 500, or an envelope with that code: the service failed at this request, and others may be answered."""
+
+    reason = "internal-error"
 
 
 class NotFound(ServiceError):
     """Domain error 106, job status 100, HTTP 404."""
 
+    reason = "not-found"
+
 
 class Conflict(ServiceError):
     """Domain error 117, job statuses 101 and 108, HTTP 409."""
+
+    reason = "conflict"
 
 
 class Unavailable(SvcctlError):
@@ -176,6 +209,8 @@ class Unavailable(SvcctlError):
     `status` is the HTTP status of the answer, if that is the reason; `retry_after` is how many seconds the service asks
     its clients to wait, if it says so.
     """
+
+    reason = "unavailable"
 
     status: int | None = None
     retry_after: float | None = None
@@ -195,8 +230,18 @@ class IncompleteResult(SvcctlError):
     `rows` is the number of whole rows that were delivered before, when it is known.
     """
 
-    def __init__(self, message: str, *, rows: int | None = None, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
+    reason = "incomplete"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        rows: int | None = None,
+        hint: str | None = None,
+        reason: str | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint, reason=reason, data=data)
         self.rows = rows
 
 
@@ -222,6 +267,8 @@ class Differs(SvcctlError):
 class Locked(SvcctlError):
     """Another process holds a lock this one needs."""
 
+    reason = "locked"
+
 
 def reason(error: Exception) -> str:
     """Why the system or a codec failed, in its own words and without the number."""
@@ -232,6 +279,17 @@ def reason(error: Exception) -> str:
         return f"byte {error.start + 1} is not UTF-8"
     known = os.strerror(code) if isinstance(code, int) and code > 0 else None
     return getattr(error, "strerror", None) or known or str(error)
+
+
+def as_svcctl_error(error: BaseException) -> BaseException:
+    """Turn an operating system error that nothing expected into an svcctl error: it is not a defect of svcctl."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return IncompleteResult(os.strerror(error.errno))
+    if isinstance(error, OSError) and isinstance(error.filename, str | bytes):
+        return UsageError(f"{os.fsdecode(error.filename)} cannot be used: {reason(error)}")
+    if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
+        return UsageError(f"'{error.object}' holds bytes that are not UTF-8")
+    return error
 
 
 class Terminated(BaseException):

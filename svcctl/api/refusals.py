@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +88,7 @@ _MARKS = (
     {"msg", "code", "context"},
     {"success", "msg"},
 )
+_REASON = re.compile(r"[a-z][a-z0-9-]{0,63}")
 _CODED = re.compile(r"\s*(\d{1,6})\s*:\s*(.+)", re.DOTALL)
 _PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html|head|body|title|h1|center)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<(title|h1)[^>]*>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
@@ -105,18 +106,30 @@ class Refusal:
     """The place in the query, from a `context` of line and column."""
     hint: str | None = None
     """What to do, if the service says it behind the cause."""
+    reason: str | None = None
+    data: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """The identifier of the cause and its values, from a service that has them."""
 
     def as_error(self, http_status: int = 200, *, hint: str | None = None) -> SvcctlError:
         """The exception, for the HTTP status of the answer."""
         hint = hint or self.hint
         if http_status in STATUSES or http_status == NO_SPACE:
-            return _unavailable(http_status, self.message + (f" (cid {self.cid})" if self.cid else ""), hint)
+            message = self.message + (f" (cid {self.cid})" if self.cid else "")
+            return _unavailable(http_status, message, hint, self.reason, self.data)
         code = self.code if self.code is not None or http_status == 200 else http_status
         if http_status in (401, 403):
             kind: type[ServiceError] = CredentialsError
         else:
             kind = _CLASSES.get(code or 0) or _CLASSES.get(http_status) or ServiceError
-        return kind(self.message, code=code, cid=self.cid, hint=hint, place=self.place)
+        return kind(
+            self.message,
+            code=code,
+            cid=self.cid,
+            hint=hint,
+            place=self.place,
+            reason=self.reason,
+            data=self.data,
+        )
 
     def of(self, cid: str | None) -> Refusal:
         """The same refusal, with this cid unless the body has one."""
@@ -141,14 +154,23 @@ def read_refusal(payload: Any) -> Refusal | None:
         if isinstance(error, Mapping):
             message, hint = _hinted(error.get("message") or error.get("msg"), payload.get("object"))
             place = _place(payload.get("context"))
-            return Refusal(message or "the service gave no message", _code(error.get("code")), cid, place, hint)
+            code, reason, data = _code(error.get("code")), payload.get("reason"), payload.get("data")
+            return Refusal(
+                message or "the service gave no message",
+                code,
+                cid,
+                place,
+                hint,
+                reason if isinstance(reason, str) and _REASON.fullmatch(reason) else None,
+                data if isinstance(data, Mapping) else {},
+            )
         if isinstance(error, list) and error:
             return _listed(error, cid)
         if isinstance(error, str) and error:
             return _named(error, payload, cid)
     status, code = _code(payload.get("status")), _code(payload.get("code"))
     if status or payload.get("success") is False:
-        message = _with_causes(_line(payload.get("msg")), payload.get("object"))
+        message = _with_causes(_line(payload.get("msg")) or _problem(payload), payload.get("object"))
         return Refusal(message, status or code, cid, _place(payload.get("context")))
     if code and "msg" in payload:
         message = _line(payload["msg"]) or "the service gave no message"
@@ -208,8 +230,9 @@ def error_of(
     except (ValueError, RecursionError):
         payload = None
     refusal = read_refusal(payload)
-    if refusal is None and isinstance(payload, Mapping) and (payload.get("msg") or payload.get("message")):
-        refusal = Refusal(_line(payload.get("msg") or payload.get("message")), None, _line(payload.get("cid")) or None)
+    if refusal is None and isinstance(payload, Mapping):
+        message = _line(payload.get("msg") or payload.get("message")) or _problem(payload)
+        refusal = Refusal(message, None, _line(payload.get("cid")) or None) if message else None
     if refusal is not None:
         return refusal.of(cid).as_error(http_status, hint=hint)
     line = page_line(body)
@@ -223,8 +246,15 @@ def error_of(
     return Refusal(line or f"HTTP {http_status} with no message", cid=cid).as_error(http_status, hint=hint)
 
 
-def _unavailable(http_status: int, message: str, hint: str | None) -> Unavailable:
-    error = Unavailable(f"the service answered HTTP {http_status}" + (f": {message}" if message else ""), hint=hint)
+def _unavailable(
+    http_status: int,
+    message: str,
+    hint: str | None,
+    reason: str | None = None,
+    data: Mapping[str, Any] | None = None,
+) -> Unavailable:
+    text = f"the service answered HTTP {http_status}" + (f": {message}" if message else "")
+    error = Unavailable(text, hint=hint, reason=reason, data=data)
     error.status = http_status
     return error
 
@@ -255,6 +285,11 @@ def page_line(body: bytes) -> str:
     title = _TITLE.search(text)
     line = " ".join(_TAG.sub(" ", title[2] if title else text).split())
     return line if len(line) <= 120 else line[:119] + "…"
+
+
+def _problem(payload: Mapping[str, Any]) -> str:
+    """The message of a problem document (RFC 9457), which gateways send: its detail, else its title."""
+    return _line(payload.get("detail")) or _line(payload.get("title"))
 
 
 def _listed(error: list[Any], cid: str | None) -> Refusal:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, NoReturn, get_args
 import typer
 
 from svcctl import __version__
-from svcctl.cli import spellings
+from svcctl.cli import hints, spellings
 from svcctl.cli.app import App, Command, Group, NoVerb
 from svcctl.cli.commands import NOUNS
 from svcctl.cli.context import Context
@@ -205,6 +205,7 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
     """Run one command line; returns its exit code."""
     context = context or Context()
     diagnostics = context.diagnostics
+    diagnostics.hints = hints.hint_of
     try:
         options, words = hoist(arguments)
         with context.closing, _pages(options, words, context):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import threading
@@ -82,6 +81,8 @@ class Diagnostics:
         self.verbose = verbose
         self.color = color
         self.moving = moving
+        self.hints: Callable[[errors.SvcctlError], str | None] | None = None
+        """What to type about an error, from its reason and data."""
         self.advice: Callable[[errors.SvcctlError], str | None] | None = None
         """What to do about an error that has no hint, from what it carries and the profile in use."""
         self.trouble: errors.SvcctlError | None = None
@@ -203,7 +204,7 @@ class Diagnostics:
 
     def report(self, error: BaseException) -> int:
         """Print what happened and what to do, one line each; returns the exit code."""
-        error = _plain(error)
+        error = errors.as_svcctl_error(error)
         code = errors.exit_code(error)
         if isinstance(error, errors.ReaderClosed):
             return code
@@ -231,17 +232,18 @@ class Diagnostics:
         return code
 
     def hint_of(self, error: BaseException) -> str | None:
-        """What to do about an error: its hint, else what follows from its subject or kind, and its notes.
+        """What to do about an error: its hint and that for its reason, else what follows from its kind, and its notes.
 
         Where no answer came, the hint would ask to check what was done; what can be repeated needs no check.
         """
-        hint = getattr(error, "hint", None)
+        hint, typed = getattr(error, "hint", None), None
         if isinstance(error, errors.SvcctlError):
+            typed = self.hints(error) if self.hints is not None else None
             if isinstance(error, errors.Unavailable) and error.subject is not None and error.subject.repeats:
                 hint = _REPEAT
-            elif hint is None and self.advice is not None:
+            elif hint is None and typed is None and self.advice is not None:
                 hint = self.advice(error)
-        return errors.advice_of(hint, *getattr(error, "__notes__", ()))
+        return errors.advice_of(hint, typed, *getattr(error, "__notes__", ()))
 
     def each(
         self, items: Iterable[S], act: Callable[[S], T], failures: type[errors.SvcctlError] = errors.SvcctlError
@@ -304,17 +306,6 @@ class Diagnostics:
             self.stream.flush()
         except OSError:
             pass  # there is no place left to report it
-
-
-def _plain(error: BaseException) -> BaseException:
-    """Turn an operating system error that nothing expected into an svcctl error: it is not a defect of svcctl."""
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return errors.IncompleteResult(os.strerror(error.errno))
-    if isinstance(error, OSError) and isinstance(error.filename, str | bytes):
-        return errors.UsageError(f"{os.fsdecode(error.filename)} cannot be used: {errors.reason(error)}")
-    if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
-        return errors.UsageError(f"'{error.object}' holds bytes that are not UTF-8")
-    return error
 
 
 def _cut(text: str) -> str:

@@ -134,17 +134,28 @@ def test_every_way_to_be_authorized(ask: Ask, auth: str) -> None:
 
 
 def test_refusals_of_every_kind(ask: Ask) -> None:
-    def refused(status: int, message: str, cause: str = "", code: int = 1, **more: Any) -> tuple[int, Any]:
+    def refused(
+        status: int,
+        message: str,
+        cause: str = "",
+        code: int = 1,
+        reason: str = "refused",
+        data: Any = None,
+        **more: Any,
+    ) -> tuple[int, Any]:
+        more |= {"reason": reason, "data": data or {}}
         told = {"success": False, "msg": message, "status": 1, "error": {"code": code, "message": message}}
         return status, told | {"object": [message, cause or message]} | more
 
     message = "line 1, column 16: no column 'm' (columns are eventdate, n, ip)"
     assert ask("POST", "/search/query", WINDOW | {"query": "from few where m = 1"}).facts == refused(
-        400, message, "no column 'm'", context={"line": 1, "column": 16}
+        400, message, "no column 'm'", reason="query-refused", context={"line": 1, "column": 16}
     )
     assert ask("GET", "/nowhere").facts == refused(404, "no route GET /nowhere")
     assert ask("GET", "/search/query").facts == refused(404, "no route GET /search/query")
-    assert ask("GET", "/search/job/stop/x").facts == refused(404, "no job x", code=100)
+    assert ask("GET", "/search/job/stop/x").facts == refused(
+        404, "no job x", code=100, reason="no-job", data={"job": "x"}
+    )
     assert ask("GET", "/domain/none", profile="local-reseller").json["error"]["code"] == 106
 
 
@@ -188,6 +199,7 @@ def test_a_domain_with_a_role_from_its_creation_to_its_deletion(ask: Ask, reques
     roles = ask("GET", "/domain/local/roles")
     assert (roles.status, ask("POST", "/domain/local/roles", {"name": name}).json["name"]) == (200, name)
     refused = ask("PUT", f"/domain/local/roles/{name}", {"own": 1})
-    assert (refused.status, refused.json) == (400, {"error": {"code": 125, "message": "unknown field 'own'"}})
+    told = {"error": {"code": 125, "message": "unknown field 'own'"}, "reason": "bad-body", "data": {}}
+    assert (refused.status, refused.json) == (400, told)
     assert ask("PUT", f"/domain/local/roles/{name}", {"description": "d"}).json["description"] == "d"
     assert ask("DELETE", f"/domain/local/roles/{name}").status == 200

@@ -1,4 +1,4 @@
-"""The error codes of domain and role operations, each with the HTTP status of its answer.
+"""The error codes of domain and role operations, each with the HTTP status of its answer and its `reason`.
 
 106 and 117 are the interface's own. It shows no other codes and no HTTP statuses, so the rest of this table is a choice
 of this service. An answer has the interface's shape, `{"error": {"code": 106, "message": "…"}}`.
@@ -6,7 +6,9 @@ of this service. An answer has the interface's shape, `{"error": {"code": 106, "
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
+from typing import Any
 
 from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError
 
@@ -15,62 +17,66 @@ class Reason(IntEnum):
     """Why an operation is refused; 131 to 139 are for the interface's rules 1 to 9 about roles."""
 
     status: int
+    identifier: str
 
-    def __new__(cls, code: int, status: int) -> Reason:
+    def __new__(cls, code: int, status: int, identifier: str) -> Reason:
         member = int.__new__(cls, code)
         member._value_ = code
         member.status = status
+        member.identifier = identifier
         return member
 
-    NO_DOMAIN = 106, 404
-    ALREADY = 117, 409
+    NO_DOMAIN = 106, 404, "no-domain"
+    ALREADY = 117, 409, "already-so"
     """The domain is already enabled, or already disabled."""
-    PENDING = 118, 409
+    PENDING = 118, 409, "domain-pending"
     """A pending domain can be neither enabled, nor disabled, nor accessed."""
-    NO_OWNER = 119, 409
-    NOT_RESELLER = 120, 403
-    NAME = 121, 400
+    NO_OWNER = 119, 409, "no-owner"
+    NOT_RESELLER = 120, 403, "not-reseller"
+    NAME = 121, 400, "bad-domain-name"
     """A domain cannot have this name."""
-    TAKEN = 122, 409
+    TAKEN = 122, 409, "domain-exists"
     """Another domain has this name."""
-    NO_PLAN = 123, 400
-    TIME = 124, 400
+    NO_PLAN = 123, 400, "no-plan"
+    TIME = 124, 400, "time-not-allowed"
     """The plan does not allow this time."""
-    BODY = 125, 400
-    NOT_ADMINISTRATOR = 126, 403
-    DISABLED = 127, 409
-    VOLUME = 128, 400
+    BODY = 125, 400, "bad-body"
+    NOT_ADMINISTRATOR = 126, 403, "not-administrator"
+    DISABLED = 127, 409, "domain-disabled"
+    VOLUME = 128, 400, "volume-not-allowed"
     """The plan does not allow this volume."""
-    NAME_ONLY = 131, 400
+    NAME_ONLY = 131, 400, "no-role-name"
     """The name is missing, the only required field."""
-    ALL = 132, 400
+    ALL = 132, 400, "all-with-others"
     """`*` stands for all, so nothing else can be beside it."""
-    SINGLE = 133, 400
+    SINGLE = 133, 400, "not-names"
     """The value is neither a list of names nor a single name."""
-    GRANTS_NOTHING = 134, 400
+    GRANTS_NOTHING = 134, 400, "grants-nothing"
     """The role would grant neither a policy nor an application."""
-    DEFAULT_APPLICATION = 135, 400
+    DEFAULT_APPLICATION = 135, 400, "default-application-not-granted"
     """The default application is not among the role's applications."""
-    REMOVE_DEFAULT = 136, 400
+    REMOVE_DEFAULT = 136, 400, "bad-default-application"
     """The default application is neither a name nor empty."""
-    POLICY = 137, 400
+    POLICY = 137, 400, "unknown-policy"
     """A policy does not exist, or is not available in the domain."""
-    RESOURCES = 138, 400
+    RESOURCES = 138, 400, "bad-resources"
     """The resource IDs are not lists of integers by label."""
-    READ_ONLY = 139, 400
-    NO_ROLE = 140, 404
-    ROLE_TAKEN = 141, 409
+    READ_ONLY = 139, 400, "read-only-field"
+    NO_ROLE = 140, 404, "no-role"
+    ROLE_TAKEN = 141, 409, "role-exists"
     """The domain has another role of this name."""
-    APPLICATION = 142, 400
+    APPLICATION = 142, 400, "unknown-application"
     """An application does not exist, or is not active in the domain."""
 
 
 _KINDS: dict[int, type[ServiceError]] = {400: ServiceError, 403: CredentialsError, 404: NotFound, 409: Conflict}
 
 
-def refused(reason: Reason, message: str, *, hint: str | None = None) -> ServiceError:
+def refused(
+    reason: Reason, message: str, *, hint: str | None = None, data: Mapping[str, Any] | None = None
+) -> ServiceError:
     """The error for a reason; the message contains the caller's own value."""
-    return _KINDS[reason.status](message, code=int(reason), hint=hint)
+    return _KINDS[reason.status](message, code=int(reason), hint=hint, reason=reason.identifier, data=data)
 
 
 def reason_of(error: Exception) -> Reason | None:

@@ -178,14 +178,17 @@ def check_access(connection: Connection, domain: StoredDomain) -> None:
     if domain.status is DomainStatus.PENDING:
         raise refused(Reason.PENDING, f"domain {domain.name} is pending and cannot be accessed")
     if domain.status is DomainStatus.DISABLED:
-        enable = f"svcctl -p local-reseller domain enable {domain.name}"
-        hint = f"its reseller can enable it, on the local service with '{enable}'" if domain.reseller else None
-        raise refused(Reason.DISABLED, f"domain {domain.name} is disabled and cannot be accessed", hint=hint)
+        raise refused(
+            Reason.DISABLED,
+            f"domain {domain.name} is disabled and cannot be accessed",
+            hint="its reseller can enable it" if domain.reseller else None,
+            data={"domain": domain.name} if domain.reseller else None,
+        )
     if not is_there(connection, _MEMBERS.domain == domain.id, _MEMBERS.owner):
         raise refused(
             Reason.NO_OWNER,
             f"domain {domain.name} has no owner and cannot be accessed until one is assigned",
-            hint=f"assign one with 'svcctl service accounts user EMAIL {domain.name} --role OWNER'",
+            data={"domain": domain.name},
         )
 
 

@@ -87,7 +87,7 @@ def _administrated(connection: Connection, account: Account, name: str) -> domai
         raise refused(
             Reason.NOT_ADMINISTRATOR,
             f"the account belongs to domain {account.domain} and cannot manage {name}",
-            hint="on the local service: svcctl -p local-reseller role …",
+            data={"command": "role"},
         )
     elif not account.administrator:
         raise refused(Reason.NOT_ADMINISTRATOR, f"the account is not an administrator of domain {account.domain}")

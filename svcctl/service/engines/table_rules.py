@@ -14,19 +14,25 @@ from svcctl.words import among
 class UnknownTable(NotFound):
     """No table has this name; `known` are the names that there are."""
 
+    reason = "unknown-table"
+
     def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__(f"no table '{name}'", hint=among(name, known, "tables"))
+        super().__init__(f"no table '{name}'", hint=among(name, known, "tables"), data={"table": name})
 
 
 class TableExists(UsageError):
     """The table to be made already exists."""
 
+    reason = "table-exists"
+
     def __init__(self, name: str) -> None:
-        super().__init__(f"table '{name}' is already there")
+        super().__init__(f"table '{name}' is already there", data={"table": name})
 
 
 class AlreadyLoaded(UsageError):
     """A load with this ID is in the table already."""
+
+    reason = "already-loaded"
 
     def __init__(self, name: str, load_id: str) -> None:
         super().__init__(f"table '{name}' has the load {load_id} already")

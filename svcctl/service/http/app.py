@@ -100,7 +100,7 @@ def settle(service: Service, jobs: Jobs) -> None:
 
 async def _no_route(request: Request, error: Exception) -> Response:
     path = value_text(request.url.path)
-    return await _refused(request, ServiceError(f"no route {request.method} {path}", code=404))
+    return await _refused(request, ServiceError(f"no route {request.method} {path}", code=404, reason="no-route"))
 
 
 async def _refused(request: Request, error: Exception) -> Response:

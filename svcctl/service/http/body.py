@@ -63,7 +63,7 @@ async def read(request: Request, service: Service) -> bytes:
 
 
 def _too_large() -> ServiceError:
-    return ServiceError(f"the body is larger than {size_text(MAX_BODY_BYTES)}", code=413)
+    return ServiceError(f"the body is larger than {size_text(MAX_BODY_BYTES)}", code=413, reason="body-too-large")
 
 
 def _check_kind(headers: Headers) -> None:

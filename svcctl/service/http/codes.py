@@ -18,6 +18,8 @@ _OWN = frozenset({CREDENTIALS, *JOBS})
 class DatesRefused(ServiceError):
     """The `from` of a query is refused, with one of the codes of dates; the HTTP status is 400."""
 
+    reason = "dates-refused"
+
 
 def code_of(error: SvcctlError) -> int:
     """The code of an error in the envelope; INVALID for an error without one of its own."""

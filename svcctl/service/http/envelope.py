@@ -57,7 +57,7 @@ def refusal(error: Exception, cid: str) -> SvcctlError:
     if isinstance(error, SvcctlError):
         return error
     _log.error("request %s failed: %r", cid, error, exc_info=error)
-    return ServiceError("the service failed on this request; its log has the reason", code=500)
+    return ServiceError("the service failed on this request; its log has the reason", code=500, reason="internal-error")
 
 
 def envelope(cid: str, seconds: float, content: Any) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, An
 
     Clients read errors in different members, so code and message are also in `error`, and the message is also in
     `object`, before the cause: the message without the place in the query and without a hint. The codes of dates are
-    in `object` too.
+    in `object` too. `reason` and `data` are the error's own.
     """
     code = codes.code_of(error)
     place = {}
@@ -87,18 +87,22 @@ def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, An
             [f"{code} : {message}" if isinstance(error, codes.DatesRefused) else message, cut(error.message)],
         )
         | {"success": False, "msg": message, "status": codes.INVALID, "error": {"code": code, "message": message}}
+        | {"reason": error.reason, "data": dict(error.data)}
         | place
     )
 
 
 def error_content(path: str, cid: str, seconds: float, error: SvcctlError) -> dict[str, Any]:
-    """Make the body of an error: the envelope, or for operations on domains and roles the interface's `error` alone."""
+    """Make the body of an error: the envelope, or for operations on domains and roles the interface's `error`, with
+    `reason` and `data`.
+    """
     content = error_envelope(cid, seconds, error)
     if not f"{path}/".startswith(_DOMAIN_PATHS):
         return content
     refused = content["error"]
     reason = reason_of(error)
-    return {"error": refused if reason is None else refused | {"code": int(reason)}}
+    refused = refused if reason is None else refused | {"code": int(reason)}
+    return {"error": refused, "reason": content["reason"], "data": content["data"]}
 
 
 def told(error: SvcctlError) -> str:

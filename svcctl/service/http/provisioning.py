@@ -133,7 +133,7 @@ def _reseller(account: Account) -> str:
         raise refused(
             Reason.NOT_RESELLER,
             "domain operations need the credentials of a reseller",
-            hint="on the local service: svcctl -p local-reseller domain …",
+            data={"command": "domain"},
         )
     return account.reseller
 

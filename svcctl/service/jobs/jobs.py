@@ -234,7 +234,11 @@ class Jobs:
         for job in job_table.owned(self._store, account.owner):
             if job.continues == job_id:
                 raise Conflict(
-                    f"job {job_id} is continued by job {job.id}", code=UNCHANGEABLE, hint=f"remove job {job.id} first"
+                    f"job {job_id} is continued by job {job.id}",
+                    code=UNCHANGEABLE,
+                    hint=f"remove job {job.id} first",
+                    reason="job-continued",
+                    data={"job": job_id, "by": job.id},
                 )
 
     def listed(self, account: Account) -> list[models.Job]:
@@ -259,7 +263,12 @@ class Jobs:
         if not stopped:
             if job.status is JobStatus.COMPLETED:
                 return self._shown(job)
-            raise Conflict(f"job {job_id} is {job.status}: only a running job can be stopped", code=NOT_RUNNING)
+            raise Conflict(
+                f"job {job_id} is {job.status}: only a running job can be stopped",
+                code=NOT_RUNNING,
+                reason="job-not-running",
+                data={"job": job_id, "status": job.status},
+            )
         with suppress(StateUnavailable):
             self._end(job_id)
         # By now another request may have started the job, or removed it.
@@ -271,7 +280,9 @@ class Jobs:
             self._check_last(account, job_id)
         job, started = self._moved(job_id, JobStatus.STOPPED, JobStatus.RUNNING, partial(self._need_room, account))
         if job.status is JobStatus.RUNNING and not started:
-            raise Conflict(f"job {job_id} is already running", code=UNCHANGEABLE)
+            raise Conflict(
+                f"job {job_id} is already running", code=UNCHANGEABLE, reason="job-running", data={"job": job_id}
+            )
         if not started:
             return self._shown(job)
         with suppress(StateUnavailable):
@@ -317,13 +328,16 @@ class Jobs:
             raise Conflict(
                 f"no more jobs can run in this domain: {own} run, the limit is {self._share}",
                 code=UNCHANGEABLE,
-                hint=f"stop or remove one, or set {RUNNING_JOBS.name} for the service and run: svcctl service restart",
+                hint="stop or remove one",
+                reason="too-many-jobs",
+                data={"running": own, "limit": self._share, "setting": RUNNING_JOBS.name},
             )
         if len(running) >= self._total:
             raise Conflict(
                 f"the service already runs {len(running)} jobs of all its domains, which is the maximum",
                 code=UNCHANGEABLE,
                 hint="try again when some of them have ended",
+                reason="service-busy",
             )
 
     def _own(self, account: Account, job_id: str) -> StoredJob:
@@ -393,7 +407,7 @@ class Jobs:
 
 
 def _unknown(job_id: str) -> NotFound:
-    return NotFound(f"no job {job_id}", code=UNKNOWN)
+    return NotFound(f"no job {job_id}", code=UNKNOWN, reason="no-job", data={"job": job_id})
 
 
 def _history(

@@ -62,7 +62,13 @@ def compile(
     """
     table = catalog.get(query.table)
     if table is None:
-        raise QueryError(f"no table '{query.table}'", query.at, hint=among(query.table, catalog, "tables"))
+        raise QueryError(
+            f"no table '{query.table}'",
+            query.at,
+            hint=among(query.table, catalog, "tables"),
+            reason="unknown-table",
+            data={"table": query.table},
+        )
     used = frozenset(
         node.name
         for clause in query.clauses

@@ -5,12 +5,12 @@ The error's text always names line and column, because the service sends it to c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from svcctl.errors import Place, SvcctlError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 
 NOWHERE = Place(1, 1)
@@ -24,11 +24,20 @@ class QueryError(SvcctlError):
     `str(error)` is all of this in one line: `line 1, column 8: unexpected 'every', expected 'where' or …`.
     """
 
+    reason = "query-refused"
+
     def __init__(
-        self, message: str, at: tuple[int, int], *, expected: tuple[str, ...] = (), hint: str | None = None
+        self,
+        message: str,
+        at: tuple[int, int],
+        *,
+        expected: tuple[str, ...] = (),
+        hint: str | None = None,
+        reason: str | None = None,
+        data: Mapping[str, Any] | None = None,
     ) -> None:
         middle = message[: LONGEST // 2] + "…" + message[-LONGEST // 2 :]
-        super().__init__(message if len(message) <= LONGEST else middle, hint=hint)
+        super().__init__(message if len(message) <= LONGEST else middle, hint=hint, reason=reason, data=data)
         self.line, self.column = at
         self.expected = expected
 

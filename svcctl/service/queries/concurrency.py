@@ -59,6 +59,7 @@ class Turns:
             raise ServiceError(
                 f"{count} queries are already open, which is the maximum",
                 code=BUSY,
+                reason="service-busy",
                 hint="try again when one of them has ended",
             )
         query = OpenQuery(self, owner, key)

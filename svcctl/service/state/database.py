@@ -22,8 +22,11 @@ from svcctl.errors import Unavailable
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A way in which a state fails: the HTTP status, message and hint for clients, and advice for the operator."""
+    """A way in which a state fails: its reason, the HTTP status, message and hint for clients, and advice for the
+    operator.
+    """
 
+    reason: str
     status: int
     message: str
     hint: str
@@ -33,6 +36,7 @@ class Failure:
 
 
 FULL = Failure(
+    "state-full",
     507,
     "no space left for the state of the service",
     "try again when there is room on its disk",
@@ -40,6 +44,7 @@ FULL = Failure(
     "make room on its disk",
 )
 READ_ONLY = Failure(
+    "state-read-only",
     503,
     "the state of the service is read-only",
     "try again when it can be written",
@@ -47,6 +52,7 @@ READ_ONLY = Failure(
     "make it writable",
 )
 LOCKED = Failure(
+    "state-locked",
     503,
     "the state of the service is locked by another process",
     "try again soon",
@@ -54,6 +60,7 @@ LOCKED = Failure(
     "end the process that holds the lock",
 )
 DAMAGED = Failure(
+    "state-damaged",
     503,
     "the state of the service is damaged",
     "try again when it is restored",
@@ -61,6 +68,7 @@ DAMAGED = Failure(
     "restore it from a backup",
 )
 AWAY = Failure(
+    "state-away",
     503,
     "the service cannot reach its state",
     "try again soon",
@@ -76,7 +84,7 @@ class StateUnavailable(Unavailable):
     """
 
     def __init__(self, failure: Failure, database: str, reason: str, advice: str | None = None) -> None:
-        super().__init__(failure.message, hint=failure.hint)
+        super().__init__(failure.message, hint=failure.hint, reason=failure.reason)
         self.failure = failure
         self.detail = f"the state in {database} cannot be {failure.refused}: {reason}"
         self.advice = advice or failure.advice

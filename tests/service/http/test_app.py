@@ -49,6 +49,8 @@ def without_id(answer: httpx.Response) -> tuple[int, dict[str, Any]]:
     body = answer.json()
     assert re.fullmatch("[0-9a-f]{12}", answer.headers["x-svc-cid"])
     assert body.pop("cid") == answer.headers["x-svc-cid"]
+    if answer.is_error:
+        assert (body.pop("reason") != "", isinstance(body.pop("data"), dict)) == (True, True)
     return answer.status_code, body
 
 

@@ -52,6 +52,8 @@ def ask(tmp_path: Path) -> Iterator[Ask]:
             body = answer.json()
             assert body.pop("timestamp") == int(NOW * 1000)
             assert re.fullmatch(r"[0-9a-f]{12}", body.pop("cid"))
+            if answer.is_error:
+                del body["reason"], body["data"]
             return answer.status_code, body
 
         yield ask

@@ -397,12 +397,16 @@ def test_an_answer_to_http_1_0_that_fails_does_not_look_whole() -> None:
 
 
 @pytest.mark.parametrize("path", ["/domain", "/domain/acme?x=1"])
-def test_a_refused_request_for_a_domain_is_answered_with_the_error_alone(path: str) -> None:
+def test_a_refused_request_for_a_domain_is_answered_without_an_envelope(path: str) -> None:
     with serving() as connect:
         connection = connect()
         connection.sendall(b"GET %b HTTP/1.1\r\nx: %b\r\n\r\n" % (path.encode(), b"a" * 65_536))
         _, _, body = answered(connection).partition(b"\r\n\r\n")
-        assert json.loads(body) == {"error": {"code": 1, "message": LARGE_HEAD[1]}}
+        assert json.loads(body) == {
+            "error": {"code": 1, "message": LARGE_HEAD[1]},
+            "reason": "refused",
+            "data": {},
+        }
 
 
 def test_a_head_without_an_end_is_refused_while_it_is_sent() -> None:

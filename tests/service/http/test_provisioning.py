@@ -65,7 +65,10 @@ def ask(store: Store) -> Ask:
 
         response = answered(app, method, path, content, headers)
         assert response.headers["content-type"] == "application/json"
-        return response.status_code, response.json()
+        content = response.json()
+        if response.is_error:
+            del content["reason"], content["data"]
+        return response.status_code, content
 
     return ask
 
@@ -84,9 +87,7 @@ def give_keys(store: Store) -> None:
         accounts.put(store, ACCOUNTS[who])
 
 
-NOT_RESELLER = (
-    "domain operations need the credentials of a reseller; on the local service: svcctl -p local-reseller domain …"
-)
+NOT_RESELLER = "domain operations need the credentials of a reseller"
 
 
 def error(code: int, message: str) -> dict[str, Any]:
@@ -199,8 +200,7 @@ def test_pending_disabled_and_ownerless_have_errors_of_their_own(ask: Ask, store
         409,
         error(
             119,
-            "domain acme@demo has no owner and cannot be accessed until one is assigned; "
-            "assign one with 'svcctl service accounts user EMAIL acme@demo --role OWNER'",
+            "domain acme@demo has no owner and cannot be accessed until one is assigned",
         ),
     )
     ask("reseller", "POST", "/domain/acme/disable")
@@ -212,8 +212,7 @@ def test_pending_disabled_and_ownerless_have_errors_of_their_own(ask: Ask, store
         409,
         error(
             127,
-            "domain acme@demo is disabled and cannot be accessed; its reseller can enable it, on "
-            "the local service with 'svcctl -p local-reseller domain enable acme@demo'",
+            "domain acme@demo is disabled and cannot be accessed; its reseller can enable it",
         ),
     )
     domains.set_status(store, "acme@demo", DomainStatus.PENDING)
@@ -271,10 +270,7 @@ def test_the_account_of_the_local_profile_administrates_the_local_domain(ask: As
 def test_a_domain_that_cannot_be_accessed_answers_its_own_accounts_nothing(ask: Ask, store: Store, acme: None) -> None:
     assert ask("admin", "GET", "/domain/acme/roles") == (200, [])
     ask("reseller", "POST", "/domain/acme/disable")
-    disabled = (
-        "domain acme@demo is disabled and cannot be accessed; its reseller can enable it, on "
-        "the local service with 'svcctl -p local-reseller domain enable acme@demo'"
-    )
+    disabled = "domain acme@demo is disabled and cannot be accessed; its reseller can enable it"
     for method, path in (("POST", "/search/query"), ("GET", "/service/status")):
         status, answer = ask("admin", method, path)
         assert (status, answer["success"], answer["status"], answer["msg"]) == (409, False, 1, disabled)

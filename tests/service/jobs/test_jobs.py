@@ -64,7 +64,7 @@ class Work:
         return False
 
 
-HINT = "stop or remove one, or set SVCCTL_RUNNING_JOBS for the service and run: svcctl service restart"
+HINT = "stop or remove one"
 
 
 def launch(jobs: Jobs, account: Account = ME, params: Mapping[str, str] | None = None) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from svcctl import profiles
+from svcctl.cli import hints
 from svcctl.dates.lengths import length_text
 from svcctl.errors import Advice, CredentialsError, Declined, NotFound, ProfileError, SvcctlError, Unavailable
 from svcctl.terminal import pager
@@ -145,7 +146,7 @@ class Context:
                 return trust_advice(self.profile.name or "NAME")
             case Unavailable(unanswered=True):
                 if self.profile.name in profiles.BUILT_IN and process.running(self.files) is None:
-                    start = process.how_to_start(self.files)
+                    start = hints.how_to_start(process.last_start(self.files))
                     return Advice(f"the local service has ended: see {self.files.log}, and ", start)
                 return f"find out why with {check}"
         return None

@@ -319,10 +319,11 @@ def sync_directory(directory: Path) -> None:
         os.close(handle)
 
 
-def lock(path: Path, busy: str, *, hint: str | None = None, patience: float = 0.0) -> int:
+def lock(path: Path, busy: str, *, hint: str | None = None, reason: str | None = None, patience: float = 0.0) -> int:
     """Lock a file, made with mode 0600 if needed, until the returned descriptor is closed or the process ends.
 
-    Raises Locked with the message `busy` and the hint when another process still holds it after `patience` seconds.
+    Raises Locked with the message `busy`, the hint and the reason when another process still holds it after `patience`
+    seconds.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + patience
@@ -333,7 +334,7 @@ def lock(path: Path, busy: str, *, hint: str | None = None, patience: float = 0.
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 os.close(handle)
-                raise Locked(busy, hint=hint) from None
+                raise Locked(busy, hint=hint, reason=reason) from None
         time.sleep(0.01)
 
 

@@ -21,7 +21,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from svcctl.dates.lengths import length_text
-from svcctl.errors import Advice, CommandLine, SvcctlError, Unavailable, UsageError, reason
+from svcctl.errors import Advice, CommandLine, SvcctlError, Unavailable, UsageError, as_svcctl_error, reason
 from svcctl.io import extras, home, unix_sockets
 from svcctl.io.files import is_locked, lock, write
 from svcctl.profiles.settings import BUILT_IN, LOCAL_URL
@@ -52,10 +52,6 @@ _STATUS_LINE = re.compile(rb"HTTP/1\.[01] (\d{3})")
 _STATUS_BYTES = len("HTTP/1.1 200")
 
 DATA_ENVIRONMENT = "SVCCTL_DATA"
-READY = "ready\n"
-"""The line that a service writes to its starter's pipe when it is ready, after any lines of progress."""
-NOTE = "note: "
-"""The prefix of a line to the starter that is not progress."""
 WAITING = "waiting for the local service, which is starting or stopping"
 LOCKED_EXIT = 9
 _CREDENTIALS: Mapping[str, Callable[[], str]] = {
@@ -214,7 +210,7 @@ def running(files: Files) -> int | None:
         except ValueError:
             raise SvcctlError(
                 f"file {files.lock} is damaged: it does not say which process holds it",
-                hint="stop the process 'svcctl service serve', and remove the file",
+                reason="lock-file-damaged",
             ) from None
 
 
@@ -224,7 +220,7 @@ def hold_lock(files: Files) -> int:
     # `running` takes the lock for an instant to test it: wait that long.
     with files.within():
         busy = f"the local service is already running in {files.directory}"
-        handle = lock(files.lock, busy, hint="stop it with: svcctl service stop", patience=0.2)
+        handle = lock(files.lock, busy, reason="service-running", patience=0.2)
         os.ftruncate(handle, 0)
         os.pwrite(handle, str(os.getpid()).encode(), 0)
     return handle
@@ -254,12 +250,15 @@ def serve_command(files: Files) -> str | None:
     return None
 
 
-def how_to_start(files: Files) -> str:
-    """The hint for a service that does not run."""
-    background = "'svcctl service start'"
-    if (command := serve_command(files)) is None:
-        return f"start it with {background}"
-    return f"start it with: {command} (or in the background with {background})"
+NOT_RUNNING = "service-not-running"
+"""The reason of errors about a service that does not run; their data is `last_start`."""
+
+
+def last_start(files: Files) -> dict[str, str | None]:
+    """The data of errors about a service that does not run: the `command` that ran it last, if it was in the
+    foreground.
+    """
+    return {"command": serve_command(files)}
 
 
 def require_background(files: Files) -> None:
@@ -270,7 +269,8 @@ def require_background(files: Files) -> None:
     if serve_command(files) is not None:
         raise Unavailable(
             "the local service is not running, and commands do not start one that was run with --listen",
-            hint=how_to_start(files),
+            reason=NOT_RUNNING,
+            data=last_start(files),
         )
 
 
@@ -324,7 +324,7 @@ def _silent(files: Files) -> Unavailable:
     fault = "does not answer" if listens(files) else "holds its lock, but does not listen on its socket"
     return Unavailable(
         f"{_name(files)} {fault}",
-        hint="'svcctl service stop' stops it, unless it runs on another host or in another container",
+        reason="service-silent",
     )
 
 
@@ -366,7 +366,6 @@ def start(files: Files, notify: Callable[[str], None], note: Callable[[str], Non
     files.make()
     with files.within():
         log = os.open(files.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, mode=0o600)
-    written = files.log.stat().st_size
     reader, writer = os.pipe()
     with os.fdopen(log, "ab"):
         process = subprocess.Popen(
@@ -380,19 +379,75 @@ def start(files: Files, notify: Callable[[str], None], note: Callable[[str], Non
             pass_fds=(writer,),
         )
     os.close(writer)
-    with os.fdopen(reader, encoding="utf-8") as messages:
-        for line in messages:
-            if line == READY:
-                process.returncode = 0  # it outlives this process: keep Popen from warning
-                return True
-            if line.startswith(NOTE):
-                note(line.removeprefix(NOTE).rstrip())
-            else:
-                notify(line.rstrip())
+    with os.fdopen(reader, encoding="utf-8") as lines:
+        last = _followed(lines, notify, note)
+    if "ready" in last:
+        process.returncode = 0  # it outlives this process: keep Popen from warning
+        return True
     code = process.wait()
     if code == LOCKED_EXIT and await_answer(files, lambda: note(WAITING)):
         return False
-    raise _did_not_start(files, code, written)
+    raise _did_not_start(files, code, last)
+
+
+class StarterPipe:
+    """The pipe from a service to the process that starts it: a JSON object a line.
+
+    `progress` and `note` are texts. The last line has `ready`, or an `error` with its `hint`, `reason` and `data`.
+    Without a handle, the service runs in the foreground, and nothing is written.
+    """
+
+    def __init__(self, handle: int | None) -> None:
+        self._stream = None if handle is None else os.fdopen(handle, "w", encoding="utf-8")
+
+    @property
+    def is_open(self) -> bool:
+        return self._stream is not None
+
+    def send(self, **members: Any) -> None:
+        """Write a line. Nobody may read it: the process that started this one may have ended."""
+        if self._stream is not None:
+            with suppress(OSError):
+                self._stream.write(f"{json.dumps(members)}\n")
+                self._stream.flush()
+
+    def end(self, **members: Any) -> None:
+        """Write the last line, and close the pipe."""
+        self.send(**members)
+        if self._stream is not None:
+            with suppress(OSError):
+                self._stream.close()
+            self._stream = None
+
+    @contextmanager
+    def telling_failure(self) -> Iterator[None]:
+        """Write an error of the block, which the service ends with."""
+        try:
+            yield
+        except Exception as raised:
+            error = as_svcctl_error(raised)
+            if isinstance(error, SvcctlError):
+                self.end(error=error.message, hint=error.hint, reason=error.reason, data=dict(error.data))
+            else:
+                self.end(error=f"{type(error).__name__}: {error}")
+            raise
+
+
+def _followed(lines: Iterable[str], notify: Callable[[str], None], note: Callable[[str], None]) -> Mapping[str, Any]:
+    """Hand on the texts of a starting service; returns its last line, which is empty if it ended without one."""
+    for line in lines:
+        try:
+            members = json.loads(line)
+        except ValueError:  # the service was killed while it wrote
+            break
+        match members:
+            case {"progress": str(text)}:
+                notify(text)
+            case {"note": str(text)}:
+                note(text)
+            case _:
+                return dict(members)
+    return {}
 
 
 def reset(files: Files) -> None:
@@ -479,16 +534,13 @@ def _proven_process(files: Files) -> int | None:
     return None
 
 
-def _did_not_start(files: Files, code: int = 1, start: int = 0) -> SvcctlError:
-    """Make the error of a service that ended, from its exit code and its log from byte `start` on.
-
-    The log ends in a message, and perhaps a hint. On a full disk it is empty.
-    """
-    log = files.log.read_bytes()[start:].decode("utf-8", "replace").strip()
-    *_, line, last = ["", *log.split("\n")]
-    reason, hint = (line, last) if last.startswith("hint: ") else (last, f"its log has the reason: {files.log}")
-    if not log:
-        reason, hint = "it wrote nothing to its log", "'svcctl service serve' runs it in the foreground, and says why"
-    reason = reason.removeprefix("svcctl: error: ")
+def _did_not_start(files: Files, code: int, last: Mapping[str, Any]) -> SvcctlError:
+    """Make the error of a service that ended, from its exit code and its last line to the process that started it."""
     kind = {2: UsageError, 6: Unavailable}.get(code, SvcctlError)
-    return kind(f"the local service did not start: {reason}", hint=hint.removeprefix("hint: "))
+    cause = last.get("error") or (f"signal {-code} ended it" if code < 0 else f"it ended with exit code {code}")
+    return kind(
+        f"the local service did not start: {cause}",
+        hint=last.get("hint"),
+        reason=last.get("reason") if "error" in last else "service-not-started",
+        data={**(last.get("data") or {}), "service_log": str(files.log)},
+    )

@@ -94,34 +94,23 @@ _log = logging.getLogger("svcctl.service")
 class _Ready:
     """Reports progress to the process that started this one, or to the log of a service in the foreground."""
 
-    def __init__(self, handle: int | None) -> None:
-        self._stream = None if handle is None else os.fdopen(handle, "w", encoding="utf-8")
+    def __init__(self, pipe: process.StarterPipe) -> None:
+        self._pipe = pipe
         self._told = False
 
     def progress(self, what: str, fraction: float) -> None:
-        if self._stream is None and fraction < 1 and not self._told:
+        if not self._pipe.is_open and fraction < 1 and not self._told:
             _log.info("making demo events (once)")
             self._told = True
-        self._write(f"making demo events (once): {what} {fraction:.0%}\n")
+        self._pipe.send(progress=f"making demo events (once): {what} {fraction:.0%}")
 
     def note(self, text: str, level: int = logging.INFO) -> None:
         _log.log(level, "%s", text)
-        self._write(f"{process.NOTE}{text}\n")
+        self._pipe.send(note=text)
 
     def ready(self, where: str) -> None:
         _log.info("listening on %s", where)
-        if self._stream is None:
-            return
-        self._write(process.READY)
-        with suppress(OSError):
-            self._stream.close()
-
-    def _write(self, text: str) -> None:
-        if self._stream is None:
-            return
-        with suppress(OSError):  # the process that started this one may have ended
-            self._stream.write(text)
-            self._stream.flush()
+        self._pipe.end(ready=True)
 
 
 class _Server(uvicorn.Server):
@@ -181,7 +170,7 @@ def serve(
     tables: str | None = None,
     engine: str | None = None,
     create: bool = False,
-    ready_fd: int | None = None,
+    pipe: process.StarterPipe,
 ) -> None:
     """Run until SIGTERM or SIGINT. Locked when a service already runs on these files.
 
@@ -192,7 +181,7 @@ def serve(
     settings = {setting: setting.read(os.environ) for setting in SERVICE_SETTINGS}
     history = timedelta(seconds=settings[DEMO])
     limits = Limits(connections=_descriptors_for(settings[CONNECTIONS]))
-    ready = _Ready(ready_fd)
+    ready = _Ready(pipe)
     lock = process.hold_lock(files)  # the kernel frees it when this process ends, however it ends
     with ExitStack() as closing:
         serving = threading.Event()
@@ -226,7 +215,7 @@ def serve(
             live=live,
             record=record,
             disk=Disk(files.directory),
-            foreground=ready_fd is None,
+            foreground=not pipe.is_open,
             uses=places(os.environ, folder=tables, state=state, engine=engine),
             stop=partial(os.kill, os.getpid(), signal.SIGTERM),
         )

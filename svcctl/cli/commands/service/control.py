@@ -170,7 +170,9 @@ def status(ctx: typer.Context, format: FormatOpt = None) -> None:
         raise NotFound("the local service is starting or stopping", hint="'svcctl service start' waits for it")
 
     if not process.await_answer(svc.files, starting):
-        raise NotFound("the local service is not running", hint=process.how_to_start(svc.files))
+        raise NotFound(
+            "the local service is not running", reason=process.NOT_RUNNING, data=process.last_start(svc.files)
+        )
     found, chosen = _status(svc), svc.format(format, lists=True)
     running = RunningService(found, process.running(svc.files), svc.files, svc.files.size())
     svc.output.records(SERVICE, [running], chosen, single=True)
@@ -219,11 +221,15 @@ def serve(
 
     svc: Context = ctx.obj
     extras.need("service", "the local service")
-    from svcctl.service.server import serve as run
+    from svcctl.service.process import StarterPipe
 
-    command = shlex.join(["svcctl", *svc.arguments])
-    options = {"listen": listen, "state": state, "tables": tables, "engine": engine}
-    run(svc.files, command, **options, create=create, ready_fd=ready_fd)
+    pipe = StarterPipe(ready_fd)
+    with pipe.telling_failure():
+        from svcctl.service.server import serve as run
+
+        command = shlex.join(["svcctl", *svc.arguments])
+        options = {"listen": listen, "state": state, "tables": tables, "engine": engine}
+        run(svc.files, command, **options, create=create, pipe=pipe)
 
 
 @app.command()

@@ -135,7 +135,7 @@ def test_a_service_whose_files_are_deleted_ends(shell: Shell) -> None:
     eventually(lambda: not Path(f"/proc/{started}").exists())
 
 
-def test_a_service_that_could_write_nothing_does_not_give_the_reason_of_an_earlier_one(shell: Shell) -> None:
+def test_a_service_that_could_write_nothing_gives_its_reason_and_not_that_of_an_earlier_one(shell: Shell) -> None:
     log = shell.home / "data" / "service.log"
     log.parent.mkdir(mode=0o700)
     log.write_text("an earlier reason\n")
@@ -143,7 +143,26 @@ def test_a_service_that_could_write_nothing_does_not_give_the_reason_of_an_earli
     done = subprocess.run(["bash", "-c", command], env=shell.environment, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "an earlier reason" not in done.stderr
-    assert "'svcctl service serve'" in done.stderr
+    assert f"cannot keep its data in {log.parent}: File too large\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "said"),
+    [
+        ("os.kill(os.getpid(), 9)", 1, "signal 9 ended it"),
+        ('os.write(int(sys.orig_argv[-1]), b\'{"error": "cu\'); os._exit(6)', 6, "it ended with exit code 6"),
+    ],
+)
+def test_a_service_that_ends_without_a_reason_points_to_its_log(tmp_path: Path, end: str, code: int, said: str) -> None:
+    (tmp_path / "sitecustomize.py").write_text(f"import os, sys\nif '--ready-fd' in sys.orig_argv: {end}\n")
+    shell = Shell(tmp_path, {"PYTHONPATH": str(tmp_path)})
+    done = shell("service", "start")
+    log = shell.home / "data" / "service.log"
+    assert (done.returncode, done.stderr) == (
+        code,
+        f"svcctl: error: the local service did not start: {said}\n"
+        f"hint: its log may have the reason: {log}; 'svcctl service serve' runs it in the foreground\n",
+    )
 
 
 def test_the_log_of_a_service_that_fails_at_a_defect_says_where(tmp_path: Path) -> None:

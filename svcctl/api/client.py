@@ -229,7 +229,8 @@ class Client:
             _raise_job_failure(job)
         raise Conflict(
             f"job {job_id} is not {changed}: the service answered {job.status or 'no state'}",
-            hint=f"'svcctl job show {job_id}' shows its state by now",
+            reason="job-unchanged",
+            data={"job": job_id},
         )
 
     # Domains

@@ -29,8 +29,8 @@ class Chosen:
     ids: Sequence[str]
     jobs: Callable[[], Sequence[Job]]
 
-    def hint(self, text: str) -> str:
-        """The hint for a text that matches no job; MalformedAnswer if the service answers without a list."""
+    def hint(self, text: str) -> str | None:
+        """The nearest name as a hint for a text that matches no job; MalformedAnswer without a list of jobs."""
         return hint(text, () if is_whole(text) else self.jobs())
 
     def short(self, job_id: str) -> int:
@@ -119,10 +119,9 @@ def _listed(jobs: Sequence[Job], about: Callable[[Job], str | None] = attrgetter
     return some([" ".join(filter(None, (job.id[:size], about(job)))) for job in jobs])
 
 
-def hint(text: str, jobs: Iterable[Job] = ()) -> str:
-    """The hint for a text that matches no job."""
-    names = (split_name(job.friendly_name)[0] for job in jobs if job.friendly_name)
-    return did_you_mean(text, names) or "list the jobs with 'svcctl job list'"
+def hint(text: str, jobs: Iterable[Job] = ()) -> str | None:
+    """The nearest name as a hint for a text that matches no job."""
+    return did_you_mean(text, (split_name(job.friendly_name)[0] for job in jobs if job.friendly_name))
 
 
 def shortest(ids: Iterable[str]) -> int:

@@ -90,7 +90,8 @@ def _named(ids: Collection[str], jobs: Collection[Job]) -> Collection[str]:
     listed = {job.id for job in jobs}
     for job_id in named:
         if job_id not in listed:
-            raise NotFound(f"no job {job_id}", hint=hint(job_id, jobs))
+            near = hint(job_id, jobs)
+            raise NotFound(f"no job {job_id}", hint=near, reason=None if near else "unlisted-job")
     return named
 
 

@@ -95,10 +95,11 @@ def _check_hope(job: Job, wanted: Collection[str]) -> None:
         raise ServiceError(f"job {job.id} is {job.status} with an error: {job.reason}")
     others = {"COMPLETED": {"REMOVED"}, "STOPPED": set(wanted) - {"COMPLETED", "STOPPED"}}
     if resting and not others[job.status] & set(wanted):
-        can_start = f"it can be started again; 'svcctl job show {job.id}' shows how far it has read"
         raise Conflict(
             f"job {job.id} is {job.status}: it does not become {' or '.join(sorted(wanted))} by itself",
-            hint=can_start if job.status == "STOPPED" else None,
+            hint="it can be started again" if job.status == "STOPPED" else None,
+            reason="job-rests",
+            data={"job": job.id},
         )
 
 
@@ -130,5 +131,6 @@ def restart(client: Client, job_id: str, note: Callable[[str], None]) -> Changed
     try:
         return Changed(client.start_job(job_id))
     except SvcctlError as error:
-        error.add_note(f"it is stopped now; start it with 'svcctl job start {job_id}'")
+        error.add_note("it is stopped now")
+        error.reason, error.data = "job-left-stopped", {"job": job_id}
         raise

@@ -358,7 +358,8 @@ def launched(response: httpx.Response) -> Job:
             return Job(found.pop(), "")
     raise ServiceError(
         f"the query is launched, but no job ID is found in the answer: {' '.join(text.split()) or 'nothing'}",
-        hint="the job runs: 'svcctl job list' lists it",
+        hint="the job runs",
+        reason="no-job-id",
     )
 
 

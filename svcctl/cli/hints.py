@@ -18,6 +18,16 @@ Row = tuple[str, ...] | Callable[[Data], str]
 """The parts of a hint, texts and command lines with the data's names in braces; or a function that makes the hint."""
 
 
+LIST_JOBS = "list the jobs with 'svcctl job list'"
+_LOAD = "svcctl service load - -t …"
+
+
+def _sorting(data: Data) -> str:
+    """How to print rows in the order that a query asks for: by the columns of `sort`, and only the first `top`."""
+    top = f" --top {data['top']}" if "top" in data else ""
+    return f"sort what is printed with --sort {data['sort']}{top}" if "sort" in data else "use --sort, as --sort n:desc"
+
+
 def how_to_start(data: Data) -> Advice:
     """How to start a service; `command` is the one that ran it last, or None if that was in the background."""
     if (command := data["command"]) is None:
@@ -34,6 +44,51 @@ HINTS: Mapping[str, Row] = {
     "service-not-started": (
         "its log may have the reason: {service_log}; 'svcctl service serve' runs it in the foreground",
     ),
+    "newer-version": ("install a newer svcctl: ", CommandLine("pip install --upgrade 'svcctl[service]'")),
+    "state-in-use": ("stop it with: ", CommandLine("svcctl service stop")),
+    "state-file-damaged": ("or start over with 'svcctl service reset'",),
+    "events-in-use": ("if it is the local service, 'svcctl service stop' stops it",),
+    "no-folder": ("for a new folder, --create of 'svcctl service load' or 'svcctl service serve' makes it",),
+    # Accounts of the local service
+    "unknown-key": ("list them with 'svcctl service accounts list keys'",),
+    "unknown-reseller": ("see 'svcctl service accounts list resellers'",),
+    "unknown-feature": ("create it with: ", CommandLine("svcctl service accounts {kind}")),
+    "user-owns-domain": ("assign one with: ", CommandLine("svcctl service accounts user EMAIL {domain} --role {role}")),
+    # Loads
+    "columns-differ": ("--replace makes it anew: see 'svcctl help loading'",),
+    "packed-file": lambda data: Advice("load it with: ", CommandLine(f"{data['unpacker']} FILE | {_LOAD}")),
+    "not-utf8": (
+        "convert it from its encoding, such as latin1: ",
+        CommandLine(f"iconv -f latin1 -t utf-8 FILE | {_LOAD}"),
+    ),
+    "nul-character": (
+        "remove it: ",
+        CommandLine(f"tr -d '\\0' <FILE | {_LOAD}"),
+        "; or convert UTF-16 with: ",
+        CommandLine("iconv -f utf-16 -t utf-8"),
+    ),
+    "no-column-names": ("put a line of names before it: ", CommandLine(f"(echo time,…; cat FILE) | {_LOAD}")),
+    # Queries
+    "not-a-query": ("see 'svcctl help examples'",),
+    "unknown-function": ("see 'svcctl help functions'",),
+    "query-sorts": _sorting,
+    "query-variable": ("give it with --var name=…",),
+    "query-lists-tables": ("'svcctl tables' lists the tables, 'svcctl tables NAME' the columns of one",),
+    "endless-groups": ("--to instead of --follow gives it an end",),
+    "unknown-query": lambda data: "" if data["similar"] else "save one with 'svcctl service queries set'",
+    "saved-query-variable": ("keep the query in a file: ", CommandLine("svcctl query -F FILE --var {variable}=…")),
+    # Jobs
+    "events-unread": ("to remove it: ", CommandLine("svcctl job rm {job}")),
+    "too-many-jobs": ("or set {setting} for the service and run: ", CommandLine("svcctl service restart")),
+    "unlisted-job": (LIST_JOBS,),
+    "no-job-id": ("'svcctl job list' lists it",),
+    "job-unchanged": ("its state by now: ", CommandLine("svcctl job show {job}")),
+    "job-rests": ("how far it has read: ", CommandLine("svcctl job show {job}")),
+    "job-left-stopped": ("start it with: ", CommandLine("svcctl job start {job}")),
+    "answer-too-large": (
+        "'svcctl api' passes on an answer of any size: ",
+        CommandLine("svcctl api GET /search/jobs -o jobs.json"),
+    ),
     # Domains and roles
     "not-reseller": ("on the local service: ", CommandLine("svcctl -p local-reseller {command} …")),
     "not-administrator": ("on the local service: ", CommandLine("svcctl -p local-reseller {command} …")),
@@ -43,19 +98,26 @@ HINTS: Mapping[str, Row] = {
 
 
 def hint_of(error: SvcctlError) -> Advice | None:
-    """The hint for an error's reason; None without a row, or with other data: another service may use the reason."""
+    """The hint for an error's reason; None without a row, or with other data: another service may use the reason.
+
+    A command with a value that cannot be printed unchanged is left out, since a copy of it would do something else.
+    """
     row = HINTS.get(error.reason)
     if row is None:
         log = error.data.get("service_log") if error.hint is None else None
         return log and Advice(f"its log has the reason: {log}")
     try:
-        return Advice(row(error.data)) if callable(row) else Advice(*(_filled(part, error.data) for part in row))
-    except (KeyError, TypeError):
+        parts = (row(error.data),) if callable(row) else (_filled(part, error.data) for part in row)
+        return Advice(*parts) or None
+    except (KeyError, TypeError, ValueError):
         return None
 
 
 def _filled(part: str, data: Data) -> str:
     """A part with values in place of their names; in a command line each value is one word."""
     if isinstance(part, CommandLine):
-        return CommandLine(part.format_map({name: shlex.quote(str(value)) for name, value in data.items()}))
+        command = CommandLine(part.format_map({name: shlex.quote(str(value)) for name, value in data.items()}))
+        if not command.isprintable():
+            raise ValueError
+        return command
     return part.format_map(data)

@@ -62,9 +62,7 @@ LOAD_RATIO = _setting(
 LOAD_MEMORY = _setting("SVCCTL_LOAD_MEMORY", "memory with which a load may read files", parse_size, "500MB")
 LINE_END = _setting("SVCCTL_LINE_END", "end of the lines that the local service sends", str, "lf", "lf", "crlf")
 CORS_ORIGINS = _setting("SVCCTL_CORS_ORIGINS", "origins of web pages that may use the local service (CORS)", _origins)
-DESTINATIONS_ALLOWED = _setting(
-    allowed_hosts.VARIABLE, "hosts that jobs may deliver to ('svcctl help destinations')", allowed_hosts.parse
-)
+DESTINATIONS_ALLOWED = _setting(allowed_hosts.VARIABLE, "hosts that jobs may deliver to", allowed_hosts.parse)
 STATE = _setting(
     "SVCCTL_SERVICE_STATE", "URL of a PostgreSQL database that holds the state of several service processes"
 )

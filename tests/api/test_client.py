@@ -767,7 +767,7 @@ FAILURES: dict[str, tuple[Callable[[Script], object], bytes, type[SvcctlError], 
         ok(""),
         ServiceError,
         "the query is launched, but no job ID is found in the answer: nothing",
-        "the job runs: 'svcctl job list' lists it",
+        "the job runs",
     ),
     "a launch whose answer is lost": (
         launched,

@@ -57,6 +57,23 @@ from svcctl.errors import Conflict, CredentialsError, InternalError, NotFound, P
             "c",
         ),
         (400, "", ServiceError, "HTTP 400 with no message", 400, None),
+        (
+            404,
+            '{"type":"about:blank","title":"Not Found","status":404,"detail":"no route to x","instance":"/x"}',
+            NotFound,
+            "no route to x",
+            404,
+            None,
+        ),
+        (400, '{"type":"about:blank","title":"Bad Request"}', ServiceError, "Bad Request", 400, None),
+        (
+            401,
+            '{"error":{"code":12,"message":"bad key","more":[1]},"reason":null,"data":null,"new":{}}',
+            CredentialsError,
+            "bad key",
+            12,
+            None,
+        ),
         (418, "short and  stout\n", ServiceError, "short and stout", 418, None),
     ],
 )

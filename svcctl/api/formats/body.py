@@ -74,7 +74,7 @@ def whole(response: httpx.Response, most: int = MAX_WHOLE, *, marks_end: Callabl
     size = f"more than {size_text(most)}" if (length := length_of(response)) is None else size_text(length)
     raise Unavailable(
         f"the service's answer has {size}, and at most {size_text(most)} are read as a whole",
-        hint="'svcctl api' passes on an answer of any size: svcctl api GET /search/jobs -o jobs.json",
+        reason="answer-too-large",
     )
 
 

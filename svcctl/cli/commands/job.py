@@ -15,6 +15,7 @@ from svcctl.api.job_names import ENOUGH, Chosen, choose, shortest
 from svcctl.api.job_watch import Watched, at_moment, failing_first, looks
 from svcctl.api.jobs import Changed, progress, restart, wait_for
 from svcctl.api.models import FAILING, Job, JobStatus
+from svcctl.cli import hints
 from svcctl.cli.columns.job import JOB, JOBS, WATCHED
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion import words
@@ -396,7 +397,7 @@ def _hinted(chosen: Chosen, act: Callable[[str], Job], job_id: str) -> Job:
         return act(job_id)
     except NotFound as error:
         if not error.hint:
-            error.add_note(chosen.hint(job_id))
+            error.add_note(chosen.hint(job_id) or hints.LIST_JOBS)
         raise
 
 

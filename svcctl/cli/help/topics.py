@@ -174,6 +174,10 @@ def _profiles() -> dict[str, str]:
     return {"settings": table([*((row.name, row.explanation) for row in SETTINGS.values()), *renamed])}
 
 
+_SEE = {"SVCCTL_DESTINATIONS_ALLOWED": " ('svcctl help destinations')"}
+"""Where more is said about a setting of the service."""
+
+
 def _environment() -> dict[str, str]:
     from svcctl.api.wire.proxies import ALL_PROXY, DEFAULT_PORTS, HTTPS_PROXY, NO_PROXY
     from svcctl.exports.state import STATE_ENVIRONMENT
@@ -188,7 +192,7 @@ def _environment() -> dict[str, str]:
         *((row.environment, row.explanation) for row in SETTINGS.values() if row.environment),
         (DATA_ENVIRONMENT, "directory of the local service's data"),
         (STATE_ENVIRONMENT, "directory of the states of exports (--state)"),
-        *((row.name, row.explanation) for row in SERVICE_SETTINGS),
+        *((row.name, row.explanation + _SEE.get(row.name, "")) for row in SERVICE_SETTINGS),
         (VARIABLE, "pager for long output on a terminal, before PAGER; cat or nothing for none (--no-pager)"),
         ("SSL_CERT_FILE", "file of CA certificates to trust if the profile has no ca_bundle"),
         ("SSL_CERT_DIR", "directory of CA certificates that 'openssl rehash' has prepared"),

@@ -91,8 +91,8 @@ def find(connection: Connection, key: str) -> Account:
     found = [account for account in found if account.api_key == key] or found
     if not found:
         names = connection.scalars(select(_ACCOUNTS.name).where(_ACCOUNTS.name.is_not(None)))
-        hint = did_you_mean(key, names) or "list them with 'svcctl service accounts list keys'"
-        raise NotFound(f"no key '{key}'", hint=hint)
+        near = did_you_mean(key, names)
+        raise NotFound(f"no key '{key}'", hint=near, reason=None if near else "unknown-key")
     if len(found) > 1:
         keys = ", ".join(account.api_key for account in found)
         raise UsageError(f"{len(found)} keys have the name '{key}'", hint=f"name one by its key: {keys}")

@@ -67,14 +67,14 @@ def put_plan(store: Store, plan: PricePlan) -> None:
     """Add a plan, or replace it. UsageError when its reseller, a policy or an application does not exist."""
     with store.transaction() as connection:
         if reseller(connection, plan.reseller) is None:
-            raise UsageError(f"no reseller '{plan.reseller}'", hint="see 'svcctl service accounts list resellers'")
+            raise UsageError(f"no reseller '{plan.reseller}'", reason="unknown-reseller")
         key = {"reseller": plan.reseller, "name": plan.name}
         replace(connection, schema.plans, **key, time=plan.time, volume=plan.volume)
         connection.execute(delete(schema.plan_features).where(*_of_plan(plan.reseller, plan.name)))
         for kind, names in (("policy", plan.policies), ("application", plan.applications)):
             for name in dict.fromkeys(names):
                 if not is_there(connection, *_is_feature(kind, name)):
-                    raise UsageError(f"no {kind} '{name}'", hint=f"create it with 'svcctl service accounts {kind}'")
+                    raise UsageError(f"no {kind} '{name}'", reason="unknown-feature", data={"kind": kind})
                 row = {"reseller": plan.reseller, "plan": plan.name, "kind": kind, "name": name}
                 connection.execute(insert(schema.plan_features).values(row))
 

@@ -95,7 +95,8 @@ def _require_no_service(files: process.Files) -> None:
     if process.running(files) is not None:
         raise Locked(
             f"state file {files.state} needs an upgrade, and the local service of an older svcctl is running",
-            hint="stop it first: svcctl service stop",
+            hint="stop it first",
+            reason="state-in-use",
         )
 
 

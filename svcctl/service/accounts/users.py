@@ -89,6 +89,8 @@ def _leaving(connection: Connection, name: str) -> list[tuple[StoredDomain, Memb
         if member.owner:
             raise UsageError(
                 f"{member.email} is the owner of {domain.name}",
-                hint=f"first give it another one: svcctl service accounts user EMAIL {domain.name} --role {OWNER}",
+                hint="first give it another one",
+                reason="user-owns-domain",
+                data={"domain": domain.name, "role": OWNER},
             )
     return found

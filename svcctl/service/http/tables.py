@@ -94,7 +94,9 @@ async def _trim(request: Request) -> Response:
             if begins < date and jobs.reached(job) < before:
                 raise Conflict(
                     f"job {job.friendly_name} has not read the events of {name} before {moment_text(date)} (UTC) yet",
-                    hint=f"wait until it has, or remove it: svcctl job rm {job.id}",
+                    hint="wait until it has, or remove it",
+                    reason="events-unread",
+                    data={"job": job.id, "table": name},
                 )
         removed = service.engines.of(name).stored.remove_before(name, date.replace(tzinfo=None))
         return _described(service, table) | {"removed": removed}

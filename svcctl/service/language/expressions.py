@@ -283,8 +283,9 @@ def _unknown(call: tree.Call, names: Collection[str]) -> QueryError:
     hint = next((f"write the column in back quotes: `{name}`" for name in meant), None)
     arguments = ", ".join(map(expression_text, call.arguments)) or "…"
     hint = hint or function_answer(call.name, arguments) or did_you_mean(call.name, FUNCTIONS)
-    hint = hint or "see 'svcctl help functions'"
-    return QueryError(f"no function '{call.name}'", call.at, hint=hint)
+    return QueryError(
+        f"no function '{call.name}'", call.at, hint=hint, reason="unknown-function", data={"function": call.name}
+    )
 
 
 def _is_aggregate(call: tree.Call) -> bool:

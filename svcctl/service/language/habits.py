@@ -14,20 +14,27 @@ from svcctl.service.language.functions import DATE_TEXT, FUNCTIONS
 _HIDDEN = re.compile(r"""\"(?:[^"\\\n\r]|\\.)*\"?|'(?:[^'\\\n\r]|\\.)*'?|`[^`\n\r]*`?|//[^\n]*""")
 
 ONE_TABLE = "a query reads one table, row by row: run a query for each table"
-SORTED = "a query does not sort: sort what is printed: query … --sort n:desc"
+SORTED = "a query does not sort: sort the rows that it returns"
 COMMENT = "a comment begins with //"
 
 HABITS = {
-    "{": "{{name}} needs a value: --var name=…",
+    "{": "{{name}} needs a value",
     "|": "there are no pipes: the clauses follow one another, as in where … group by … select …",
     **dict.fromkeys("\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb", 'write straight quotes: "…"'),
     **dict.fromkeys(("order", "sort"), SORTED),
     **dict.fromkeys(("#", "/"), COMMENT),
-    **dict.fromkeys(("show", "describe"), "'svcctl tables' lists the tables, 'svcctl tables NAME' the columns of one"),
+    **dict.fromkeys(("show", "describe"), "a query lists no tables: it reads the rows of one"),
     "every": "write group every 5m",
     "having": "a where behind the select filters groups, as in group by … select count() as n where n > 1",
 }
 """What to write instead of a word or a sign that cannot be parsed at its place."""
+SORTS = "query-sorts"
+REASONS = {
+    "{": "query-variable",
+    **dict.fromkeys(("order", "sort"), SORTS),
+    **dict.fromkeys(("show", "describe"), "query-lists-tables"),
+}
+"""The reasons of errors at such words, where a client can do what a query cannot."""
 
 
 def blanked(text: str) -> str:
@@ -58,7 +65,7 @@ def comparison_answer(text: str, other: str) -> str | None:
     if other == "ip4":
         return f"an address is written without quotes: {text}" if ADDRESS.fullmatch(text) else None
     if other == "timestamp" and DATE.fullmatch(text):
-        return f'--from and --to choose the dates; here write parsedate("{text}")'
+        return f'the range of the query chooses the dates; here write parsedate("{text}")'
     return None
 
 

@@ -103,22 +103,28 @@ def _place(text: str, index: int) -> Place:
 
 def _habit(text: str, index: int | None, read: str) -> QueryError | None:
     """The error for SQL and other languages, with what to write instead of `read`; None for other mistakes."""
-    hint = _translation(text) or habits.HABITS.get(read.lower())
-    return None if index is None or hint is None else QueryError(f"unexpected '{read}'", _place(text, index), hint=hint)
+    if index is None:
+        return None
+    message, at, word = f"unexpected '{read}'", _place(text, index), read.lower()
+    if (error := _translation(text, message, at)) is not None:
+        return error
+    hint = habits.HABITS.get(word)
+    return None if hint is None else QueryError(message, at, hint=hint, reason=habits.REASONS.get(word))
 
 
-def _translation(text: str) -> str | None:
-    """The whole query that a text of SQL means, or why there is none; None for other texts."""
+def _translation(text: str, message: str, at: Place) -> QueryError | None:
+    """The error with the whole query that a text of SQL means, or with why there is none; None for other texts."""
     from svcctl.service.language.translation import Untranslatable, query_from_sql
 
     try:
-        query, remark = query_from_sql(text)
-        _lark().parse(query)
+        meant = query_from_sql(text)
+        _lark().parse(meant.query)
     except Untranslatable as error:
-        return str(error) or None
+        return QueryError(message, at, hint=str(error), reason=error.reason) if str(error) else None
     except (UnexpectedToken, UnexpectedCharacters, QueryError):
         return None
-    return f"write {query}{remark}"
+    reason = habits.SORTS if meant.sorting else None
+    return QueryError(message, at, hint=f"write {meant.query}{meant.remark}", reason=reason, data=meant.sorting)
 
 
 def _unexpected(error: UnexpectedToken, text: str) -> QueryError:

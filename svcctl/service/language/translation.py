@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import sqlglot
@@ -16,11 +17,11 @@ from sqlglot.errors import SqlglotError
 from svcctl.api.foreign_functions import function_answer
 from svcctl.dates.lengths import UNITS
 from svcctl.service.language.functions import FUNCTIONS
-from svcctl.service.language.habits import ADDRESS, DATE, ONE_TABLE, SORTED, blanked
+from svcctl.service.language.habits import ADDRESS, DATE, ONE_TABLE, SORTED, SORTS, blanked
 from svcctl.service.language.printer import name_text, string_text
 
 LONGEST = 4000  # characters
-FORM = "a query is 'from TABLE where … group by … select …': see 'svcctl help examples'"
+FORM = "a query is 'from TABLE where … group by … select …'"
 """The hint for a SELECT that has no translation and no better hint."""
 _BEGIN = re.compile(r"\s*(?:select|with|(from))\b", re.IGNORECASE)
 _CLAUSE = re.compile(r"(?i)\b(from|select|where|having|group(?:\s+every\s+(\w+))?(?:\s+by)?|order\s+by|limit|offset)\b")
@@ -30,24 +31,43 @@ _TYPES = {"INT": "int", "BIGINT": "int8", "FLOAT": "float8", "DOUBLE": "float8",
 
 
 class Untranslatable(Exception):
-    """A text, or a part of it, that has no translation; the text of the exception is the hint, or empty."""
+    """A text, or a part of it, that has no translation; the text of the exception is the hint, or empty. `reason` is
+    that of the query's error, if the hint has one.
+    """
+
+    def __init__(self, hint: str = "", reason: str | None = None) -> None:
+        super().__init__(hint)
+        self.reason = reason
 
 
-def query_from_sql(text: str) -> tuple[str, str]:
-    """The query that a text of SQL, or of the language with parts of SQL, means, and what to say behind it."""
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A query, what to say after it, and how the rows must be sorted: `sort` has columns, as `n:desc,m`, and `top` the
+    number of rows, if they are limited.
+    """
+
+    query: str
+    remark: str
+    sorting: Mapping[str, str]
+
+
+def query_from_sql(text: str) -> Translation:
+    """The query that a text of SQL, or of the language with parts of SQL, means."""
     begin = _BEGIN.match(text)
     if begin is None or len(text) > LONGEST:
         raise Untranslatable
     otherwise = "" if begin[1] else FORM
     try:
         # in the SQL of MySQL, texts may be in double quotes
-        query, options = _query(sqlglot.parse_one(_in_order(text.rstrip("; \n")) if begin[1] else text, read="mysql"))
+        query, sorting = _query(sqlglot.parse_one(_in_order(text.rstrip("; \n")) if begin[1] else text, read="mysql"))
     except (SqlglotError, RecursionError, KeyError):  # KeyError: an argument without a row, or not given
-        raise Untranslatable(otherwise) from None
-    except Untranslatable as reason:
-        raise Untranslatable(str(reason) or otherwise) from None
+        raise Untranslatable(otherwise, otherwise and "not-a-query") from None
+    except Untranslatable as error:
+        if str(error):
+            raise
+        raise Untranslatable(otherwise, otherwise and "not-a-query") from None
     approximate = ", where hllppcount is approximate" if "hllppcount(" in query else ""
-    return query, approximate + (f" and sort what is printed: {options}" if options else "")
+    return Translation(query, approximate + (" and sort the rows that it returns" if sorting else ""), sorting)
 
 
 def _in_order(text: str) -> str:
@@ -68,8 +88,8 @@ def _in_order(text: str) -> str:
     return " ".join(f"{clause} {written[clause]}" for clause in _ORDER if clause in written)
 
 
-def _query(select: Any) -> tuple[str, str]:
-    """The query, and the options that sort what is printed of it."""
+def _query(select: Any) -> tuple[str, Mapping[str, str]]:
+    """The query, and how its rows must be sorted."""
     if select.find(exp.SetOperation, exp.Join, exp.Window):
         raise Untranslatable(ONE_TABLE)
     source: Any = select.args["from_"].this
@@ -95,10 +115,10 @@ def _query(select: Any) -> tuple[str, str]:
     limits = {word: _text(node.expression) for word in ("offset", "limit") if (node := select.args.get(word))}
     names = [_sorted_by(each, items, keys) for each in select.find_all(exp.Ordered)]
     if names in ([], ["eventdate"]):  # the order in which rows come anyway
-        return " ".join(clauses + [f"{word} {count}" for word, count in limits.items()]), ""
+        return " ".join(clauses + [f"{word} {count}" for word, count in limits.items()]), {}
     if "offset" in limits:
-        raise Untranslatable(SORTED)
-    return " ".join(clauses), f"--sort {','.join(names)}" + (f" --top {limits['limit']}" if limits else "")
+        raise Untranslatable(SORTED, SORTS)
+    return " ".join(clauses), {"sort": ",".join(names)} | ({"top": limits["limit"]} if limits else {})
 
 
 def _keys(select: exp.Select) -> dict[Any, str]:
@@ -162,7 +182,7 @@ def _sorted_by(ordered: Any, items: list[Any], keys: Mapping[Any, str]) -> str:
     expr = _at_place(_with_keys(ordered.this, keys), items)
     named = next((item for item in items if expr in (item, item.unalias())), expr)
     if not isinstance(named, exp.Column | exp.Alias) and not (isinstance(named, exp.Func) and named in items):
-        raise Untranslatable(SORTED)
+        raise Untranslatable(SORTED, SORTS)
     return (named.alias or _text(named).partition("(")[0].strip("`")) + ":desc" * bool(ordered.args.get("desc"))
 
 

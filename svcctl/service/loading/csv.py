@@ -20,7 +20,7 @@ from svcctl.service.engines.duckdb.syntax import LINE, SHORT, distinct
 from svcctl.service.loading.decompression import Source, opened
 from svcctl.service.loading.limits import MAX_FIELDS, LoadWatch
 from svcctl.service.loading.lines import BLOCK, BOM, blocks
-from svcctl.service.loading.skips import CONVERT, LONGEST_LINE, Skip, Tally, shown
+from svcctl.service.loading.skips import LONGEST_LINE, NOT_UTF8, Skip, Tally, shown
 
 MAX_CELLS = 1 << 19
 """The most cells that are read at once of records that are not lines."""
@@ -98,7 +98,7 @@ def heading(name: str, head: bytes, separator: str | None) -> Heading:
     if end == start:
         raise UsageError(f"{name} has no names of columns: the first line is too long, or a quote in it is not closed")
     if not _is_text(head[start:end]):
-        raise UsageError(f"the names of columns of {name} are not UTF-8: {shown(_text(first))}", hint=CONVERT)
+        raise UsageError(f"the names of columns of {name} are not UTF-8: {shown(_text(first))}", reason=NOT_UTF8)
     blanks = [found[3] for found in shape.padded.finditer(head[start:end]) if found[2]]
     padded = bool(blanks) and all(blanks)
     text = io.StringIO(_text(head[start:end]), newline="")

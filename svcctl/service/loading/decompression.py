@@ -24,9 +24,15 @@ CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 """The codec of a packed file, as Arrow and DuckDB name it, by the first bytes of the file."""
 ENDINGS = (".gz", ".zst")
 BLOCK = 1 << 20
+
+
+class _Unpacker(str):
+    """The program that unpacks a file to its standard output."""
+
+
 _UNREAD = (
-    (0, b"BZh", "packed with bzip2", "unpack it: bzcat FILE | svcctl service load - -t …"),
-    (0, b"\xfd7zXZ\x00", "packed with xz", "unpack it: xzcat FILE | svcctl service load - -t …"),
+    (0, b"BZh", "packed with bzip2", _Unpacker("bzcat")),
+    (0, b"\xfd7zXZ\x00", "packed with xz", _Unpacker("xzcat")),
     *(
         (0, magic, "a spreadsheet or another zip archive", "save it as csv, or unpack it")
         for magic in (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
@@ -39,18 +45,20 @@ _UNREAD = (
     ),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it"),
     (0, b"Rar!\x1a\x07", "a rar archive", "unpack it"),
-    (0, b"\x04\x22\x4d\x18", "packed with lz4", "unpack it: lz4cat FILE | svcctl service load - -t …"),
-    (0, b"\x1f\x9d", "packed with compress", "unpack it: zcat FILE | svcctl service load - -t …"),
-    (0, b"LZIP", "packed with lzip", "unpack it: lzip -dc FILE | svcctl service load - -t …"),
-    (0, b"\x1f\x8b", "packed twice", "unpack it once: zcat FILE | svcctl service load - -t …"),
-    (0, b"\x28\xb5\x2f\xfd", "packed twice", "unpack it once: zstdcat FILE | svcctl service load - -t …"),
+    (0, b"\x04\x22\x4d\x18", "packed with lz4", _Unpacker("lz4cat")),
+    (0, b"\x1f\x9d", "packed with compress", _Unpacker("zcat")),
+    (0, b"LZIP", "packed with lzip", _Unpacker("lzip -dc")),
+    (0, b"\x1f\x8b", "packed twice", _Unpacker("zcat")),
+    (0, b"\x28\xb5\x2f\xfd", "packed twice", _Unpacker("zstdcat")),
     (0, b"ORC", "an ORC file", "convert it to parquet"),
     (0, b"Obj\x01", "an Avro file", "convert it to parquet"),
     (0, b"ARROW1", "an Arrow file", "convert it to parquet"),
     (0, b"SQLite format 3\0", "a database of SQLite", "export its table as csv"),
     (257, b"ustar", "a tar archive", "unpack it with 'tar -xf FILE', and load the files in it"),
 )
-"""Files that cannot be loaded as they are: an offset and the bytes there, the kind of file, and the remedy."""
+"""Files that cannot be loaded as they are: an offset and the bytes there, the kind of file, and the remedy, or the
+program that unpacks it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +128,10 @@ def require_read(source: Source, head: bytes) -> None:
     """Raise UsageError if a file's first bytes, `head`, are those of _UNREAD."""
     for place, magic, what, remedy in _UNREAD:
         if head.startswith(magic, place):
-            raise UsageError(f"{source.name} is {what}, which is not read as it is", hint=remedy)
+            unread = f"{source.name} is {what}, which is not read as it is"
+            if isinstance(remedy, _Unpacker):
+                raise UsageError(unread, hint="unpack it", reason="packed-file", data={"unpacker": str(remedy)})
+            raise UsageError(unread, hint=remedy)
 
 
 def require_end(source: Source, contents: Path, bracket: bytes) -> None:

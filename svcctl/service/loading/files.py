@@ -50,7 +50,6 @@ To find the common parts of long statements takes minutes, and each thread has m
 """
 _HEAD_BLOCK = 1 << 20
 _LARGEST_CHECKED = 1 << 24
-_NUL = "remove it: tr -d '\\0' <FILE | svcctl service load - -t …; or convert UTF-16 with: iconv -f utf-16 -t utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,5 +279,7 @@ def first_lines(source: Source, head: bytes) -> list[str]:
     """
     found = list(islice(filter(str.strip, head.decode("utf-8-sig", errors="replace").splitlines()), 5))
     if found and "\0" in found[0] and not head.startswith(b"PAR1"):
-        raise UsageError(f"{source.name} is not text in UTF-8: its first line has the character NUL", hint=_NUL)
+        raise UsageError(
+            f"{source.name} is not text in UTF-8: its first line has the character NUL", reason="nul-character"
+        )
     return found

@@ -29,7 +29,9 @@ from svcctl.service.loading.skips import NOTHING, Change, Skip, Tally, sentence,
 from svcctl.service.loading.values import NUMBERS, merged
 from svcctl.words import some
 
-_ANEW = "load into another table, or make it anew with --replace ('svcctl help loading')"
+_ANEW = "load into another table, or replace it"
+DIFFERS = "columns-differ"
+"""The reason of errors about files whose columns differ from those of the table."""
 
 
 class Misfit(Exception):
@@ -150,10 +152,14 @@ def _held_types(
     """The table's types for the columns of files. Raises UsageError if it lacks a column, or a wished type differs."""
     for name, word in wished.items():
         if name in held and held[name] != word:
-            raise UsageError(f"column '{name}' of table '{table}' is {held[name]} already, not {word}", hint=_ANEW)
+            raise UsageError(
+                f"column '{name}' of table '{table}' is {held[name]} already, not {word}", hint=_ANEW, reason=DIFFERS
+            )
     if unknown := [name for name in types if name not in held]:
         raise UsageError(
-            f"table '{table}' has no column {', '.join(map(repr, unknown))}", hint=f"it has {', '.join(held)}; {_ANEW}"
+            f"table '{table}' has no column {', '.join(map(repr, unknown))}",
+            hint=f"it has {', '.join(held)}; {_ANEW}",
+            reason=DIFFERS,
         )
     return {name: held[name] for name in types}
 
@@ -211,9 +217,9 @@ class _Rows:
         what, file = tally.first_skip, layout.file
         if what is not None and (self.strict or not tally.rows):
             hint = f"{NOTHING}; without --strict such lines are skipped" if tally.rows else ""
-            if not hint and what is Skip.TYPE and tally.found[what][3] in self.held:
-                hint = _ANEW
-            raise unread(file.source.name, file.unit, tally, self._kind(layout, what, tally), hint)
+            differs = not hint and what is Skip.TYPE and tally.found[what][3] in self.held
+            error = unread(file.source.name, file.unit, tally, self._kind(layout, what, tally), hint)
+            raise UsageError(error.message, hint=_ANEW, reason=DIFFERS) if differs else error
 
     def _extend(self, kept: pa.RecordBatch) -> None:
         if kept.num_rows:

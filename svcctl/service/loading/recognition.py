@@ -270,5 +270,5 @@ def _check_names(file: KnownFile, names: Sequence[str]) -> None:
     if data:
         raise UsageError(
             f"the first line of {file.source.name} looks like data: {shown(data[0])}; it must name the columns",
-            hint="put a line of names before it: (echo time,…; cat FILE) | svcctl service load - -t …",
+            reason="no-column-names",
         )

@@ -19,7 +19,8 @@ SHOWN = 60
 LONGEST_LINE = 1 << 24
 """The most bytes of a line, or of a record of csv; longer ones are skipped."""
 
-CONVERT = "convert it from its encoding, such as latin1: iconv -f latin1 -t utf-8 FILE | svcctl service load - -t …"
+NOT_UTF8 = "not-utf8"
+"""The reason of errors about files in another encoding."""
 NOTHING = "nothing was changed"
 
 
@@ -73,7 +74,6 @@ _SENTENCES: Mapping[Skip | Change, str] = {
 }
 
 _HINTS: Mapping[Skip, str] = {
-    Skip.ENCODING: CONVERT,
     Skip.TIME: "describe how it is written with --time-format, such as '%d/%m/%Y %H:%M:%S', or name another column "
     "with --time-field, or two as DATE,TIME",
     Skip.TYPE: "read the column as another type, such as with --types {fields}=str",
@@ -123,7 +123,9 @@ def unread(file: str, unit: str, tally: Tally, kind: str = "", hint: str = "") -
     what = tally.first_skip
     assert what is not None
     _, line, value, column = tally.found[what]
+    encoded = what is Skip.ENCODING and not hint
     return UsageError(
         f"{file} could not be read: {unit} {line}: {sentence(what, value, [column], kind)}",
-        hint=hint or _HINTS.get(what, NOTHING).format(fields=column),
+        hint=None if encoded else hint or _HINTS.get(what, NOTHING).format(fields=column),
+        reason=NOT_UTF8 if encoded else None,
     )

@@ -199,7 +199,8 @@ def _scheduled(
             raise QueryError(
                 "a query without an end cannot group like this: the groups would never be complete",
                 groups[-1].at,
-                hint="group once, with every, or give the query an end: --to instead of --follow",
+                hint="group once, with every, or give the query an end",
+                reason="endless-groups",
             )
         if asked.continues is not None:
             raise QueryError("groups over the whole range cannot continue another query", groups[-1].at)

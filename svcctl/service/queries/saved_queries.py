@@ -38,8 +38,10 @@ def get(store: Store, id: str) -> SavedQuery:
         row = connection.execute(select(queries).where(queries.c.id == id)).mappings().one_or_none()
         known = [] if row else connection.execute(select(queries.c.id)).scalars().all()
     if row is None:
-        hint = did_you_mean(id, known) or "save one with 'svcctl service queries set'"
-        raise NotFound(f"no saved query '{id}'", hint=hint)
+        near = did_you_mean(id, known)
+        raise NotFound(
+            f"no saved query '{id}'", hint=near, reason="unknown-query", data={"query": id, "similar": near is not None}
+        )
     return SavedQuery(**row)
 
 
@@ -62,9 +64,16 @@ def check(query: SavedQuery) -> None:
         if variable := _VARIABLE.match(query.text.split("\n")[error.line - 1], error.column - 1):
             raise UsageError(
                 f"a saved query has no variables such as {variable[0]}",
-                hint=f"keep the query in a file: svcctl query -F FILE --var {variable[1]}=…",
+                reason="saved-query-variable",
+                data={"variable": variable[1]},
             ) from None
-        raise ServiceError(str(error), place=Place(error.line, error.column), query=query.text) from None
+        raise ServiceError(
+            str(error),
+            place=Place(error.line, error.column),
+            query=query.text,
+            reason=error.reason,
+            data=error.data,
+        ) from None
 
 
 def put(store: Store, query: SavedQuery) -> None:

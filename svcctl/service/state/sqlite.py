@@ -21,15 +21,14 @@ from svcctl.service.state.database import AWAY, DAMAGED, FULL, LOCKED, READ_ONLY
 
 LOCK_SECONDS = 10
 """How long a transaction waits for one of another process."""
-RESTORE = "restore it from a backup, or start over with 'svcctl service reset'"
 
 FAILURES: Mapping[int, tuple[Failure, str | None]] = {
     sqlite3.SQLITE_FULL: (FULL, None),
     sqlite3.SQLITE_READONLY: (READ_ONLY, None),
     sqlite3.SQLITE_BUSY: (LOCKED, None),
     sqlite3.SQLITE_LOCKED: (LOCKED, None),
-    sqlite3.SQLITE_CORRUPT: (DAMAGED, RESTORE),
-    sqlite3.SQLITE_NOTADB: (DAMAGED, RESTORE),
+    sqlite3.SQLITE_CORRUPT: (DAMAGED, None),
+    sqlite3.SQLITE_NOTADB: (DAMAGED, None),
     **dict.fromkeys((sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM), (AWAY, "check its disk")),
 }
 """The failure of each primary code of SQLite's errors, and what to do; other codes are defects."""

@@ -66,7 +66,8 @@ class Store:
         except StateUnavailable as error:
             if error.failure is not DAMAGED:
                 raise
-            raise UsageError(error.detail, hint=error.advice) from None
+            reason = error.reason if database.shared else "state-file-damaged"
+            raise UsageError(error.detail, hint=error.advice, reason=reason) from None
 
     def close(self) -> None:
         with self._lock:
@@ -192,7 +193,7 @@ class Store:
                 raise UsageError(
                     f"state {database.name} has version {int(version)}, and svcctl {__version__} reads versions up to"
                     f" {int(self._newest)}",
-                    hint="install a newer svcctl: pip install --upgrade 'svcctl[service]'",
+                    reason="newer-version",
                 )
             elif version < self._newest:
                 if before_upgrade is not None:

@@ -121,7 +121,7 @@ def test_waiting_for_what_cannot_come_fails_at_once(jobs: Shell) -> None:
     assert (done.returncode, done.stderr) == (
         5,
         f"svcctl: error: job {job_id} is STOPPED: it does not become COMPLETED by itself\n"
-        f"hint: it can be started again; 'svcctl job show {job_id}' shows how far it has read\n",
+        f"hint: it can be started again; how far it has read: svcctl job show {job_id}\n",
     )
     assert jobs("job", "wait", job_id, "--for", "COMPLETED,STOPPED").returncode == 0
     assert jobs("job", "rm", "--yes", job_id).returncode == 0

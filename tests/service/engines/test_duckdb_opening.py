@@ -70,7 +70,7 @@ def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path: Path) 
     assert caught.value.message == (
         f"events file {path} has version 7, and svcctl {__version__} reads versions up to {VERSION}"
     )
-    assert caught.value.hint == "install a newer svcctl: pip install --upgrade 'svcctl[service]'"
+    assert caught.value.reason == "newer-version"
     assert (path.read_bytes(), names_in(tmp_path)) == (before, ["events.duckdb"])
 
 

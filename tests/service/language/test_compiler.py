@@ -356,7 +356,7 @@ ERRORS = {
     " (write group by user; hllppcount(user) counts distinct values)",
     "from web.data select weekday(eventdate)": "line 1, column 22: no function 'weekday'"
     " (write int8(epoch(eventdate) / 86400000 + 4) % 7, which counts from Sunday as 0)",
-    "from web.data select row_number()": "line 1, column 22: no function 'row_number' (see 'svcctl help functions')",
+    "from web.data select row_number()": "line 1, column 22: no function 'row_number'",
     "from web.data where contains(user, 'a')": "line 1, column 21: no function 'contains' (write text -> \"part\")",
     "from web.data where user = FAIL": "line 1, column 28: no column 'FAIL' (text is in quotes: \"FAIL\";"
     " in a shell, put the query in single quotes)",

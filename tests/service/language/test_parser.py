@@ -19,14 +19,12 @@ ERRORS = {
     "from t limit x": "line 1, column 14: unexpected 'x', expected a number",
     "from t select a, where, b": "line 1, column 18: unexpected 'where', expected '*' or an expression"
     " (where is a reserved word; as a name, write it in back quotes: `where`)",
-    "from t where a = {{c}}": "line 1, column 18: unexpected '{' ({{name}} needs a value: --var name=…)",
+    "from t where a = {{c}}": "line 1, column 18: unexpected '{' ({{name}} needs a value)",
     "from t | where a": "line 1, column 8: unexpected '|'"
     " (there are no pipes: the clauses follow one another, as in where … group by … select …)",
     "from t where a = “x”": "line 1, column 18: unexpected '“' (write straight quotes: \"…\")",
-    "from t Sort n": "line 1, column 8: unexpected 'Sort'"
-    " (a query does not sort: sort what is printed: query … --sort n:desc)",
-    "show tables": "line 1, column 1: unexpected 'show'"
-    " ('svcctl tables' lists the tables, 'svcctl tables NAME' the columns of one)",
+    "from t Sort n": "line 1, column 8: unexpected 'Sort' (a query does not sort: sort the rows that it returns)",
+    "show tables": "line 1, column 1: unexpected 'show' (a query lists no tables: it reads the rows of one)",
     "from t where a ! b": "line 1, column 16: unexpected character '!'",
     "from t where a = 'x": r"line 1, column 18: the string is not closed on its line (a line break is written \n)",
     r"from t where a = 'x\q'": r"line 1, column 20: unknown escape \q"

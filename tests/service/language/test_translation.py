@@ -31,9 +31,10 @@ def test_sql_is_answered_with_a_whole_query_that_compiles(
         with pytest.raises(Untranslatable, match=f"^{re.escape(expected)}$"):
             query_from_sql(sql)
         return
-    query, remark = query_from_sql(sql)
-    assert f"write {query}{remark}" == expected
-    assert compiled(query, catalog=CATALOG).columns
+    found = query_from_sql(sql)
+    options = "".join(f" --{name} {value}" for name, value in found.sorting.items())
+    assert f"write {found.query}{found.remark}{options and f':{options}'}" == expected
+    assert compiled(found.query, catalog=CATALOG).columns
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_sql_is_answered_with_a_whole_query_that_compiles(
             19,
             "a where behind the select filters groups, as in group by … select count() as n where n > 1",
         ),
-        ("from t order by n desc", 8, "write from t and sort what is printed: --sort n:desc"),
+        ("from t order by n desc", 8, "write from t and sort the rows that it returns"),
         ("from t where a.b = 'x' && d", 15, 'write from t where `a.b` = "x" and d'),
         ("from t select a, b where c is true", 28, "write from t select a, b where c = true"),
         ("SELECT CASE a WHEN 1 THEN 'x' END FROM t", 1, 'write from t select ifthenelse(a = 1, "x", null)'),
@@ -82,7 +83,7 @@ def test_what_is_no_sql_is_not_translated(sql: str) -> None:
 @given(st.text(alphabet=" '`()*,.;%|=<>19abt", max_size=30), st.sampled_from(["select ", "from t where ", "from "]))
 def test_any_text_is_translated_or_not(text: str, begin: str) -> None:
     with suppress(Untranslatable):
-        assert query_from_sql(begin + text)[0]
+        assert query_from_sql(begin + text).query
 
 
 @pytest.mark.parametrize("part", ["(", "[(", "case when ", "not ", "f(", "select (", "a and ", "'", '"\\', "//"])

@@ -111,7 +111,7 @@ def test_a_file_that_is_packed_otherwise_is_refused_with_what_unpacks_it(
     with pytest.raises(UsageError) as caught:
         load(engine, tmp_path / name, "t", format=format)
     assert what in caught.value.message
-    assert how in (caught.value.hint or "")
+    assert how in f"{caught.value.hint} with {caught.value.data.get('unpacker')}"
     assert "t" not in engine.tables()
 
 

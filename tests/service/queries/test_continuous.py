@@ -251,7 +251,7 @@ def test_the_bounds_of_a_query_and_of_its_request_count_together(
         (
             "from t group by n select count()",
             "a query without an end cannot group like this: the groups would never be complete "
-            "(group once, with every, or give the query an end: --to instead of --follow)",
+            "(group once, with every, or give the query an end)",
         ),
     ],
 )

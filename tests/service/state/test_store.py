@@ -179,7 +179,7 @@ def test_a_damaged_file_is_refused_in_one_line(file: Path) -> None:
         Store(file)
     assert (caught.value.message, caught.value.hint) == (
         f"the state in file {file} cannot be read: file is not a database",
-        "restore it from a backup, or start over with 'svcctl service reset'",
+        "restore it from a backup",
     )
 
 

@@ -120,7 +120,7 @@ def readable(path: Path | None) -> Iterator[None]:
         failed = StatementFailed(error)
         if failed.cause is Cause.LOCKED:
             raise Locked(
-                f"{path} is in use by another process", hint="stop it with 'svcctl service stop', or wait for it"
+                f"{path} is in use by another process", hint="stop it, or wait for it", reason="events-in-use"
             ) from None
         hint = "it may be damaged, or of a newer DuckDB: restore it from a backup, or move it away to do without it"
         if failed.cause is Cause.LOG:
@@ -162,7 +162,7 @@ def _check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     if version > VERSION:
         raise UsageError(
             f"events file {path} has version {version}, and svcctl {__version__} reads versions up to {VERSION}",
-            hint="install a newer svcctl: pip install --upgrade 'svcctl[service]'",
+            reason="newer-version",
         )
 
 

@@ -112,8 +112,7 @@ class Folder:
         self._identity = identity or self._identity
         cannot, found = f"cannot read the shared folder {self.uri}", self.identity()
         hint = (
-            "check its path, and that its disk is mounted; for a new folder, --create of 'svcctl service load' or"
-            " 'svcctl service serve' makes it"
+            "check its path, and that its disk is mounted"
             if self._identity is None
             else f"check that its disk is mounted; for another folder to take its place, its file {self.IDENTITY} must"
             f" hold {self._identity}"
@@ -121,7 +120,7 @@ class Folder:
         if found is None:
             gone = self.local is not None and not self.local.is_dir()
             why = "it is not there" if gone else f"it has no file {self.IDENTITY}"
-            raise Unavailable(f"{cannot}: {why}", hint=hint)
+            raise Unavailable(f"{cannot}: {why}", hint=hint, reason=None if self._identity else "no-folder")
         self._identity = self._identity or found
         if found != self._identity:
             raise Unavailable(f"{cannot}: another folder is in its place", hint=hint)

@@ -1,0 +1,85 @@
+"""Hints that name commands, from the reason and the data of an error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from svcctl.cli.hints import HINTS, hint_of
+from svcctl.errors import SvcctlError
+
+DATA = {
+    "similar": False,
+    "command": None,
+    "service_log": "/l",
+    "domain": "acme@demo",
+    "kind": "policy",
+    "role": "OWNER",
+    "unpacker": "lzip -dc",
+    "variable": "host",
+    "job": "3f2a",
+    "setting": "SVCCTL_RUNNING_JOBS",
+}
+
+
+def hint(reason: str, **data: Any) -> str | None:
+    return hint_of(SvcctlError("no", reason=reason, data=data))
+
+
+@pytest.mark.parametrize("reason", HINTS)
+def test_every_row_makes_a_hint_from_data(reason: str) -> None:
+    made = hint(reason, **DATA)
+    assert made is not None
+    assert "{" not in made.replace("{…}", "")
+
+
+@pytest.mark.parametrize(
+    ("reason", "data", "said", "commands"),
+    [
+        ("events-unread", {"job": "3f2a"}, "to remove it: svcctl job rm 3f2a", ["svcctl job rm 3f2a"]),
+        ("events-unread", {"job": "x; rm -rf ~"}, "to remove it: svcctl job rm 'x; rm -rf ~'", None),
+        ("events-unread", {"job": "{job}"}, "to remove it: svcctl job rm '{job}'", None),
+        ("events-unread", {"job": None, "more": 1}, "to remove it: svcctl job rm None", None),
+        ("service-not-running", {"command": None}, "start it with 'svcctl service start'", []),
+        (
+            "service-not-running",
+            {"command": "svcctl service serve --listen :1"},
+            "start it with: svcctl service serve --listen :1 (or in the background with 'svcctl service start')",
+            ["svcctl service serve --listen :1"],
+        ),
+        ("query-sorts", {"sort": "n:desc", "top": "3"}, "sort what is printed with --sort n:desc --top 3", []),
+        ("query-sorts", {"sort": "n"}, "sort what is printed with --sort n", []),
+        ("unknown-query", {"similar": False}, "save one with 'svcctl service queries set'", []),
+        ("query-sorts", {}, "use --sort, as --sort n:desc", []),
+        ("packed-file", {"unpacker": "lzip -dc"}, "load it with: lzip -dc FILE | svcctl service load - -t …", None),
+        ("anything", {"service_log": "/l"}, "its log has the reason: /l", []),
+    ],
+)
+def test_a_hint_has_the_data_and_knows_its_commands(
+    reason: str, data: dict[str, Any], said: str, commands: list[str] | None
+) -> None:
+    made = hint_of(SvcctlError("no", reason=reason, data=data))
+    assert made == said
+    if commands is not None:
+        assert list(made.commands) == commands
+
+
+@pytest.mark.parametrize(
+    ("reason", "data"),
+    [
+        ("anything", {}),
+        ("unknown-query", {"similar": True}),
+        ("events-unread", {"job": "a\nb"}),
+        ("events-unread", {"job": "\u202ea"}),
+        ("failed", {"job": "x"}),
+        ("events-unread", {}),
+        ("packed-file", {"packer": "x"}),
+    ],
+)
+def test_without_a_row_or_with_other_data_there_is_no_hint(reason: str, data: dict[str, Any]) -> None:
+    assert hint(reason, **data) is None
+
+
+def test_a_log_is_named_only_without_another_hint() -> None:
+    assert hint_of(SvcctlError("no", hint="do this", data={"service_log": "/l"})) is None

@@ -108,6 +108,11 @@ class SvcctlError(Exception):
         if data is not None:
             self.data = data
 
+    def advised_by(self, cause: SvcctlError) -> Self:
+        """This error, with the hint, the reason and the data of its cause."""
+        self.hint, self.reason, self.data = cause.hint, cause.reason, cause.data
+        return self
+
     def saying(self, message: str) -> Self:
         """An error of the same kind, with the same fields and notes, and another message."""
         error = type(self).__new__(type(self), message)

@@ -157,10 +157,8 @@ class Context:
         if trouble is None:
             return otherwise
         unanswered = isinstance(trouble, Unavailable) and trouble.unanswered
-        error = Unavailable(
-            f"{trouble.message}; --max-time {length_text(seconds)} is over",
-            hint=trouble.hint if unanswered else otherwise.hint,
-        )
+        error = Unavailable(f"{trouble.message}; --max-time {length_text(seconds)} is over")
+        error.advised_by(trouble if unanswered else otherwise)
         error.unanswered = unanswered
         return error
 

@@ -107,6 +107,13 @@ def test_an_error_that_is_said_in_other_words_keeps_its_kind_its_fields_and_its_
     assert (str(first), first.message) == ("refused", "refused")
 
 
+def test_an_error_can_have_the_advice_of_its_cause() -> None:
+    cause = errors.NotFound("no", hint="ask", reason="no-job", data={"job": "j"})
+    error = errors.IncompleteResult("cut", rows=3).advised_by(cause)
+    assert (error.message, error.rows) == ("cut", 3)
+    assert (error.hint, error.reason, error.data) == ("ask", "no-job", {"job": "j"})
+
+
 def test_a_place_in_the_query_is_shown_with_a_caret() -> None:
     error = errors.ServiceError("unexpected 'wher'", place=errors.Place(2, 8), query="from a\nselect wher")
     assert report(error)[1] == ("svcctl: error: unexpected 'wher'\n  select wher\n         ^\n")

@@ -126,7 +126,7 @@ class Jobs(Noun):
         except CredentialsError:
             raise
         except ServiceError as error:
-            raise wanted.document.error(f"query: {error.message}", "query", hint=error.hint) from None
+            raise wanted.document.error(f"query: {error.message}", "query").advised_by(error) from None
 
     # Steps
 

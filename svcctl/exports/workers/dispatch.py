@@ -89,7 +89,7 @@ class Failures:
         if len(self._row) == IN_A_ROW:
             told = f"{IN_A_ROW} windows in a row failed, the last, {window}"
             if isinstance(error, Unavailable) and not all(isinstance(each, Unavailable) for each in self._row):
-                error = IncompleteResult(error.message, hint=error.hint)
+                error = IncompleteResult(error.message).advised_by(error)
             raise error.saying(f"{told}: {error.message}") from None
 
     def end_row(self) -> None:

@@ -386,7 +386,7 @@ ERRORS = {
     "from web.data where ip in {'10.0.0.1'}": "line 1, column 28: cannot compare ip4 with str"
     " (an address is written without quotes: 10.0.0.1)",
     "from web.data where eventdate >= 2024-01-31": "line 1, column 31: cannot compare timestamp with int8"
-    ' (--from and --to choose the dates; here write parsedate("2024-01-31"))',
+    ' (the range of the query chooses the dates; here write parsedate("2024-01-31"))',
     "from web.data where eventdate > 5": "line 1, column 31: cannot compare timestamp with int4"
     " (timestamp(…) converts milliseconds to a timestamp)",
     "from web.data group by user select count": "line 1, column 36: no column 'count' (the function is count())",
@@ -422,9 +422,9 @@ ERRORS = {
     " (str(…) converts to a string, float8(…) to a number)",
     "from web.data where ok = '1'": "line 1, column 24: cannot compare bool with str",
     "from web.data where eventdate > '2024-01-01'": "line 1, column 31: cannot compare timestamp with str"
-    ' (--from and --to choose the dates; here write parsedate("2024-01-01"))',
+    ' (the range of the query chooses the dates; here write parsedate("2024-01-01"))',
     "from web.data where eventdate > '2024-01-01 10:00'": "line 1, column 31: cannot compare timestamp with str"
-    ' (--from and --to choose the dates; here write parsedate("2024-01-01 10:00"))',
+    ' (the range of the query chooses the dates; here write parsedate("2024-01-01 10:00"))',
     "from web.data where eventdate > parsedate('31/01/2024')": "line 1, column 43: '31/01/2024' is not a date as "
     'yyyy-MM-dd HH:mm:ss.SSS (other dates need their pattern: parsedate("31/01/2024", "dd/MM/yyyy"))',
     "from web.data where eventdate > parsedate('31/01/2024 10:00', 'dd/MM/yyyy')": "line 1, column 43: "

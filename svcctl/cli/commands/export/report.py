@@ -152,7 +152,7 @@ def refuse_gaps(svc: Context, summary: Summary) -> None:
     if len(ranges) > 1:
         for window, each in ranges:
             kind = Unavailable if isinstance(each, Unavailable) else IncompleteResult
-            svc.diagnostics.report(kind(f"{window} is missing: {each.message}", hint=each.hint))
+            svc.diagnostics.report(kind(f"{window} is missing: {each.message}").advised_by(each))
     if not all(isinstance(each, Unavailable) for _, each in ranges):
         raise IncompleteResult(message, hint=RESUMES)
     assert isinstance(error, Unavailable)

@@ -52,8 +52,11 @@ HINTS: Mapping[str, Row] = {
     # Accounts of the local service
     "unknown-key": ("list them with 'svcctl service accounts list keys'",),
     "unknown-reseller": ("see 'svcctl service accounts list resellers'",),
-    "unknown-feature": ("create it with: ", CommandLine("svcctl service accounts {kind}")),
-    "user-owns-domain": ("assign one with: ", CommandLine("svcctl service accounts user EMAIL {domain} --role {role}")),
+    "unknown-feature": ("create it with 'svcctl service accounts {kind}'",),
+    "user-owns-domain": (
+        "first give it another one: ",
+        CommandLine("svcctl service accounts user EMAIL {domain} --role {role}"),
+    ),
     # Loads
     "columns-differ": ("--replace makes it anew: see 'svcctl help loading'",),
     "packed-file": lambda data: Advice("load it with: ", CommandLine(f"{data['unpacker']} FILE | {_LOAD}")),

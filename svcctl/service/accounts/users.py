@@ -89,7 +89,6 @@ def _leaving(connection: Connection, name: str) -> list[tuple[StoredDomain, Memb
         if member.owner:
             raise UsageError(
                 f"{member.email} is the owner of {domain.name}",
-                hint="first give it another one",
                 reason="user-owns-domain",
                 data={"domain": domain.name, "role": OWNER},
             )

@@ -59,7 +59,7 @@ HINTS: Mapping[str, Row] = {
     ),
     # Loads
     "columns-differ": ("--replace makes it anew: see 'svcctl help loading'",),
-    "packed-file": lambda data: Advice("load it with: ", CommandLine(f"{data['unpacker']} FILE | {_LOAD}")),
+    "packed-file": lambda data: Advice("unpack it: ", CommandLine(f"{data['unpacker']} FILE | {_LOAD}")),
     "not-utf8": (
         "convert it from its encoding, such as latin1: ",
         CommandLine(f"iconv -f latin1 -t utf-8 FILE | {_LOAD}"),

@@ -52,7 +52,7 @@ def test_every_row_makes_a_hint_from_data(reason: str) -> None:
         ("query-sorts", {"sort": "n"}, "sort what is printed with --sort n", []),
         ("unknown-query", {"similar": False}, "save one with 'svcctl service queries set'", []),
         ("query-sorts", {}, "use --sort, as --sort n:desc", []),
-        ("packed-file", {"unpacker": "lzip -dc"}, "load it with: lzip -dc FILE | svcctl service load - -t …", None),
+        ("packed-file", {"unpacker": "lzip -dc"}, "unpack it: lzip -dc FILE | svcctl service load - -t …", None),
         ("anything", {"service_log": "/l"}, "its log has the reason: /l", []),
     ],
 )

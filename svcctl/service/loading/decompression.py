@@ -130,7 +130,7 @@ def require_read(source: Source, head: bytes) -> None:
         if head.startswith(magic, place):
             unread = f"{source.name} is {what}, which is not read as it is"
             if isinstance(remedy, _Unpacker):
-                raise UsageError(unread, hint="unpack it", reason="packed-file", data={"unpacker": str(remedy)})
+                raise UsageError(unread, reason="packed-file", data={"unpacker": str(remedy)})
             raise UsageError(unread, hint=remedy)
 
 

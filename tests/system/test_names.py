@@ -3,6 +3,7 @@
 from support.naming import bare_constants, shared_class_names
 
 SHARED_CLASS_NAMES = {
+    "Batches": 2,
     "Call": 2,
     "Column": 3,
     "Command": 2,
@@ -32,6 +33,7 @@ SHARED_CLASS_NAMES = {
     "Parameter": 2,
     "Part": 2,
     "Place": 2,
+    "Progress": 2,
     "Proxy": 2,
     "Reader": 2,
     "Refusal": 2,
@@ -74,10 +76,10 @@ BARE_CONSTANTS = {
     "MOST": 2,
     "NARROWEST": 2,
     "NONE": 3,
-    "NOTHING": 4,
+    "NOTHING": 3,
     "NUMBER": 5,
     "OWN": 2,
-    "PART": 3,
+    "PART": 2,
     "PATIENCE": 5,
     "PIECE": 2,
     "QUIET": 2,

@@ -143,3 +143,8 @@ def test_the_local_zone_is_that_of_the_computer_all_year(in_berlin: None) -> Non
 def test_any_text_is_a_zone_or_a_usage_error(text: str) -> None:
     with suppress(UsageError):
         named_zone(text)
+
+
+def test_an_offset_that_a_zone_keeps_for_a_week_only_is_a_span() -> None:
+    spans = named_zone("America/Noronha").spans(970_000_000, 973_000_000)
+    assert spans == [(970_000_000, 970_970_400), (970_970_400, 971_571_600), (971_571_600, 973_000_000)]

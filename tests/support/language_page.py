@@ -104,7 +104,8 @@ of the period; periods without events are left out. A select after the group
 computes aggregates; the keys come first in the result unless the select names
 one of them. A where after the group filters the groups. A period is a number
 of s, m, h or d, counted from 1970-01-01 in UTC; "every" can also come last.
-"every -" is a group without a period, as if "every" were not there.
+"every -" is a group without a period, as if "every" were not there. Days of a
+zone are texts: group by formatdate(eventdate, "yyyy-MM-dd", "Europe/Berlin").
 
     from demo.ecommerce.data
         group every 30m by method select count() as n, max(timeTaken)

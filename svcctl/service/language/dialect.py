@@ -8,6 +8,7 @@ translate. So a query that an engine cannot run is an error when its plan is mad
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
@@ -86,6 +87,10 @@ class Dialect(Protocol):
     @abstractmethod
     def parse_date(self, text: exp.Expr, pattern: DatePattern) -> exp.Expr:
         """The timestamp of a text in a date pattern, or null when the text does not fit the pattern."""
+
+    @abstractmethod
+    def repeated(self, value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+        """The expression that `body` makes of a value. It has many copies of it, and computes few of them."""
 
     @abstractmethod
     def position(self) -> exp.Expr | None:

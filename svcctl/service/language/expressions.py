@@ -184,6 +184,10 @@ class Scope:
         except Refused as refused:
             at = call.at if refused.argument is None else call.arguments[refused.argument].at
             raise QueryError(refused.message, at, hint=refused.hint) from None
+        computed = function.overloads[-1].computed(values)
+        if computed is not None:
+            message = f"argument {computed + 1} of {call.name} must be a literal, not an expression"
+            raise QueryError(message, call.arguments[computed].at, hint=f"for example {function.example}")
         takes = one_of(f"({signature.rpartition('->')[0].strip()})" for signature in function.signatures)
         hint = f"for example {function.example}"
         if function.aggregate and given == Type.BOOL:

@@ -4,9 +4,10 @@ There is no other list of functions: the compiler checks calls against the signa
 the help page is written from the meanings and examples. Tests run every example.
 
 A signature reads `str, int? -> str`. It consists of the types of events and of these: `int` (int4 or int8), `number`
-(any numeric type), `any`, `T` and `U` (any type, but the same in the whole signature; numbers widen), `text`, `digits`
-and `percent` (a literal in the query: a string, a whole number, any number), `regex` and `glob` (made by re and
-nameglob). `?` marks an optional parameter, `…` a repeated one. null fits all but the last five.
+(any numeric type), `any`, `T` and `U` (any type, but the same in the whole signature; numbers widen), `text`, `zone`,
+`digits` and `percent` (a literal in the query: a string, the string of a time zone, a whole number, any number),
+`regex` and `glob` (made by re and nameglob). `?` marks an optional parameter, `…` a repeated one. null fits all but the
+last six.
 
 A function returns null when an argument is null, unless its meaning says otherwise. Aggregates skip nulls.
 """
@@ -23,7 +24,7 @@ from ipaddress import AddressValueError, IPv4Address
 
 from sqlglot import exp
 
-from svcctl.service.language import deviation
+from svcctl.service.language import deviation, zones
 from svcctl.service.language.dialect import DatePart, DatePattern
 from svcctl.service.language.query_error import Refused
 from svcctl.service.language.sql import (
@@ -52,7 +53,7 @@ from svcctl.service.language.types import Type
 Build = Callable[..., Sql | Value]
 """Builds the SQL of a call from the context and the arguments, which are SQL.
 
-A `text`, `digits`, `percent`, `regex` or `glob` is passed as the query wrote it.
+A `text`, `zone`, `digits`, `percent`, `regex` or `glob` is passed as the query wrote it.
 """
 
 KINDS: Mapping[str, tuple[Type, ...]] = {
@@ -65,6 +66,7 @@ KINDS: Mapping[str, tuple[Type, ...]] = {
 
 _WRITTEN: Mapping[str, tuple[Type | Special, ...]] = {
     "text": (Type.STR,),
+    "zone": (Type.STR,),
     "digits": (Type.INT4,),
     "percent": (Type.INT4, Type.FLOAT8),
     "regex": (Special.REGEX,),
@@ -117,6 +119,15 @@ class Overload:
         built = self.build(context, *arguments)
         value = built if isinstance(built, Value) else Value(built, result or Type(gives))
         return replace(value, bound=self.bound(values))
+
+    def computed(self, values: list[Value]) -> int | None:
+        """The place of the first argument that is computed where only a literal or a pattern is taken, or None."""
+        kinds = _spread(self.signature.rsplit("-> ", 1)[0], len(values)) or ()
+        places = enumerate(zip(kinds, values, strict=False))
+        taken = (
+            place for place, (kind, value) in places if value.type in _WRITTEN.get(kind, ()) and value.written is None
+        )
+        return next(taken, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +235,8 @@ def _date_pattern(text: str) -> DatePattern:
         quoted, letter, piece = match[1], match[2], match[0]
         if letter and piece not in known:
             hint = f"parts are {DATE_PARTS}; put other letters in 'quotes'"
+            if zones.is_zone(text):
+                hint = f'a zone is the third argument: formatdate(eventdate, "yyyy-MM-dd HH:mm", "{text}")'
             raise Refused(f"unknown part '{piece}' in a date pattern", argument=1, hint=hint)
         if piece == "'":
             raise Refused("a quote in a date pattern is not closed", argument=1)
@@ -234,36 +247,69 @@ def _date_pattern(text: str) -> DatePattern:
     return tuple(pattern)
 
 
-def _format(context: Context, value: Sql, pattern: str = DATE_FORMAT) -> Sql:
-    return context.dialect.format_date(value, _date_pattern(pattern))
+def _format(context: Context, value: Sql, pattern: str = DATE_FORMAT, zone: str | None = None) -> Sql:
+    parts = _date_pattern(pattern)
+    time = value if zone is None else zones.local_time(context, value, zone, argument=2)
+    return context.dialect.format_date(time, parts)
 
 
-def _parse(context: Context, text: Sql, pattern: str | None = None) -> Sql:
+def _parse(context: Context, text: Sql, pattern: str | None = None, zone: str | None = None) -> Sql:
     """Parse a date by a pattern. Without a pattern, the date may end after any part; the rest is filled up with zeros.
 
-    Raises Refused for a literal that does not fit: the query would compare with null and return no rows.
+    Raises Refused for a literal that does not fit: the query would compare with null and return no rows. The same goes
+    for a literal that occurs twice in the zone, or does not exist there.
     """
     parts = _date_pattern(pattern or DATE_FORMAT)
     if isinstance(text, exp.Literal):
-        text = string(_fitting(text.name.strip(), parts, pattern))
+        fitting = _fitting(text.name.strip(), parts, pattern)
+        if zone is not None:
+            local = _written_date(fitting, parts)
+            only_day = DatePart.HOUR not in parts
+            return moment(zones.moment_of_written(fitting, local, zone, argument=2, only_day=only_day))
+        text = string(fitting)
     elif pattern is None:
         spaced = exp.Replace(this=exp.Trim(this=text), expression=string("T"), replacement=string(" "))
         one, other = context.copies(exp.Replace(this=spaced, expression=string("Z"), replacement=string("")), 2)
         start = exp.Add(this=exp.Length(this=other), expression=number(1))
         text = exp.DPipe(this=one, expression=exp.Substring(this=string(_REST), start=start))
-    return context.dialect.parse_date(text, parts)
+    time = context.dialect.parse_date(text, parts)
+    return time if zone is None else zones.moment_of(context, time, zone, argument=2)
 
 
 def _fitting(text: str, parts: DatePattern, pattern: str | None) -> str:
     """The literal in the form that the parts describe. Raises Refused when it does not fit them."""
-    pieces = (rf"\d{{1,{len(part.value)}}}" if isinstance(part, DatePart) else re.escape(part) for part in parts)
-    if not re.fullmatch("".join(pieces) if pattern else DATE_TEXT, text, re.ASCII):
+    if not re.fullmatch(_date_regex(parts) if pattern else DATE_TEXT, text, re.ASCII):
         hint = None if pattern else 'other dates need their pattern: parsedate("31/01/2024", "dd/MM/yyyy")'
         raise Refused(f"'{text}' is not a date as {pattern or DATE_FORMAT}", argument=0, hint=hint)
     if pattern is not None:
         return text
     text = text.replace("T", " ").removesuffix("Z")
     return text + _REST[len(text) :]
+
+
+def _date_regex(parts: DatePattern) -> str:
+    """A regular expression for dates in a pattern, with a group for each part."""
+    pieces = (rf"(\d{{1,{len(part.value)}}})" if isinstance(part, DatePart) else re.escape(part) for part in parts)
+    return "".join(pieces)
+
+
+def _written_date(text: str, parts: DatePattern) -> datetime:
+    """The date and time in a text that fits a pattern, as engines read it. Raises Refused if there is no such date."""
+    match = re.fullmatch(_date_regex(parts), text, re.ASCII)
+    assert match is not None
+    units = (part for part in parts if isinstance(part, DatePart))
+    digits = dict(zip(units, match.groups(), strict=True))
+
+    def number_of(part: DatePart, default: int = 0) -> int:
+        return int(digits.get(part, default))
+
+    date = (number_of(DatePart.YEAR, 1900), number_of(DatePart.MONTH, 1), number_of(DatePart.DAY, 1))
+    time = (number_of(DatePart.HOUR), number_of(DatePart.MINUTE), number_of(DatePart.SECOND))
+    milliseconds = int(digits.get(DatePart.MILLISECOND, "").ljust(3, "0"))
+    try:
+        return datetime(*date, *time, milliseconds * 1000)
+    except ValueError:
+        raise Refused(f"there is no date '{text}'", argument=0) from None
 
 
 def _midnight(days_ago: int) -> Build:
@@ -651,7 +697,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             3,
         ),
     ),
-    "dates, all in UTC": (
+    "dates, in UTC unless a zone is given": (
         Function(
             "now",
             _one("-> timestamp", lambda context: moment(context.now)),
@@ -689,18 +735,20 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         ),
         Function(
             "formatdate",
-            _one("timestamp, text? -> str", _format),
-            f"the time as text, by a pattern of {DATE_PARTS} and 'quoted text'; by default {DATE_FORMAT}",
-            "formatdate(timestamp(0), \"yyyy-MM-dd'T'HH:mm\")",
-            "1970-01-01T00:00",
+            _one("timestamp, text?, zone? -> str", _format),
+            f"the time as text, by a pattern of {DATE_PARTS} and 'quoted text', by default {DATE_FORMAT}; in UTC, or "
+            "in the zone: GMT+2, or a name such as Europe/Berlin, which gives null before 1970 and after 2037",
+            'formatdate(timestamp(0), "dd/MM\'T\'HH:mm", "Asia/Kolkata")',
+            "01/01T05:30",
         ),
         Function(
             "parsedate",
-            _one("str, text? -> timestamp", _parse),
+            _one("str, text?, zone? -> timestamp", _parse),
             "the time in a text, by a pattern as in formatdate, or 2024-01-31 with or without a time; null if the text "
-            "does not fit",
-            'parsedate("31/01/2024", "dd/MM/yyyy")',
-            datetime(2024, 1, 31),
+            "does not fit; in UTC, or in the zone, as in formatdate: a local time that occurs twice or does not exist "
+            "has the offset before the change of the clocks",
+            'parsedate("07/2024", "MM/yyyy", "GMT+2")',
+            datetime(2024, 6, 30, 22),
         ),
         *(
             Function(

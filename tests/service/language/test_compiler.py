@@ -342,8 +342,8 @@ ERRORS = {
     "from web.data group select percentile(bytes, 0.95)": (
         "line 1, column 46: a percentile is 0 to 100: write 95 for 0.95"
     ),
-    "from web.data group select percentile(bytes, seconds)": "line 1, column 28: percentile takes (number, percent)"
-    " or (str, percent), not (int8, float8) (for example percentile(seconds, 90))",
+    "from web.data group select percentile(bytes, seconds)": "line 1, column 46: argument 2 of percentile"
+    " must be a literal, not an expression (for example percentile(seconds, 90))",
     "from web.data group select countif(status >= 500)": "line 1, column 28: no function 'countif'"
     " (write sum(int(status >= 500)))",
     "from web.data group select sum(status >= 500)": "line 1, column 28: sum takes (int), (float8) or (str), not (bool)"

@@ -56,6 +56,9 @@ class Unprepared:
     def parse_date(self, text: exp.Expr, pattern: DatePattern) -> exp.Expr:
         raise Refused("dates cannot be parsed here")
 
+    def repeated(self, value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+        return body(value)
+
     def position(self) -> exp.Expr | None:
         return None
 
@@ -118,7 +121,6 @@ REFUSED = {
     "today": "line 1, column 15: dates cannot be formatted here",
     "yesterday": "line 1, column 15: dates cannot be formatted here",
     "formatdate": "line 1, column 15: dates cannot be formatted here",
-    "parsedate": "line 1, column 15: dates cannot be parsed here",
     "epoch": "line 1, column 21: dates cannot be parsed here",
     "year": "line 1, column 20: dates cannot be parsed here",
     "month": "line 1, column 21: dates cannot be parsed here",

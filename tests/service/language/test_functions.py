@@ -38,6 +38,7 @@ VALUES = {
     "T": "status",
     "U": "user",
     "text": '"10.0.0.1"',
+    "zone": '"Europe/Berlin"',
     "digits": "1",
     "percent": "50",
     "regex": 're("(a)")',
@@ -102,7 +103,7 @@ def test_every_function_is_documented_and_named_once() -> None:
             for signature in row.signatures
         )
     )
-    assert words <= {*KINDS, "T", "U", "text", "digits", "percent", "regex", "glob"}
+    assert words <= {*KINDS, "T", "U", "text", "zone", "digits", "percent", "regex", "glob"}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 import duckdb
@@ -67,6 +67,9 @@ class DuckDBDialect:
         words = exp.Literal.string(_DATE_WORDS)
         only = exp.RegexpReplace(this=text, expression=words, replacement=exp.Literal.string("\x01"))
         return exp.Try(this=exp.StrToTime(this=only, format=_codes(pattern)))
+
+    def repeated(self, value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+        return body(value)  # a lambda that binds the value would be slower than the copies
 
     def position(self) -> exp.Expr:
         return exp.column(POSITION, table="t", quoted=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
@@ -73,6 +73,9 @@ class SparkDialect:
 
     def parse_date(self, text: exp.Expr, pattern: DatePattern) -> exp.Expr:
         return dates.parsed(text, pattern)
+
+    def repeated(self, value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+        return bound(value, lambda text: body(exp.var(text)).sql(self.name))
 
     def position(self) -> exp.Expr:
         return exp.column(POSITION, table="t", quoted=True)

@@ -1,0 +1,143 @@
+"""The local times of a zone, as SQL.
+
+The offsets of a zone are looked up here, in Python's time zone database, and become constants of the statement. So all
+engines return the same rows, and need no time zone database. A zone with a name has offsets for the moments of the
+years 1970 to 2037 only; all other moments and local times become null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from itertools import pairwise
+
+from sqlglot import exp
+
+from svcctl.dates.shorthand import Local, named_zone, offset_spans
+from svcctl.errors import UsageError
+from svcctl.service.language.query_error import Refused
+from svcctl.service.language.sql import Context, Sql, case_when, epoch_ms, from_epoch_ms, number
+
+START, END = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (1970, 2038))
+"""The moments from START to before END, in epoch seconds, have an offset in every zone."""
+ZONE_FORMS = "write GMT+2, UTC, or a name such as Europe/Berlin"
+
+Steps = Sequence[tuple[int, int | None]]
+"""A function of time that changes in steps: from when, in seconds, and its value, in seconds. It is null before."""
+
+
+def is_zone(text: str) -> bool:
+    try:
+        _zone(text)
+    except Refused:
+        return False
+    return True
+
+
+def local_time(context: Context, moment: Sql, zone: str, argument: int) -> Sql:
+    """The local time of a moment, as a timestamp; null if the zone has no offset for it.
+
+    Raises Refused at the argument that names the zone, if there is no such zone.
+    """
+    clocks = _zone(zone, argument)
+    if isinstance(clocks, timezone):
+        return _fixed(context, moment, _seconds(clocks.utcoffset(None)))
+    return _moved(context, moment, _offsets(zone), 1)
+
+
+def moment_of(context: Context, local: Sql, zone: str, argument: int) -> Sql:
+    """The moment of a local time; null if the zone has no offset for it.
+
+    A local time that occurs twice, or does not exist, has the offset before the change of the clocks.
+    Raises Refused at the argument that names the zone, if there is no such zone.
+    """
+    clocks = _zone(zone, argument)
+    if isinstance(clocks, timezone):
+        return _fixed(context, local, -_seconds(clocks.utcoffset(None)))
+    return _moved(context, local, _offsets_by_local_time(zone), -1)
+
+
+def moment_of_written(text: str, local: datetime, zone: str, argument: int, *, only_day: bool) -> datetime:
+    """The moment of a local time that the query spells out as `text`; with `only_day`, the first moment of the day.
+
+    Raises Refused for a time that occurs twice, does not exist, or is before 1970 or after 2037, and for a zone that
+    does not exist.
+    """
+    clocks = _zone(zone, argument)
+    if isinstance(clocks, timezone):
+        try:
+            return local.replace(tzinfo=clocks).astimezone(UTC)
+        except OverflowError:
+            raise Refused(f"'{text}' is outside the calendar", argument=0) from None
+    outside = f"'{text}' is not in the years 1970 to 2037, for which {zone} has offsets"
+    if not 1969 <= local.year <= 2038:
+        raise Refused(outside, argument=0)
+    first, second = (local.replace(tzinfo=clocks, fold=fold).astimezone(UTC) for fold in (0, 1))
+    there = first.astimezone(clocks).replace(tzinfo=None)
+    if there != local and not (only_day and there.date() == local.date()):
+        raise Refused(f"'{text}' does not exist in {zone}: its clocks skip this time", argument=0)
+    if first < second and not only_day:
+        written = " or ".join(f'parsedate("{moment:%Y-%m-%d %H:%M:%S}")' for moment in (first, second))
+        raise Refused(f"'{text}' occurs twice in {zone}", argument=0, hint=f"write it in UTC: {written}")
+    if not START <= first.timestamp() < END:
+        raise Refused(outside, argument=0)
+    return first
+
+
+def _zone(text: str, argument: int | None = None) -> tzinfo:
+    try:
+        zone = named_zone(text)
+    except UsageError as error:
+        raise Refused(str(error), argument=argument, hint=error.hint) from None
+    if isinstance(zone, Local):
+        raise Refused("a query cannot use the time zone 'local'", argument=argument, hint=ZONE_FORMS)
+    return zone
+
+
+def _seconds(offset: timedelta | None) -> int:
+    return int((offset or timedelta()).total_seconds())
+
+
+@lru_cache(maxsize=64)
+def _offsets(zone: str) -> Steps:
+    """The offsets of a zone, and from when it has them."""
+    starts = [start for start, _ in offset_spans(zone, START, END)]
+    clocks = named_zone(zone)
+    return *((start, _seconds(datetime.fromtimestamp(start, clocks).utcoffset())) for start in starts), (END, None)
+
+
+@lru_cache(maxsize=64)
+def _offsets_by_local_time(zone: str) -> Steps:
+    """The offsets of a zone, and from which local time they hold, counted like seconds since 1970 in UTC."""
+    offsets = _offsets(zone)
+    (start, first), *_ = offsets
+    steps = [(start + (first or 0), first)]
+    for (_, before), (start, after) in pairwise(offsets):
+        known = [offset for offset in (before, after) if offset is not None]
+        steps.append((start + max(known), after))
+    return tuple(steps)
+
+
+def _fixed(context: Context, time: Sql, seconds: int) -> Sql:
+    moved = exp.Add(this=epoch_ms(time), expression=number(seconds * 1000))
+    return context.attempt(from_epoch_ms(moved)) if seconds else time
+
+
+def _moved(context: Context, time: Sql, steps: Steps, sign: int) -> Sql:
+    """A time plus, or with a negative sign minus, the value that the steps have there."""
+    time = epoch_ms(time)
+    context.spend(sum(1 for _ in time.walk()) * len(steps))
+
+    def choose(value: Sql, steps: Steps) -> Sql:
+        if len(steps) == 1:
+            [(_, seconds)] = steps
+            return exp.null() if seconds is None else number(sign * seconds * 1000)
+        middle = len(steps) // 2
+        earlier = exp.LT(this=value.copy(), expression=number(steps[middle][0] * 1000))
+        return case_when((earlier, choose(value, steps[:middle])), default=choose(value, steps[middle:]))
+
+    def body(value: Sql) -> Sql:
+        return from_epoch_ms(exp.Add(this=value.copy(), expression=choose(value, ((0, None), *steps))))
+
+    return context.dialect.repeated(time, body)

@@ -20,7 +20,7 @@ from svcctl.dates.operators import (
     resolve_one,
 )
 from svcctl.dates.shorthand import EVERY, depends_on_zone
-from svcctl.dates.zones import GMT, Zone
+from svcctl.dates.zones import GMT, Local, Zone
 from svcctl.errors import RangeEndsFirst, UsageError
 
 _LONG_AGO = 10**6
@@ -162,8 +162,8 @@ def last_second(to: Moment | None, resolved: Range, zone: tzinfo) -> str | None:
 def shifted(chosen: Dates, every: int, *, formula: bool) -> str | None:
     """A note when periods of `every` seconds, which a service counts in UTC, do not begin when the zone's periods do.
 
-    With `formula`, the note contains one that groups by days of the zone, unless the offset changes or may change
-    before the range ends: then no formula would be right.
+    With `formula`, the note contains one that groups by days of the zone. The zone of this computer has no name that
+    the service knows, so it gets a formula only for a range in which its offset does not change.
     """
     start, end = (int(each.timestamp()) for each in (chosen.range.start, chosen.range.end or chosen.range.start))
     aheads: dict[int, str] = {}
@@ -176,12 +176,13 @@ def shifted(chosen: Dates, every: int, *, formula: bool) -> str | None:
     begins = " or ".join(dict.fromkeys(aheads.values()))
     text = f"'group every' counts in UTC: a period begins at {begins} {zone.name}"
     if len(aheads) > 1:
-        return f"{text}, whose clocks change within the range"
-    if every != UNITS["d"] or not formula or (chosen.range.end is None and not zone.is_fixed):
+        text = f"{text}, whose clocks change within the range"
+    name = zone.name
+    if isinstance(zone.clocks, Local):
+        name = zone.offset_name(start) if len(aheads) == 1 and chosen.range.end is not None else ""
+    if every != UNITS["d"] or not formula or not name:
         return text
-    ahead = next(iter(aheads))
-    moved = f"epoch(eventdate) {'+' if ahead > 0 else '-'} {abs(ahead) * 1000}"
-    return f'{text}; for days there: group by formatdate(timestamp({moved}), "yyyy-MM-dd") as day'
+    return f'{text}; for days there: group by formatdate(eventdate, "yyyy-MM-dd", "{name}") as day'
 
 
 def _is_typed(moment: Moment | None) -> bool:

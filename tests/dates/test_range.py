@@ -1,5 +1,7 @@
 """Dates of a request: relative ones are sent as they are wherever the service reads them in the same way."""
 
+import re
+import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -123,13 +125,13 @@ def test_the_service_gets_one_offset_and_a_note_tells_when_the_clocks_change_wit
             "Europe/Berlin",
             86_400,
             "'group every' counts in UTC: a period begins at 01:00 Europe/Berlin; for days there: "
-            'group by formatdate(timestamp(epoch(eventdate) + 3600000), "yyyy-MM-dd") as day',
+            'group by formatdate(eventdate, "yyyy-MM-dd", "Europe/Berlin") as day',
         ),
         (
             "GMT-5",
             86_400,
             "'group every' counts in UTC: a period begins at 19:00 GMT-5; for days there: "
-            'group by formatdate(timestamp(epoch(eventdate) - 18000000), "yyyy-MM-dd") as day',
+            'group by formatdate(eventdate, "yyyy-MM-dd", "GMT-5") as day',
         ),
     ],
 )
@@ -145,13 +147,30 @@ def test_periods_that_do_not_begin_with_those_of_the_zone_are_told(zone: str, ev
         ("2026-10-24", None, "02:00 Europe/Berlin"),
     ],
 )
-def test_no_formula_for_days_is_given_where_the_clocks_change_or_may_change(
+def test_the_formula_for_days_is_right_where_the_clocks_change_or_may_change(
     start: str, end: str | None, note: str
 ) -> None:
     from_, to = (None if text is None else parse_moment(text) for text in (start, end))
     assert from_ is not None
     chosen = dates_of(from_, to, None, BERLIN, now=NOW, written=to is not None)
-    assert shifted(chosen, 86_400, formula=True) == f"'group every' counts in UTC: a period begins at {note}"
+    days = 'for days there: group by formatdate(eventdate, "yyyy-MM-dd", "Europe/Berlin") as day'
+    assert shifted(chosen, 86_400, formula=True) == f"'group every' counts in UTC: a period begins at {note}; {days}"
+
+
+def test_the_formula_for_days_of_this_computer_has_an_offset_which_must_not_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    april = datetime(2024, 4, 2, 12, tzinfo=UTC)
+    try:
+        for days, until, formula in (("1d", "now", "GMT+2"), ("30d", "now", None), ("1d", None, None)):
+            chosen = dates_of(days, until, None, named_zone("local"), now=april, written=True)
+            note = shifted(chosen, 86_400, formula=True) or ""
+            assert re.findall('"(GMT.*)"', note) == [*filter(None, [formula])]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize(

@@ -251,6 +251,9 @@ class Hostile:
                 return f"{name}({self._argument(name, 'text', 0)})"
             case "text":
                 return string_text(self._one(TEXTS if self._chance(self._wrong) else WRITTEN.get(function, TEXTS)))
+            case "zone":
+                zones = TEXTS if self._chance(self._wrong) else ("GMT-3:30", "Europe/Berlin", "Asia/Kathmandu")
+                return string_text(self._one(zones))
             case "digits":
                 return str(self._one(INTEGERS) if self._chance(self._wrong) else self._random.randrange(10))
             case "fraction":

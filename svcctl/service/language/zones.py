@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from sqlglot import exp
 
-from svcctl.dates.shorthand import Local, named_zone, offset_spans
+from svcctl.dates.zones import Local, named_zone
 from svcctl.errors import UsageError
 from svcctl.service.language.query_error import Refused
 from svcctl.service.language.sql import Context, Sql, case_when, epoch_ms, from_epoch_ms, number
@@ -87,12 +87,12 @@ def moment_of_written(text: str, local: datetime, zone: str, argument: int, *, o
 
 def _zone(text: str, argument: int | None = None) -> tzinfo:
     try:
-        zone = named_zone(text)
+        clocks = named_zone(text).clocks
     except UsageError as error:
         raise Refused(str(error), argument=argument, hint=error.hint) from None
-    if isinstance(zone, Local):
+    if isinstance(clocks, Local):
         raise Refused("a query cannot use the time zone 'local'", argument=argument, hint=ZONE_FORMS)
-    return zone
+    return clocks
 
 
 def _seconds(offset: timedelta | None) -> int:
@@ -102,9 +102,12 @@ def _seconds(offset: timedelta | None) -> int:
 @lru_cache(maxsize=64)
 def _offsets(zone: str) -> Steps:
     """The offsets of a zone, and from when it has them."""
-    starts = [start for start, _ in offset_spans(zone, START, END)]
-    clocks = named_zone(zone)
-    return *((start, _seconds(datetime.fromtimestamp(start, clocks).utcoffset())) for start in starts), (END, None)
+    named = named_zone(zone)
+    starts = [start for start, _ in named.spans(START, END)]
+    return *((start, _seconds(datetime.fromtimestamp(start, named.clocks).utcoffset())) for start in starts), (
+        END,
+        None,
+    )
 
 
 @lru_cache(maxsize=64)

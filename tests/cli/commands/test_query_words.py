@@ -32,7 +32,7 @@ WORDS: dict[str, tuple[tuple[str, ...], str]] = {
     "periods in UTC": (
         (f"from sample group every 1d {COUNTED}", *DAY, "--time-zone", "GMT+2"),
         "svcctl: 'group every' counts in UTC: a period begins at 02:00 GMT+2; for days there: "
-        'group by formatdate(timestamp(epoch(eventdate) + 7200000), "yyyy-MM-dd") as day\n',
+        'group by formatdate(eventdate, "yyyy-MM-dd", "GMT+2") as day\n',
     ),
     "a file that is there": (
         (ROWS, *DAY, "-o", "<folder>/rows.csv"),

@@ -70,6 +70,10 @@ _ELSEWHERE = {
         "write int8(epoch({}) / 86400000 + 4) % 7, which counts from Sunday as 0": "weekday dayofweek dow dayname",
         "write formatdate(…)": "dateformat formatdatetime strftime",
         "write parsedate(…)": "totimestamp todatetime datetime strptime strtodate dateparse parsedatetime",
+        'write formatdate(eventdate, "yyyy-MM-dd HH:mm", "Europe/Berlin")': (
+            "converttz converttimezone fromutctimestamp totimezone timezone"
+        ),
+        'write parsedate(text, "yyyy-MM-dd HH:mm", "Europe/Berlin")': "toutctimestamp",
         "write epoch({}), in milliseconds": "unixtimestamp tounixtime tounixtimestamp toepoch",
         "write timestamp({} * 1000) of seconds, timestamp({}) of milliseconds": (
             "fromunixtime fromunixtimestamp fromepoch"

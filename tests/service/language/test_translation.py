@@ -103,6 +103,7 @@ def test_a_hostile_text_costs_little(part: str) -> None:
         ("countIf", "write sum(int(x))"),
         ("count_if", "write sum(int(x))"),
         ("p95", "write percentile(…, 95)"),
+        ("CONVERT_TZ", 'write formatdate(eventdate, "yyyy-MM-dd HH:mm", "Europe/Berlin")'),
         ("toStartOfDay", 'write group every 1d, or formatdate(x, "yyyy-MM-dd")'),
         ("toNumber", "write float8(x)"),
         ("nosuch", None),

@@ -126,7 +126,8 @@ def test_dates_of_a_zone_are_those_of_zoneinfo_where_its_clocks_change(
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_dates_of_all_zones_are_those_of_zoneinfo(compiled: Compiled) -> None:
-    zones = sorted(available_timezones() - set(ZONES))
+    offsets = {"GMT", "GMT0", "GMT+0", "GMT-0", "UTC"}  # offsets of the interface, which have no end, or nothing there
+    zones = sorted(available_timezones() - {*ZONES, *offsets})
     assert len(zones) > 400
     with EVERY_ENGINE["duckdb"]() as engine:
         for zone in zones:

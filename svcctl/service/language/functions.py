@@ -738,8 +738,8 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             _one("timestamp, text?, zone? -> str", _format),
             f"the time as text, by a pattern of {DATE_PARTS} and 'quoted text', by default {DATE_FORMAT}; in UTC, or "
             "in the zone: GMT+2, or a name such as Europe/Berlin, which gives null before 1970 and after 2037",
-            'formatdate(timestamp(0), "dd/MM\'T\'HH:mm", "Asia/Kolkata")',
-            "01/01T05:30",
+            'formatdate(timestamp(0), "dd\'T\'HH:mm", "Asia/Kolkata")',
+            "01T05:30",
         ),
         Function(
             "parsedate",

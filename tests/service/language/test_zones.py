@@ -216,7 +216,7 @@ REFUSED = {
     " (write GMT+2, UTC, or a name such as Europe/Berlin)",
     'formatdate(eventdate, "HH", "GMT+15")': "line 1, column 50: time zone 'GMT+15' is more than 14 hours from GMT",
     'formatdate(eventdate, "HH", user)': "line 1, column 50: argument 3 of formatdate must be a literal, not an"
-    ' expression (for example formatdate(timestamp(0), "dd/MM\'T\'HH:mm", "Asia/Kolkata"))',
+    ' expression (for example formatdate(timestamp(0), "dd\'T\'HH:mm", "Asia/Kolkata"))',
     'formatdate(eventdate, "Europe/Berlin")': "line 1, column 44: unknown part 'E' in a date pattern (a zone is the"
     ' third argument: formatdate(eventdate, "yyyy-MM-dd HH:mm", "Europe/Berlin"))',
     'parsedate(user, "HH", "Marz/Berlin")': "line 1, column 44: there is no time zone 'Marz/Berlin'",

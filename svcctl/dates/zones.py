@@ -128,4 +128,4 @@ def _nearest_zone(text: str) -> str:
     known = available_timezones()
     if not known:
         return "this computer has no zone names: install the package tzdata, or write GMT+2"
-    return did_you_mean(text, sorted(known)) or "write GMT+2, UTC, local, or a name such as Europe/Berlin"
+    return did_you_mean(text, sorted(known)) or "write GMT+2, UTC, or a name such as Europe/Berlin"

@@ -41,10 +41,10 @@ BATCH_BYTES = 1 << 22
 """The most rows and bytes of a batch: few rows where the length of the next ones is unknown (not parquet)."""
 _CELL_BYTES = 8
 """The least bytes of a cell of csv in a batch."""
-_LONG_SQL = 50_000
+LONG_SQL = 50_000
 _FOR_LONG_SQL = "SET disabled_optimizers='common_subexpressions'; SET threads=1"
 _FOR_SHORT_SQL = "RESET disabled_optimizers; RESET threads"
-"""Settings for statements of more or fewer characters than _LONG_SQL.
+"""Settings for statements of more or fewer characters than LONG_SQL.
 
 To find the common parts of long statements takes minutes, and each thread has memory for all parts of a statement.
 """
@@ -174,7 +174,7 @@ class FileReader:
         """The rows of a query over a stream, in batches of about BATCH_BYTES."""
         most = ROWS_OF_KNOWN_WIDTH if file.is_parquet else ROWS_PER_BATCH
         with self._readable(file):
-            self.connection.execute(_FOR_LONG_SQL if len(sql) > _LONG_SQL else _FOR_SHORT_SQL)
+            self.connection.execute(_FOR_LONG_SQL if len(sql) > LONG_SQL else _FOR_SHORT_SQL)
             relation = self.connection.sql(sql)
             assert relation is not None
             with relation.to_arrow_reader(max(1, min(most, BATCH_BYTES // file.width))) as reader:

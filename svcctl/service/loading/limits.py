@@ -16,7 +16,7 @@ from svcctl.words import size_text
 
 MAX_FIELDS = 2000
 """The most columns of a file; with more, the names are probably data."""
-MAX_FREE_BYTES = 1 << 29
+MAX_FREE_BYTES = 500_000_000
 """A file that unpacks to no more than this may do so from any size: a few thousand equal rows are packed very small."""
 MAX_DEPTH = 200
 """How deep the values of a JSON object may be nested."""

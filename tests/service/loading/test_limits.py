@@ -24,7 +24,10 @@ from svcctl.service.engines.duckdb.syntax import distinct
 from svcctl.service.loading import load as loading
 from svcctl.service.loading import parquet
 from svcctl.service.loading.decompression import Source
+from svcctl.service.loading.files import LONG_SQL, reading
+from svcctl.service.loading.kinds import FILE_KINDS
 from svcctl.service.loading.limits import MAX_DEPTH, MAX_FIELDS, MAX_FREE_BYTES, LoadLimits, LoadWatch
+from svcctl.service.loading.skips import Tally
 
 ROW = b"time,a\n2026-01-01,1\n"
 ENTRY = b'{"time":"2026-01-01","a":1}'
@@ -192,8 +195,23 @@ def test_values_that_are_nested_too_deep_are_skipped(
 
 def test_too_many_columns_of_csv_are_refused(engine: DuckDBEngine, tmp_path: Path) -> None:
     names = ",".join(f"n{number}" for number in range(MAX_FIELDS))
-    with pytest.raises(UsageError, match=r"a\.csv has more than 2000 fields"):
+    with pytest.raises(UsageError, match=f"a.csv has more than {MAX_FIELDS} fields"):
         load(engine, written(tmp_path, "a.csv", f"time,{names}\n2026-01-01\n"), "t")
+
+
+def test_long_statements_are_planned_without_a_search_for_common_parts(tmp_path: Path) -> None:
+    source = Source(written(tmp_path, "a.csv", ROW), "a.csv")
+    settings = "SELECT current_setting('threads'), current_setting('disabled_optimizers') FROM lines"
+    with reading("UTC", LoadWatch(undisturbed)) as reader:
+        file = reader.open(source, FILE_KINDS["csv"], reader.first_bytes(source))
+        found = []
+        for sql in (settings, settings + " " * LONG_SQL, settings):
+            reader.stream(file, Tally())
+            [batch] = reader.batches(file, sql)
+            found.append(tuple(batch.to_pylist()[0].values()))
+        assert found[1] == (1, "common_subexpressions")
+        assert found[0] == found[2]
+        assert found[0][1] == ""
 
 
 def test_names_that_differ_in_case_only_get_numbers() -> None:

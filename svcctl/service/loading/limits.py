@@ -14,7 +14,7 @@ from svcctl.errors import ServiceError
 from svcctl.service.settings import LOAD_BYTES, LOAD_MEMORY, LOAD_RATIO, LOAD_TIME
 from svcctl.words import size_text
 
-MAX_FIELDS = 2000
+MAX_FIELDS = 1000
 """The most columns of a file; with more, the names are probably data."""
 MAX_FREE_BYTES = 500_000_000
 """A file that unpacks to no more than this may do so from any size: a few thousand equal rows are packed very small."""

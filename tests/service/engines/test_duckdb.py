@@ -19,6 +19,7 @@ from support.events import selected
 from svcctl.errors import Locked, NotFound, ServiceError, SvcctlError, UsageError
 from svcctl.service.engines import Mark
 from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.engines.duckdb.opening import ROW_GROUP_SIZE
 from svcctl.service.engines.duckdb.windows import windowed
 from svcctl.service.language import Plan, compile, parse
 from svcctl.service.language.types import Column, Table, Type
@@ -218,6 +219,24 @@ def test_an_answer_of_loads_that_overlap_is_not_held(tmp_path: Path) -> None:
         engine.stream(planned(engine, "from t select n")) as stream,
     ):
         assert sum(batch.num_rows for batch in stream) == 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("rows", "values", "is_stored"),
+    [(1000, 2000, True), (1001, 2000, False), (ROW_GROUP_SIZE + 1, 2 * ROW_GROUP_SIZE, True)],
+    ids=["as many", "one more", "more than a row group"],
+)
+def test_a_load_of_too_many_values_at_once_is_refused(rows: int, values: int, is_stored: bool) -> None:
+    with DuckDBEngine(group_values=values) as engine:
+        dates = "TIMESTAMP '2024-01-01' AS eventdate, i::BIGINT AS n"
+        incoming = selected(f"SELECT {dates} FROM range({rows}) r(i)")
+        if is_stored:
+            assert engine.append("t", incoming, create=COLUMNS, go_on=lambda: None) == rows
+            return
+        with pytest.raises(ServiceError, match=r"a load of 2 columns needs .* with more than 1,000 rows") as caught:
+            engine.append("t", incoming, create=COLUMNS, go_on=lambda: None)
+        assert caught.value.code == 422
+        assert engine.tables() == {}
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Whether the rows of a load arrive in order of date, as those of most logs do, and their first and last date.
+"""Whether the rows of a load arrive in order of date, as those of most logs do, their number, first and last date.
 
 Sorting is most of the work of a large load, and needs more than the memory, so rows in order are not sorted.
 """
@@ -18,6 +18,7 @@ AHEAD = 8
 class Arriving:
     """Passes rows through; `in_order` is true while all rows that were read are in order: at first AHEAD batches.
 
+    `count` is how many rows were read.
     `dates` are the earliest and the latest date of these rows as they are stored, in epoch milliseconds; None without
     rows, or if the dates are not timestamps yet.
     """
@@ -28,6 +29,7 @@ class Arriving:
         self.in_order = self._dated
         self._last: pa.Scalar | None = None
         self.dates: tuple[int, int] | None = None
+        self.count = 0
         first = list(islice(rows, AHEAD))
         for batch in first:
             self._look_at(batch)
@@ -42,6 +44,7 @@ class Arriving:
             yield batch
 
     def _look_at(self, batch: pa.RecordBatch) -> None:
+        self.count += batch.num_rows
         if not self._dated or not batch.num_rows:
             return
         dates = batch.column("eventdate")

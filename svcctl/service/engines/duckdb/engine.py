@@ -25,13 +25,20 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from svcctl.errors import UsageError
+from svcctl.errors import ServiceError, UsageError
 from svcctl.service.engines import ROWS_PER_BATCH, Extent, Mark
 from svcctl.service.engines.duckdb import long_texts, positions
 from svcctl.service.engines.duckdb.date_order import Arriving
 from svcctl.service.engines.duckdb.dialect import POSITION, DuckDBDialect
 from svcctl.service.engines.duckdb.interruption import interruptible
-from svcctl.service.engines.duckdb.opening import MEMORY_LIMIT, SCHEMA, open_file, readable
+from svcctl.service.engines.duckdb.opening import (
+    MAX_GROUP_VALUES,
+    MEMORY_LIMIT,
+    ROW_GROUP_SIZE,
+    SCHEMA,
+    open_file,
+    readable,
+)
 from svcctl.service.engines.duckdb.reading import Reading, Selects
 from svcctl.service.engines.duckdb.statement import Statement, translated
 from svcctl.service.engines.duckdb.syntax import ARRIVED, SQL_TYPES, TYPES, quote
@@ -60,7 +67,8 @@ class DuckDBEngine(Reading):
     """One file of events (or memory, for `path` None). Reads run in parallel; one write at a time.
 
     `memory_limit` is the most memory of DuckDB; sorts and groups that need more use files in `spill`, by default beside
-    the file of events. About `sorted_rows` are sorted at once. `nanoseconds` is the clock, see `positions`.
+    the file of events. About `sorted_rows` are sorted at once, and a load holds at most `group_values` in memory before
+    it writes them. `nanoseconds` is the clock, see `positions`.
     """
 
     dialect = DuckDBDialect()
@@ -72,9 +80,11 @@ class DuckDBEngine(Reading):
         memory_limit: str = MEMORY_LIMIT,
         spill: Path | None = None,
         sorted_rows: int = SORTED_ROWS,
+        group_values: int = MAX_GROUP_VALUES,
         nanoseconds: Callable[[], int] = time.time_ns,
     ) -> None:
         self._sorted_rows = sorted_rows
+        self._group_values = group_values
         with readable(path):
             self._connection = open_file(path, memory_limit=memory_limit, spill=spill)
             self._tables = self._read_tables(self._connection)
@@ -214,7 +224,13 @@ class DuckDBEngine(Reading):
                 f"INSERT INTO {relation} ({', '.join(quote(column.name) for column in given)}) "
                 f"SELECT {', '.join(map(_as_stored, given))} FROM {source}"
             )
-            with interruptible(cursor, go_on) if go_on else nullcontext():
+
+            def check() -> None:
+                if go_on:
+                    go_on()
+                    self._check_values(arriving.count, len(table.columns))
+
+            with interruptible(cursor, check) if go_on else nullcontext():
                 added: int = self._one(cursor, insert)
                 if as_they_come and not arriving.in_order:
                     _rewrite(cursor, table, _sorted(relation))
@@ -225,9 +241,21 @@ class DuckDBEngine(Reading):
                 cursor.execute("UPDATE main.stored SET ordered = false WHERE name = ?", [name])
             if load_id is not None:
                 cursor.execute("INSERT INTO main.loaded VALUES (?, ?)", [name, load_id])
-            if go_on:
-                go_on()
+            check()
         return added
+
+    def _check_values(self, rows: int, columns: int) -> None:
+        """Raise ServiceError if a load has more values than fit in memory before they are written.
+
+        Rows are written a row group at a time, so a table of few columns takes any number of rows.
+        """
+        most = self._group_values // columns
+        if min(rows, ROW_GROUP_SIZE) > most:
+            raise ServiceError(
+                f"a load of {columns:,} columns needs too much memory with more than {most:,} rows",
+                code=422,
+                hint=f"nothing was changed; load at most {most:,} rows at a time, or leave out columns",
+            )
 
     def has_load(self, name: str, load_id: str) -> bool:
         with self._cursor() as cursor:

@@ -35,6 +35,10 @@ MISREAD = re.compile(r"[?\\]")
 
 MEMORY_LIMIT, SCRATCH_LIMIT = "1GB", "500MB"
 """The most memory of DuckDB for events, and for other work. Sorts and groups of events that need more use files."""
+ROW_GROUP_SIZE = 61_440
+"""The rows that DuckDB stores together; a load holds them in memory until they are written."""
+MAX_GROUP_VALUES = 512 * ROW_GROUP_SIZE
+"""The most values (rows times columns) that a load may hold; more would not fit into MEMORY_LIMIT."""
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -43,12 +47,14 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "preserve_insertion_order": "true",
     # This optimizer turns IN with five or more values into a join, and a join returns rows in any order.
     "disabled_optimizers": "in_clause",
+    # By default, DuckDB collects five row groups before it writes them.
+    "write_buffer_row_group_count": 1,
 }
 # The file is attached as `store`: a file events.db would otherwise become a catalog `events` and make the name of the
 # schema ambiguous. zstd is off, because it packs 2048 texts so that none can be read without the others. At the end,
 # access to files is closed; only the settings that each connection needs stay unlocked.
 _TABLES = f"""
-    ATTACH {{path}} AS store;
+    ATTACH {{path}} AS store (ROW_GROUP_SIZE {ROW_GROUP_SIZE});
     USE store;
     CREATE SCHEMA IF NOT EXISTS {SCHEMA};
     CREATE TABLE IF NOT EXISTS main.stored (name VARCHAR PRIMARY KEY, ordered BOOLEAN NOT NULL);

@@ -117,7 +117,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class JobProgress:
     """How far the delivery of a job came: the rows that were delivered, and their latest date in epoch milliseconds.
 
     `saved` is the checkpoint, None until the first one is saved. `before` is what is left to deliver of the job that
@@ -141,7 +141,7 @@ class Progress:
         return {} if self.saved is None else self.saved.to_json()
 
     @classmethod
-    def from_json(cls, sent: int, last_datetime: int, source: Mapping[str, Any]) -> Progress:
+    def from_json(cls, sent: int, last_datetime: int, source: Mapping[str, Any]) -> JobProgress:
         if source.get("rest"):
             return cls(sent, last_datetime, before=Rest.from_json(source["rest"]))
         return cls(sent, last_datetime, Checkpoint.from_json(source) if source else None)
@@ -155,7 +155,7 @@ class Rest:
     type: str
     params: Mapping[str, Any] = field(repr=False)
     request: StoredQuery
-    progress: Progress
+    progress: JobProgress
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -170,7 +170,7 @@ class Rest:
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Rest:
-        progress = Progress.from_json(source["sent"], source["last_datetime"], source["checkpoint"])
+        progress = JobProgress.from_json(source["sent"], source["last_datetime"], source["checkpoint"])
         request = StoredQuery.from_json(source["request"])
         return cls(source["job_id"], source["type"], source["params"], request, progress)
 

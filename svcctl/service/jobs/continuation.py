@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from svcctl.dates.epochs import from_ms
 from svcctl.errors import ServiceError
-from svcctl.service.jobs.checkpoint import Progress, StoredQuery
+from svcctl.service.jobs.checkpoint import JobProgress, StoredQuery
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.language import parse
 from svcctl.service.queries.continuous import period_of
@@ -32,7 +32,7 @@ def follow(before: StoredJob, after: StoredJob) -> StoredJob:
     _check_kinds(old.request, query, done)
     asked = replace(query.asked, range=replace(query.asked.range, start=start))
     request = StoredQuery(asked, query.launched, done, query.mark)
-    return replace(after, request=request, progress=Progress(last_datetime=last_datetime, before=rest))
+    return replace(after, request=request, progress=JobProgress(last_datetime=last_datetime, before=rest))
 
 
 def _check_kinds(old: StoredQuery, new: StoredQuery, done: Covered | None) -> None:

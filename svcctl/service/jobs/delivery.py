@@ -23,8 +23,8 @@ from svcctl.service import rendering
 from svcctl.service.allowed_hosts import EVERYTHING, AllowedHosts
 from svcctl.service.destinations import Destination, kinds
 from svcctl.service.engines import Engines
-from svcctl.service.jobs.batches import Batches, SavedProgress
-from svcctl.service.jobs.checkpoint import Batch, Checkpoint, Progress, Rest
+from svcctl.service.jobs.batches import DeliveryBatches, SavedProgress
+from svcctl.service.jobs.checkpoint import Batch, Checkpoint, JobProgress, Rest
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.runner import Run
 from svcctl.service.language import Plan, parse
@@ -65,15 +65,15 @@ def deliver(
     rest = job.rest
     if (before := rest.progress.before) is not None:
 
-        def save_before(progress: Progress) -> None:
+        def save_before(progress: JobProgress) -> None:
             left, latest = replace(before, progress=progress), max(progress.last_datetime, rest.progress.last_datetime)
-            run.save(Progress(0, latest, before=left))
+            run.save(JobProgress(0, latest, before=left))
 
         end = _deliver(engines, clock, before, run, save_before, lag, connect, only_step=True)
         if end is None:
             return False
         memo = kinds.handed_on(end.checkpoint.memo, (before.type, before.params), (job.type, job.params))
-        rest = replace(rest, progress=Progress(0, end.last_datetime, Checkpoint(memo=memo)))
+        rest = replace(rest, progress=JobProgress(0, end.last_datetime, Checkpoint(memo=memo)))
         run.save(rest.progress)
         run.generated = 0
     return _deliver(engines, clock, rest, run, run.save, lag, connect) is not None
@@ -84,12 +84,12 @@ def _deliver(
     clock: Callable[[], datetime],
     rest: Rest,
     run: Run,
-    save: Callable[[Progress], None],
+    save: Callable[[JobProgress], None],
     lag: float,
     connect: Connect,
     *,
     only_step: bool = False,
-) -> Progress | None:
+) -> JobProgress | None:
     """Deliver what is left of a job, or with `only_step` what is left of the step that it had begun.
 
     Returns the last progress, or None when the run was stopped.
@@ -107,7 +107,7 @@ def _deliver(
         sent = saved.progress.sent
         destination = connect(rest.type, rest.job_id, rest.params, endless=steps.endless)
         dates = Dates(query.asked.date_format, query.asked.zone)
-        attempt = _Attempt(engines, steps, run, Batches(destination, saved), destination.rows, dates, only_step)
+        attempt = _Attempt(engines, steps, run, DeliveryBatches(destination, saved), destination.rows, dates, only_step)
         try:
             with closing(destination):
                 return saved.progress if attempt.deliver(saved.progress.checkpoint) else None
@@ -123,7 +123,7 @@ def _deliver(
     return None
 
 
-def _is_whole(engines: Engines, steps: Steps, progress: Progress) -> bool:
+def _is_whole(engines: Engines, steps: Steps, progress: JobProgress) -> bool:
     """Whether all rows of the step that a job had begun are delivered; its destination need not answer then."""
     step, batch = progress.checkpoint.step, progress.checkpoint.batch
     if step is None or batch is not None:
@@ -155,7 +155,7 @@ class _Attempt:
     engines: Engines
     steps: Steps
     run: Run
-    batches: Batches
+    batches: DeliveryBatches
     rows: RowFormat
     """How the destination takes rows."""
     dates: Dates

@@ -31,7 +31,7 @@ from svcctl.api.models import JobStatus
 from svcctl.errors import NotFound, ServiceError
 from svcctl.service.accounts import domains
 from svcctl.service.accounts.accounts import Owner
-from svcctl.service.jobs.checkpoint import Progress, Rest, StoredQuery
+from svcctl.service.jobs.checkpoint import JobProgress, Rest, StoredQuery
 from svcctl.service.state import schema
 from svcctl.service.state.store import Store
 
@@ -56,7 +56,7 @@ class StoredJob:
     query: str
     request: StoredQuery | None = field(repr=False)
     params: Mapping[str, Any] = field(repr=False)
-    progress: Progress = field(default_factory=Progress)
+    progress: JobProgress = field(default_factory=JobProgress)
     unreadable: str | None = None
     error: tuple[str, ...] = ()
     place: str | None = None
@@ -99,6 +99,13 @@ def owned(store: Store, owner: Owner) -> list[StoredJob]:
 def every(store: Store) -> list[StoredJob]:
     """List the jobs of all owners."""
     return _select(store)
+
+
+def successor(store: Store, owner: Owner, job_id: str) -> StoredJob | None:
+    """The job of an owner that continues a job; inside a transaction, no other one can be stored until its end."""
+    with store.transaction() as connection:
+        jobs = select_jobs(connection, store, _JOBS.domain == owner.domain, _JOBS.reseller == owner.reseller)
+    return next((job for job in jobs if job.continues == job_id), None)
 
 
 def unfinished(store: Store) -> list[StoredJob]:
@@ -174,7 +181,7 @@ def move(
         return next(iter(select_jobs(connection, store, _JOBS.id == job_id)), None), True
 
 
-def save(store: Store, job_id: str, token: int, progress: Progress) -> bool:
+def save(store: Store, job_id: str, token: int, progress: JobProgress) -> bool:
     """Save the progress of a job and clear its error; False if the job is gone, or has another lease than `token`."""
     return _change(store, job_id, token, [], _columns(progress) | {"error": ()})
 
@@ -258,14 +265,14 @@ def _row(job: StoredJob) -> dict[str, Any]:
     return row | {"status": str(job.status), "request": job.rest.request.to_json()}
 
 
-def _columns(progress: Progress) -> dict[str, Any]:
+def _columns(progress: JobProgress) -> dict[str, Any]:
     return {"sent": progress.sent, "last_datetime": progress.last_datetime, "checkpoint": progress.to_json()}
 
 
 def _stored(row: RowMapping) -> StoredJob:
-    request, unreadable, progress = None, None, Progress(row["sent"], row["last_datetime"])
+    request, unreadable, progress = None, None, JobProgress(row["sent"], row["last_datetime"])
     try:
-        progress = Progress.from_json(row["sent"], row["last_datetime"], row["checkpoint"])
+        progress = JobProgress.from_json(row["sent"], row["last_datetime"], row["checkpoint"])
         request = StoredQuery.from_json(row["request"])
     except ServiceError as error:
         unreadable = error.message

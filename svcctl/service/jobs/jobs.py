@@ -220,10 +220,13 @@ class Jobs:
         if (run := self.runs.get(before)) is not None:  # it then saves how far it came
             run.stop()
             run.ended.wait(PATIENCE)
+
+        def following(stopped: StoredJob) -> StoredJob:
+            self._check_last(account, before)  # in the transaction, since another request may have come first
+            return job if follow is None else follow(stopped, job)
+
         try:
-            return job_table.succeed(
-                self._store, before, lambda stopped: job if follow is None else follow(stopped, job), room
-            )
+            return job_table.succeed(self._store, before, following, room)
         except SvcctlError:
             with suppress(StateUnavailable):
                 self.settle()  # runs it again
@@ -231,15 +234,14 @@ class Jobs:
 
     def _check_last(self, account: Account, job_id: str) -> None:
         """Conflict when another job continues this one: both would deliver the same events."""
-        for job in job_table.owned(self._store, account.owner):
-            if job.continues == job_id:
-                raise Conflict(
-                    f"job {job_id} is continued by job {job.id}",
-                    code=UNCHANGEABLE,
-                    hint=f"remove job {job.id} first",
-                    reason="job-continued",
-                    data={"job": job_id, "by": job.id},
-                )
+        if (job := job_table.successor(self._store, account.owner, job_id)) is not None:
+            raise Conflict(
+                f"job {job_id} is continued by job {job.id}",
+                code=UNCHANGEABLE,
+                hint=f"remove job {job.id} first",
+                reason="job-continued",
+                data={"job": job_id, "by": job.id},
+            )
 
     def listed(self, account: Account) -> list[models.Job]:
         """List the jobs of the account's domain, the oldest first."""
@@ -275,10 +277,13 @@ class Jobs:
         return self._shown(replace(job_table.get(self._store, job_id) or job, status=JobStatus.STOPPED))
 
     def start(self, account: Account, job_id: str) -> models.Job:
-        job = self._own(account, job_id)
-        if job.status is not JobStatus.RUNNING:
+        self._own(account, job_id)
+
+        def may_start(running: Sequence[Owner]) -> None:
             self._check_last(account, job_id)
-        job, started = self._moved(job_id, JobStatus.STOPPED, JobStatus.RUNNING, partial(self._need_room, account))
+            self._need_room(account, running)
+
+        job, started = self._moved(job_id, JobStatus.STOPPED, JobStatus.RUNNING, may_start)
         if job.status is JobStatus.RUNNING and not started:
             raise Conflict(
                 f"job {job_id} is already running", code=UNCHANGEABLE, reason="job-running", data={"job": job_id}

@@ -17,7 +17,7 @@ from svcctl.api.models import JobStatus
 from svcctl.dates.epochs import seconds_to_ms
 from svcctl.errors import SvcctlError, Unavailable
 from svcctl.service.jobs import job_table, leases
-from svcctl.service.jobs.checkpoint import Progress
+from svcctl.service.jobs.checkpoint import JobProgress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
@@ -95,7 +95,7 @@ class Run:
         if self.fenced or time.monotonic() >= self.until:
             raise Fenced
 
-    def save(self, progress: Progress) -> None:
+    def save(self, progress: JobProgress) -> None:
         """Save the progress of the delivery and clear the error of the job. Fenced when nothing more may be saved."""
         with self._saving:
             self.check()

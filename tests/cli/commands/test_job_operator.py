@@ -21,7 +21,7 @@ from svcctl.api.models import JobStatus
 from svcctl.service.accounts import accounts, seed
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.jobs import job_table
-from svcctl.service.jobs.checkpoint import Progress
+from svcctl.service.jobs.checkpoint import JobProgress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.runner import Run
@@ -43,7 +43,7 @@ class Deliveries:
     def __call__(self, job: StoredJob, run: Run) -> bool:
         done = job.friendly_name == "done"
         if done:
-            run.save(Progress(4, 1_706_745_600_000))
+            run.save(JobProgress(4, 1_706_745_600_000))
         elif job.type == "kafka":
             run.trouble(REFUSED)
         self.begun.release()

@@ -29,7 +29,7 @@ from svcctl.service.http.app import build
 from svcctl.service.http.context import Service
 from svcctl.service.http.monitoring import exposed
 from svcctl.service.jobs import job_table
-from svcctl.service.jobs.checkpoint import Checkpoint, Progress
+from svcctl.service.jobs.checkpoint import Checkpoint, JobProgress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language.types import Column, Type
@@ -86,10 +86,10 @@ def test_metrics_count_answers_bytes_queries_and_jobs(service: Service) -> None:
         ((JobStatus.RUNNING, NOW - 2.5), (JobStatus.RUNNING, 0), (JobStatus.STOPPED, 1))
     ):
         job = StoredJob(
-            f"j{number}", owner, status, "kafka", "", "from t", stored_query(), {}, Progress(0, int(last * 1000))
+            f"j{number}", owner, status, "kafka", "", "from t", stored_query(), {}, JobProgress(0, int(last * 1000))
         )
         if number == 2:
-            job = replace(job, progress=Progress(0, 1000, Checkpoint(late=Late(4, 9))), friendly_name='a "b" \\ c')
+            job = replace(job, progress=JobProgress(0, 1000, Checkpoint(late=Late(4, 9))), friendly_name='a "b" \\ c')
         job_table.add(service.store, replace(job, error=("no broker",) * (number > 0)))
 
     async def asked() -> str:

@@ -21,7 +21,7 @@ from svcctl.service.accounts import accounts, domains, users
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.http.app import build
 from svcctl.service.http.context import Service
-from svcctl.service.jobs.checkpoint import Checkpoint, Progress
+from svcctl.service.jobs.checkpoint import Checkpoint, JobProgress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.runner import Run
@@ -41,7 +41,7 @@ def deliver(job: StoredJob, run: Run) -> bool:
     sent = job.progress.sent
     while not run.stopping.wait(0.01):
         sent += 1
-        run.save(Progress(sent, sent, Checkpoint()))
+        run.save(JobProgress(sent, sent, Checkpoint()))
     return False
 
 

@@ -17,7 +17,7 @@ from svcctl.api.models import JobStatus
 from svcctl.dates.range import Range
 from svcctl.service.accounts.accounts import Owner
 from svcctl.service.jobs import job_table
-from svcctl.service.jobs.checkpoint import Batch, Checkpoint, Progress, Rest, StoredQuery
+from svcctl.service.jobs.checkpoint import Batch, Checkpoint, JobProgress, Rest, StoredQuery
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.runner import Run
@@ -76,10 +76,10 @@ def test_a_checkpoint_is_stored_with_the_version_of_its_format() -> None:
 
 
 def test_the_rest_of_a_job_is_stored_with_its_own_progress() -> None:
-    assert Progress(3, 5).to_json() == {}
-    assert Progress(3, 5, CHECKPOINT).to_json() == CHECKPOINT_STORED
-    rest = Rest("a", "kafka", {"topic": "t"}, QUERY, Progress(3, 5, CHECKPOINT))
-    assert Progress(0, 7, before=rest).to_json() == {
+    assert JobProgress(3, 5).to_json() == {}
+    assert JobProgress(3, 5, CHECKPOINT).to_json() == CHECKPOINT_STORED
+    rest = Rest("a", "kafka", {"topic": "t"}, QUERY, JobProgress(3, 5, CHECKPOINT))
+    assert JobProgress(0, 7, before=rest).to_json() == {
         "version": 1,
         "rest": {
             "job_id": "a",
@@ -128,9 +128,9 @@ moments = st.datetimes(datetime(1970, 1, 1), datetime(9000, 1, 1)).map(
 def test_what_is_stored_comes_back_from_json_as_it_was(query: StoredQuery, step: Step) -> None:
     assert StoredQuery.from_json(json.loads(json.dumps(query.to_json()))) == query
     for checkpoint in (None, Checkpoint(step, {"partition": 3}), Checkpoint(batch=Batch(9, (step, step)))):
-        progress = Progress(3, 5, checkpoint)
-        for saved in (progress, Progress(0, 7, before=Rest("a", "kafka", {"topic": "t"}, query, progress))):
-            read = Progress.from_json(saved.sent, saved.last_datetime, json.loads(json.dumps(saved.to_json())))
+        progress = JobProgress(3, 5, checkpoint)
+        for saved in (progress, JobProgress(0, 7, before=Rest("a", "kafka", {"topic": "t"}, query, progress))):
+            read = JobProgress.from_json(saved.sent, saved.last_datetime, json.loads(json.dumps(saved.to_json())))
             assert read == saved
 
 

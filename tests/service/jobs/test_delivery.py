@@ -28,7 +28,7 @@ from svcctl.service.accounts.accounts import Account
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.jobs import delivery, job_table
-from svcctl.service.jobs.checkpoint import Checkpoint, Progress, Rest, StoredQuery
+from svcctl.service.jobs.checkpoint import Checkpoint, JobProgress, Rest, StoredQuery
 from svcctl.service.jobs.continuation import follow
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
@@ -365,12 +365,12 @@ def test_a_job_says_that_the_rest_of_the_one_before_cannot_be_delivered(tmp_path
         engines = engines_of(engine)
         request = StoredQuery(AskedQuery("from t select n", Range(FIRST, None), "csv"), LAUNCH)
         step = Step(0, 0, None, engine.mark("t"), to_ms(FIRST), None, 0, last=False)
-        before = Rest("old", "donothing", {}, request, Progress(1, 0, Checkpoint(step)))
+        before = Rest("old", "donothing", {}, request, JobProgress(1, 0, Checkpoint(step)))
         with closing(Jobs(store, lambda job, run: False)) as launched:
             job_id = launched.launch(ME, type="donothing", request=request, params={}).id
         job = job_table.get(store, job_id)
         assert job is not None
-        job = replace(job, progress=Progress(before=before))
+        job = replace(job, progress=JobProgress(before=before))
         assert job_table.save(store, job_id, job.fence, job.progress)
         run = Run(job_id, store, job.fence)
 

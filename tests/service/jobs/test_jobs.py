@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from svcctl.errors import Conflict, NotFound, ServiceError, Unavailable
 from svcctl.service.accounts import accounts, domains, price_plans, users
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.jobs import job_table, jobs
-from svcctl.service.jobs.checkpoint import Checkpoint, Progress
+from svcctl.service.jobs.checkpoint import Checkpoint, JobProgress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.runner import Run
@@ -57,10 +58,10 @@ class Work:
         self.begun.release()
         while not run.stopping.is_set():
             if order.wait(0.001):
-                run.save(Progress(job.progress.sent + 10, 5, Checkpoint()))
+                run.save(JobProgress(job.progress.sent + 10, 5, Checkpoint()))
                 return True
         if self.alive:
-            run.save(Progress(job.progress.sent + 1, 4, Checkpoint()))
+            run.save(JobProgress(job.progress.sent + 1, 4, Checkpoint()))
         return False
 
 
@@ -234,8 +235,8 @@ def test_a_job_says_since_when_it_fails_when_it_delivered_and_where_it_runs(stor
         steps: tuple[Callable[[], None], ...] = (
             lambda: run.trouble("no broker"),
             lambda: run.trouble("no topic"),
-            lambda: run.save(Progress(3, 5)),
-            lambda: run.save(Progress(3, 6)),
+            lambda: run.save(JobProgress(3, 5)),
+            lambda: run.save(JobProgress(3, 6)),
             lambda: run.trouble("no broker again"),
         )
         for step in steps:
@@ -336,8 +337,22 @@ def deliver_rows(job: StoredJob, run: Run) -> bool:
     sent = job.progress.sent
     while not run.stopping.wait(0.01):
         sent += 1
-        run.save(Progress(sent, sent, Checkpoint(memo={"text": "x" * 4096 * sent})))
+        run.save(JobProgress(sent, sent, Checkpoint(memo={"text": "x" * 4096 * sent})))
     return False
+
+
+def test_of_jobs_that_are_launched_together_to_continue_one_another_only_one_is_stored(mine: Jobs) -> None:
+    first = launch(mine)
+    asked = stored_query(continues=first)
+    actions = [
+        *[lambda: mine.launch(ME, type="donothing", request=asked, params={}).id] * 4,
+        *[lambda: mine.start(ME, first).id] * 2,
+    ]
+    with ThreadPoolExecutor(len(actions)) as pool:
+        outcomes = [attempt.exception() for attempt in [pool.submit(action) for action in actions]]
+    running = [job.id for job in mine.listed(ME) if job.status == "RUNNING"]
+    assert len(running) == 1
+    assert {type(outcome) for outcome in outcomes} <= {Conflict, type(None)}
 
 
 @pytest.fixture
@@ -525,7 +540,7 @@ class Hanging:
             self.answers.wait(30)
             run.check()
             self.delivered.append(job.id)
-            run.save(Progress(job.progress.sent + 1, 4, Checkpoint()))
+            run.save(JobProgress(job.progress.sent + 1, 4, Checkpoint()))
             run.stopping.wait()
             return False
         finally:

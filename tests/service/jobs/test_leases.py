@@ -16,7 +16,7 @@ from svcctl.api.models import JobStatus
 from svcctl.service.accounts import domains, users
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.jobs import job_table, jobs
-from svcctl.service.jobs.checkpoint import Checkpoint, Progress
+from svcctl.service.jobs.checkpoint import Checkpoint, JobProgress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.leases import Term
@@ -59,7 +59,7 @@ class Process:
             run.check()
             sent += 1
             run.generated = sent
-            run.save(Progress(sent, sent, Checkpoint()))
+            run.save(JobProgress(sent, sent, Checkpoint()))
         return False
 
     def running(self) -> set[str]:
@@ -126,7 +126,7 @@ def test_a_suspended_process_loses_its_jobs_and_delivers_nothing_more(processes:
         old.check()
     old.until = float("inf")
     with pytest.raises(Fenced):  # and the state, in any case
-        old.save(Progress(1_000_000))
+        old.save(JobProgress(1_000_000))
     here.suspended.clear()
     assert old.ended.wait(10)
     job = job_table.get(there.store, job_id)

@@ -3,7 +3,6 @@
 from support.naming import bare_constants, shared_class_names
 
 SHARED_CLASS_NAMES = {
-    "Batches": 2,
     "Call": 2,
     "Column": 3,
     "Command": 2,
@@ -33,7 +32,6 @@ SHARED_CLASS_NAMES = {
     "Parameter": 2,
     "Part": 2,
     "Place": 2,
-    "Progress": 2,
     "Proxy": 2,
     "Reader": 2,
     "Refusal": 2,

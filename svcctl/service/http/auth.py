@@ -118,7 +118,7 @@ def expiring_token(store: Store, key: str, expires: int) -> str:
     if account.expires is not None and account.expires < seconds_to_ms(expires):
         raise UsageError(
             f"the key '{key}' expires on {keys.utc_text(account.expires)}, before the token",
-            hint="choose a shorter --expires, or another key",
+            hint="let the token expire earlier, or use another key",
         )
     return jwt.encode({"iss": account.api_key, "exp": expires}, account.api_secret, algorithm=_ALGORITHM)
 

@@ -244,7 +244,7 @@ def test_the_queries_of_a_domain_can_be_ended_from_any_thread() -> None:
         mine, theirs, resellers = (desk.turns.open(owner) for owner in (ANN, BOB, EVE))
         assert desk.turns.domains() == {1, 2}
         reason = ServiceError("domain a is disabled")
-        thread = threading.Thread(target=desk.turns.end, args=({1: reason},))
+        thread = threading.Thread(target=desk.turns.end, args=({1: reason}, {}))
         thread.start()
         assert await mine.ended is reason
         thread.join()

@@ -309,4 +309,5 @@ def _kind(name: str) -> AccountKind[Any]:
 def _among(kind: str, name: str | None, store: Store) -> AbstractContextManager[None]:
     """Add the existing names of a kind to the hint of an error about an unknown `name`, unless it has a hint."""
     known = _kind(kind)
-    return suggesting(name or "", lambda: map(known.typed, known.every(store)), kind, when=lambda error: not error.hint)
+    what = "" if kind == "keys" else kind  # a list of random numbers helps nobody
+    return suggesting(name or "", lambda: map(known.typed, known.every(store)), what, when=lambda error: not error.hint)

@@ -120,7 +120,7 @@ class Export:
     def tasks(self) -> dict[Window, Task]:
         """The task of each window."""
         if self.target.per_window:
-            paths = self.target.paths(self.whole, self.windows, self.about.window)
+            paths = self.target.paths(self.whole, self.windows)
         else:
             paths = {window: self.part(window) for window in self.windows}
         made = self.task

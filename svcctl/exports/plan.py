@@ -1,23 +1,28 @@
-"""The plan of a run: whether the query can be cut, and which windows go where. Nothing is read or written for it."""
+"""The plan of a run: whether the query can be cut, and which windows go where.
+
+Nothing is written for it, and only the record of an export in weeks is read: earlier runs may have other weeks.
+"""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from math import lcm
 from pathlib import Path
 
 from svcctl.api.query import one_line, outline
-from svcctl.dates.lengths import length_text
+from svcctl.dates.lengths import UNITS, length_text
 from svcctl.dates.zones import GMT
 from svcctl.errors import Advice, CommandLine, UsageError
-from svcctl.exports.export import Export, Order
+from svcctl.exports.export import Export, Order, folder_of
 from svcctl.exports.formats import format_of
-from svcctl.exports.record import About
-from svcctl.exports.windows import Target, Window, around, cut
+from svcctl.exports.record import About, Damaged, read
+from svcctl.exports.windows import FIRST_MONDAY, Target, Window, WindowGrid
 from svcctl.io import files, home
+from svcctl.storage import Storage
 from svcctl.storage.targets import open_target
 
 
@@ -120,21 +125,34 @@ def plan(order: Order, environment: Mapping[str, str]) -> Export:
         else:
             about = replace(about, window_zone=order.zone)
             target = replace(target, zone=about.clocks)
+    if length % UNITS["w"] == 0:
+        if FIRST_MONDAY % lcm(*_periods(order.query)):
+            notes.append("weeks begin on Thursday, as the periods of the query do")
+        elif not _counts_from_1970(about, storage, target):
+            about = replace(about, window_origin=FIRST_MONDAY)
     if order.incremental:
-        target.check_repeats(length)
-    whole, distant = _whole(order, target, length), "://" in order.target
-    windows = cut(whole.start, whole.end, length, target.zone)
+        target.check_repeats(about.grid)
+    whole, distant = _whole(order, target, about.grid), "://" in order.target
+    windows = about.grid.cut(whole.start, whole.end)
     return Export(order, about, format, compression, target, whole, windows, storage, distant, tuple(notes))
 
 
-def _whole(order: Order, target: Target, length: int) -> Window:
+def _counts_from_1970(about: About, storage: Storage, target: Target) -> bool:
+    """Whether earlier runs of this export had weeks that begin on Thursday, as multiples of a week since 1970 do."""
+    with suppress(Damaged):  # the claim refuses or replaces a damaged record
+        record = read(storage, folder_of(target))
+        return record is not None and record.about == about
+    return False
+
+
+def _whole(order: Order, target: Target, grid: WindowGrid) -> Window:
     """The range of a run: of whole windows where these are files, and up to the last window that is settled."""
     start, end = order.start, order.end
     if target.per_window:
-        start = around(start, length, target.zone).start
-        end = around(end - 1, length, target.zone).end if end > order.start else start
+        start = grid.around(start).start
+        end = grid.around(end - 1).end if end > order.start else start
     if order.settled is not None:
-        end = min(end, around(order.settled, length, target.zone).start)
+        end = min(end, grid.around(order.settled).start)
     return Window(start, max(start, end))
 
 

@@ -25,7 +25,7 @@ from svcctl.exports.ownership import Claim
 from svcctl.exports.plan import plan
 from svcctl.exports.record import Entry, Record, read, write
 from svcctl.exports.run import Run
-from svcctl.exports.windows import Window, cut
+from svcctl.exports.windows import Window
 from svcctl.exports.workers.dispatch import Crew, Failures
 from svcctl.exports.workers.fetch import Fetched, Known
 from svcctl.io.losses import Losses
@@ -270,7 +270,7 @@ class Reconcile:
             f"{self._storage.address(file.path)} is fetched again whole: its windows cannot be replaced one by one"
         )
         export = self._export
-        windows = cut(file.start, file.end, export.about.window, export.target.zone)
+        windows = export.about.grid.cut(file.start, file.end)
         again = replace(export, order=replace(export.order, overwrite=True), whole=file.window, windows=windows)
         journal = Journal(Claim(again, self.record))
         journal.open()

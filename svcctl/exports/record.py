@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from svcctl.dates.lengths import length_text
 from svcctl.dates.zones import Zone, named_zone
 from svcctl.errors import UsageError
-from svcctl.exports.windows import Window, moment
+from svcctl.exports.windows import Window, WindowGrid, moment
 
 if TYPE_CHECKING:
     from svcctl.storage import Storage
@@ -42,15 +42,22 @@ class About:
     """The zone of dates in the answers; None if none is requested."""
     window_zone: Zone | None = None
     """The zone of windows and names; None: UTC."""
+    window_origin: int = 0
+    """Epoch seconds from which windows are counted in their zone."""
 
     @property
     def clocks(self) -> tzinfo:
         """The clocks of windows and names."""
         return UTC if self.window_zone is None else self.window_zone.clocks
 
+    @property
+    def grid(self) -> WindowGrid:
+        """The edges of windows; without an origin they are counted from 1970."""
+        return WindowGrid(self.window, self.clocks, self.window_origin)
+
     def count(self, windows: Iterable[Window]) -> int:
-        """How many windows of the export's length these are."""
-        return sum(window.count(self.window, self.clocks) for window in windows)
+        """How many windows of the export's length these ranges have."""
+        return sum(map(self.grid.count, windows))
 
     @property
     def named(self) -> Mapping[str, str]:
@@ -73,6 +80,7 @@ class About:
             "date_format": self.date_format,
             "time_zone": self.time_zone.name if self.time_zone else None,
             "clock": self.window_zone.name if self.window_zone else None,
+            "origin": self.window_origin or None,
         }
         return {
             "query": self.query,
@@ -83,12 +91,21 @@ class About:
         }
 
     @classmethod
-    def from_json(cls, query: str, format: str, window: int, service: str, options: Mapping[str, str]) -> About:
+    def from_json(cls, query: str, format: str, window: int, service: str, options: Mapping[str, Any]) -> About:
         """The `about` of a record. TypeError for other members; UsageError for a zone that is not known here."""
         zones = {name: named_zone(options[name]) if name in options else None for name in ("time_zone", "clock")}
-        if unknown := options.keys() - {"date_format", *zones}:
+        if unknown := options.keys() - {"date_format", "origin", *zones}:
             raise TypeError(f"unknown options: {unknown}")
-        return cls(query, format, window, service, options.get("date_format"), zones["time_zone"], zones["clock"])
+        return cls(
+            query,
+            format,
+            window,
+            service,
+            options.get("date_format"),
+            zones["time_zone"],
+            zones["clock"],
+            options.get("origin", 0),
+        )
 
 
 class Damaged(UsageError):

@@ -1,8 +1,9 @@
 """Windows: how a range is cut, and the files that windows are written to.
 
 A window is half-open, as the range is. Windows begin and end at multiples of their length, counted from 1970 by the
-clocks of a zone, UTC unless another one is given: so the same windows come out on every run, whatever the range. Only
-the first and the last of a merged file are cut to the range. The names of files are dates of the same zone.
+clocks of a zone, UTC unless another one is given: so the same windows come out on every run, whatever the range. Weeks
+begin on Monday. Only the first and the last of a merged file are cut to the range. The names of files are dates of the
+same zone.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 from string import Formatter
 
-from svcctl.dates.lengths import length_text
+from svcctl.dates.lengths import UNITS, length_text
 from svcctl.errors import UsageError
 
 MAX_WINDOWS = 1_000_000
 """More windows than this are a mistake in the length."""
+
+FIRST_MONDAY = 4 * UNITS["d"]
+"""The first Monday after 1970 began, in epoch seconds."""
 
 _SPANS = tuple(hours * 3600 for hours in (1, 12, 24, 7 * 24, 31 * 24, 366 * 24))
 """Seconds from the start of a leap year until only the hour, half day, day, week, month or year is another."""
@@ -51,26 +55,50 @@ class Window:
     def __str__(self) -> str:
         return f"{_utc(self.start):%Y-%m-%d %H:%M:%S} to {_utc(self.end):%Y-%m-%d %H:%M:%S} UTC"
 
-    def count(self, length: int, zone: tzinfo = UTC) -> int:
-        """How many windows of this length a range has, counting the first and the last, which may be cut."""
-        if zone is not UTC:
-            return len(cut(self.start, self.end, length, zone))
-        return -(-self.end // length) - self.start // length
 
+@dataclass(frozen=True, slots=True)
+class WindowGrid:
+    """The edges of windows: multiples of a length in seconds, counted from `origin` by the clocks of a zone.
 
-def around(moment: int, length: int, zone: tzinfo = UTC) -> Window:
-    """The window of a moment, which is longer or shorter where the clocks of the zone change.
-
-    An hour that comes twice is not cut in between, so that no two windows have the same name.
+    `origin` is what the clocks show, as epoch seconds of UTC.
     """
-    if zone is UTC:
-        start = moment - moment % length
-        return Window(start, start + length)
-    clock = datetime.fromtimestamp(moment, zone).replace(tzinfo=UTC, fold=0)
-    start = int(clock.timestamp()) // length * length
-    while (end := _first(start + length, zone)) <= moment:
-        start += length
-    return Window(_first(start, zone), end)
+
+    length: int
+    zone: tzinfo = UTC
+    origin: int = 0
+
+    def around(self, moment: int) -> Window:
+        """The window of a moment, which is longer or shorter where the clocks of the zone change.
+
+        An hour that comes twice is not cut in between, so that no two windows have the same name.
+        """
+        clock = moment
+        if self.zone is not UTC:
+            clock = int(datetime.fromtimestamp(moment, self.zone).replace(tzinfo=UTC, fold=0).timestamp())
+        start = clock - (clock - self.origin) % self.length
+        if self.zone is UTC:
+            return Window(start, start + self.length)
+        while (end := _first(start + self.length, self.zone)) <= moment:
+            start += self.length
+        return Window(_first(start, self.zone), end)
+
+    def cut(self, start: int, end: int) -> tuple[Window, ...]:
+        """The windows of a range, in order; none for an empty range. UsageError when they are too many."""
+        if (end - start) // self.length > MAX_WINDOWS:
+            raise UsageError(
+                f"the range has {(end - start) // self.length} windows of {length_text(self.length)}",
+                hint=f"an export has at most {MAX_WINDOWS}: give a longer --window",
+            )
+        edges = [start]
+        while edges[-1] < end:
+            edges.append(min(self.around(edges[-1]).end, end))
+        return tuple(Window(one, other) for one, other in pairwise(edges))
+
+    def count(self, window: Window) -> int:
+        """How many windows a range has, counting the first and the last, which may be cut."""
+        if self.zone is not UTC:
+            return len(self.cut(window.start, window.end))
+        return -(-(window.end - self.origin) // self.length) - (window.start - self.origin) // self.length
 
 
 def _first(clock: int, zone: tzinfo) -> int:
@@ -82,19 +110,6 @@ def _first(clock: int, zone: tzinfo) -> int:
         skipped = datetime.fromtimestamp(middle, zone).replace(tzinfo=UTC).timestamp() >= clock
         moment, other = (middle, other) if skipped else (moment, middle)
     return moment
-
-
-def cut(start: int, end: int, length: int, zone: tzinfo = UTC) -> tuple[Window, ...]:
-    """The windows of a range, in order; none for an empty range. UsageError when they are too many."""
-    if (end - start) // length > MAX_WINDOWS:
-        raise UsageError(
-            f"the range has {(end - start) // length} windows of {length_text(length)}",
-            hint=f"an export has at most {MAX_WINDOWS}: give a longer --window",
-        )
-    edges = [start]
-    while edges[-1] < end:
-        edges.append(min(around(edges[-1], length, zone).end, end))
-    return tuple(Window(one, other) for one, other in pairwise(edges))
 
 
 def filled_in(path: str) -> str | None:
@@ -193,25 +208,26 @@ class Target:
         compact = "%Y%m%dT%H%M%SZ" if self.zone is UTC else "%Y%m%dT%H%M%S%z"
         return datetime.fromtimestamp(seconds, self.zone).strftime(spec or compact)
 
-    def check_repeats(self, length: int) -> None:
+    def check_repeats(self, grid: WindowGrid) -> None:
         """UsageError when the names of the files of windows, or of runs, repeat as time goes on.
 
         A name has to differ from those of the windows beside it, and at the same time of other days, months and years.
         """
-        repeated = self._repeated(self._samples(length))
+        repeated = self._repeated(_samples(grid))
         if repeated is not None:
             path, one, other = repeated
             example = f"{path} is that of {one} and of {other}"
             if not self.per_window:
                 runs = (f"{_utc(window.start):%Y-%m-%d %H:%M:%S} UTC" for window in (one, other))
                 example = f"runs from {' and from '.join(runs)} would both write {path}"
+            length = length_text(grid.length)
             raise UsageError(
-                f"with windows of {length_text(length)}, the names in '{self.text}' repeat: for example, {example}",
+                f"with windows of {length}, the names in '{self.text}' repeat: for example, {example}",
                 hint=self._hint,
             )
 
-    def paths(self, whole: Window, windows: Sequence[Window], length: int) -> dict[Window, str]:
-        """The file of each window; UsageError when two windows, which have this length, would have the same file."""
+    def paths(self, whole: Window, windows: Sequence[Window]) -> dict[Window, str]:
+        """The file of each window; UsageError when two windows would have the same file."""
         repeated = self._repeated(windows, whole)
         if repeated is not None:
             path, one, other = repeated
@@ -236,11 +252,12 @@ class Target:
         field = "start" if self.per_window else "from"
         return f"give a longer --window, or name more of the time in the pattern, as in {{{field}:%Y%m%dT%H%M%S}}"
 
-    def _samples(self, length: int) -> list[Window]:
-        """Windows side by side, and at the same time on other days, in other months and years."""
-        first = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())
-        spans = (*range(0, 60 * length, length), *_SPANS)
-        return sorted({around(first + span, length, self.zone) for span in spans})
+
+def _samples(grid: WindowGrid) -> list[Window]:
+    """Windows side by side, and at the same time on other days, in other months and years."""
+    first = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())
+    spans = (*range(0, 60 * grid.length, grid.length), *_SPANS)
+    return sorted({grid.around(first + span) for span in spans})
 
 
 def moment(seconds: int, zone: tzinfo = UTC) -> str:

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from svcctl.errors import UsageError
-from svcctl.exports.plan import check_target, check_window
+from svcctl.exports.export import Export, Order
+from svcctl.exports.plan import check_target, check_window, plan
+from svcctl.exports.record import Entry, Record, write
+
+WEEK = 7 * 86_400
+THURSDAY = 2_820 * WEEK
+"""2024-01-18, a whole number of weeks after 1970 began."""
+MONDAY = THURSDAY + 4 * 86_400
 
 
 @pytest.mark.parametrize(
@@ -56,3 +69,64 @@ def test_a_target_that_runs_of_a_state_cannot_share_is_refused(target: str, mess
         check_target(target, incremental=True)
     assert caught.value.message == message
     check_target(target, incremental=False)
+
+
+def _weekly(folder: Path, **changes: Any) -> Export:
+    target = f"{folder}/{{start:%F}}.csv"
+    order = Order("from auth.all", target, MONDAY, MONDAY + 2 * WEEK, WEEK, "https://events.example.com")
+    return plan(replace(order, **changes), {})
+
+
+def _days(export: Export) -> set[str]:
+    return {f"{datetime.fromtimestamp(window.start, UTC):%A}" for window in export.windows}
+
+
+@pytest.mark.parametrize(
+    ("query", "window", "day", "notes"),
+    [
+        ("from auth.all", WEEK, "Monday", 0),
+        ("from auth.all", 2 * WEEK, "Monday", 0),
+        ("from auth.all group every 1d select count() as n", WEEK, "Monday", 0),
+        ("from auth.all group every 7d select count() as n", WEEK, "Thursday", 1),
+        ("from auth.all group every 7d select count() as n", 3600, "Thursday", 2),
+    ],
+)
+def test_weeks_begin_on_monday_unless_they_would_cut_the_periods_of_the_query(
+    tmp_path: Path, query: str, window: int, day: str, notes: int
+) -> None:
+    export = _weekly(tmp_path, query=query, window=window)
+    assert (_days(export), len(export.notes)) == ({day}, notes)
+    assert any("weeks begin on Thursday" in note for note in export.notes) == (day == "Thursday")
+
+
+@pytest.mark.parametrize(
+    ("changes", "day"),
+    [
+        ({}, "Thursday"),
+        ({"overwrite": True}, "Thursday"),
+        ({"start": THURSDAY, "incremental": True}, "Thursday"),
+        ({"query": "from web.all"}, "Monday"),
+        ({"window": 2 * WEEK}, "Monday"),
+    ],
+)
+def test_an_export_whose_record_has_weeks_that_begin_on_thursday_continues_with_them(
+    tmp_path: Path, changes: Mapping[str, Any], day: str
+) -> None:
+    new = _weekly(tmp_path)
+    about = replace(new.about, window_origin=0)
+    window = about.grid.around(MONDAY)
+    entry = Entry(window.start, window.end, "", 0, 0, "", 0)
+    write(new.storage, new.folder, Record(about, "", {window: entry}, ranges=((window.start, window.end),)))
+    export = _weekly(tmp_path, **changes)
+    assert _days(export) == {day}
+    assert (export.about.key == about.key) == (day == "Thursday" and "query" not in changes)
+    new.storage.remove(new.record)
+    assert _days(_weekly(tmp_path, **changes)) == {"Monday"}
+
+
+def test_a_damaged_record_has_no_weeks(tmp_path: Path) -> None:
+    new = _weekly(tmp_path)
+    write(new.storage, new.folder, Record(replace(new.about, window_origin=0)))
+    with (tmp_path / new.record).open("a") as file:
+        file.write("}")
+    assert _days(_weekly(tmp_path)) == {"Monday"}

@@ -471,6 +471,19 @@ def test_a_file_of_a_pattern_has_all_of_its_window_wherever_a_run_begins_or_ends
     assert file.read_bytes() == query(events, "csv")
 
 
+def test_an_export_in_weeks_from_thursday_continues_with_them(exports: Exports) -> None:
+    week, name = 7 * 86_400, "{start:%F}.csv"
+    new = exports.export(name, window=week)
+    about = replace(new.about, window_origin=0)
+    before = replace(new, about=about, whole=about.grid.around(START), windows=(about.grid.around(START),))
+    assert exports.run(before).files == (str(exports.folder / "2024-01-25.csv"),)
+    exports.proxy.asked.clear()
+    later = exports(name, window=week, end=START + week)
+    assert (later.windows, later.fetched, later.rows) == (2, 1, 500)
+    assert left(exports.folder) == ["2024-01-25.csv", "2024-02-01.csv"]
+    assert exports.windows_asked() == 1
+
+
 def test_windows_of_files_that_have_not_ended_are_left_out(exports: Exports) -> None:
     for settled, windows in ((1799, 2), (1800, 3), (599, 0)):
         export = exports.export("{start:%H%M}.csv", start=START + 5, end=START + 1700, settled=START + settled)

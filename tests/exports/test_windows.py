@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from svcctl.dates.lengths import length_text, parse_length
 from svcctl.dates.zones import named_zone
 from svcctl.errors import UsageError
-from svcctl.exports.windows import Target, Window, around, cut, filled_in
+from svcctl.exports.windows import FIRST_MONDAY, Target, Window, WindowGrid, filled_in
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -36,6 +36,7 @@ HINTS = {
 
 MOMENTS = st.integers(0, 4_000_000_000)
 LENGTHS = st.sampled_from([1, 30, 60, 300, 3600, 7200, 86_400, 7 * 86_400])
+ORIGINS = st.sampled_from([0, FIRST_MONDAY])
 
 
 def epoch(text: str) -> int:
@@ -43,7 +44,7 @@ def epoch(text: str) -> int:
 
 
 def test_windows_are_multiples_of_their_length_and_the_first_and_last_are_cut_to_the_range() -> None:
-    windows = cut(epoch("2024-01-31T10:20:00"), epoch("2024-01-31T13:00:01"), 3600)
+    windows = WindowGrid(3600).cut(epoch("2024-01-31T10:20:00"), epoch("2024-01-31T13:00:01"))
     assert [window.name for window in windows] == [
         "20240131T102000Z-20240131T110000Z",
         "20240131T110000Z-20240131T120000Z",
@@ -53,11 +54,22 @@ def test_windows_are_multiples_of_their_length_and_the_first_and_last_are_cut_to
 
 
 def test_days_begin_at_midnight_utc() -> None:
-    windows = cut(epoch("2024-01-31T00:00:00"), epoch("2024-02-02T00:00:00"), 86_400)
+    windows = WindowGrid(86_400).cut(epoch("2024-01-31T00:00:00"), epoch("2024-02-02T00:00:00"))
     assert list(map(str, windows)) == [
         "2024-01-31 00:00:00 to 2024-02-01 00:00:00 UTC",
         "2024-02-01 00:00:00 to 2024-02-02 00:00:00 UTC",
     ]
+
+
+@pytest.mark.parametrize("weeks", [1, 2])
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/St_Johns"])
+def test_weeks_begin_at_midnight_of_a_monday_by_the_clocks_of_the_zone(zone: str, weeks: int) -> None:
+    grid = WindowGrid(weeks * 7 * 86_400, named_zone(zone).clocks, FIRST_MONDAY)
+    start = epoch("2026-01-08T12:00:00")
+    windows = grid.cut(start, epoch("2027-01-07T12:00:00"))
+    edges = {f"{datetime.fromtimestamp(window.end, named_zone(zone).clocks):%A %T}" for window in windows[:-1]}
+    assert edges == {"Monday 00:00:00"}
+    assert sum(map(grid.count, windows)) == len(windows) == grid.count(Window(start, windows[-1].end))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +91,7 @@ def test_windows_follow_the_clocks_of_a_zone(zone: str, start: str, end: str, le
         clock = f" {at:%H:%M}".removesuffix(":00") if length == "1h" or at.hour else ""
         return f"{at:%d}{clock}" + (f" {hours}h" if hours not in (0, 1) else "")
 
-    windows = cut(epoch(start), epoch(end), int(parse_length(length)), named_zone(zone).clocks)
+    windows = WindowGrid(int(parse_length(length)), named_zone(zone).clocks).cut(epoch(start), epoch(end))
     assert (windows[0].start, windows[-1].end) == (epoch(start), epoch(end))
     assert [name(window) for window in windows] == names
 
@@ -87,51 +99,56 @@ def test_windows_follow_the_clocks_of_a_zone(zone: str, start: str, end: str, le
 @given(start=MOMENTS, length=LENGTHS, size=st.integers(1, 100), zone=st.sampled_from(["Europe/Berlin", "Africa/Cairo"]))
 def test_windows_of_a_zone_cover_the_range_and_are_named_once(start: int, length: int, size: int, zone: str) -> None:
     end = start + size * length
-    windows = cut(start, end, length, named_zone(zone).clocks)
+    windows = WindowGrid(length, named_zone(zone).clocks).cut(start, end)
     edges = [start, *(window.end for window in windows)]
     assert edges[-1] == end
     assert [window.start for window in windows] == edges[:-1]
-    assert all(window in around(window.start, length, named_zone(zone).clocks) for window in windows)
+    assert all(window in WindowGrid(length, named_zone(zone).clocks).around(window.start) for window in windows)
     target = Target("{start:%Y%m%dT%H%M%S}", named_zone(zone).clocks)
-    assert len(target.paths(Window(start, end), windows, length)) == len(windows)
+    assert len(target.paths(Window(start, end), windows)) == len(windows)
 
 
 def test_an_empty_range_has_no_windows() -> None:
-    assert cut(100, 100, 60) == ()
+    assert WindowGrid(60).cut(100, 100) == ()
 
 
-@given(start=MOMENTS, length=LENGTHS, size=st.integers(1, 5000), rest=st.integers(0, 3599))
-def test_windows_cover_the_range_without_gap_or_overlap(start: int, length: int, size: int, rest: int) -> None:
+@given(start=MOMENTS, length=LENGTHS, size=st.integers(1, 5000), rest=st.integers(0, 3599), origin=ORIGINS)
+def test_windows_cover_the_range_without_gap_or_overlap(
+    start: int, length: int, size: int, rest: int, origin: int
+) -> None:
     end = start + size * length // 7 + rest
-    windows = cut(start, end, length)
+    windows = WindowGrid(length, origin=origin).cut(start, end)
     edges = [start, *(window.end for window in windows)]
     assert edges[-1] == end
     assert [window.start for window in windows] == edges[:-1]
     assert all(0 < window.end - window.start <= length for window in windows)
+    assert WindowGrid(length, origin=origin).count(Window(start, end)) == len(windows)
 
 
 @given(start=MOMENTS, length=LENGTHS, skipped=st.integers(0, 20))
 def test_a_later_start_gives_the_same_windows_from_there_on(start: int, length: int, skipped: int) -> None:
     end = start + 50 * length
     later = start - start % length + (skipped + 1) * length
-    assert cut(later, end, length) == tuple(window for window in cut(start, end, length) if window.start >= later)
+    assert WindowGrid(length).cut(later, end) == tuple(
+        window for window in WindowGrid(length).cut(start, end) if window.start >= later
+    )
 
 
 def test_too_many_windows_are_refused() -> None:
     with pytest.raises(UsageError) as caught:
-        cut(0, 4_000_000_000, 1)
+        WindowGrid(1).cut(0, 4_000_000_000)
     assert caught.value.message == WORDS["too many windows"]
     assert caught.value.hint == HINTS["too many windows"]
 
 
-HOURS = cut(epoch("2024-01-31T22:00:00"), epoch("2024-02-01T01:00:00"), 3600)
+HOURS = WindowGrid(3600).cut(epoch("2024-01-31T22:00:00"), epoch("2024-02-01T01:00:00"))
 DAY = Window(HOURS[0].start, HOURS[-1].end)
 
 
 def test_a_pattern_names_a_file_for_each_window() -> None:
     target = Target("out/{start:%Y/%m/%d/%H}.csv.gz")
     assert (target.per_window, target.per_run, target.folder) == (True, False, "out/")
-    assert list(target.paths(DAY, HOURS, 3600).values()) == [
+    assert list(target.paths(DAY, HOURS).values()) == [
         "out/2024/01/31/22.csv.gz",
         "out/2024/01/31/23.csv.gz",
         "out/2024/02/01/00.csv.gz",
@@ -165,7 +182,7 @@ def test_a_plain_path_is_one_file() -> None:
 
 def test_a_pattern_that_gives_two_windows_one_file_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
-        Target("{start:%Y-%m-%d}.csv").paths(DAY, HOURS, 3600)
+        Target("{start:%Y-%m-%d}.csv").paths(DAY, HOURS)
     assert caught.value.message == WORDS["two windows in one file"]
     assert caught.value.hint == HINTS["two windows in one file"]
 
@@ -198,7 +215,7 @@ def test_an_invalid_pattern_is_refused(text: str, message: str) -> None:
 )
 def test_names_that_repeat_as_time_goes_on_are_refused(text: str, length: int, other: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Target(text).check_repeats(length)
+        Target(text).check_repeats(WindowGrid(length))
     start = f"with windows of {length_text(length)}, the names in '{text}' repeat: for example, out/"
     assert caught.value.message.startswith(start)
     assert caught.value.message.endswith(f" and of {other}")
@@ -207,7 +224,7 @@ def test_names_that_repeat_as_time_goes_on_are_refused(text: str, length: int, o
 
 def test_names_of_runs_that_repeat_are_refused_as_such() -> None:
     with pytest.raises(UsageError) as caught:
-        Target("out/{from:%m%d}.csv").check_repeats(86_400)
+        Target("out/{from:%m%d}.csv").check_repeats(WindowGrid(86_400))
     assert (caught.value.message, caught.value.hint) == (
         WORDS["names that repeat each year"],
         HINTS["names that repeat each year"],
@@ -231,10 +248,10 @@ def test_names_of_runs_that_repeat_are_refused_as_such() -> None:
 def test_a_file_for_each_day_leads_to_windows_of_a_day(name: str, example: str) -> None:
     target = Target(f"{{{name}:%F}}.csv")
     with pytest.raises(UsageError) as caught:
-        target.check_repeats(3600)
+        target.check_repeats(WindowGrid(3600))
     assert caught.value.message == WORDS["names that repeat"].format(name=name, example=example)
     assert caught.value.hint == HINTS["names that repeat"].format(name=name)
-    target.check_repeats(86_400)
+    target.check_repeats(WindowGrid(86_400))
 
 
 @pytest.mark.parametrize(
@@ -298,4 +315,4 @@ def test_a_percent_sign_can_be_in_a_name(text: str, path: str) -> None:
     ],
 )
 def test_names_that_tell_all_windows_apart_are_taken(text: str, length: int) -> None:
-    Target(text).check_repeats(length)
+    Target(text).check_repeats(WindowGrid(length))

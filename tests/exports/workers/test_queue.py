@@ -22,7 +22,7 @@ from svcctl.exports.plan import plan
 from svcctl.exports.record import Entry
 from svcctl.exports.run import Run, opened
 from svcctl.exports.state import States
-from svcctl.exports.windows import Window
+from svcctl.exports.windows import Window, WindowGrid
 from svcctl.exports.workers.dispatch import Crew
 from svcctl.exports.workers.fetch import Fetched, Task
 from svcctl.exports.workers.queue import Queue
@@ -84,7 +84,7 @@ def test_short_windows_are_asked_for_together_and_the_file_is_the_same(tmp_path:
     summary = run(asked, service)
     assert (tmp_path / "all.ndjson").read_bytes() == whole()
     assert len(service.asked) <= WINDOWS * 3 / 4
-    assert sum(window.count(LENGTH) for window in service.asked) == WINDOWS
+    assert sum(map(WindowGrid(LENGTH).count, service.asked)) == WINDOWS
     assert (summary.windows, summary.fetched, summary.rows) == (WINDOWS, WINDOWS, whole().count(b"\n"))
     again = Service(asked)
     assert run(asked, again).idle

@@ -31,6 +31,7 @@ _DIRECTIVE = r"%[-_0^#]?[aAbBcCdDeFgGhHIjklmMpPrRsSTuUVwWxXyYzZ]"
 _DATE = re.compile(rf"(?:[^%{{}}]|%%)*{_DIRECTIVE}(?:[^%{{}}]|%%|{_DIRECTIVE})*")
 """A format of strftime with a date in it; strftime itself would accept any text."""
 _LITERAL = re.compile(rf"%%|({_DIRECTIVE})")
+_EPOCH_SECONDS = re.compile(r"%%|%[-_0^#]?(s)")
 
 _FIELD = re.compile(rf"\{{(?:start|end|from|to)(?::[^{{}}]*)?\}}|%%|{_DIRECTIVE}(?:[-_T:/]?{_DIRECTIVE})*")
 """The parts of a pattern that are filled in, or would be if they stood in braces."""
@@ -206,6 +207,8 @@ class Target:
     def _written(self, seconds: int, spec: str) -> str:
         """A time as it stands in the name: by its format, or compactly if it has none."""
         compact = "%Y%m%dT%H%M%SZ" if self.zone is UTC else "%Y%m%dT%H%M%S%z"
+        # %s of the C library counts in the zone of the computer
+        spec = _EPOCH_SECONDS.sub(lambda match: str(seconds) if match[1] else match[0], spec)
         return datetime.fromtimestamp(seconds, self.zone).strftime(spec or compact)
 
     def check_repeats(self, grid: WindowGrid) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -298,6 +299,23 @@ def test_a_percent_sign_can_be_in_a_name(text: str, path: str) -> None:
     target = Target(text)
     target.check_dates()
     assert target.path(DAY) == path
+
+
+@pytest.mark.parametrize("computer", ["UTC0", "XXX-5:30", "Europe/Berlin"])
+def test_epoch_seconds_in_a_name_do_not_depend_on_the_zone_of_the_computer(
+    monkeypatch: pytest.MonkeyPatch, computer: str
+) -> None:
+    monkeypatch.setenv("TZ", computer)
+    time.tzset()
+    try:
+        for zone in ("UTC", "GMT+2", "America/St_Johns"):
+            for seconds in (0, epoch("2024-03-31T00:30:00"), epoch("2024-03-31T01:30:00")):
+                path = Target("{start:%s %-s %%s}-{start:%d}", named_zone(zone)).path(Window(seconds, seconds + 1))
+                day = datetime.fromtimestamp(seconds, named_zone(zone)).day
+                assert path == f"{seconds} {seconds} %s-{day:02}"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from svcctl.dates.epochs import to_seconds
@@ -26,6 +25,7 @@ from svcctl.dates.operators import (
     plus,
     with_zone,
 )
+from svcctl.dates.times import MAX_DATE_CHARS, TIME
 from svcctl.errors import UsageError
 
 FORMS = (
@@ -100,10 +100,9 @@ TYPED = (
 EVERY = (*OPERATORS, *TYPED)
 """All operators that may be typed; where two could read a text, the interface's own comes first."""
 
-_TIME = r"\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?"
-_ISO = re.compile(rf"\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{_TIME}(?: ?(?:Z|[+-]\d{{2}}(?::?\d{{2}})?))?)?", re.ASCII)
+_ISO = re.compile(rf"\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{TIME}(?: ?(?:Z|[+-]\d{{2}}(?::?\d{{2}})?))?)?", re.ASCII)
 _MONTH = re.compile(r"(\d{4})[-/](\d{2})", re.ASCII)
-_YEAR_FIRST = re.compile(rf"(\d{{4}})/(\d{{2}})/(\d{{2}})((?:[T ]{_TIME})?)", re.ASCII)
+_YEAR_FIRST = re.compile(rf"(\d{{4}})/(\d{{2}})/(\d{{2}})((?:[T ]{TIME})?)", re.ASCII)
 _DAY_FIRST = re.compile(r"(\d{2})/(\d{2})/(\d{4})((?: \d{2}:\d{2})?)(:\d{2})?", re.ASCII)
 _RUN_TOGETHER = re.compile(r"((?:19|20)\d\d)(\d\d)(\d\d)(?:T?(\d\d)(\d\d)(\d\d)?(Z?))?", re.ASCII)
 _WHOLE = re.compile(r"-?\d+", re.ASCII)
@@ -126,7 +125,7 @@ def parse_moment(text: str) -> Moment:
 def _needed(text: str, moment: Moment | None) -> Moment:
     """The date that a text stands for; UsageError with the nearest date when it stands for none."""
     if moment is None:
-        hint = _corrected(text.strip(), CORRECTIONS) or FORMS
+        hint = _corrected(text.strip()) or FORMS
         raise UsageError(f"'{text.strip()}' is not a valid date", hint=hint)
     return moment
 
@@ -149,7 +148,7 @@ def _parsed(text: str, *, whole: bool = False) -> Moment | None:
     With `whole`, the hint for an epoch in another unit is a whole number of seconds.
     """
     text = text.strip()
-    if len(text) > _LONGEST:
+    if len(text) > MAX_DATE_CHARS:
         return None
     if operator_of(text, EVERY) is not None:
         return text
@@ -190,8 +189,15 @@ def _existing(iso: str, text: str) -> datetime:
     try:
         return with_zone(datetime.fromisoformat(iso))
     except ValueError:
-        hint = _corrected(text, ORDERS) or ("the order is dd/MM/yyyy" if _DAY_FIRST.fullmatch(text) else None)
+        hint = _corrected(text, orders=True) or ("the order is dd/MM/yyyy" if _DAY_FIRST.fullmatch(text) else None)
         raise UsageError(f"date '{text}' does not exist", hint=hint) from None
+
+
+def _corrected(text: str, *, orders: bool = False) -> str | None:
+    """What to write instead of a text that is not a date; with `orders`, only its day, month and year are reordered."""
+    from svcctl.dates.corrections import CORRECTIONS, ORDERS, corrected
+
+    return corrected(text, ORDERS if orders else CORRECTIONS, is_date)
 
 
 def _check_fine(text: str) -> None:
@@ -219,52 +225,3 @@ def is_date(text: str) -> bool:
         return False
 
 
-_Correction = tuple[re.Pattern[str], str | Callable[[re.Match[str]], str | None], str]
-
-
-def _row(pattern: str, spelled: str | Callable[[re.Match[str]], str | None], said: str = "write {}") -> _Correction:
-    return re.compile(pattern, re.ASCII), spelled, said
-
-
-def _ordered(year: str, month: str, day: str, time: str) -> str:
-    return f"{year}-{int(month):02}-{int(day):02}{time.replace(' ', 'T').upper()}"
-
-
-_LOOSE = rf"(\d{{1,2}})([-./])(\d{{1,2}})\2(\d{{4}})((?:[t ]{_TIME})?)"
-_CLOCK = rf"(\d:\d\d(?::\d\d)?|{_TIME})"
-_AGO = r"(\d+)\s*(s|m|h|d|w)(?:(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay|eek)s?)?"
-ORDERS = (
-    _row(_LOOSE, lambda found: _ordered(found[4], found[3], found[1], found[5])),
-    _row(_LOOSE, lambda found: _ordered(found[4], found[1], found[3], found[5]), "the day comes first; write {}"),
-)
-CORRECTIONS = (
-    *ORDERS,
-    _row("(?:last|past|previous) (s|m|h|d|w)(?:econd|inute|our|ay|eek)", r"1\1"),
-    _row(rf"{_AGO}(?:\s+ago)?", r"\1\2"),
-    _row(rf"now\s*-\s*{_AGO}", r"now-\1\2"),
-    _row(r"today\s*-\s*(\d+)\s*d(?:ays?)?", r"\1ad"),
-    _row(".+", lambda found: re.sub(r"\s+", "", found[0])),
-    _row(r"(\d{1,6}\.\d{1,3})([wdh])", lambda found: f"{round(float(found[1]) * UNITS[found[2]] / 60)}m"),
-    _row(r"(\S+)t(\d\d)", r"\1T\2:00"),
-    _row(r"(\S+ \d\d?)", r"\1:00"),
-    _row(r"(.+) (?:utc|gmt)", lambda found: f"{found[1].upper()}Z"),
-    _row(rf"(today|yesterday|tomorrow),? (?:at )?{_CLOCK}", r"\1 \2"),
-    _row(_CLOCK, r"today \1", "a time needs its day: write {}, or 2024-01-31T10:00, for example"),
-)
-"""What people type, the date to write instead, and the hint that says so; a row that makes no date is passed over."""
-
-
-def _corrected(text: str, rows: tuple[_Correction, ...]) -> str | None:
-    """What to write instead of a text that is not a date, by the first row whose date is one."""
-    folded = text if re.search(r"\d\s*Ms?$", text) else text.casefold()  # an upper-case M may mean months
-    folded = re.sub(r"^[-+](?=\s*[\d.]+\s*[a-z])|^(?:last|past) (?=\d)", "", folded)  # -5d is not a date
-    for pattern, spelled, said in rows if len(text) <= _LONGEST else ():
-        if match := pattern.fullmatch(folded):
-            written = match.expand(spelled) if isinstance(spelled, str) else spelled(match)
-            if written and is_date(written):
-                return said.format(written)
-    return None
-
-
-_LONGEST = 64
-"""The most characters of a date."""

@@ -69,7 +69,7 @@ BARE_CONSTANTS = {
     "LEAST": 1,
     "LENGTH": 2,
     "LIMIT": 1,
-    "LONGEST": 7,
+    "LONGEST": 6,
     "MANY": 2,
     "MOST": 2,
     "NARROWEST": 2,

@@ -1,55 +1,243 @@
-"""What people type for dates in other tools, and the date to write instead; imported only for an error."""
+"""What people type for dates in other tools, and what to write instead: `CORRECTIONS`, one row a habit.
+
+The date of today, in UTC, decides what `monday` or `1y` is; the hint names the day, so that nobody has to guess.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from calendar import monthrange
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
 
 from svcctl.dates.lengths import UNITS
-from svcctl.dates.times import MAX_DATE_CHARS, TIME
+from svcctl.dates.times import MAX_DATE_CHARS, TIME, two_digits
 
-Correction = tuple[re.Pattern[str], str | Callable[[re.Match[str]], str | None], str]
+Spelled = str | tuple[str, ...] | None
+"""The dates to write, None when the row has none for a text."""
+Correction = tuple[re.Pattern[str], str | Callable[[re.Match[str], date], Spelled], str]
+"""A pattern of texts, the dates to write instead, and the hint that says so."""
 
-
-def _row(pattern: str, spelled: str | Callable[[re.Match[str]], str | None], said: str = "write {}") -> Correction:
-    return re.compile(pattern, re.ASCII), spelled, said
+_OFFSETS = {
+    **dict.fromkeys(("z", "ut", "utc", "gmt"), "Z"),
+    "est": "-05:00",
+    "edt": "-04:00",
+    "cst": "-06:00",
+    "cdt": "-05:00",
+    "mst": "-07:00",
+    "mdt": "-06:00",
+    "pst": "-08:00",
+    "pdt": "-07:00",
+    "cet": "+01:00",
+    "cest": "+02:00",
+}
+"""Offsets of the zones of RFC 2822, and of central Europe."""
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_DAY = r"(mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = rf"(?:{'|'.join(_MONTHS)})[a-z]*"
+_COUNT = r"(\d{1,12})\s*(s|m|h|d|w)(?:(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay|(?:ee)?k)s?)?"
+"""A length of one unit, such as 5 minutes."""
+_LENGTH_WORDS = rf"{_COUNT}(?:(?:,| and)?\s*{_COUNT})*"
+_LATEST = "last|past|previous"
+_PARTS = (
+    ("month", rf"({'|'.join(_MONTHS)})[a-z]*"),
+    ("year", r"(\d{4})"),
+    ("day", r"(\d\d?)(?:st|nd|rd|th)?"),
+    ("year", r"(\d\d)"),
+    ("time", rf"({TIME})"),
+    ("offset", rf"([-+]\d{{2}}:?\d{{2}}|{'|'.join(_OFFSETS)})"),
+)
+"""The parts of a date that has the name of its month, in any order: a second number is the year."""
 
 
 def _ordered(year: str, month: str, day: str, time: str) -> str:
-    return f"{year}-{int(month):02}-{int(day):02}{time.replace(' ', 'T').upper()}"
+    return two_digits(f"{year}-{int(month):02}-{int(day):02}{time.upper().replace(' ', 'T')}")
 
+
+def _length(text: str) -> str:
+    """A length in words as svcctl writes it: `2 days 3 hours` is 2d3h."""
+    return "".join(f"{count}{unit}" for count, unit in re.findall(_COUNT, text.casefold()))
+
+
+def _months_before(today: date, months: int) -> str:
+    """The day that many months before today, or the last one of its month if that is shorter; empty before 1970."""
+    year, month = divmod(today.year * 12 + today.month - 1 - months, 12)
+    day = min(today.day, monthrange(max(year, 1), month + 1)[1])
+    return f"{date(year, month + 1, day)}" if year >= 1970 else ""
+
+
+def _months_ago(match: re.Match[str], today: date) -> Spelled:
+    return _months_before(today, int(match[1]) * (12 if match[2].casefold() == "y" else 1))
+
+
+def _months_or_minutes(match: re.Match[str], today: date) -> Spelled:
+    return f"{match[1] or ''}{match[2]}m", _months_before(today, int(match[2]))
+
+
+def _monday(today: date) -> date:
+    return today - timedelta(today.weekday())
+
+
+def _last_week(match: re.Match[str], today: date) -> Spelled:
+    return "1w", f"{_monday(today) - timedelta(7)}", f"{_monday(today)}"
+
+
+def _weekday(match: re.Match[str], today: date) -> Spelled:
+    """The latest day of that name; `last monday` is not today."""
+    last, name, time = match.groups()
+    ago = (today.weekday() - _DAYS.index(name[:3].casefold())) % 7
+    day = today - timedelta(ago or 7 * bool(last))
+    return f"{day}" if time is None else two_digits(f"{day}T{time}")
+
+
+def _week_of_year(match: re.Match[str], today: date) -> Spelled:
+    try:
+        return f"{date.fromisocalendar(int(match[1]), int(match[2]), int(match[3] or 1))}"
+    except ValueError:
+        return None
+
+
+def _with_month_name(text: str, today: date) -> str | None:
+    """A date with the name of its month, as in RFC 2822, logs and the output of `date`."""
+    text = re.sub(rf"(?<=\d)[-/](?={_MONTH}\b)|(?<=[a-z])[-/](?=\d)|,|\(.*\)", " ", text.casefold())
+    parts = dict.fromkeys(("month", "year", "day", "time", "offset"), "")
+    for word in text.split():
+        if re.fullmatch(rf"{_DAY}|at|of|the", word):
+            continue
+        for part, pattern in _PARTS:
+            if not parts[part] and (match := re.fullmatch(pattern, word)):
+                parts[part] = match[1]
+                break
+        else:
+            return None
+    month, year, day, time, offset = parts.values()
+    if not month or not (day or year) or (offset and not time):
+        return None
+    number = _MONTHS.index(month) + 1
+    if not year:  # a date of the last twelve months
+        year = f"{today.year - ((number, int(day)) > (today.month, today.day))}"
+    if not day:
+        return None if time else f"{year}-{number:02}"
+    return _ordered(f"20{year}"[-4:], f"{number}", day, f" {time}{_OFFSETS.get(offset, offset)}" if time else "")
+
+
+def _without_zone(match: re.Match[str], today: date) -> Spelled:
+    text = match[1] + (match[2] or "")
+    return _with_month_name(text, today) or text
+
+
+def _last_year(match: re.Match[str], today: date) -> Spelled:
+    return f"{today.year - 1}-01-01", f"{today.year}-01-01"
+
+
+def _run_together(match: re.Match[str], today: date) -> Spelled:
+    year, month, day, hour, minute, second = match.groups()
+    return f"{year}-{month}-{day}T{hour}:{minute}" + (f":{second[-2:]}" if second else "")
+
+
+def _in_minutes(match: re.Match[str], today: date) -> Spelled:
+    return f"{round(float(match[1]) * UNITS[match[2].casefold()] / 60)}m"
+
+
+def _of_24_hours(match: re.Match[str]) -> str:
+    """A time such as 2:30 PM by a clock of 24 hours."""
+    hour, minute, second, half = match.groups()
+    return f"{int(hour) % 12 + 12 * (half in 'pP')}{minute or ':00'}{second or ''}"
+
+
+def _cased(text: str) -> str:
+    """A date in the case in which it is read."""
+    return re.sub(r"(?<=[\d ])[tz](?=\d|$)", lambda match: match[0].upper(), text.casefold())
+
+
+def _row(pattern: str, spelled: str | Callable[[re.Match[str], date], Spelled], said: str = "write {}") -> Correction:
+    return re.compile(pattern, re.ASCII | re.IGNORECASE), spelled, said
+
+
+_SIMPLER = tuple(
+    (re.compile(pattern, re.ASCII | re.IGNORECASE), simpler)
+    for pattern, simpler in (
+        (r"\s+", " "),
+        (r"^(['\"])(.*)\1$", r"\2"),
+        (r"^(?:since|from|on|in) (?:the )?", ""),
+        (r"\b(0?\d|1[0-2])(:\d\d)?(:\d\d)? ?([ap])\.?m\b\.?", _of_24_hours),
+        (r"\bnoon$", "12:00"),
+        (r"\.(?=[a-z])|(?<=[a-z])\.", " "),  # 2.weeks.ago
+        (rf"^{_DAY},? (?=\d{{4}}-)", ""),  # Fri 2024-02-02
+        (r"(?<=\d:\d\d),(?=\d)", "."),
+        (r"(?<=\d{4}):(?=\d)", " "),  # 31/Jan/2024:10:00:00
+        (r"^@(?=\d+$)", ""),
+        (r"^-?(?:now-)?(\d+)d[/@]d$", r"today-\1d"),
+        (r"^[-+](?=\s*[\d.]+\s*[a-z])|^(?:last|past) (?=\d)", ""),
+    )
+)
 
 _LOOSE = rf"(\d{{1,2}})([-./])(\d{{1,2}})\2(\d{{4}})((?:[t ]{TIME})?)"
-_CLOCK = rf"(\d:\d\d(?::\d\d)?|{TIME})"
-_AGO = r"(\d+)\s*(s|m|h|d|w)(?:(?:ec(?:ond)?|in(?:ute)?|(?:ou)?r|ay|eek)s?)?"
 ORDERS = (
-    _row(_LOOSE, lambda found: _ordered(found[4], found[3], found[1], found[5])),
-    _row(_LOOSE, lambda found: _ordered(found[4], found[1], found[3], found[5]), "the day comes first; write {}"),
+    _row(_LOOSE, lambda found, today: _ordered(found[4], found[3], found[1], found[5])),
+    _row(
+        _LOOSE, lambda found, today: _ordered(found[4], found[1], found[3], found[5]), "the day comes first; write {}"
+    ),
 )
+"""Dates in other orders."""
 CORRECTIONS = (
+    _row(r"(now-)?(\d{1,4})\s*(?-i:Ms?)", _months_or_minutes, "write {} for minutes, {} for months"),
+    _row("(.+)", r"\1"),
     *ORDERS,
-    _row("(?:last|past|previous) (s|m|h|d|w)(?:econd|inute|our|ay|eek)", r"1\1"),
-    _row(rf"{_AGO}(?:\s+ago)?", r"\1\2"),
-    _row(rf"now\s*-\s*{_AGO}", r"now-\1\2"),
-    _row(r"today\s*-\s*(\d+)\s*d(?:ays?)?", r"\1ad"),
-    _row(".+", lambda found: re.sub(r"\s+", "", found[0])),
-    _row(r"(\d{1,6}\.\d{1,3})([wdh])", lambda found: f"{round(float(found[1]) * UNITS[found[2]] / 60)}m"),
+    _row(
+        rf"(\d{{4}})([-./])(\d{{1,2}})\2(\d{{1,2}})((?:[t ]{TIME})?)",
+        lambda found, today: _ordered(found[1], found[3], found[4], found[5]),
+    ),
+    _row(
+        rf"(?:{_LATEST})[ -]?week", _last_week, "write {} for the last 7 days, --from {} --to {} for the calendar week"
+    ),
+    _row(r"this[ -]?week|now/w|@w1", lambda match, today: f"{_monday(today)}"),
+    _row(r"(?:last|previous)[ -]?month|-?1mon@mon|now-1(?-i:M)/(?-i:M)", "last month"),
+    _row("past month", "30d", "write {}, or --from 'last month' --to 'this month' for the calendar month"),
+    _row(r"this[ -]?month|@mon|now/(?-i:M)", "this month"),
+    _row(rf"(?:{_LATEST})[ -]?year", _last_year, "write --from {} --to {}"),
+    _row(r"this[ -]?year|now/y|@y", lambda match, today: f"{today.year}-01-01"),
+    _row(rf"(?:{_LATEST}) (s|m|h|d)(?:econd|inute|our|ay)", r"1\1"),
+    _row(rf"(?:this )?(last )?{_DAY}(?:,? (?:at )?({TIME}))?", _weekday),
+    _row(r"(?:now-)?(\d{1,4})\s*(m(?=o)|y)(?:on?|onths?|rs?|ears?)?(?: ago)?", _months_ago),
+    _row(rf"(?:ago\()?({_LENGTH_WORDS})(?:\)| ago)?", lambda match, today: _length(match[1])),
+    _row(rf"now(?:\(\))?\s*-\s*({_LENGTH_WORDS})", lambda match, today: f"now-{_length(match[1])}"),
+    _row(
+        r"-?p((?:\d+w)?(?:\d+d)?)(?:t((?:\d+h)?(?:\d+m)?(?:\d+s)?))?", lambda match, today: match[1] + (match[2] or "")
+    ),
+    _row(r"now\(\)", "now"),
+    _row(r"midnight|now/d|@d", "today"),
+    _row(r"today\s*-\s*1\s*d(?:ays?)?", "yesterday"),
+    _row(r"today\s*-\s*(\d+)\s*d(?:ays?)?", r"\1ad", "write {} in --from"),
+    _row(r"(?:now-)?(\d+)h[/@]h", r"now-\1h", "write {}; times are not rounded"),
+    _row(r"(\d{4})-?w(\d\d)(?:-?([1-7]))?", _week_of_year),
+    _row(r"(\d{4})(\d\d)(\d\d)[-_ t](\d\d):?(\d\d)((?::?\d\d)?)", _run_together),
+    _row(".+", lambda match, today: match[0].replace(" ", "")),
+    _row(r"(\d{1,6}\.\d{1,3})([wdh])", _in_minutes),
     _row(r"(\S+)t(\d\d)", r"\1T\2:00"),
+    _row(rf"(\d\S+)[_-]({TIME})", lambda match, today: two_digits(f"{match[1]}T{match[2]}")),
     _row(r"(\S+ \d\d?)", r"\1:00"),
-    _row(r"(.+) (?:utc|gmt)", lambda found: f"{found[1].upper()}Z"),
-    _row(rf"(today|yesterday|tomorrow),? (?:at )?{_CLOCK}", r"\1 \2"),
-    _row(_CLOCK, r"today \1", "a time needs its day: write {}, or 2024-01-31T10:00, for example"),
+    _row(r".*[a-z]{3}.*", lambda match, today: _with_month_name(match[0], today)),
+    _row(r"(\d.+) ([a-z]{1,4})", lambda match, today: f"{match[1]}{_OFFSETS.get(match[2].casefold(), ' ')}"),
+    _row(r"(.+:\d\d) [a-z]+(?:/[a-z0-9_+-]+)*( \d{4})?", _without_zone, "write {}, and its zone with --time-zone"),
+    _row(rf"(today|yesterday|tomorrow),? (?:at )?({TIME})", r"\1 \2"),
+    _row(rf"({TIME}) (today|yesterday|tomorrow)", r"\2 \1"),
+    _row(TIME, r"today \g<0>", "a time needs its day: write {}, or 2024-01-31T10:00, for example"),
 )
-"""What people type, the date to write instead, and the hint that says so; a row that makes no date is passed over."""
+"""A row whose text is not a date is passed over."""
 
 
-def corrected(text: str, rows: tuple[Correction, ...], is_date: Callable[[str], bool]) -> str | None:
-    """What to write instead of a text that is not a date, by the first row whose date is one."""
-    folded = text if re.search(r"\d\s*Ms?$", text) else text.casefold()  # an upper-case M may mean months
-    folded = re.sub(r"^[-+](?=\s*[\d.]+\s*[a-z])|^(?:last|past) (?=\d)", "", folded)  # -5d is not a date
-    for pattern, spelled, said in rows if len(text) <= MAX_DATE_CHARS else ():
-        if match := pattern.fullmatch(folded):
-            written = match.expand(spelled) if isinstance(spelled, str) else spelled(match)
-            if written and is_date(written):
-                return said.format(written)
+def corrected(text: str, rows: Sequence[Correction], is_date: Callable[[str], bool], today: date) -> str | None:
+    """The hint for a text that is not a date, by the first row that makes dates of it; None if no row does."""
+    if len(text) > MAX_DATE_CHARS:
+        return None
+    for pattern, simpler in _SIMPLER:
+        text = pattern.sub(simpler, text)
+    for pattern, spelled, said in rows:
+        if match := pattern.fullmatch(text):
+            written = match.expand(spelled) if isinstance(spelled, str) else spelled(match, today)
+            moments = [_cased(moment) for moment in ((written,) if isinstance(written, str) else written or ())]
+            if moments and all(map(is_date, moments)):
+                return said.format(*(f"'{moment}'" if " " in moment else moment for moment in moments))
     return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from svcctl.dates.epochs import to_seconds
 from svcctl.dates.lengths import UNITS, whole_seconds_of
@@ -25,7 +25,7 @@ from svcctl.dates.operators import (
     plus,
     with_zone,
 )
-from svcctl.dates.times import MAX_DATE_CHARS, TIME
+from svcctl.dates.times import MAX_DATE_CHARS, TIME, two_digits
 from svcctl.errors import UsageError
 
 FORMS = (
@@ -57,6 +57,12 @@ def _by_the_clock(now: datetime, seconds: int) -> datetime:
     return midnight(now, days).replace(hour=time // 3_600, minute=time // 60 % 60, second=time % 60)
 
 
+def _month(moment: datetime, months: int = 0) -> datetime:
+    """The first moment of the month of a moment, or of the month some months after it."""
+    year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)
+    return midnight(moment.replace(year=year, month=month + 1, day=1))
+
+
 TYPED = (
     counted("<N>s", UNITS["s"], "N seconds"),
     counted("<N>m", UNITS["m"], "N minutes"),
@@ -76,25 +82,41 @@ TYPED = (
         True,
         lambda now, n: midnight(now, -1),
         lambda now, start, n: midnight(now, -1),
-        "day before the current one 00:00:00",
-        "day before the current one 00:00:00",
+        "previous day 00:00:00",
+        "previous day 00:00:00",
     ),
     Operator(
         "tomorrow",
         True,
         lambda now, n: midnight(now, 1),
         lambda now, start, n: midnight(now, 1),
-        "day after the current one 00:00:00",
-        "day after the current one 00:00:00",
+        "next day 00:00:00",
+        "next day 00:00:00",
     ),
     Operator(
         "yesterday 10:00",
         True,
         _by_the_clock,
         lambda now, start, n: _by_the_clock(now, n),
-        "day before the current one 10:00:00",
-        "day before the current one 10:00:00",
+        "previous day 10:00:00",
+        "previous day 10:00:00",
         _seconds_from_today,
+    ),
+    Operator(
+        "this month",
+        True,
+        lambda now, n: _month(now),
+        lambda now, start, n: _month(now),
+        "day 1 of this month 00:00:00",
+        "day 1 of this month 00:00:00",
+    ),
+    Operator(
+        "last month",
+        True,
+        lambda now, n: _month(now, -1),
+        lambda now, start, n: _month(now, -1),
+        "day 1 of last month 00:00:00",
+        "day 1 of last month 00:00:00",
     ),
 )
 EVERY = (*OPERATORS, *TYPED)
@@ -103,7 +125,7 @@ EVERY = (*OPERATORS, *TYPED)
 _ISO = re.compile(rf"\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{TIME}(?: ?(?:Z|[+-]\d{{2}}(?::?\d{{2}})?))?)?", re.ASCII)
 _MONTH = re.compile(r"(\d{4})[-/](\d{2})", re.ASCII)
 _YEAR_FIRST = re.compile(rf"(\d{{4}})/(\d{{2}})/(\d{{2}})((?:[T ]{TIME})?)", re.ASCII)
-_DAY_FIRST = re.compile(r"(\d{2})/(\d{2})/(\d{4})((?: \d{2}:\d{2})?)(:\d{2})?", re.ASCII)
+_DAY_FIRST = re.compile(r"(\d{2})/(\d{2})/(\d{4})((?: \d?\d:\d{2})?)(:\d{2})?", re.ASCII)
 _RUN_TOGETHER = re.compile(r"((?:19|20)\d\d)(\d\d)(\d\d)(?:T?(\d\d)(\d\d)(\d\d)?(Z?))?", re.ASCII)
 _WHOLE = re.compile(r"-?\d+", re.ASCII)
 _DECIMAL = re.compile(r"(-?\d{7,})\.(\d+)", re.ASCII)
@@ -112,20 +134,21 @@ _TOO_FINE = re.compile(r"(\.\d{3})\d*[1-9]\d*", re.ASCII)
 _YEAR = re.compile(r"19[789]\d|2\d{3}", re.ASCII)
 
 
-def parse_moment(text: str) -> Moment:
+def parse_moment(text: str, *, today: date | None = None) -> Moment:
     """The date to use for the text that a person typed.
 
     Operators and the interface's absolute dates stay as written, digits are epoch seconds, as the interface takes them,
     and any other absolute date becomes epoch seconds. UsageError for anything else: milliseconds, a day that does not
-    exist, digits that spell a date. A fraction of a second counts to the millisecond.
+    exist, digits that spell a date. A fraction of a second counts to the millisecond. `today` is for the hints: they
+    name the day that `monday` probably is.
     """
-    return _needed(text, _parsed(text))
+    return _needed(text, _parsed(text), today)
 
 
-def _needed(text: str, moment: Moment | None) -> Moment:
+def _needed(text: str, moment: Moment | None, today: date | None = None) -> Moment:
     """The date that a text stands for; UsageError with the nearest date when it stands for none."""
     if moment is None:
-        hint = _corrected(text.strip()) or FORMS
+        hint = _corrected(text.strip(), today=today) or FORMS
         raise UsageError(f"'{text.strip()}' is not a valid date", hint=hint)
     return moment
 
@@ -168,7 +191,7 @@ def _parsed(text: str, *, whole: bool = False) -> Moment | None:
     if match := _DAY_FIRST.fullmatch(text):
         day, month, year, time, seconds = match.groups()
         moment = _existing(f"{year}-{month}-{day}{time}{seconds or ''}", text)
-        return text if seconds else _epoch(moment, text)
+        return two_digits(text) if seconds else _epoch(moment, text)
     if match := _YEAR_FIRST.fullmatch(text):
         return _epoch(_existing("-".join(match.groups()[:3]) + match[4], text), text)
     if match := _MONTH.fullmatch(text):
@@ -187,17 +210,17 @@ def depends_on_zone(moment: Moment | None) -> bool:
 def _existing(iso: str, text: str) -> datetime:
     """The moment of a date in ISO 8601; UsageError, with the date as it was typed, when there is no such day."""
     try:
-        return with_zone(datetime.fromisoformat(iso))
+        return with_zone(datetime.fromisoformat(two_digits(iso)))
     except ValueError:
         hint = _corrected(text, orders=True) or ("the order is dd/MM/yyyy" if _DAY_FIRST.fullmatch(text) else None)
         raise UsageError(f"date '{text}' does not exist", hint=hint) from None
 
 
-def _corrected(text: str, *, orders: bool = False) -> str | None:
+def _corrected(text: str, *, orders: bool = False, today: date | None = None) -> str | None:
     """What to write instead of a text that is not a date; with `orders`, only its day, month and year are reordered."""
     from svcctl.dates.corrections import CORRECTIONS, ORDERS, corrected
 
-    return corrected(text, ORDERS if orders else CORRECTIONS, is_date)
+    return corrected(text, ORDERS if orders else CORRECTIONS, is_date, today or datetime.now(UTC).date())
 
 
 def _check_fine(text: str) -> None:

@@ -47,7 +47,6 @@ SHARED_CLASS_NAMES = {
 }
 """Public class names that several modules define, and how many do. Lower a number with each that goes."""
 BARE_CONSTANTS = {
-    "AGO": 1,
     "AHEAD": 3,
     "ALL": 4,
     "ANY": 1,

@@ -84,6 +84,8 @@ class Dates:
     """What the user should know about a start that lacks its unit."""
     short: str | None = None
     """What the user should know about an end that leaves out the last second of a day."""
+    other_pair: str | None = None
+    """What the user should know about an end that was probably meant to count back from now."""
 
     @property
     def clocks(self) -> tzinfo:
@@ -94,7 +96,7 @@ class Dates:
         """What to say about the dates; at a terminal, also the range if it is not `plain`."""
         if terminal and not self.plain:
             yield self.summary
-        yield from filter(None, (self.slip, self.short, self.note))
+        yield from filter(None, (self.slip, self.short, self.other_pair, self.note))
 
     @property
     def label(self) -> str:
@@ -131,6 +133,7 @@ def dates_of(
     resolved = resolve(from_, to, now=now, zone=clocks, operators=EVERY)
     operator = operator_of(to, EVERY)
     short = last_second(to, resolved, clocks)
+    other_pair = counted_back(from_, to, resolved, now=now, zone=clocks)
     plain = (operator is None or operator.plain) and not (zone and isinstance(from_, int | float))
     by_zone = zone is not None and (depends_on_zone(from_) or depends_on_zone(to))
     slip = None
@@ -143,7 +146,7 @@ def dates_of(
         to = to_seconds(resolved.end)
     sent = zone.offset_name(resolved.start.timestamp()) if zone else None
     note = _change(zone, resolved, now) if zone and written and not zone.is_fixed else None
-    return Dates(resolved, from_, to, date_format, sent, zone, plain, note, slip, short)
+    return Dates(resolved, from_, to, date_format, sent, zone, plain, note, slip, short, other_pair)
 
 
 def last_second(to: Moment | None, resolved: Range, zone: tzinfo) -> str | None:
@@ -157,6 +160,24 @@ def last_second(to: Moment | None, resolved: Range, zone: tzinfo) -> str | None:
     after = plus(end.replace(microsecond=0), timedelta(seconds=1))
     date = f"{after:%F}" if not after.utcoffset() else after.isoformat(timespec="minutes")
     return f"the range leaves out its last second, {end:%F %T}: --to {date} includes it"
+
+
+def counted_back(from_: Moment, to: Moment | None, resolved: Range, *, now: datetime, zone: tzinfo = UTC) -> str | None:
+    """A note when `to` counts from `from` and was probably meant to count back from now, as `from` does.
+
+    That is so when the range would be shorter: 4ad and 3ad are 3 days, and probably one day was meant.
+    """
+    start, end = operator_of(from_, EVERY), operator_of(to, EVERY)
+    if to is None or resolved.end is None or start is None or start.plain or end is None or end.plain:
+        return None
+    meant = resolve(to, None, now=now, zone=zone, operators=EVERY).start
+    if not resolved.start < meant < resolved.end:
+        return None
+    days = (start.number_in(str(from_)) or 0) - (end.number_in(str(to)) or 0)
+    for other in (f"now-{to}", end.written(days)):
+        if operator_of(other, EVERY) and resolve(from_, other, now=now, zone=zone, operators=EVERY).end == meant:
+            return f"--to {to} counts from --from; to count it from now, give --from {from_} --to {other}"
+    return None
 
 
 def shifted(chosen: Dates, every: int, *, formula: bool) -> str | None:

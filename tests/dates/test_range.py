@@ -13,6 +13,9 @@ from svcctl.errors import UsageError
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
+    "an end that counts from the start": (
+        "--to {1} counts from --from; to count it from now, give --from {0} --to {2}"
+    ),
     "clocks that change": "the clocks of Europe/Berlin change within the range: all dates are written in GMT+2",
     "an unknown format": "unknown date format 'rfc'",
 }
@@ -194,6 +197,34 @@ def test_an_end_that_leaves_out_its_last_second_is_told_with_the_date_that_inclu
         includes = left_out.split("--to ")[1]
         later = dates_of(parse_moment(start), parse_moment(includes), None, zoned(zone), now=NOW, written=False)
         assert later.range.end == (chosen.range.end or NOW) + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("pair", "zone", "probably"),
+    [
+        (("4ad", "3ad"), "Europe/Berlin", "1ad"),
+        (("30d", "29ad"), None, "1ad"),
+        (("5d", "4d"), None, "now-4d"),
+        (("1h30m", "1h"), None, "now-1h"),
+        *((pair, None, None) for pair in (("4ad", "1ad"), ("2ad", "1ad"), ("5d", "2d"), ("7d", "1d"), ("2h", "1h"))),
+        *((pair, None, None) for pair in (("5d", "now-4d"), ("5d", "today"), ("5d", "endday"), ("5ah", "21ah"))),
+        *((pair, None, None) for pair in ((MIDNIGHT, "23h"), ("yesterday", "23h"), ("2d", "3d"), ("1h", None))),
+    ],
+)
+def test_an_end_that_was_probably_meant_to_count_from_now_is_told_with_a_pair_that_does(
+    pair: tuple[float | str, str | None], zone: str | None, probably: str | None
+) -> None:
+    chosen = dates_of(*pair, None, zone, now=NOW, written=True)
+    if probably is None:
+        assert chosen.other_pair is None
+        return
+    (note,) = chosen.notes(terminal=False)
+    assert note == WORDS["an end that counts from the start"].format(*pair, probably)
+    other = dates_of(pair[0], probably, None, zone, now=NOW, written=True)
+    assert (other.range.end, other.other_pair) == (
+        dates_of(pair[1] or "", None, None, zone, now=NOW, written=True).range.start,
+        None,
+    )
 
 
 def test_an_unknown_date_format_is_refused() -> None:

@@ -13,7 +13,7 @@ from svcctl.cli.options import FormatOpt, FromOpt, TimeZoneOpt, ToOpt
 from svcctl.dates.epochs import to_ms, to_seconds
 from svcctl.dates.lengths import length_text
 from svcctl.dates.operators import operator_of
-from svcctl.dates.range import Range, last_second, resolve
+from svcctl.dates.range import Range, counted_back, last_second, resolve
 from svcctl.dates.shorthand import EVERY, parse_moment
 from svcctl.dates.zones import GMT
 from svcctl.errors import UsageError
@@ -46,8 +46,9 @@ def preview(
     now = svc.now() if at is None else _at(at, svc.now())
     zone = (time_zone or svc.profile.time_zone or GMT).clocks
     resolved = resolve(from_, to, now=now, zone=zone, operators=EVERY)
-    if (text := last_second(to, resolved, zone)) is not None:
-        svc.diagnostics.note(text)
+    for text in (last_second(to, resolved, zone), counted_back(from_, to, resolved, now=now, zone=zone)):
+        if text is not None:
+            svc.diagnostics.note(text)
     svc.output.records(RANGE, _rows(resolved, zone), svc.format(format, lists=True))
 
 

@@ -76,6 +76,7 @@ def planned(svc: Context, states: States, order: Order, state: State | None, fro
         chosen.summary if svc.diagnostics.is_terminal and not chosen.plain else None,
         chosen.slip if state is None else None,
         chosen.short,
+        chosen.other_pair,
         shifted(chosen, every, formula=False) if every else None,  # the formula's groups cannot be exported
     ]
     owner = (order.state, state) if state is not None else states.writing(order.target)

@@ -246,5 +246,3 @@ def is_date(text: str) -> bool:
         return _parsed(text) is not None
     except UsageError:
         return False
-
-

@@ -214,15 +214,15 @@ def test_an_end_that_leaves_out_its_last_second_is_told_with_the_date_that_inclu
 def test_an_end_that_was_probably_meant_to_count_from_now_is_told_with_a_pair_that_does(
     pair: tuple[float | str, str | None], zone: str | None, probably: str | None
 ) -> None:
-    chosen = dates_of(*pair, None, zone, now=NOW, written=True)
+    chosen = dates_of(*pair, None, zoned(zone), now=NOW, written=True)
     if probably is None:
         assert chosen.other_pair is None
         return
     (note,) = chosen.notes(terminal=False)
     assert note == WORDS["an end that counts from the start"].format(*pair, probably)
-    other = dates_of(pair[0], probably, None, zone, now=NOW, written=True)
+    other = dates_of(pair[0], probably, None, zoned(zone), now=NOW, written=True)
     assert (other.range.end, other.other_pair) == (
-        dates_of(pair[1] or "", None, None, zone, now=NOW, written=True).range.start,
+        dates_of(pair[1] or "", None, None, zoned(zone), now=NOW, written=True).range.start,
         None,
     )
 

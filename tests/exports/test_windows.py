@@ -310,8 +310,10 @@ def test_epoch_seconds_in_a_name_do_not_depend_on_the_zone_of_the_computer(
     try:
         for zone in ("UTC", "GMT+2", "America/St_Johns"):
             for seconds in (0, epoch("2024-03-31T00:30:00"), epoch("2024-03-31T01:30:00")):
-                path = Target("{start:%s %-s %%s}-{start:%d}", named_zone(zone)).path(Window(seconds, seconds + 1))
-                day = datetime.fromtimestamp(seconds, named_zone(zone)).day
+                path = Target("{start:%s %-s %%s}-{start:%d}", named_zone(zone).clocks).path(
+                    Window(seconds, seconds + 1)
+                )
+                day = datetime.fromtimestamp(seconds, named_zone(zone).clocks).day
                 assert path == f"{seconds} {seconds} %s-{day:02}"
     finally:
         monkeypatch.undo()

@@ -151,8 +151,8 @@ def test_refusals_of_every_kind(ask: Ask) -> None:
     assert ask("POST", "/search/query", WINDOW | {"query": "from few where m = 1"}).facts == refused(
         400, message, "no column 'm'", reason="query-refused", context={"line": 1, "column": 16}
     )
-    assert ask("GET", "/nowhere").facts == refused(404, "no route GET /nowhere")
-    assert ask("GET", "/search/query").facts == refused(404, "no route GET /search/query")
+    assert ask("GET", "/nowhere").facts == refused(404, "no route GET /nowhere", reason="no-route")
+    assert ask("GET", "/search/query").facts == refused(404, "no route GET /search/query", reason="no-route")
     assert ask("GET", "/search/job/stop/x").facts == refused(
         404, "no job x", code=100, reason="no-job", data={"job": "x"}
     )

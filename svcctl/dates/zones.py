@@ -106,7 +106,11 @@ class Local(tzinfo):
     """The zone of this computer, whose offset changes during the year as the computer's clock does."""
 
     def utcoffset(self, moment: datetime | None) -> timedelta | None:
-        return None if moment is None else moment.replace(tzinfo=None).astimezone().utcoffset()
+        if moment is None:
+            return None
+        # Not astimezone: for a time that the clocks leave out, it takes the offset on the other side of the change.
+        shown = moment.replace(tzinfo=None, microsecond=0)
+        return shown - datetime.fromtimestamp(shown.timestamp(), UTC).replace(tzinfo=None)
 
     def tzname(self, moment: datetime | None) -> str | None:
         return None if moment is None else moment.replace(tzinfo=None).astimezone().tzname()

@@ -11,6 +11,9 @@ in the future of the service's clock: a sender whose clock is wrong must not dec
 
 A query that groups is always sent again from the newest second, since late events turn a group into a different row.
 
+A query with an end is over when the service closes a connection after that end, by the service's clock; a connection
+that is closed earlier broke.
+
 A service closes the connection when a limit in the query's text is reached, but proxies and restarts close connections
 too. So a limit at the end of the text is counted here, over all connections, as the request's own limit is; with any
 other limit or offset in the text, a query cannot be resumed. The text of a saved query is not known here, so it is
@@ -35,7 +38,7 @@ from svcctl.api import retry
 from svcctl.api.models import Column
 from svcctl.api.query import QueryRequest, outline
 from svcctl.dates.lengths import length_text
-from svcctl.errors import IncompleteResult, Unavailable
+from svcctl.errors import IncompleteResult, Unavailable, UnprovenEnd
 from svcctl.words import counted, plural
 
 if TYPE_CHECKING:
@@ -45,6 +48,8 @@ MAX_REMEMBERED = 200_000
 """The most rows that are remembered."""
 LATE_SECONDS = 60.0
 """Seconds between two notes about late events, at least."""
+DATE_SECONDS = 1.0
+"""How exact the header Date is: the service's clock is up to this much ahead of it."""
 QUIET = 1.0
 """Seconds without a row after which a new connection has sent what was stored during the break."""
 
@@ -101,10 +106,11 @@ class Memory:
 class Follow:
     """The rows of a continuous query over its connections; `with` opens the first one.
 
-    `request` must be in json/simple/compact and start at epoch seconds, so that it means the same when sent again.
+    `request` must be in json/simple/compact, and its dates must be epoch seconds, so that it means the same when sent
+    again.
     `reader` is the pipe of Client.query. `notify` gets a note of every break, of every other reason why there is no
     connection, and of every new connection; `advice` says what to do about an error. The rows end with any error other
-    than a broken connection.
+    than a broken connection, and when the request's `to` has passed.
     """
 
     def __init__(
@@ -179,7 +185,7 @@ class Follow:
         return IncompleteResult(f"the result is incomplete: {why}")
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The rows as they arrive, until a limit is reached."""
+        """The rows as they arrive, until a limit or the end of the range is reached."""
         while self.row_count != self._limit:
             try:
                 for row in self._new_rows():
@@ -190,12 +196,23 @@ class Follow:
                         return
                 if "limit" in self._recounted:
                     return
+                if self._has_ended:
+                    self._since = None
+                    return
                 reason = "the service closed the connection"
                 if self._request.query is None:
                     reason += ", perhaps at a limit in the saved query"
             except (IncompleteResult, Unavailable) as error:
+                if isinstance(error, UnprovenEnd) and self._has_ended:
+                    raise  # every new connection would end like this
                 reason = error.message
             self._reconnect(reason)
+
+    @property
+    def _has_ended(self) -> bool:
+        """Whether the range may be over by the service's clock."""
+        end = self._request.to
+        return isinstance(end, int | float) and self._clock() + self._ahead + DATE_SECONDS >= end
 
     def _new_rows(self) -> Iterator[tuple[Any, ...]]:
         """The rows of this connection that no earlier one delivered."""

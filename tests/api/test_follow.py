@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -249,3 +250,43 @@ def test_a_new_connection_is_incomplete_until_it_is_quiet_or_as_far_as_the_old_o
     with following(script, query="from t", limit=2, clock=lambda: now[0]) as (follow, _):
         assert len(texts(follow)) == 2
         assert follow.broken is None
+
+
+def dated(date: int, *rows: tuple[int, str], length: int | None = None) -> bytes:
+    """An answer of rows by a service whose clock is `date` seconds after START; one with a `length` is cut off."""
+    at = f"Date: {formatdate(START + date, usegmt=True)}"
+    first, rest = answer(*rows).split(b"\r\n", 1)
+    more = at if length is None else f"{at}\r\nContent-Length: {length}"
+    return first + b"\r\n" + more.encode() + b"\r\n" + rest
+
+
+def test_a_connection_that_is_closed_before_the_end_broke_and_one_after_it_is_the_end(serve: Serve) -> None:
+    rows = [(0, "a"), (1, "b"), (2, "c")]
+    script = serve(dated(10, *rows[:1]), dated(58, *rows[:2]), dated(60, *rows))
+    with following(script, clock=lambda: START - 86_400.0, query="from t", to=START + 60) as (follow, notes):
+        assert texts(follow) == ["a", "b", "c"]
+    assert [json.loads(body)["to"] for _, _, body in script.requests] == [START + 60] * 3
+    assert [note.partition("; ")[0] for note in notes] == ["the service closed the connection", "reconnected"] * 2
+    assert follow.broken is None
+
+
+def test_an_answer_that_is_cut_off_after_the_end_is_asked_for_again(serve: Serve) -> None:
+    script = serve(dated(70, (0, "a"), length=9_999), dated(71, (0, "a"), (1, "b")))
+    with following(script, clock=lambda: float(START), query="from t", to=START + 60) as (follow, notes):
+        assert texts(follow) == ["a", "b"]
+    assert notes[1:] == ["reconnected"]
+
+
+def test_a_query_that_groups_prints_its_last_period_once_when_its_connection_broke(serve: Serve) -> None:
+    script = serve(dated(30, (0, "5"), (20, "6")), dated(61, (20, "6"), (40, "7")))
+    query = "from t group every 20s select count() as n"
+    with following(script, clock=lambda: float(START), query=query, to=START + 60) as (follow, _):
+        assert texts(follow) == ["5", "6", "7"]
+    assert json.loads(script.requests[1][2])["from"] == START + 20
+
+
+def test_a_range_that_is_over_is_answered_once(serve: Serve) -> None:
+    script = serve(dated(3600, (0, "a")))
+    with following(script, query="from t select n", to=START + 60) as (follow, notes):
+        assert texts(follow) == ["a"]
+    assert (len(script.requests), notes) == (1, [])

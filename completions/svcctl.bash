@@ -155,7 +155,7 @@ _svcctl_place() {
         words=(csv tsv ndjson json parquet access log syslog logfmt)
         ;;
     'svcctl service trim -')
-        words=(--before --yes --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        words=(--before --time-zone --yes --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service trim 0')
         kind=loaded

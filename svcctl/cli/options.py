@@ -89,7 +89,9 @@ def end_option(future: str, parser: Parse = _moment) -> Any:
 FromOpt = Annotated[Any, start_option(), Completes(words=words.start_dates)]
 
 
-ToOpt = Annotated[Any, end_option("a query waits for an end in the future"), Completes(words=words.end_dates)]
+ToOpt = Annotated[
+    Any, end_option("a query waits for a future end only with --follow"), Completes(words=words.end_dates)
+]
 TimeZoneOpt = Annotated[
     Any,
     typer.Option(
@@ -97,7 +99,7 @@ TimeZoneOpt = Annotated[
         parser=_zone,
         metavar="ZONE",
         rich_help_panel=Heading.RANGE,
-        help="Time zone for relative dates and for printed times: GMT+2, Europe/Berlin or local.",
+        help="Time zone of dates, typed and printed: GMT+2, Europe/Berlin or local.",
     ),
     Completes("zones", words=words.time_zones),
 ]

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from svcctl.dates.lengths import parse_length, whole_seconds_of
 from svcctl.dates.operators import moment_text, plus
-from svcctl.dates.range import resolve
-from svcctl.dates.shorthand import EVERY, parse_moment
+from svcctl.dates.range import start_of
+from svcctl.dates.shorthand import parse_moment
 from svcctl.errors import UsageError
 
 FORMS = "write a length from now with its unit, such as 8h or 90d, or a later date, such as 2030-01-31"
@@ -24,7 +24,7 @@ def parse_deadline(text: str, now: datetime) -> datetime:
             return plus(now, timedelta(seconds=parse_length(text)))
         except ValueError as error:
             raise UsageError(f"'{text}' cannot be used: {error}", hint=FORMS) from None
-    moment = resolve(parse_moment(text), None, now=now, operators=EVERY).start
+    moment = start_of(parse_moment(text), None, now=now)
     if moment <= now:
         raise UsageError(f"'{text}' is {moment_text(moment)} (UTC), which has passed", hint=FORMS)
     return moment

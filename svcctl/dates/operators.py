@@ -35,10 +35,13 @@ _EPOCH_UNITS = ("seconds", "milliseconds", "microseconds", "nanoseconds")
 _ABSOLUTE = re.compile(r"\d{2}/\d{2}/\d{4} \d{2}:\d{2}:\d{2}", re.ASCII)
 
 
+def is_absolute(text: str) -> bool:
+    """Whether a text has the form of the interface's absolute dates, dd/MM/yyyy HH:mm:ss."""
+    return _ABSOLUTE.fullmatch(text) is not None
+
+
 def with_zone(date: datetime) -> datetime:
-    """An absolute date with its zone: that of its offset, and UTC without one. Every date that is typed or sent gets
-    its zone here.
-    """
+    """An absolute date with its zone: that of its offset, and UTC without one, as the interface has it."""
     return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
@@ -235,7 +238,7 @@ def _at_epoch(seconds: float, zone: tzinfo) -> datetime:
 
 
 def _parse_text(text: str, operators: Sequence[Operator]) -> datetime | tuple[Operator, int]:
-    if _ABSOLUTE.fullmatch(text):
+    if is_absolute(text):
         try:
             return with_zone(datetime.strptime(text, ABSOLUTE_FORMAT))
         except ValueError:

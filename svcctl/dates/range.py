@@ -3,7 +3,7 @@ send, and how dates are shown here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
@@ -14,12 +14,13 @@ from svcctl.dates.operators import (
     OPERATORS,
     Moment,
     Operator,
+    midnight,
     moment_text,
     operator_of,
     plus,
     resolve_one,
 )
-from svcctl.dates.shorthand import EVERY, depends_on_zone
+from svcctl.dates.shorthand import EVERY, LocalTime, Typed, depends_on_zone, in_zone
 from svcctl.dates.zones import GMT, Local, Zone
 from svcctl.errors import RangeEndsFirst, UsageError
 
@@ -63,6 +64,12 @@ def resolve(
     return Range(begin, last)
 
 
+def start_of(typed: Typed, zone: Zone | None, *, now: datetime) -> datetime:
+    """The moment, in UTC, of one date that was typed; a relative one counts back from `now`. UsageError for others."""
+    moment = in_zone(typed, zone)
+    return resolve(moment, None, now=now, zone=(zone or GMT).clocks, operators=EVERY).start
+
+
 @dataclass(frozen=True, slots=True)
 class Dates:
     """The dates of a request: both ends, and the format and zone of dates if the service is to write them."""
@@ -80,6 +87,10 @@ class Dates:
     """Whether the range holds no surprise: `to` does not count from `from`, and all dates follow the zone."""
     note: str | None = None
     """What the user should know about the zone."""
+    reading: str | None = None
+    """How dates without an offset were read, if the zone was not typed with them."""
+    cut: str | None = None
+    """What the user should know about an end in the future, which the query does not wait for."""
     slip: str | None = None
     """What the user should know about a start that lacks its unit."""
     short: str | None = None
@@ -96,7 +107,7 @@ class Dates:
         """What to say about the dates; at a terminal, also the range if it is not `plain`."""
         if terminal and not self.plain:
             yield self.summary
-        yield from filter(None, (self.slip, self.short, self.other_pair, self.note))
+        yield from filter(None, (self.reading, self.slip, self.short, self.other_pair, self.cut, self.note))
 
     @property
     def label(self) -> str:
@@ -107,46 +118,98 @@ class Dates:
     @property
     def summary(self) -> str:
         """The range in short, in the zone, with its length: `2024-01-31 10:00 … 2024-02-01 10:00 UTC (1d)`."""
-        ends = [end.astimezone(self.clocks) for end in (self.range.start, self.range.end) if end is not None]
-        fine = any(end.microsecond for end in ends)
-        spec = "milliseconds" if fine else "seconds" if any(end.second for end in ends) else "minutes"
-        texts = [end.replace(tzinfo=None).isoformat(" ", spec) for end in ends]
-        name = "UTC" if self.zone is None or self.zone == GMT else self.zone.name
+        texts = _in_clocks(self.clocks, self.range.start, self.range.end)
         if self.range.end is None:
-            return f"{texts[0]} … {name}"
-        return f"{texts[0]} … {texts[1]} {name} ({length_text((self.range.end - self.range.start).total_seconds())})"
+            return f"{texts[0]} … {_name(self.zone)}"
+        length = length_text((self.range.end - self.range.start).total_seconds())
+        return f"{texts[0]} … {texts[1]} {_name(self.zone)} ({length})"
+
+
+def _name(zone: Zone | None) -> str:
+    return "UTC" if zone is None or zone == GMT else zone.name
+
+
+def _in_clocks(clocks: tzinfo, *moments: datetime | None) -> list[str]:
+    """Moments as clocks show them, all as fine as the finest of them."""
+    shown = [moment.astimezone(clocks) for moment in moments if moment is not None]
+    fine = any(moment.microsecond for moment in shown)
+    spec = "milliseconds" if fine else "seconds" if any(moment.second for moment in shown) else "minutes"
+    return [moment.replace(tzinfo=None).isoformat(" ", spec) for moment in shown]
 
 
 def dates_of(
-    from_: Moment, to: Moment | None, date_format: str | None, zone: Zone | None, *, now: datetime, written: bool
+    from_: Typed,
+    to: Typed | None,
+    date_format: str | None,
+    zone: Zone | None,
+    *,
+    now: datetime,
+    written: bool,
+    waits: bool = True,
+    resent: bool = False,
 ) -> Dates:
     """The dates to send. UsageError when the range is impossible, or a name is unknown.
 
-    `written` says that the service writes dates in the answer: then it gets format and zone as they are. In the JSON
-    formats the interface has neither, so ends that depend on the zone become epoch seconds here. A query without an end
-    may be sent again after a break and must mean the same then, so its start becomes epoch seconds too. So do dates
-    that the interface has no word for, and days in a zone whose offset changes: the service knows offsets only.
+    `written` says that the service writes dates in the answer: then it gets format and zone unchanged. In the JSON
+    formats the interface has neither, so ends that depend on the zone become epoch seconds here. So do dates that the
+    interface has no word for, absolute dates in a zone, and days in a zone whose offset changes: the service knows
+    offsets only. A request that is `resent` after a break must mean the same then, so both ends become epoch seconds.
+
+    A service waits for an end in the future. Unless the request `waits`, `now` is sent instead, and a start in the
+    future is a UsageError. `now` stays `now`, so that the service's clock decides.
     """
     if date_format not in (None, *DATE_FORMATS):
         raise UsageError(f"unknown date format '{date_format}'", hint=f"date formats are: {', '.join(DATE_FORMATS)}")
+    reading = read_in(zone, now, {"--from": from_, "--to": to})
+    offset_typed = isinstance(from_, int | float)
+    from_, to = in_zone(from_, zone), None if to is None else in_zone(to, zone)
     clocks = (zone or GMT).clocks
+    to, cut = (to, None) if waits else _until_now(from_, to, zone, now)
     resolved = resolve(from_, to, now=now, zone=clocks, operators=EVERY)
     operator = operator_of(to, EVERY)
     short = last_second(to, resolved, clocks)
     other_pair = counted_back(from_, to, resolved, now=now, zone=clocks)
-    plain = (operator is None or operator.plain) and not (zone and isinstance(from_, int | float))
+    plain = (operator is None or operator.plain) and not (zone and offset_typed)
     by_zone = zone is not None and (depends_on_zone(from_) or depends_on_zone(to))
     slip = None
-    if isinstance(from_, int | float) and 0 < abs(from_) < _LONG_AGO:
+    if isinstance(from_, int | float) and offset_typed and 0 < abs(from_) < _LONG_AGO:
         slip = f"--from {from_} is {resolved.start:%Y-%m-%d %H:%M:%S} UTC; write {abs(from_)}m for minutes"
-    fixed = (not written and (to is None or by_zone)) or (zone is not None and by_zone and not zone.is_fixed)
+    fixed = resent or (not written and by_zone) or (zone is not None and by_zone and not zone.is_fixed)
     if fixed or _is_typed(from_):
         from_ = to_seconds(resolved.start)
-    if resolved.end is not None and (fixed or _is_typed(to)):
+    if resolved.end is not None and (resent or to != "now") and (fixed or _is_typed(to)):
         to = to_seconds(resolved.end)
     sent = zone.offset_name(resolved.start.timestamp()) if zone else None
     note = _change(zone, resolved, now) if zone and written and not zone.is_fixed else None
-    return Dates(resolved, from_, to, date_format, sent, zone, plain, note, slip, short, other_pair)
+    return Dates(resolved, from_, to, date_format, sent, zone, plain, note, reading, cut, slip, short, other_pair)
+
+
+def read_in(zone: Zone | None, now: datetime, typed: Mapping[str, Typed | None]) -> str | None:
+    """A note on how dates without an offset were read, in a zone that was not typed with them.
+
+    `typed` has the dates by the names of their options.
+    """
+    local = {name: date for name, date in typed.items() if isinstance(date, LocalTime)}
+    if not local or zone is None or not zone.source:
+        return None
+    moments = [moment_text(start_of(date, zone, now=now)) for date in local.values()]
+    return f"{' and '.join(local)} in {zone.name} ({zone.source}): {' to '.join(moments)} UTC"
+
+
+def _until_now(from_: Moment, to: Moment | None, zone: Zone | None, now: datetime) -> tuple[Moment | None, str | None]:
+    """The end to use when nobody waits, with a note if it was in the future. UsageError for a start in the future."""
+    clocks = (zone or GMT).clocks
+    start = resolve(from_, None, now=now, zone=clocks, operators=EVERY).start
+    if start > now:
+        (text,) = _in_clocks(clocks, start)
+        raise UsageError(
+            f"--from is in the future: {text} {_name(zone)}", hint="--follow waits for events that are to come"
+        )
+    end = resolve(from_, to, now=now, zone=clocks, operators=EVERY).end
+    if end is None or end <= now:
+        return to, None
+    (text,) = _in_clocks(clocks, end)
+    return "now", f"--to is in the future: the range ends now; --follow waits until {text} {_name(zone)}"
 
 
 def last_second(to: Moment | None, resolved: Range, zone: tzinfo) -> str | None:
@@ -158,7 +221,7 @@ def last_second(to: Moment | None, resolved: Range, zone: tzinfo) -> str | None:
     if f"{end:%H:%M:%S}" != "23:59:59":
         return None
     after = plus(end.replace(microsecond=0), timedelta(seconds=1))
-    date = f"{after:%F}" if not after.utcoffset() else after.isoformat(timespec="minutes")
+    date = f"{after:%F}" if midnight(after).astimezone(UTC) == after else after.isoformat(timespec="minutes")
     return f"the range leaves out its last second, {end:%F %T}: --to {date} includes it"
 
 

@@ -1,17 +1,19 @@
 """Dates as people type them, beyond those that the interface has words for.
 
 Relative dates are rows of `TYPED`, operators like the interface's own. They are resolved here, by the clock and the
-zone of the client, and sent as epoch seconds; the service does not know them. Absolute dates are in UTC unless they
-have an offset, as the interface's are. A text that is almost a date is refused with its right spelling.
+zone of the client, and sent as epoch seconds; the service does not know them. An absolute date without an offset is a
+`LocalTime`, which `in_zone` reads by the clocks of a zone. A text that is almost a date is refused with its right
+spelling.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from svcctl.dates.epochs import to_seconds
+from svcctl.dates.epochs import from_ms, to_seconds
 from svcctl.dates.lengths import UNITS, whole_seconds_of
 from svcctl.dates.operators import (
     MAX_EPOCH_SECONDS,
@@ -20,12 +22,14 @@ from svcctl.dates.operators import (
     Operator,
     check_epoch,
     counted,
+    is_absolute,
     midnight,
     operator_of,
     plus,
     with_zone,
 )
 from svcctl.dates.times import MAX_DATE_CHARS, TIME, two_digits
+from svcctl.dates.zones import Zone
 from svcctl.errors import UsageError
 
 FORMS = (
@@ -52,9 +56,18 @@ def _seconds_from_today(text: str) -> int | None:
 
 
 def _by_the_clock(now: datetime, seconds: int) -> datetime:
-    """The moment at which a clock shows a time on the day of `now` or a neighbour of it."""
+    """The moment at which a clock shows a time on the day of `now` or a neighbour of it.
+
+    UsageError when it shows the time twice, or never.
+    """
     days, time = divmod(seconds, UNITS["d"])
-    return midnight(now, days).replace(hour=time // 3_600, minute=time // 60 % 60, second=time % 60)
+    day = midnight(now, days)
+    first, second = (
+        day.replace(hour=time // 3_600, minute=time // 60 % 60, second=time % 60, fold=fold) for fold in (0, 1)
+    )
+    if first.utcoffset() != second.utcoffset():
+        raise _undecided(f"{first:%Y-%m-%d %H:%M:%S}", first, second, "the time zone")
+    return first
 
 
 def _month(moment: datetime, months: int = 0) -> datetime:
@@ -134,18 +147,74 @@ _TOO_FINE = re.compile(r"(\.\d{3})\d*[1-9]\d*", re.ASCII)
 _YEAR = re.compile(r"19[789]\d|2\d{3}", re.ASCII)
 
 
-def parse_moment(text: str, *, today: date | None = None) -> Moment:
+@dataclass(frozen=True, slots=True)
+class LocalTime:
+    """An absolute date that was typed without an offset: which moment it is depends on the zone."""
+
+    text: str
+    """The date as it was typed."""
+    time: datetime
+    """What the clocks show, without a zone."""
+    is_day: bool
+    """Whether no time was typed: the date is the first moment of its day then."""
+
+    def in_zone(self, zone: Zone | None) -> Moment:
+        """The epoch seconds of the moment at which the clocks of a zone show this time.
+
+        Without a zone, in UTC, where the interface's own form stays as written. UsageError with the spellings that
+        decide when the clocks show the time twice, or never.
+        """
+        if zone is None:
+            return self.text if is_absolute(self.text) else _epoch(with_zone(self.time), self.text)
+        first, second = (self.time.replace(tzinfo=zone.clocks, fold=fold) for fold in (0, 1))
+        try:
+            ahead, behind = (moment.utcoffset() or timedelta() for moment in (first, second))
+        except (OverflowError, ValueError):
+            raise _outside(self.text) from None
+        seconds = _epoch(first, self.text)
+        if ahead == behind or (self.is_day and from_ms(seconds * 1000).astimezone(zone.clocks).date() == first.date()):
+            return seconds
+        raise _undecided(self.text, first, second, zone.name)
+
+
+Typed = Moment | LocalTime
+"""A date as it was typed, before the zone is known."""
+
+
+def in_zone(typed: Typed, zone: Zone | None) -> Moment:
+    """The date to use: one without an offset is read in a zone, by default UTC. UsageError as `LocalTime.in_zone`."""
+    return typed.in_zone(zone) if isinstance(typed, LocalTime) else typed
+
+
+def _undecided(text: str, first: datetime, second: datetime, zone: str) -> UsageError:
+    """The error for a time that the clocks of a zone show twice, or never, read with the offset before and after."""
+    twice = (first.utcoffset() or timedelta()) > (second.utcoffset() or timedelta())
+    return UsageError(
+        f"date '{text}' {'occurs twice' if twice else 'does not exist'} in {zone}, whose clocks change then",
+        hint=f"write {_with_offset(first)} or {_with_offset(second)}",
+    )
+
+
+def _with_offset(moment: datetime) -> str:
+    """A moment in ISO 8601 with its offset; in UTC if the offset has seconds, which cannot be typed."""
+    spec = "milliseconds" if moment.microsecond else "seconds" if moment.second else "minutes"
+    if (moment.utcoffset() or timedelta()) % timedelta(minutes=1):
+        return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return moment.isoformat(timespec=spec)
+
+
+def parse_moment(text: str, *, today: date | None = None) -> Typed:
     """The date to use for the text that a person typed.
 
-    Operators and the interface's absolute dates stay as written, digits are epoch seconds, as the interface takes them,
-    and any other absolute date becomes epoch seconds. UsageError for anything else: milliseconds, a day that does not
-    exist, digits that spell a date. A fraction of a second counts to the millisecond. `today` is for the hints: they
-    name the day that `monday` probably is.
+    Operators stay as written, digits are epoch seconds, as the interface takes them, an absolute date with an offset
+    becomes epoch seconds, and one without is a LocalTime. UsageError for anything else: milliseconds, a day that does
+    not exist, digits that spell a date. A fraction of a second counts to the millisecond.
+    `today` is for the hints: they name the day that `monday` probably is.
     """
     return _needed(text, _parsed(text), today)
 
 
-def _needed(text: str, moment: Moment | None, today: date | None = None) -> Moment:
+def _needed(text: str, moment: Typed | None, today: date | None = None) -> Typed:
     """The date that a text stands for; UsageError with the nearest date when it stands for none."""
     if moment is None:
         hint = _corrected(text.strip(), today=today) or FORMS
@@ -153,19 +222,22 @@ def _needed(text: str, moment: Moment | None, today: date | None = None) -> Mome
     return moment
 
 
-def parse_second(text: str) -> Moment:
+def parse_second(text: str) -> Typed:
     """The date to use where dates are whole seconds; UsageError with both neighbours of one that has a fraction."""
     moment = _needed(text, _parsed(text, whole=True))
-    if not isinstance(moment, float):
+    if isinstance(moment, float):
+        first, zone = datetime.fromtimestamp(math.floor(moment), UTC), "Z"
+    elif isinstance(moment, LocalTime) and moment.time.microsecond:
+        first, zone = moment.time.replace(microsecond=0), ""
+    else:
         return moment
-    second = math.floor(moment)
-    seconds = (f"{datetime.fromtimestamp(end, UTC):%Y-%m-%dT%H:%M:%SZ}" for end in (second, second + 1))
+    seconds = (f"{first + timedelta(seconds=count):%Y-%m-%dT%H:%M:%S}{zone}" for count in (0, 1))
     raise UsageError(
         f"'{text}' has a fraction of a second", hint=f"dates here are whole seconds: {' or '.join(seconds)}"
     )
 
 
-def _parsed(text: str, *, whole: bool = False) -> Moment | None:
+def _parsed(text: str, *, whole: bool = False) -> Typed | None:
     """The date that a text stands for; None if it is not even nearly a date. UsageError for an impossible date.
 
     With `whole`, the hint for an epoch in another unit is a whole number of seconds.
@@ -190,14 +262,13 @@ def _parsed(text: str, *, whole: bool = False) -> Moment | None:
         return float(text) if int(match[2]) else int(match[1])
     if match := _DAY_FIRST.fullmatch(text):
         day, month, year, time, seconds = match.groups()
-        moment = _existing(f"{year}-{month}-{day}{time}{seconds or ''}", text)
-        return two_digits(text) if seconds else _epoch(moment, text)
+        return _absolute(f"{year}-{month}-{day}{time}{seconds or ''}", text)
     if match := _YEAR_FIRST.fullmatch(text):
-        return _epoch(_existing("-".join(match.groups()[:3]) + match[4], text), text)
+        return _absolute("-".join(match.groups()[:3]) + match[4], text)
     if match := _MONTH.fullmatch(text):
-        return _epoch(_existing(f"{match[1]}-{match[2]}-01", text), text)
+        return _absolute(f"{match[1]}-{match[2]}-01", text)
     if _ISO.fullmatch(text):
-        return _epoch(_existing(re.sub(r" (?=[Z+-])", "", text), text), text)
+        return _absolute(re.sub(r" (?=[Z+-])", "", text), text)
     return None
 
 
@@ -207,13 +278,15 @@ def depends_on_zone(moment: Moment | None) -> bool:
     return operator is not None and operator.zoned
 
 
-def _existing(iso: str, text: str) -> datetime:
-    """The moment of a date in ISO 8601; UsageError, with the date as it was typed, when there is no such day."""
+def _absolute(iso: str, text: str) -> float | LocalTime:
+    """A date in ISO 8601, with the text that was typed; UsageError when there is no such day."""
     try:
-        return with_zone(datetime.fromisoformat(two_digits(iso)))
+        moment = datetime.fromisoformat(two_digits(iso))
     except ValueError:
         hint = _corrected(text, orders=True) or ("the order is dd/MM/yyyy" if _DAY_FIRST.fullmatch(text) else None)
         raise UsageError(f"date '{text}' does not exist", hint=hint) from None
+    seconds = _epoch(with_zone(moment), text)
+    return LocalTime(text, moment, is_day=":" not in iso) if moment.tzinfo is None else seconds
 
 
 def _corrected(text: str, *, orders: bool = False, today: date | None = None) -> str | None:
@@ -235,8 +308,12 @@ def _epoch(moment: datetime, text: str) -> int | float:
     if seconds > MAX_EPOCH_SECONDS:
         raise UsageError(f"date '{text}' is after the year 5138")
     if moment.replace(tzinfo=None) - datetime.min < (moment.utcoffset() or timedelta()):
-        raise UsageError(f"date '{text}' is outside the calendar")
+        raise _outside(text)
     return seconds
+
+
+def _outside(text: str) -> UsageError:
+    return UsageError(f"date '{text}' is outside the calendar")
 
 
 def is_date(text: str) -> bool:

@@ -39,6 +39,8 @@ class Zone:
 
     name: str
     clocks: tzinfo = field(compare=False)
+    source: str = field(default="", compare=False)
+    """The profile or the variable that sets the zone; empty if it was typed with the command."""
 
     @property
     def is_fixed(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,7 +127,7 @@ class Profile:
         from svcctl.dates.zones import named_zone
 
         text = self._text("time_zone")
-        return named_zone(text) if text else None
+        return replace(named_zone(text), source=self.values["time_zone"].source) if text else None
 
     @property
     def date_format(self) -> str | None:

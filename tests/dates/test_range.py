@@ -2,12 +2,13 @@
 
 import re
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
 from svcctl.dates.range import dates_of, shifted
-from svcctl.dates.shorthand import parse_moment
+from svcctl.dates.shorthand import in_zone, parse_moment
 from svcctl.dates.zones import Zone, named_zone
 from svcctl.errors import UsageError
 
@@ -40,13 +41,13 @@ def zoned(name: str | None) -> Zone | None:
         (("1h", "now"), None, False, ("1h", "now")),
         (("1h", "now"), "GMT+2", False, ("1h", "now")),
         (("today", "now"), None, False, ("today", "now")),
-        (("today", "now"), "GMT+2", False, (MIDNIGHT - 7200, int(NOW.timestamp()))),
-        (("1h", None), None, False, (int(NOW.timestamp()) - 3600, None)),
+        (("today", "now"), "GMT+2", False, (MIDNIGHT - 7200, "now")),
+        (("1h", None), None, True, ("1h", None)),
         (("5m", "now"), None, True, (int(NOW.timestamp()) - 300, "now")),
         (("1d", "5m"), None, False, ("1d", int(NOW.timestamp()) - 86_400 + 300)),
         (("yesterday", "1d"), "GMT+2", True, (MIDNIGHT - 93_600, "1d")),
         (("1w", None), None, True, (int(NOW.timestamp()) - 604_800, None)),
-        (("today", "now"), "Europe/Berlin", True, (MIDNIGHT - 3600, int(NOW.timestamp()))),
+        (("today", "now"), "Europe/Berlin", True, (MIDNIGHT - 3600, "now")),
         (("1h", "now"), "Europe/Berlin", True, ("1h", "now")),
         ((MIDNIGHT + 0.25, "1h"), None, True, (MIDNIGHT + 0.25, "1h")),
         ((MIDNIGHT + 0.25, "5m"), None, True, (MIDNIGHT + 0.25, MIDNIGHT + 300.25)),
@@ -63,6 +64,71 @@ def test_dates_are_fixed_here_only_where_the_service_would_read_them_differently
 ) -> None:
     chosen = dates_of(*pair, None, zoned(time_zone), now=NOW, written=written)
     assert (chosen.from_, chosen.to) == sent
+
+
+@pytest.mark.parametrize(
+    ("pair", "sent"),
+    [
+        (("1h", None), (int(NOW.timestamp()) - 3600, None)),
+        (("1h", "now"), (int(NOW.timestamp()) - 3600, int(NOW.timestamp()))),
+        (("today", "tomorrow"), (MIDNIGHT, MIDNIGHT + 86_400)),
+        ((MIDNIGHT, "2d"), (MIDNIGHT, MIDNIGHT + 2 * 86_400)),
+    ],
+)
+def test_a_request_that_is_sent_again_has_epoch_seconds_only(
+    pair: tuple[float | str, str | None], sent: tuple[int, int | None]
+) -> None:
+    chosen = dates_of(*pair, None, None, now=NOW, written=False, resent=True)
+    assert (chosen.from_, chosen.to) == sent
+
+
+@pytest.mark.parametrize(
+    ("pair", "zone", "sent", "until"),
+    [
+        (("1h", "now"), None, ("1h", "now"), None),
+        (("1d", "endday"), None, ("1d", "endday"), None),
+        (("today", "tomorrow"), None, ("today", "now"), "2024-02-01 00:00 UTC"),
+        (("today", "endday"), "GMT+2", (MIDNIGHT - 7200, "now"), "2024-01-31 23:59:59 GMT+2"),
+        (("today", "endmonth"), None, ("today", "now"), "2024-01-31 23:59:59 UTC"),
+        (("2h", "4h"), None, ("2h", "now"), "2024-01-31 14:00 UTC"),
+        ((MIDNIGHT, MIDNIGHT + 86_400.5), None, (MIDNIGHT, "now"), "2024-02-01 00:00:00.500 UTC"),
+        (("now", "1h"), "Europe/Berlin", ("now", "now"), "2024-01-31 14:00 Europe/Berlin"),
+    ],
+)
+def test_a_request_that_does_not_wait_ends_now_and_a_note_names_the_end_that_was_typed(
+    pair: tuple[float | str, float | str], zone: str | None, sent: tuple[float | str, str], until: str | None
+) -> None:
+    chosen = dates_of(*pair, None, zoned(zone), now=NOW, written=False, waits=False)
+    assert (chosen.from_, chosen.to) == sent
+    note = f"--to is in the future: the range ends now; --follow waits until {until}"
+    cut = [] if until is None else [note]
+    assert [text for text in chosen.notes(terminal=True) if "future" in text] == cut
+    assert chosen.range.end is not None
+    assert chosen.range.end <= NOW
+
+
+@pytest.mark.parametrize(("start", "end"), [("tomorrow", "now"), ("endday", "endday"), (MIDNIGHT + 86_400, "1h")])
+def test_a_request_that_does_not_wait_cannot_start_in_the_future(start: float | str, end: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        dates_of(start, end, None, BERLIN, now=NOW, written=False, waits=False)
+    assert caught.value.message.startswith("--from is in the future: 2024-0")
+    assert caught.value.message.endswith(" Europe/Berlin")
+
+
+@pytest.mark.parametrize("source", ["", "profile berlin"])
+def test_a_zone_that_was_not_typed_is_told_with_dates_that_have_no_offset(source: str) -> None:
+    zone = replace(BERLIN, source=source)
+
+    def told(*pair: str) -> list[str]:
+        from_, to = map(parse_moment, pair)
+        return list(dates_of(from_, to, None, zone, now=NOW, written=False).notes(terminal=False))
+
+    read = "in Europe/Berlin (profile berlin): 2024-01-29 23:00:00"
+    assert told("2024-01-30", "now") == [f"--from {read} UTC"] * bool(source)
+    both = f"--from and --to {read} to 2024-01-30 23:30:00.500 UTC"
+    assert told("2024-01-30", "2024-01-31 00:30:00.5") == [both] * bool(source)
+    for pair in (("1d", "now"), ("yesterday", "today"), ("1706659200", "now"), ("2024-01-30T00:00Z", "1h")):
+        assert told(*pair) == []
 
 
 def test_the_label_shows_both_ends_in_utc() -> None:
@@ -153,7 +219,7 @@ def test_periods_that_do_not_begin_with_those_of_the_zone_are_told(zone: str, ev
 def test_the_formula_for_days_is_right_where_the_clocks_change_or_may_change(
     start: str, end: str | None, note: str
 ) -> None:
-    from_, to = (None if text is None else parse_moment(text) for text in (start, end))
+    from_, to = (None if text is None else in_zone(parse_moment(text), None) for text in (start, end))
     assert from_ is not None
     chosen = dates_of(from_, to, None, BERLIN, now=NOW, written=to is not None)
     days = 'for days there: group by formatdate(eventdate, "yyyy-MM-dd", "Europe/Berlin") as day'
@@ -180,8 +246,8 @@ def test_the_formula_for_days_of_this_computer_has_an_offset_which_must_not_chan
     ("start", "end", "zone", "left_out"),
     [
         ("2026-10-01", "endmonth", None, "2026-10-31 23:59:59: --to 2026-11-01"),
-        ("2026-10-01", "endday", "GMT+2", "2026-10-01 23:59:59: --to 2026-10-02T00:00+02:00"),
-        ("2026-10-24T22:00Z", "endday", "Europe/Berlin", "2026-10-25 23:59:59: --to 2026-10-26T00:00+01:00"),
+        ("2026-10-01", "endday", "GMT+2", "2026-10-01 23:59:59: --to 2026-10-02"),
+        ("2026-10-24T22:00Z", "endday", "Europe/Berlin", "2026-10-25 23:59:59: --to 2026-10-26"),
         ("2026-10-01", "2026-10-31T23:59:59", None, "2026-10-31 23:59:59: --to 2026-11-01"),
         ("2026-10-01T23:59:59", "1d", None, None),
         ("2026-10-01", "1ad", None, None),

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svcctl.dates.operators import Moment
-from svcctl.dates.range import resolve
+from svcctl.dates.range import resolve, start_of
 from svcctl.dates.shorthand import (
     EVERY,
     TYPED,
+    Typed,
     depends_on_zone,
+    in_zone,
     parse_moment,
     parse_second,
 )
@@ -100,7 +101,7 @@ def test_lengths_and_days_resolve_by_the_clock(start: str, end: str, first: str,
     ],
 )
 def test_dates_of_the_interface_stay_as_written_and_others_are_seconds(text: str, sent: int | str) -> None:
-    assert parse_moment(text) == sent
+    assert in_zone(parse_moment(text), None) == sent
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,8 @@ def test_dates_of_the_interface_stay_as_written_and_others_are_seconds(text: str
     ],
 )
 def test_a_fraction_of_a_second_is_sent_to_the_millisecond(text: str, sent: float) -> None:
-    assert (parse_moment(text), type(parse_moment(text))) == (sent, type(sent))
+    moment = in_zone(parse_moment(text), None)
+    assert (moment, type(moment)) == (sent, type(sent))
 
 
 @pytest.mark.parametrize("text", ["2024-02-01T11:00:00.5+01:00", "1706781600.5"])
@@ -129,7 +131,7 @@ def test_where_dates_are_whole_seconds_a_fraction_is_refused_with_both_neighbour
         SAID["a fraction of a second"].format(text=text),
         HINTS["a fraction of a second"],
     )
-    assert (parse_second("2024-02-01"), parse_second("2d")) == (1706745600, "2d")
+    assert (in_zone(parse_second("2024-02-01"), None), parse_second("2d")) == (1706745600, "2d")
 
 
 @pytest.mark.parametrize("read", [parse_moment, parse_second])
@@ -137,7 +139,7 @@ def test_where_dates_are_whole_seconds_a_fraction_is_refused_with_both_neighbour
 @pytest.mark.parametrize("second", [100_000_000, 999_999_999, 1_700_000_000, 2_024_013_100, 99_999_999_998])
 @pytest.mark.parametrize("fraction", [0, 1, 123, 500, 999])
 def test_the_hint_for_an_epoch_in_another_unit_is_a_date_that_is_accepted(
-    read: Callable[[str], Moment], unit: int, second: int, fraction: int
+    read: Callable[[str], Typed], unit: int, second: int, fraction: int
 ) -> None:
     for rest in ("", ".5", ".12345"):
         with pytest.raises(UsageError) as caught:
@@ -354,7 +356,8 @@ def test_iso_text_of_a_moment_is_its_epoch_second(moment: datetime) -> None:
 
 @given(st.dates(date(1970, 1, 1), date(2099, 12, 31)))
 def test_a_day_is_the_same_in_every_order_and_is_refused_as_digits(day: date) -> None:
-    assert parse_moment(f"{day:%Y-%m-%d}") == parse_moment(f"{day:%d/%m/%Y}") == parse_moment(f"{day:%Y/%m/%d}")
+    texts = (f"{day:%Y-%m-%d}", f"{day:%d/%m/%Y}", f"{day:%Y/%m/%d}")
+    assert len({in_zone(parse_moment(text), named_zone("Asia/Kolkata")) for text in texts}) == 1
     with pytest.raises(UsageError) as caught:
         parse_moment(f"{day:%Y%m%d}")
     assert caught.value.hint == f"write {day:%Y-%m-%d}"
@@ -374,7 +377,7 @@ def test_a_month_begins_on_its_first_day_and_follows_the_one_before(now: datetim
 @given(st.text(max_size=30))
 def test_any_text_is_a_date_or_a_usage_error(text: str) -> None:
     with suppress(UsageError):
-        resolve(parse_moment(text), None, now=NOW, operators=EVERY)
+        start_of(parse_moment(text), None, now=NOW)
 
 
 WORDS = st.sampled_from(
@@ -403,4 +406,4 @@ WORDS = st.sampled_from(
 @given(st.lists(WORDS, max_size=4), st.sampled_from(["", " ", "  ", "-", "_", "T"]))
 def test_words_of_dates_in_any_order_are_a_date_or_a_usage_error(words: list[str], between: str) -> None:
     with suppress(UsageError):
-        resolve(parse_moment(between.join(words)), None, now=NOW, operators=EVERY)
+        start_of(parse_moment(between.join(words)), named_zone("Europe/Berlin"), now=NOW)

@@ -256,6 +256,7 @@ def apply_(ctx: typer.Context, options: ApplyOptions, relaunch: RelaunchOpt = No
       query: from auth.all               required
       from: 1ad                          required, for the first launch
       to: 2027-01-01                     if the job shall end
+      time_zone: Europe/Berlin           of from and to; UTC without it
       destination:                       required; see 'svcctl help destinations'
         type: Kafka
         params: {bootstrap.servers: broker:9092, topic: fails}

@@ -13,9 +13,9 @@ from svcctl.cli.options import FormatOpt, FromOpt, TimeZoneOpt, ToOpt
 from svcctl.dates.epochs import to_ms, to_seconds
 from svcctl.dates.lengths import length_text
 from svcctl.dates.operators import operator_of
-from svcctl.dates.range import Range, counted_back, last_second, resolve
+from svcctl.dates.range import Range, dates_of, start_of
 from svcctl.dates.shorthand import EVERY, parse_moment
-from svcctl.dates.zones import GMT
+from svcctl.dates.zones import Zone
 from svcctl.errors import UsageError
 from svcctl.terminal.records import row_listing
 
@@ -43,20 +43,19 @@ def preview(
     ago. The range includes its start and excludes its end.
     """
     svc: Context = ctx.obj
-    now = svc.now() if at is None else _at(at, svc.now())
-    zone = (time_zone or svc.profile.time_zone or GMT).clocks
-    resolved = resolve(from_, to, now=now, zone=zone, operators=EVERY)
-    for text in (last_second(to, resolved, zone), counted_back(from_, to, resolved, now=now, zone=zone)):
-        if text is not None:
-            svc.diagnostics.note(text)
-    svc.output.records(RANGE, _rows(resolved, zone), svc.format(format, lists=True))
+    zone = time_zone or svc.profile.time_zone
+    now = svc.now() if at is None else _at(at, zone, svc.now())
+    chosen = dates_of(from_, to, None, zone, now=now, written=False)
+    for text in chosen.notes(terminal=False):
+        svc.diagnostics.note(text)
+    svc.output.records(RANGE, _rows(chosen.range, chosen.clocks), svc.format(format, lists=True))
 
 
-def _at(moment: Any, now: datetime) -> datetime:
+def _at(moment: Any, zone: Zone | None, now: datetime) -> datetime:
     """--at as a moment; it must be an absolute date, since a relative one would need a moment itself."""
-    if operator_of(moment, EVERY) is not None:
+    if isinstance(moment, str) and operator_of(moment, EVERY) is not None:
         raise UsageError(f"--at '{moment}' is a relative date", hint="give a date such as 2018-10-08T14:33:12Z")
-    return resolve(moment, None, now=now).start
+    return start_of(moment, zone, now=now)
 
 
 def _rows(resolved: Range, zone: tzinfo) -> list[list[Any]]:

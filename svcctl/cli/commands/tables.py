@@ -93,7 +93,10 @@ def _columns(svc: Context, name: str, from_: Any) -> list[list[Any]]:
             _check_known(svc, name)
         stored = None
     if stored is None or from_ is not None or stored.oldest is None or stored.newest is None:
-        asked = dates_of(from_ or "1d", "now", None, None, now=svc.now(), written=False)
+        zone = svc.profile.time_zone
+        asked = dates_of(from_ or "1d", "now", None, zone, now=svc.now(), written=False, waits=False)
+        for text in asked.notes(terminal=False):
+            svc.diagnostics.note(text)
         start, end, said = asked.from_, asked.to, f"from {asked.label}"
     else:
         end, said = min(stored.newest // 1000 + 1, math.floor(svc.clock())), ""  # a service waits for a later end

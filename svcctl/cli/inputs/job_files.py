@@ -4,6 +4,7 @@ name: nightly-auth
 query: from auth.all where result = "FAIL"
 from: 1ad                 # for the first launch
 to: 2027-01-01            # left out: the job does not end
+time_zone: Europe/Berlin  # of from and to; left out: UTC
 destination: {type: Kafka, params: {bootstrap.servers: broker:9092, topic: fails}}
 state: running            # or stopped
 """
@@ -28,14 +29,15 @@ from svcctl.cli.inputs.destination import warnings
 from svcctl.cli.inputs.yaml_files import Document
 from svcctl.dates.operators import Moment
 from svcctl.dates.range import dates_of
-from svcctl.dates.shorthand import parse_moment
+from svcctl.dates.shorthand import depends_on_zone, in_zone, parse_moment
+from svcctl.dates.zones import Local, Zone, named_zone
 from svcctl.errors import UsageError
 from svcctl.io import home
 from svcctl.io.yaml_text import PlainText, json_value
 from svcctl.profiles.secrets import SecretCommand, SecretFile, secret_text
 from svcctl.words import is_secret, mask, mask_urls
 
-KEYS = ("name", "query", "from", "to", "destination", "state")
+KEYS = ("name", "query", "from", "to", "time_zone", "destination", "state")
 RUNNING, STOPPED = "running", "stopped"
 Secret = Callable[[], str]
 """Reads a secret, once at most."""
@@ -133,11 +135,12 @@ def written(document: Document, now: datetime) -> WrittenJob:
     if not name.isprintable() or name != name.strip():
         raise document.error("name cannot be printed, or has blanks around it", "name")
     query = document.needed("query")
-    from_, to = _moment(document, "from"), _moment(document, "to")
+    zone = _zone(document)
+    from_, to = _moment(document, "from", zone), _moment(document, "to", zone)
     if from_ is None:
         raise document.error("the from is missing")
     try:
-        ends = dates_of(from_, to, None, None, now=now, written=True)
+        ends = dates_of(from_, to, None, zone, now=now, written=False)
     except UsageError as error:
         raise document.error(f"to: {error.message}", "to", hint=error.hint) from None
     type_, given = _destination(document)
@@ -154,7 +157,8 @@ def written(document: Document, now: datetime) -> WrittenJob:
         for key, text in warnings(destination)
     ]
     state = document.one_of("state", (RUNNING, STOPPED)) or RUNNING
-    hashes = [hash_of(query, to, type_, hashed) for hashed in params.hashed]
+    end = f"{to} {zone.name}" if zone is not None and depends_on_zone(to) else to
+    hashes = [hash_of(query, end, type_, hashed) for hashed in params.hashed]
     return WrittenJob(
         document,
         name,
@@ -170,12 +174,26 @@ def written(document: Document, now: datetime) -> WrittenJob:
     )
 
 
-def _moment(document: Document, key: str) -> Moment | None:
+def _zone(document: Document) -> Zone | None:
+    """The zone of the dates; UsageError for `local`, since a file means the same on every computer."""
+    text = document.text("time_zone")
+    if text is None:
+        return None
+    try:
+        zone = named_zone(text)
+    except UsageError as error:
+        raise document.error(f"time_zone: {error.message}", "time_zone", hint=error.hint) from None
+    if isinstance(zone.clocks, Local):
+        raise document.error("time_zone is another one on each computer", "time_zone", hint="such as Europe/Berlin")
+    return zone
+
+
+def _moment(document: Document, key: str, zone: Zone | None) -> Moment | None:
     value = document.text(key)
     if value is None:
         return None
     try:
-        return parse_moment(value)
+        return in_zone(parse_moment(value), zone)
     except UsageError as error:
         raise document.error(f"{key}: {error.message}", key, hint=error.hint) from None
 

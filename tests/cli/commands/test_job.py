@@ -249,7 +249,6 @@ def test_what_looks_like_a_mistake_is_noted_and_sent(jobs: Shell) -> None:
         (["--dest", "donothing", "--dest-param", "ab"], "--dest-param must be of the form K=V"),
         (["--dest", "donothing", "--output", "x"], "--output cannot be used with --dest: no rows come back"),
         (["--dest", "donothing", "--fail-on-empty"], "--fail-on-empty cannot be used with --dest: no rows come back"),
-        (["--dest", "donothing", "--follow", "--to", "now"], "--follow and --to exclude each other"),
         (["--dest", "nosuch"], "unknown destination type 'nosuch'"),
         (["--dest", "kafka"], "kafka needs topic and bootstrap.servers"),
         (["--dest-json", "absent"], "the destination cannot be read from absent: No such file or directory"),

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import signal
 import subprocess
 import time
@@ -74,24 +75,25 @@ WHOLE = b'n\n1\n9007199254740993\n-3\n""\n'
 
 
 @pytest.mark.parametrize(
-    ("end", "sent", "code", "said", "left"),
+    ("options", "sent", "code", "said"),
     [
-        ("--follow", signal.SIGINT, 130, b"svcctl: interrupted\n", {"rows.csv": WHOLE}),
-        ("--follow", signal.SIGTERM, 143, b"svcctl: ended by SIGTERM\n", {"rows.csv": WHOLE}),
-        ("--to=1893456000", signal.SIGINT, 130, b"svcctl: interrupted\n", {}),
+        ((), signal.SIGINT, 130, b"svcctl: interrupted\n"),
+        ((), signal.SIGTERM, 143, b"svcctl: ended by SIGTERM\n"),
+        (("--to", "2030-01-01"), signal.SIGTERM, 143, b"svcctl: ended by SIGTERM\n"),
     ],
 )
-def test_an_interrupted_query_leaves_a_whole_file_or_none(
-    service: Shell, tmp_path: Path, end: str, sent: signal.Signals, code: int, said: bytes, left: dict[str, bytes]
+def test_an_interrupted_follow_leaves_a_whole_file(
+    service: Shell, tmp_path: Path, options: tuple[str, ...], sent: signal.Signals, code: int, said: bytes
 ) -> None:
-    query = ("query", "from sample select n", "--from", "2024-01-31", end, "-o", str(tmp_path / "rows.csv"))
+    follow = ("query", "from sample select n", "--from", "2024-01-31", "--follow", *options)
+    query = (*follow, "-o", str(tmp_path / "rows.csv"))
     process = service.start(*query, stderr=subprocess.PIPE)
     part = tmp_path / "rows.csv.part"
     eventually(lambda: part.exists() and part.read_bytes().endswith(b'""\n'))
     process.send_signal(sent)
     _, stderr = process.communicate(timeout=20)
     assert (process.returncode, stderr.splitlines(keepends=True)[-1]) == (code, said)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == left
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"rows.csv": WHOLE}
 
 
 def test_a_person_is_told_what_a_followed_query_wrote(service: Shell) -> None:
@@ -102,9 +104,9 @@ def test_a_person_is_told_what_a_followed_query_wrote(service: Shell) -> None:
     ]
 
 
-@pytest.mark.parametrize("end", ["--follow", "--to=1893456000"])
-def test_a_query_that_waits_ends_with_its_reader(service: Shell, end: str) -> None:
-    query = ("-q", "query", "from sample select n", "--from", "2024-01-31", end, "-f", "csv")
+@pytest.mark.parametrize("options", [(), ("--to", "2030-01-01")])
+def test_a_query_that_waits_ends_with_its_reader(service: Shell, options: tuple[str, ...]) -> None:
+    query = ("-q", "query", "from sample select n", "--from", "2024-01-31", "--follow", *options, "-f", "csv")
     process = service.start(*query, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     for line in (b"n\n", b"1\n", b"9007199254740993\n", b"-3\n"):
@@ -132,17 +134,29 @@ def test_a_group_that_never_ends_is_refused(service: Shell) -> None:
     assert "the groups would never be complete" in done.stderr
 
 
+@pytest.mark.parametrize("to", ["tomorrow", "2030-01-01", "1893456000"])
+def test_without_follow_an_end_in_the_future_is_not_waited_for(service: Shell, to: str) -> None:
+    done = service("query", "from sample select n", "--from", "2024-01-31", "--to", to)
+    assert (done.returncode, done.stdout) == (0, 'n\n1\n9007199254740993\n-3\n""\n')
+    note = "svcctl: --to is in the future: the range ends now; --follow waits until .* UTC\n"
+    assert re.fullmatch(note, done.stderr)
+    assert service("-q", "query", "from sample select n", "--from", "2024-01-31", "--to", to).stderr == ""
+
+
 @pytest.mark.slow
-def test_a_range_that_ends_in_the_future_is_waited_for(service: Shell) -> None:
-    end = int(time.time()) + 3
-    done = service("query", "from sample select n", "--from", "2024-01-31", "--to", str(end))
-    assert done.returncode == 0
+def test_a_follow_with_an_end_runs_until_then_and_prints_its_last_period(service: Shell) -> None:
+    end = int(time.time()) + 5
+    load(service, "live.until", [event(number, recent(0), 1.0) for number in range(9)])
+    follow = ("--from", "1h", "--follow", "--to", str(end), "-f", "ndjson")
+    rows = service.start("query", "from live.until select n", *follow, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    groups = service("query", "from live.until group every 2s select count() as n", *follow)
+    told, notes = rows.communicate(timeout=20)
+    assert (rows.returncode, groups.returncode, notes.decode(), groups.stderr) == (0, 0, "", "")
     assert time.time() >= end
-    assert done.stdout == 'n\n1\n9007199254740993\n-3\n""\n'
-    assert done.stderr == (
-        "svcctl: --to is in the future: waiting for events until "
-        f"{datetime.fromtimestamp(end, UTC):%Y-%m-%d %H:%M:%S} UTC (--to now ends at once)\n"
-    )
+    printed = len(told.splitlines())
+    assert 0 < printed < 9
+    assert sum(json.loads(line)["n"] for line in groups.stdout.splitlines()) == printed
+    assert json.loads(groups.stdout.splitlines()[-1])["eventdate"] >= (end - 3) * 1000
 
 
 def test_the_services_own_requests_are_events(service: Shell, tmp_path: Path) -> None:

@@ -50,6 +50,39 @@ def test_the_length_leaves_out_the_units_that_are_zero(shell: Shell, from_: str,
 
 
 @pytest.mark.parametrize(
+    ("zone", "from_", "seconds"),
+    [
+        ("America/Sao_Paulo", "2018-11-04", 1_541_300_400),
+        ("America/Sao_Paulo", "2018-11-04 01:00", 1_541_300_400),
+        ("Europe/Berlin", "2026-03-29 03:00", 1_774_746_000),
+        ("Europe/Berlin", "2026-10-25 02:30+02:00", 1_792_888_200),
+        ("Europe/Berlin", "2026-10-25 02:30+01:00", 1_792_891_800),
+    ],
+)
+def test_a_date_without_an_offset_is_in_the_zone_also_in_that_of_this_computer(
+    shell: Shell, zone: str, from_: str, seconds: int
+) -> None:
+    for given, variables in ((zone, {}), ("local", {"TZ": zone})):
+        done = shell("range", "--from", from_, "--to", "1s", "--time-zone", given, **variables)
+        assert (done.returncode, done.stdout.splitlines()[4:5]) == (0, [f"seconds,{seconds},{seconds + 1}"]), (
+            done.stderr
+        )
+
+
+@pytest.mark.parametrize("given", ["Europe/Berlin", "local"])
+def test_a_local_time_that_occurs_twice_or_never_is_refused_with_the_spellings_that_decide(
+    shell: Shell, given: str
+) -> None:
+    for text, problem in (("2026-10-25 02:30", "occurs twice"), ("2026-03-29 02:30", "does not exist")):
+        done = shell("range", "--from", text, "--to", "1s", "--time-zone", given, TZ="Europe/Berlin")
+        offsets = ("+02:00", "+01:00") if "twice" in problem else ("+01:00", "+02:00")
+        either = " or ".join(f"{text.replace(' ', 'T')}{offset}" for offset in offsets)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"'{text}' {problem} in {given}, " in done.stderr
+        assert f"hint: write {either}\n" in done.stderr
+
+
+@pytest.mark.parametrize(
     ("arguments", "stderr"),
     [
         (

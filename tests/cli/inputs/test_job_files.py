@@ -51,6 +51,13 @@ def read(file: Path) -> WrittenJob:
         ("state: stopped", "limit: 010", "line 9: unknown key 'limit'"),
         ("state: stopped", "state: off", "line 9: state 'off' is not one of running, stopped"),
         ("from: 1ad", "from: 1h\nto: 2001-01-01", "line 4: "),
+        ("from: 1ad", "from: 1h\ntime_zone: Mars", "line 4: time_zone: there is no time zone 'Mars'"),
+        ("from: 1ad", "from: 1h\ntime_zone: local", "line 4: time_zone is another one on each computer"),
+        (
+            "from: 1ad",
+            "from: 2025-10-26 02:30\ntime_zone: Europe/Berlin",
+            "line 3: from: date '2025-10-26 02:30' occurs",
+        ),
         ("state: stopped", "state: paused", "line 9: state 'paused' is not one of running, stopped"),
         ("type: Kafka", "type: Kafak", "line 5: unknown destination type 'Kafak'"),
         ("type: Kafka", "typ: Kafka", "line 5: unknown key 'typ'"),
@@ -146,6 +153,7 @@ def test_a_secret_is_read_at_the_launch_and_is_in_no_hash_and_no_text(tmp_path: 
         ("Kafka", "KAFKA", True),
         ("    topic: fails\n", "    Topic: fails\n", True),
         ("from: 1ad", "from: 1ad\nto: 2030-01-01", False),
+        ("from: 1ad", "from: 1ad\ntime_zone: Europe/Berlin", True),
         ("auth.all", "auth.some", False),
         ("fails", "failed", False),
         ("name: nightly", "name: daily", True),
@@ -159,6 +167,22 @@ def test_a_definition_is_the_query_its_end_and_the_destination(
     one = read(file).hash
     file.write_text(WHOLE.replace(before, after))
     assert (read(file).hash == one) == same
+
+
+def test_the_dates_of_a_file_are_in_utc_or_in_the_zone_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.yaml"
+    found = []
+    for zone in ("", "\ntime_zone: UTC", "\ntime_zone: Europe/Berlin"):
+        for end in ("2026-10-25", "01/02/2026 00:00:00", "endday"):
+            file.write_text(WHOLE.replace("from: 1ad", f"from: 1ad{zone}\nto: {end}"))
+            found.append(read(file))
+    assert [(job.from_, job.to) for job in found[:3]] == [("1ad", 1792886400), ("1ad", found[1].to), ("1ad", "endday")]
+    assert found[1].to == "01/02/2026 00:00:00"
+    assert [job.to for job in found[3:5]] == [1792886400, 1769904000]
+    assert [job.to for job in found[6:8]] == [1792879200, 1769900400]
+    midnight_before = 1767135600  # 2025-12-31 in Berlin: a day before NOW
+    assert (found[8].from_, found[8].to) == (midnight_before, midnight_before + 86_399)
+    assert (found[0].hash == found[3].hash, len({job.hash for job in found[6:]} | {found[2].hash})) == (True, 4)
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ def planned(svc: Context, states: States, order: Order, state: State | None, fro
     every = outline(order.query).every
     notes += [
         chosen.summary if svc.diagnostics.is_terminal and not chosen.plain else None,
+        chosen.reading,
         chosen.slip if state is None else None,
         chosen.short,
         chosen.other_pair,

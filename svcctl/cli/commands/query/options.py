@@ -31,7 +31,6 @@ from svcctl.cli.options import (
     length_option,
 )
 from svcctl.dates.lengths import UNITS, parse_length
-from svcctl.errors import UsageError
 from svcctl.terminal.selection import Selection, selected
 
 MAX_REFRESH_SECONDS = 366 * UNITS["d"]
@@ -155,9 +154,9 @@ class QueryOptions:
 
     def end(self) -> Any:
         """The end of the range, by default now; None for a query that does not end."""
-        if self.follow and self.to is not None:
-            raise UsageError("--follow and --to exclude each other", hint="stop --follow with --max-time or --limit")
-        return None if self.follow else "now" if self.to is None else self.to
+        if self.to is not None:
+            return self.to
+        return None if self.follow else "now"
 
     def given(self, *names: str) -> str | None:
         """The first of these options that was given, as it is typed."""

@@ -109,16 +109,20 @@ def job(svc: Context, request: QueryRequest, options: QueryOptions) -> QueryRequ
 
     The interface takes a date format and a time zone only with a mode that is not JSON, so they are sent with one.
     """
-    ends = dates_of(request.from_, request.to, options.date_format, options.time_zone, now=svc.now(), written=True)
+    by_option = options.time_zone is not None
+    zone = options.time_zone or svc.profile.time_zone
+    ends = dates_of(request.from_, request.to, options.date_format, zone, now=svc.now(), written=by_option)
     _say(svc, ends)
-    _say_end(svc, request, ends, "the job waits for events")
+    if ends.range.end is not None and ends.range.end > svc.now():
+        until = f"{ends.range.end:%Y-%m-%d %H:%M:%S} UTC"
+        svc.diagnostics.note(f"--to is in the future: the job waits for events until {until} (--to now ends at once)")
     return replace(
         request,
-        mode="csv" if options.date_format or options.time_zone else "json",
+        mode="csv" if options.date_format or by_option else "json",
         from_=ends.from_,
         to=ends.to,
         date_format=ends.date_format,
-        time_zone=ends.time_zone or None,
+        time_zone=ends.time_zone if by_option else None,
     )
 
 
@@ -142,7 +146,7 @@ def question(
         )
     if format.name == "parquet" and options.date_format:
         raise UsageError("--date-format does not apply to parquet: it holds dates as timestamps, not as text")
-    written = format.dates and not format.writes(selection) and request.to is not None
+    written = format.dates and not format.writes(selection) and not options.follow
     chosen = dates_of(
         request.from_,
         request.to,
@@ -150,10 +154,11 @@ def question(
         options.time_zone or svc.profile.time_zone,
         now=svc.now(),
         written=written,
+        waits=options.follow,
+        resent=options.follow,
     )
     if says:
         _say(svc, chosen)
-        _say_end(svc, request, chosen, "waiting for events")
     shape = outline(request.query or "")
     clauses, every = shape.clauses, shape.every
     if says and selection.sort and clauses and clauses[-1].keyword in ("limit", "offset"):
@@ -171,13 +176,6 @@ def question(
         keys=keys(request.query or ""),
     )
     return Question(request, format, selection, style, chosen)
-
-
-def _say_end(svc: Context, request: QueryRequest, chosen: Dates, waits: str) -> None:
-    """Say that a range ends in the future; `waits` says what waits for the end."""
-    if chosen.range.end is not None and chosen.range.end > svc.now():
-        until = f"{chosen.range.end:%Y-%m-%d %H:%M:%S} UTC"
-        svc.diagnostics.note(f"--to is in the future: {waits} until {until} (--to now ends at once)")
 
 
 def _span(asked: Range, every: int | None, now: datetime) -> Span | None:

@@ -77,9 +77,9 @@ def once(svc: Context, question: Question, options: QueryOptions) -> None:
 
 
 def follow(svc: Context, question: Question, options: QueryOptions) -> None:
-    """Print rows as they arrive, until the time is up, the limit is reached or somebody interrupts.
+    """Print rows as they arrive, until the end, the time is up, the limit is reached or somebody interrupts.
 
-    There is no other end, so the file is whole when somebody interrupts. If the time is up while there is no
+    The file is kept when somebody interrupts: without --to there is no other end. If the time is up while there is no
     connection, the file is kept too, but the result is incomplete.
     """
     from svcctl.api.follow import Follow

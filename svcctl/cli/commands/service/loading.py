@@ -22,8 +22,8 @@ from svcctl.cli.options import YesOpt
 from svcctl.dates.epochs import from_ms, to_ms
 from svcctl.dates.lengths import rough_text
 from svcctl.dates.operators import moment_text
-from svcctl.dates.range import resolve
-from svcctl.dates.shorthand import EVERY, parse_moment
+from svcctl.dates.range import read_in, start_of
+from svcctl.dates.shorthand import parse_moment
 from svcctl.dates.zones import named_zone
 from svcctl.errors import Advice, CommandLine, SvcctlError, Terminated, UsageError
 from svcctl.io.file_offsets import read_so_far
@@ -102,6 +102,13 @@ BeforeOpt = Annotated[
         "--before", parser=parse_moment, metavar="DATE", help="Events before it are removed, such as 90d (help dates)."
     ),
     Completes(words=words.start_dates),
+]
+TrimZoneOpt = Annotated[
+    Any,
+    typer.Option(
+        "--time-zone", parser=named_zone, metavar="ZONE", help="Time zone of --before: GMT+2, Europe/Berlin or local."
+    ),
+    Completes("zones", words=words.time_zones),
 ]
 TablesArg = Annotated[list[str], typer.Argument(metavar="TABLE…", help="Tables to drop."), Completes("loaded")]
 
@@ -270,7 +277,9 @@ def drop(ctx: typer.Context, tables: TablesArg, yes: YesOpt = False) -> None:
         svc.diagnostics.note(f"dropped {_described(one)}")
 
 
-def trim(ctx: typer.Context, table: TrimmedArg, before: BeforeOpt, yes: YesOpt = False) -> None:
+def trim(
+    ctx: typer.Context, table: TrimmedArg, before: BeforeOpt, time_zone: TrimZoneOpt = None, yes: YesOpt = False
+) -> None:
     """Remove the events of a table of the local service before a date
 
     Queries and jobs go on. It is refused while a job has not read those events yet. In a shared folder,
@@ -284,7 +293,10 @@ def trim(ctx: typer.Context, table: TrimmedArg, before: BeforeOpt, yes: YesOpt =
     from svcctl.api import own_service
 
     svc: Context = ctx.obj
-    date = resolve(before, None, now=svc.now(), operators=EVERY).start
+    zone = time_zone or svc.profile.time_zone
+    date = start_of(before, zone, now=svc.now())
+    if (text := read_in(zone, svc.now(), {"--before": before})) is not None:
+        svc.diagnostics.note(text)
     client = svc.with_flags(profile=LOCAL).client
     if not yes:
         found = own_service.table(client, table)

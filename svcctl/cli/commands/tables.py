@@ -94,7 +94,7 @@ def _columns(svc: Context, name: str, from_: Any) -> list[list[Any]]:
         stored = None
     if stored is None or from_ is not None or stored.oldest is None or stored.newest is None:
         zone = svc.profile.time_zone
-        asked = dates_of(from_ or "1d", "now", None, zone, now=svc.now(), written=False, waits=False)
+        asked = dates_of(from_ or "1d", "now", None, zone, now=svc.now(), written=False)
         for text in asked.notes(terminal=False):
             svc.diagnostics.note(text)
         start, end, said = asked.from_, asked.to, f"from {asked.label}"

@@ -67,8 +67,8 @@ def reconcile(
 ) -> None:
     """Compare an export with the service, and fetch again only the windows that differ
 
-    Prints a row for each window that was replaced: its start, its rows before and now, and the file. Days such as
-    7ad are those of the export's zone.
+    Prints a row for each window that was replaced: its start, its rows before and now, and the file. Dates are in
+    the export's zone.
     Events are compared by counts, in one query; groups, and all with --deep, by fetching. Counts do not see an event
     that was changed, or one that came while another went. Windows with fewer rows than before, as after retention, are
     named and left, exit 10. Files that are missing, or have another size, are exit 7; see verify.

@@ -49,8 +49,8 @@ def verify(ctx: typer.Context, names: NamesArg = None, from_: FromOpt = None, ke
     """Hash the files of exports again; exit 7 when one is damaged or missing
 
     Without a name, verifies the exports of all states. Of a state, the last 10000 windows are verified, or files of
-    runs. With --keep, neither status, runs nor reconcile look at anything before --from any more. Days such as
-    30ad are those of the export's zone.
+    runs. With --keep, neither status, runs nor reconcile look at anything before --from any more. Dates are in
+    the export's zone.
 
     \b
     svcctl export verify auth && tar -cf auth.tar out

@@ -105,7 +105,7 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
         (
             ("export", QUERY, "--from", "2024-01-31 10:00:53.718", "-o", "all.csv"),
             "svcctl: error: '2024-01-31 10:00:53.718' has a fraction of a second\n"
-            "hint: dates here are whole seconds: 2024-01-31T10:00:53Z or 2024-01-31T10:00:54Z\n",
+            "hint: dates here are whole seconds: 2024-01-31T10:00:53 or 2024-01-31T10:00:54\n",
         ),
         (
             ("export", QUERY, *HOURS, "--to", "1706695253.718", "-o", "all.csv"),

@@ -165,7 +165,8 @@ class LocalTime:
         decide when the clocks show the time twice, or never.
         """
         if zone is None:
-            return self.text if is_absolute(self.text) else _epoch(with_zone(self.time), self.text)
+            written = two_digits(self.text)
+            return written if is_absolute(written) else _epoch(with_zone(self.time), self.text)
         first, second = (self.time.replace(tzinfo=zone.clocks, fold=fold) for fold in (0, 1))
         try:
             ahead, behind = (moment.utcoffset() or timedelta() for moment in (first, second))

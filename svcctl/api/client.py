@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from types import TracebackType
@@ -154,6 +154,36 @@ class Client:
                 self._sender.accepts,
                 exact=is_exact(head),
             )
+
+    @contextmanager
+    def query_spans(self, requests: Sequence[QueryRequest], *, reader: int | None = None) -> Iterator[QueryResponse]:
+        """The answers to requests for neighbouring spans of time as one answer, in csv or tsv; each is requested when
+        the one before it has been read.
+
+        An error of a later request is raised unchanged, so that it may come after rows. IncompleteResult when a later
+        answer has other columns.
+        """
+        from svcctl.api.response import QueryResponse
+
+        with ExitStack() as stack:
+            answer = stack.enter_context(self.query(requests[0], reader=reader))
+            if len(requests) == 1:
+                yield answer
+                return
+
+            def blocks() -> Iterator[bytes]:
+                rows = answer.raw()
+                heading = next(rows)
+                yield heading
+                yield from rows
+                for request in requests[1:]:
+                    stack.close()
+                    rows = stack.enter_context(self.query(request, reader=reader)).raw()
+                    if next(rows) != heading:
+                        raise IncompleteResult("the result is incomplete: its columns change")
+                    yield from rows
+
+            yield QueryResponse(answer.mode, "", blocks(), answer.cid, exact=True)
 
     def launch(self, request: QueryRequest) -> str:
         """Forwards a query to its destination and returns the ID of the job."""

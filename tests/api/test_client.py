@@ -5,6 +5,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -52,6 +53,50 @@ def failure(call: Callable[[], object]) -> SvcctlError:
 def read(script: Script, request: QueryRequest = CSV, **options: Any) -> bytes:
     with client(script, **options) as service, service.query(request) as response:
         return b"".join(response.raw())
+
+
+SPANS = [replace(CSV, from_=start, to=start + 10, time_zone=zone) for start, zone in ((0, "GMT+2"), (10, "GMT+1"))]
+
+
+def test_the_answers_for_neighbouring_spans_are_one_answer_with_one_heading(serve: Serve) -> None:
+    script = serve(http("200 OK", 'a,b\n1,"x\ny"\n'), http("200 OK", "a,b\n"), http("200 OK", "a,b\n2,.error\n"))
+    with client(script) as service, service.query_spans([*SPANS, CSV]) as answer:
+        blocks = list(answer.raw())
+    assert (blocks[0], b"".join(blocks)) == (b"a,b\n", b'a,b\n1,"x\ny"\n2,.error\n')
+    assert (answer.row_count, answer.bytes, [column.name for column in answer.columns]) == (2, 21, ["a", "b"])
+    assert [json.loads(body).get("timeZone") for _, _, body in script.requests] == ["GMT+2", "GMT+1", None]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (http("400 Bad", '{"msg":"no","status":400}'), ServiceError),
+        (http("401 No", '{"msg":"no","status":401}'), CredentialsError),
+        (http("503 No"), Unavailable),
+        (http("200 OK", "<html></html>", "Content-Type: text/html"), Unavailable),
+        (http("200 OK", "a,b\n2,3\nx.error,500,full,now\n"), IncompleteResult),
+        (http("200 OK", "a,c\n2,3\n"), IncompleteResult),
+        (http("200 OK", ""), IncompleteResult),
+    ],
+)
+def test_the_error_of_a_later_span_comes_after_the_rows_of_the_first(
+    serve: Serve, answer: bytes, kind: type[SvcctlError]
+) -> None:
+    script = serve(http("200 OK", "a,b\n1,2\n"), answer)
+    read = list[bytes]()
+    with client(script, retries=0) as service, pytest.raises(kind), service.query_spans(SPANS) as response:
+        for block in response.raw():
+            read.append(block)
+    assert b"".join(read).startswith(b"a,b\n1,2\n")
+
+
+def test_a_span_is_requested_when_the_one_before_it_has_been_read(serve: Serve) -> None:
+    script = serve(http("200 OK", "a,b\n1,2\n"), http("200 OK", "a,b\n3,4\n"))
+    with client(script) as service, service.query_spans(SPANS) as answer:
+        blocks = answer.raw()
+        seen = [next(blocks), next(blocks)]
+        assert (seen, len(script.requests)) == ([b"a,b\n", b"1,2\n"], 1)
+    assert len(script.requests) == 1
 
 
 def test_the_bytes_signed_are_the_bytes_sent(serve: Serve) -> None:

@@ -8,20 +8,20 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from io import BytesIO
-from itertools import chain, count
+from itertools import count
 from typing import TYPE_CHECKING
 
 from svcctl.api import retry
 from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
-from svcctl.exports.formats import FORMATS, Format, Part
+from svcctl.exports.formats import FORMATS, Format
 from svcctl.exports.record import Entry
 from svcctl.exports.windows import Window
 from svcctl.exports.workers.pace import Pace
-from svcctl.exports.workers.spool import Spool, Unstored
+from svcctl.exports.workers.spool import Unstored
 from svcctl.io.compression import COMPRESSIONS, Compressed
 from svcctl.io.losses import Losses
 
@@ -79,8 +79,8 @@ class Task:
     def whole(self) -> bool:
         return self.part_of is None
 
-    def requests(self) -> tuple[Window, ...]:
-        """The ranges to ask for, in order: a service writes all dates of an answer with one offset."""
+    def spans(self) -> tuple[Window, ...]:
+        """The ranges to request, in order: a service writes all dates of an answer with one offset."""
         if self.zone is None or not self.plain:
             return (self.window,)
         return tuple(Window(*span) for span in self.zone.spans(self.window.start, self.window.end))
@@ -233,52 +233,20 @@ def _storing() -> Iterator[None]:
 
 
 def _answered(task: Task, client: Client, part: _Part, sink: Sink) -> str:
-    """Send the window's requests and write their rows."""
-    requests = task.requests()
-    if len(requests) == 1:
-        head, part.rows = _ask(task, task.window, client, sink, task.whole, part.losses)
-        return head
-    format = FORMATS[task.format]
-    pieces = _pieces(task, requests, client, part.losses)
-    first = next(pieces)
-
-    def parts() -> Iterator[Part]:
-        for piece in chain((first,), pieces):
-            if piece.head != first.head:
-                raise IncompleteResult(f"the columns change within the window {task.window}")
-            part.rows += piece.rows
-            yield piece.answer.pieces
-
-    if format.heading and task.whole:
-        sink.write(first.head.encode("utf-8", "surrogateescape"))
-    format.merged(parts(), first.head, sink)
-    return first.head
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """The whole answer to a part of a window."""
-
-    head: str
-    rows: int
-    answer: Spool
-
-
-def _pieces(task: Task, requests: Iterable[Window], client: Client, losses: Losses) -> Iterator[_Piece]:
-    """The answers to the requests of a window, each whole before it is written."""
-    for window in requests:
-        with Spool() as spool:
-            head, rows = _ask(task, window, client, spool, False, losses)
-            yield _Piece(head, rows, spool)
-
-
-def _ask(task: Task, window: Window, client: Client, sink: Sink, whole: bool, losses: Losses) -> tuple[str, int]:
-    """One request; returns the head of the answer and the number of its rows."""
-    offset = task.zone.offset_name(window.start) if task.zone else None
-    request = replace(task.request, from_=window.start, to=window.end, time_zone=offset)
-    with client.query(request) as answer:
-        head = FORMATS[task.format].part(answer, sink, whole, losses)
-        return head, answer.row_count or 0
+    """Send the window's requests and write their rows; returns the head of the answer."""
+    requests = [
+        replace(
+            task.request,
+            from_=span.start,
+            to=span.end,
+            time_zone=task.zone.offset_name(span.start) if task.zone else None,
+        )
+        for span in task.spans()
+    ]
+    with client.query_spans(requests) as answer:
+        head = FORMATS[task.format].part(answer, sink, task.whole, part.losses)
+        part.rows = answer.row_count or 0
+    return head
 
 
 def check(request: QueryRequest, format: Format, client: Client) -> None:

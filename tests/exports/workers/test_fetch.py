@@ -27,12 +27,14 @@ from svcctl.exports.record import Entry
 from svcctl.exports.windows import Window
 from svcctl.exports.workers.fetch import Fetched, Progress, Task, fetch
 from svcctl.exports.workers.pace import Pace, Turns
+from svcctl.exports.workers.spool import Spool, Unstored
 from svcctl.storage.local import Local
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
     "a full disk": "cannot write {tmp_path}/part.csv: File too large",
     "a full temporary directory": "cannot write to the temporary directory {gettempdir}: File too large",
+    "other columns": "the result is incomplete: its columns change",
 }
 HINTS = {
     "a full temporary directory": "make room there, or set TMPDIR to another directory",
@@ -286,10 +288,16 @@ def test_a_disk_that_is_full_is_an_error_at_once(serve: Serve, tmp_path: Path) -
     assert (len(script.requests), list(tmp_path.iterdir())) == (1, [])
 
 
-def test_a_temporary_directory_that_is_full_is_an_error_at_once(serve: Serve, tmp_path: Path) -> None:
-    script = serve(http("200 OK", "a,b\n" + "1,2\n" * (1 << 21), CSV))
-    with files_of_at_most(1 << 20), pytest.raises(IncompleteResult) as caught:
-        run(script, tmp_path, sunday())
+def test_a_temporary_directory_that_is_full_is_an_error_at_once() -> None:
+    with files_of_at_most(1 << 20), Spool() as spool, pytest.raises(Unstored) as caught:
+        spool.write(bytes(1 << 22))
     assert caught.value.message == WORDS["a full temporary directory"].format(gettempdir=gettempdir())
     assert caught.value.hint == HINTS["a full temporary directory"]
-    assert (len(script.requests), list(tmp_path.iterdir())) == (1, [])
+
+
+def test_columns_that_change_between_the_requests_of_a_window_are_an_error(serve: Serve, tmp_path: Path) -> None:
+    script = serve(BEFORE, http("200 OK", "eventdate,m\n02:00:00,2\n", CSV))
+    with pytest.raises(IncompleteResult) as caught:
+        run(script, tmp_path, sunday(retries=0))
+    assert (caught.value.message, caught.value.rows) == (WORDS["other columns"], 1)
+    assert list(tmp_path.iterdir()) == []

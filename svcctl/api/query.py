@@ -144,6 +144,11 @@ class Outline:
         return any(clause.keyword == keyword for clause in self.clauses)
 
     @property
+    def is_plain(self) -> bool:
+        """Whether the rows of a range are those of its parts, one after the other."""
+        return not any(clause.keyword in ("group", "limit", "offset") for clause in self.clauses)
+
+    @property
     def every(self) -> int | None:
         """The first period of a group, in seconds."""
         return next((clause.every for clause in self.clauses if clause.every), None)

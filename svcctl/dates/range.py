@@ -3,9 +3,11 @@ send, and how dates are shown here."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import pairwise
 
 from svcctl.dates.epochs import to_seconds
 from svcctl.dates.lengths import UNITS, length_text
@@ -85,8 +87,8 @@ class Dates:
     """The zone of dates that are shown here; None: UTC."""
     plain: bool
     """Whether the range holds no surprise: `to` does not count from `from`, and all dates follow the zone."""
-    note: str | None = None
-    """What the user should know about the zone."""
+    changes: tuple[int, ...] = ()
+    """Epoch seconds in the range at which the offset of the zone changes; without an end, up to a year from now."""
     reading: str | None = None
     """How dates without an offset were read, if the zone was not typed with them."""
     cut: str | None = None
@@ -107,7 +109,27 @@ class Dates:
         """What to say about the dates; at a terminal, also the range if it is not `plain`."""
         if terminal and not self.plain:
             yield self.summary
-        yield from filter(None, (self.reading, self.slip, self.short, self.other_pair, self.cut, self.note))
+        yield from filter(None, (self.reading, self.slip, self.short, self.other_pair, self.cut))
+
+    def offset_note(self, *, text: bool = True) -> str | None:
+        """A note if all dates are written with the offset of the start and it changes within the range. `text` says
+        that the dates are texts, which contain the offset in iso."""
+        if self.zone is None or not self.changes:
+            return None
+        when = "during the year" if self.range.end is None else "within the range"
+        offset = self.zone.offset_name(self.range.start.timestamp())
+        return change_note(self.zone, when, f"all dates are written in {offset}", text and self.date_format != "iso")
+
+    @property
+    def spans(self) -> list[tuple[Moment, Moment | None, str | None]]:
+        """The range cut where the offset changes, for a request each: from, to and the interface's zone. An end that is
+        `now` stays, so that the service's clock decides."""
+        if self.zone is None or self.range.end is None or not self.changes:
+            return [(self.from_, self.to, self.time_zone)]
+        end = self.to if self.to == "now" else to_seconds(self.range.end)
+        edges: list[Moment] = [to_seconds(self.range.start), *self.changes, end]
+        starts = (self.range.start.timestamp(), *self.changes)
+        return [(*span, self.zone.offset_name(start)) for span, start in zip(pairwise(edges), starts, strict=True)]
 
     @property
     def label(self) -> str:
@@ -118,7 +140,7 @@ class Dates:
     @property
     def summary(self) -> str:
         """The range in short, in the zone, with its length: `2024-01-31 10:00 … 2024-02-01 10:00 UTC (1d)`."""
-        texts = _in_clocks(self.clocks, self.range.start, self.range.end)
+        texts = _in_clocks(self.clocks, self.range.start, self.range.end, offset=" %z" if self.changes else "")
         if self.range.end is None:
             return f"{texts[0]} … {_name(self.zone)}"
         length = length_text((self.range.end - self.range.start).total_seconds())
@@ -129,12 +151,12 @@ def _name(zone: Zone | None) -> str:
     return "UTC" if zone is None or zone == GMT else zone.name
 
 
-def _in_clocks(clocks: tzinfo, *moments: datetime | None) -> list[str]:
-    """Moments as clocks show them, all as fine as the finest of them."""
+def _in_clocks(clocks: tzinfo, *moments: datetime | None, offset: str = "") -> list[str]:
+    """Moments as clocks show them, all as fine as the finest of them; `offset` is a pattern for what follows each."""
     shown = [moment.astimezone(clocks) for moment in moments if moment is not None]
     fine = any(moment.microsecond for moment in shown)
     spec = "milliseconds" if fine else "seconds" if any(moment.second for moment in shown) else "minutes"
-    return [moment.replace(tzinfo=None).isoformat(" ", spec) for moment in shown]
+    return [moment.replace(tzinfo=None).isoformat(" ", spec) + moment.strftime(offset) for moment in shown]
 
 
 def dates_of(
@@ -180,8 +202,8 @@ def dates_of(
     if resolved.end is not None and (resent or to != "now") and (fixed or _is_typed(to)):
         to = to_seconds(resolved.end)
     sent = zone.offset_name(resolved.start.timestamp()) if zone else None
-    note = _change(zone, resolved, now) if zone and written and not zone.is_fixed else None
-    return Dates(resolved, from_, to, date_format, sent, zone, plain, note, reading, cut, slip, short, other_pair)
+    changes = _changes(zone, resolved, now) if zone else ()
+    return Dates(resolved, from_, to, date_format, sent, zone, plain, changes, reading, cut, slip, short, other_pair)
 
 
 def read_in(zone: Zone | None, now: datetime, typed: Mapping[str, Typed | None]) -> str | None:
@@ -274,9 +296,14 @@ def _is_typed(moment: Moment | None) -> bool:
     return operator_of(moment) is None and operator_of(moment, EVERY) is not None
 
 
-def _change(zone: Zone, resolved: Range, now: datetime) -> str | None:
-    """A note when the offset of a zone changes within a range: the service writes all dates with one offset."""
-    start, end = int(resolved.start.timestamp()), int((resolved.end or now).timestamp())
-    if len(zone.spans(start, end)) == 1:
-        return None
-    return f"the clocks of {zone.name} change within the range: all dates are written in {zone.offset_name(start)}"
+def _changes(zone: Zone, resolved: Range, now: datetime) -> tuple[int, ...]:
+    """When the offset of a zone changes within a range; without an end, up to a year from now."""
+    end = resolved.end or max(now, resolved.start) + timedelta(days=366)
+    spans = zone.spans(int(resolved.start.timestamp()), math.ceil(end.timestamp()))
+    return tuple(start for start, _ in spans[1:])
+
+
+def change_note(zone: Zone, when: str, offset: str, advice: bool) -> str:
+    """A note on dates that have one offset although the clocks of their zone change; `offset` says which one."""
+    iso = "; --date-format iso writes the offset with each" if advice else ""
+    return f"the clocks of {zone.name} change {when}: {offset}{iso}"

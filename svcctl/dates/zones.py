@@ -63,6 +63,13 @@ class Zone:
         sign = "-" if offset < timedelta() else "+"
         return "GMT" + (f"{sign}{hours}" if offset else "") + (f":{minutes:02}" if minutes else "")
 
+    def fixed(self, at: float) -> Zone:
+        """The zone that has the offset of a moment, in epoch seconds, all year."""
+        if self.is_fixed:
+            return self
+        name = self.offset_name(at)
+        return Zone(name, parse_zone(name))
+
     def spans(self, start: int, end: int) -> list[tuple[int, int]]:
         """A range in epoch seconds, cut where the offset changes; an empty range is one span."""
         edges = [start]

@@ -37,8 +37,8 @@ SAMPLE_BYTES = 1 << 24
 GROWTH = 6
 """Spare cells that a column of numbers gets if the line has room, for later numbers a million times larger."""
 
-_USUAL = {"timestamp": 23, "ip4": 15, "int4": 10, "int8": 12, "float8": 12, "bool": 5}
-"""The usual widths of values, by type."""
+_USUAL = {"ip4": 15, "int4": 10, "int8": 12, "float8": 12, "bool": 5}
+"""The usual widths of values, by type; that of dates depends on the style."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,8 @@ class Style:
     zone: tzinfo | None = UTC
     """None means this machine's local time."""
     zone_label: str = ""
+    offsets: bool = False
+    """Whether tables show the offset of each date, because the zone has several in the range."""
     date_format: str = "default"
     null: str = "null"
     header: bool = True
@@ -107,7 +109,8 @@ class Cuts:
 def format_moment(milliseconds: int, style: Style, *, fraction: bool = True) -> str:
     """Epoch milliseconds as services write them: `2026-01-31 10:00:00.000`, in iso `2026-01-31T10:00:00.000Z`.
 
-    In iso, other zones have their offset: `+0200`. A number that is not a date is written as digits.
+    In iso, other zones have their offset: `+0200`. Else a style with offsets has it as `2026-01-31 10:00:00.000 +0200`.
+    A number that is not a date is written as digits.
     """
     try:
         moment = from_ms(milliseconds).astimezone(style.zone)
@@ -117,7 +120,7 @@ def format_moment(milliseconds: int, style: Style, *, fraction: bool = True) -> 
     if style.date_format == "iso":
         text = moment.replace(tzinfo=None).isoformat("T", precision)
         return f"{text}{moment:%z}" if moment.utcoffset() else f"{text}Z"
-    return moment.replace(tzinfo=None).isoformat(" ", precision)
+    return moment.replace(tzinfo=None).isoformat(" ", precision) + (f" {moment:%z}" if style.offsets else "")
 
 
 def iso_text(milliseconds: int | None) -> str | None:
@@ -165,7 +168,7 @@ def format_cells(values: Sequence[Any], kind: str | None, style: Style, *, fract
 
 def format_moments(values: Sequence[int], style: Style, *, fraction: bool = True) -> list[str]:
     """Moments as `format_moment` writes them, but faster: only the digits after the quarter of an hour are new."""
-    quarters, seconds, fractions = _quarters(style.zone, style.date_format, fraction)
+    quarters, seconds, fractions = _quarters(style.zone, style.date_format, style.offsets, fraction)
     parted = list(map(divmod, values, repeat(_QUARTER)))
     for quarter in {quarter for quarter, _ in parted}:
         if quarter not in quarters:
@@ -191,7 +194,7 @@ Quarter = tuple[str, int, str]
 
 @lru_cache(8)
 def _quarters(
-    zone: tzinfo | None, date_format: str, fraction: bool
+    zone: tzinfo | None, date_format: str, offsets: bool, fraction: bool
 ) -> tuple[dict[int, Quarter | None], list[str], list[str]]:
     """A cache of quarters of an hour; the texts of all seconds of an hour, and of all fractions."""
     seconds = [f"{minute:02}:{second:02}" for minute in range(60) for second in range(60)]
@@ -388,7 +391,8 @@ def _usual(columns: Sequence[TableColumn], style: Style, first: list[str] | None
     A text column starts from its cell in the first row, with some room to grow, so that words such as GET leave space
     to long texts.
     """
-    widths = [_USUAL.get(column.type or "") for column in columns]
+    kinds = _USUAL | {"timestamp": len(format_moment(0, style))}
+    widths = [kinds.get(column.type or "") for column in columns]
     seen = first or [style.null] * len(columns)
     cells = [
         max(

@@ -4,12 +4,16 @@ import re
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.clock_changes import ZONES, clock_changes, offset
 
 from svcctl.dates.range import dates_of, shifted
 from svcctl.dates.shorthand import in_zone, parse_moment
-from svcctl.dates.zones import Zone, named_zone
+from svcctl.dates.zones import Zone, named_zone, parse_zone
 from svcctl.errors import UsageError
 
 # What the errors say, each once; the tests state their kind.
@@ -17,7 +21,8 @@ WORDS = {
     "an end that counts from the start": (
         "--to {1} counts from --from; to count it from now, give --from {0} --to {2}"
     ),
-    "clocks that change": "the clocks of Europe/Berlin change within the range: all dates are written in GMT+2",
+    "clocks that change": "the clocks of Europe/Berlin change within the range: all dates are written in GMT+2; "
+    "--date-format iso writes the offset with each",
     "an unknown format": "unknown date format 'rfc'",
 }
 HINTS = {
@@ -172,17 +177,81 @@ def test_a_small_number_is_most_likely_a_length_without_its_unit() -> None:
     assert list(dates_of(day_in_1972, "now", None, None, now=NOW, written=True).notes(terminal=True)) == []
 
 
-def test_the_service_gets_one_offset_and_a_note_tells_when_the_clocks_change_within_the_range() -> None:
+def test_a_note_tells_which_offset_dates_have_when_the_clocks_change_within_the_range() -> None:
     now = datetime(2024, 4, 2, 12, tzinfo=UTC)
     one, other = (dates_of(from_, "now", None, BERLIN, now=now, written=True) for from_ in ("today", "5ad"))
-    assert (one.time_zone, list(one.notes(terminal=False))) == ("GMT+2", [])
-    assert (other.time_zone, list(other.notes(terminal=False))) == (
+    assert (one.time_zone, one.offset_note()) == ("GMT+2", None)
+    assert (other.time_zone, other.offset_note(text=False)) == (
         "GMT+1",
-        ["the clocks of Europe/Berlin change within the range: all dates are written in GMT+1"],
+        "the clocks of Europe/Berlin change within the range: all dates are written in GMT+1",
     )
     year = dates_of(1_690_000_000, 1_720_000_000, None, BERLIN, now=now, written=True)
-    assert list(year.notes(terminal=False)) == [WORDS["clocks that change"]]
-    assert list(dates_of("5ad", "now", None, BERLIN, now=now, written=False).notes(terminal=False)) == []
+    assert year.offset_note() == WORDS["clocks that change"]
+    assert replace(year, date_format="iso").offset_note() == WORDS["clocks that change"].partition(";")[0]
+    assert dates_of("5ad", "now", None, named_zone("GMT+2"), now=now, written=True).offset_note() is None
+
+
+def test_a_range_without_an_end_has_all_offsets_of_its_zone() -> None:
+    endless = dates_of("1h", None, None, BERLIN, now=NOW, written=False)
+    assert [f"{datetime.fromtimestamp(at, UTC):%F %H}" for at in endless.changes] == ["2024-03-31 01", "2024-10-27 01"]
+    assert endless.offset_note(text=False) == (
+        "the clocks of Europe/Berlin change during the year: all dates are written in GMT+1"
+    )
+    assert dates_of("1h", None, None, named_zone("Asia/Kolkata"), now=NOW, written=False).offset_note() is None
+
+
+SUNDAY = 1_729_980_000
+"""The 27th of October 2024 in Berlin, whose clocks go back at 01:00 UTC."""
+CHANGE = 1_729_990_800
+
+
+@pytest.mark.parametrize(
+    ("pair", "now", "spans"),
+    [
+        ((SUNDAY, SUNDAY + 90_000), 0, [(SUNDAY, CHANGE, "GMT+2"), (CHANGE, SUNDAY + 90_000, "GMT+1")]),
+        ((SUNDAY, "now"), 90_000, [(SUNDAY, CHANGE, "GMT+2"), (CHANGE, "now", "GMT+1")]),
+        (("4h", "4h"), 14_400, [(SUNDAY, CHANGE, "GMT+2"), (CHANGE, SUNDAY + 14_400, "GMT+1")]),
+        ((SUNDAY + 0.5, SUNDAY + 0.75), 0, [(SUNDAY + 0.5, SUNDAY + 0.75, "GMT+2")]),
+        ((CHANGE - 1, CHANGE), 0, [(CHANGE - 1, CHANGE, "GMT+2")]),
+        ((CHANGE - 0.5, CHANGE + 0.5), 0, [(CHANGE - 0.5, CHANGE, "GMT+2"), (CHANGE, CHANGE + 0.5, "GMT+1")]),
+        (("1h", "now"), 90_000, [("1h", "now", "GMT+1")]),
+        (
+            (1_711_800_000, SUNDAY + 90_000),
+            0,
+            [
+                (1_711_800_000, 1_711_846_800, "GMT+1"),
+                (1_711_846_800, CHANGE, "GMT+2"),
+                (CHANGE, SUNDAY + 90_000, "GMT+1"),
+            ],
+        ),
+    ],
+)
+def test_a_range_is_requested_once_for_each_offset(pair: Any, now: int, spans: Any) -> None:
+    present = datetime.fromtimestamp(SUNDAY + now, UTC)
+    assert dates_of(pair[0], pair[1], "iso", BERLIN, now=present, written=True).spans == spans
+
+
+@settings(max_examples=60)
+@given(name=st.sampled_from(ZONES), data=st.data())
+def test_the_offset_of_a_request_is_that_of_the_zone_at_each_of_its_moments(name: str, data: st.DataObject) -> None:
+    change = data.draw(st.sampled_from(clock_changes(name)))
+    start = change - data.draw(st.integers(-7200, 200 * 86_400))
+    end = start + data.draw(st.integers(0, 400 * 86_400))
+    now = datetime.fromtimestamp(end, UTC)
+    spans = dates_of(start, end, "iso", named_zone(name), now=now, written=True).spans
+    assert [*(span[0] for span in spans), end] == [start, *(span[1] for span in spans)]
+    for first, after, sent in spans:
+        assert sent is not None
+        assert isinstance(first, int)
+        assert isinstance(after, int)
+        moments = {first, max(first, after - 1), data.draw(st.integers(first, max(first, after - 1)))}
+        assert {offset(moment, name) for moment in moments} == {parse_zone(sent).utcoffset(None)}
+    assert {span[0] for span in spans[1:]} >= {moment for moment in clock_changes(name) if start < moment < end}
+
+
+def test_a_range_is_shown_with_its_offsets_where_they_differ() -> None:
+    chosen = dates_of(CHANGE - 1800, CHANGE + 1800, None, BERLIN, now=NOW, written=False)
+    assert chosen.summary == "2024-10-27 02:30 +0200 … 2024-10-27 02:30 +0100 Europe/Berlin (1h)"
 
 
 @pytest.mark.parametrize(

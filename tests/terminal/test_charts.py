@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -33,6 +34,7 @@ HINTS = {
 USERS = [TableColumn("user", "str"), TableColumn("n", "int8")]
 TIMES = [TableColumn("eventdate", "timestamp"), TableColumn("k", "str"), TableColumn("n", "float8")]
 TEN = 600_000
+HOUR = 3_600_000
 START = 1539009000000  # 2018-10-08 14:30:00 UTC
 FANCY = Style(width=40, color=True, glyphs=True)
 
@@ -230,6 +232,57 @@ def test_a_date_makes_room_for_the_next_one() -> None:
     ]
 
 
+BERLIN = Style(width=60, glyphs=True, zone=ZoneInfo("Europe/Berlin"), offsets=True)
+AUTUMN, SPRING = (1000 * change for change in (1_729_990_800, 1_711_846_800))
+
+
+@pytest.mark.parametrize(
+    ("start", "hours", "axis"),
+    [
+        (
+            AUTUMN - HOUR,
+            3,
+            [
+                "└┬─────────┬─────────┬─────────┬────────┬─────────┬─────────┬",
+                " 02:00     02:30     02:00     02:30    03:00     03:30 04:00",
+                " 2024-10-27          +0100",
+            ],
+        ),
+        (
+            AUTUMN - 3 * HOUR,
+            49,
+            [
+                "└┬───────────────┬─────────────┬──────────────┬─────────────┬",
+                " 00:00           12:00         00:00          12:00     00:00",
+                " 2024-10-27      +0100         2024-10-28          2024-10-29",
+            ],
+        ),
+        (
+            SPRING - 2 * HOUR,
+            9,
+            [
+                "└┬────────────┬──────┬────────────┬────────────┬─────────────",
+                " 00:00        03:00  04:00        06:00        08:00",
+                " 2024-03-31   +0200",
+            ],
+        ),
+        (
+            AUTUMN - 51 * HOUR,
+            168,
+            [
+                "└────────┬─────────────────┬────────────────┬────────────────",
+                "         10-26             10-28            10-30",
+                "         2024",
+            ],
+        ),
+    ],
+)
+def test_ticks_stay_at_round_times_and_offsets_tell_apart_what_the_clocks_show_twice(
+    start: int, hours: int, axis: list[str]
+) -> None:
+    assert list(time_axis(start, start + hours * HOUR, 60, BERLIN)) == axis
+
+
 def test_one_bucket_is_a_sign() -> None:
     assert bare(draw([TIMES[0], TIMES[2]], [(START, 5.0)], FANCY).lines) == [
         "n by eventdate",
@@ -261,7 +314,6 @@ def test_no_rows_are_no_chart() -> None:
     assert draw(TIMES, [], FANCY).lines == []
 
 
-HOUR = 3_600_000
 GAP_ROWS = [(START - START % HOUR + hour * HOUR, number) for hour, number in ((1, 3.0), (2, 4.0), (5, 2.0), (6, 1.0))]
 ASKED = Span(START + 40 * 60_000, START + 8 * HOUR, HOUR, START + 6 * HOUR)
 """15:10 to 22:30, hours, seen at 20:30."""

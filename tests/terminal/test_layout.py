@@ -1,13 +1,16 @@
 """Tables and vertical blocks, as they appear on a screen."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, timedelta, timezone
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
 from itertools import chain
+from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from support.clock_changes import ZONES, clock_changes, offset
 
 from svcctl.api.formats.batches import Batches
 from svcctl.terminal.formats import FORMATS
@@ -58,6 +61,34 @@ def test_the_zone_moves_dates_and_is_named_in_the_heading() -> None:
     style = Style(zone=timezone(timedelta(hours=2)), zone_label="GMT+2", date_format="iso")
     lines, _ = lay_out(COLUMNS[:1], [(1539009192000,)], style)
     assert lines == ["eventdate (GMT+2)", "------------------------", "2018-10-08T16:33:12+0200"]
+
+
+@settings(max_examples=50)
+@given(name=st.sampled_from(ZONES), data=st.data())
+def test_each_row_around_a_clock_change_has_the_offset_that_its_zone_has_then(name: str, data: st.DataObject) -> None:
+    change = data.draw(st.sampled_from(clock_changes(name)))
+    apart = st.integers(-9000, 9000) | st.integers(-90_000, 90_000)
+    values = [1000 * change + data.draw(st.sampled_from([0, 7]))]
+    values += [1000 * (change + seconds) for seconds in data.draw(st.lists(apart, max_size=20))]
+    zone = ZoneInfo(name)
+    for style in (Style(zone=zone, offsets=True), Style(zone=zone, date_format="iso")):
+        rows = [(value,) for value in values]
+        lines, _ = lay_out(COLUMNS[:1], rows, replace(style, header=False))
+        blocks = [line.split(maxsplit=1)[1] for line in vertical(COLUMNS[:1], rows, style) if line.startswith("event")]
+        for texts in (lines, blocks):
+            written = [datetime.fromisoformat(text.replace(" ", "T", 1).replace(" ", "")) for text in texts]
+            assert [round(1000 * moment.timestamp()) for moment in written] == values
+            assert [moment.utcoffset() for moment in written] == [offset(value // 1000, name) for value in values]
+
+
+def test_columns_of_rows_that_arrive_later_are_as_wide_as_dates_with_an_offset() -> None:
+    style = Style(zone=ZoneInfo("Europe/Berlin"), offsets=True, sample=0)
+    lines, _ = lay_out(COLUMNS[::2], [(1539009192000, 5)], style)
+    assert lines == [
+        "eventdate                                 n",
+        "-----------------------------  ------------",
+        "2018-10-08 16:33:12.000 +0200             5",
+    ]
 
 
 def test_a_narrow_terminal_cuts_the_widest_cells_and_counts_them() -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
+from operator import itemgetter
 
 from svcctl.dates.epochs import MILLISECOND, from_ms
 from svcctl.terminal.layout import Style
@@ -55,7 +56,11 @@ def short(number: float) -> str:
 
 
 def time_axis(start: int, end: int, width: int, style: Style) -> Iterator[str]:
-    """The line below the grid with its ticks, their times, and the dates where the date changes."""
+    """The line below the grid with its ticks, their times, and the dates where the date changes.
+
+    Where the clocks change, ticks of more than an hour stay at round times, and the new offset is written among the
+    dates if the style asks for it.
+    """
 
     def moment(time: int) -> datetime:
         return from_ms(time).astimezone(style.zone)
@@ -66,10 +71,19 @@ def time_axis(start: int, end: int, width: int, style: Style) -> Iterator[str]:
     span = (end - start) or 1
     step = next((step for step in _STEPS if step / span * width >= _TICK_CELLS), _STEPS[-1])
     fine, coarse = ("%m-%d", "%Y") if step >= _DAY else ("%H:%M" if step >= _MINUTE else "%H:%M:%S", "%Y-%m-%d")
-    offset = moment(start).utcoffset() or timedelta()
-    shift = offset // MILLISECOND
-    first = -(-(start + shift) // step) * step - shift
-    ticks = [(column(time), moment(time)) for time in range(first, end + 1, step)]
+    offset = "%z" if style.offsets and step < _DAY else ""
+
+    def shift(time: int) -> int:
+        return (moment(time).utcoffset() or timedelta()) // MILLISECOND
+
+    ahead = shift(start)
+    first = -(-(start + ahead) // step) * step - ahead
+
+    def rounded(time: int) -> int:
+        there = time + ahead - shift(time)
+        return there if step > _HOUR and shift(there) == shift(time) else time  # clocks may skip the round time
+
+    ticks = [(column(time), moment(time)) for time in map(rounded, range(first, end + 1, step)) if time <= end]
     if not ticks:
         ticks = [(1, moment(start))]
         fine = "%H:%M:%S"
@@ -79,9 +93,12 @@ def time_axis(start: int, end: int, width: int, style: Style) -> Iterator[str]:
         rule[at - 1] = tick
     yield corner + "".join(rule)
     yield _placed(((at, time.strftime(fine)) for at, time in ticks), width + 1)
-    days = [time.strftime(coarse) for _, time in ticks]
-    changes = [index for index, day in enumerate(days) if index == 0 or day != days[index - 1]]
-    yield _placed(((ticks[index][0], days[index]) for index in changes), width + 1)
+    days = [(time.strftime(coarse), time.strftime(offset)) for _, time in ticks]
+    changes = (
+        (at, " ".join(text for text, before in zip(day, earlier, strict=True) if text != before))
+        for (at, _), earlier, day in zip(ticks, [("", days[0][1]), *days], days, strict=False)
+    )
+    yield _placed(filter(itemgetter(1), changes), width + 1)
 
 
 def _placed(texts: Iterable[tuple[int, str]], width: int) -> str:

@@ -52,7 +52,7 @@ def query(ctx: typer.Context, options: QueryOptions) -> None:
     request.check(asked, chosen, selection, options)
     question = request.question(svc, asked, chosen, selection, options)
     if options.dry_run:
-        result.show(svc, question.request)
+        result.show(svc, *question.requests)
     elif options.every is not None:
         repeat(
             svc,

@@ -80,7 +80,7 @@ def _frames(svc: Context, ask: Ask, question: Question, interval: float) -> Iter
 
 
 def _asked(svc: Context, question: Question) -> _Answer:
-    with svc.client.query(question.request) as answer:
+    with svc.client.query_spans(question.requests) as answer:
         columns, rows = svc.output.first_rows(answer, question.format, question.selection)
         return _Answer(question, columns, rows, answer.row_count)
 
@@ -103,7 +103,7 @@ def _print(svc: Context, ask: Ask, question: Question, interval: float) -> None:
         if not question.format.raw:
             selection = question.selection
         try:
-            with svc.client.query(question.request) as answer:
+            with svc.client.query_spans(question.requests) as answer:
                 svc.output.query(answer, question.format, svc.output.sink, selection, question.style, paged=False)
             if not answer.row_count and question.format.name == "chart":
                 svc.diagnostics.note(f"no rows from {question.dates.label}")

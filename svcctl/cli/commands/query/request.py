@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -22,13 +23,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A request, and how its answer is printed."""
+    """Requests for neighbouring spans of time, which differ in nothing else, and how their answer is printed."""
 
-    request: QueryRequest
+    requests: Sequence[QueryRequest]
     format: Format
     selection: Selection
     style: Style
     dates: Dates
+
+    @property
+    def request(self) -> QueryRequest:
+        """The first request, or the only one."""
+        return self.requests[0]
 
 
 def asked(svc: Context, options: QueryOptions) -> QueryRequest:
@@ -113,6 +119,8 @@ def job(svc: Context, request: QueryRequest, options: QueryOptions) -> QueryRequ
     zone = options.time_zone or svc.profile.time_zone
     ends = dates_of(request.from_, request.to, options.date_format, zone, now=svc.now(), written=by_option)
     _say(svc, ends)
+    if (note := ends.offset_note()) is not None:
+        svc.diagnostics.note(note)
     if ends.range.end is not None and ends.range.end > svc.now():
         until = f"{ends.range.end:%Y-%m-%d %H:%M:%S} UTC"
         svc.diagnostics.note(f"--to is in the future: the job waits for events until {until} (--to now ends at once)")
@@ -168,14 +176,27 @@ def question(
     request = replace(request, mode=format.mode_of(selection), from_=chosen.from_, to=chosen.to)
     if written:
         request = replace(request, date_format=chosen.date_format, time_zone=chosen.time_zone)
+    iso = format.dates and format.lines and chosen.date_format == "iso"
+    requests = _by_offset(request, chosen) if written and iso else [request]
+    one_offset = format.dates and (len(requests) == 1 if written else not iso)
+    if says and one_offset and (note := chosen.offset_note(text=not format.binary)) is not None:
+        svc.diagnostics.note(note)
     style = Style(
-        zone=chosen.clocks,
+        zone=chosen.zone.fixed(chosen.range.start.timestamp()).clocks if one_offset and chosen.zone else chosen.clocks,
+        offsets=bool(chosen.changes) and not format.raw,
         zone_label="UTC" if chosen.zone is None else chosen.zone.name,
         date_format=chosen.date_format or "default",
         span=_span(chosen.range, every, svc.now()),
         keys=keys(request.query or ""),
     )
-    return Question(request, format, selection, style, chosen)
+    return Question(requests, format, selection, style, chosen)
+
+
+def _by_offset(request: QueryRequest, chosen: Dates) -> list[QueryRequest]:
+    """A request for each offset that the zone has within the range, or one if their answers differ from that to one."""
+    if not outline(request.query or "").is_plain or (request.query_id, request.limit, request.skip) != (None,) * 3:
+        return [request]
+    return [replace(request, from_=start, to=end, time_zone=zone) for start, end, zone in chosen.spans]
 
 
 def _span(asked: Range, every: int | None, now: datetime) -> Span | None:

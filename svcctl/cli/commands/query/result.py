@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import attrgetter
@@ -18,7 +18,7 @@ from svcctl.cli.commands.query.request import Question
 from svcctl.cli.context import Context
 from svcctl.dates.epochs import from_ms
 from svcctl.dates.lengths import length_text, rough_text
-from svcctl.errors import IncompleteResult, NoRows, SvcctlError, Terminated, Unavailable
+from svcctl.errors import IncompleteResult, NoRows, ServiceError, SvcctlError, Terminated, Unavailable
 from svcctl.io.time_limit import time_limit
 from svcctl.profiles import BUILT_IN
 from svcctl.terminal.diagnostics import Work
@@ -53,12 +53,12 @@ def launch(svc: Context, request: QueryRequest, options: QueryOptions) -> None:
                 svc.diagnostics.note(others)
 
 
-def show(svc: Context, request: QueryRequest) -> None:
-    """Print a request instead of sending it."""
-    preview = svc.connect().preview(request)
-    svc.output.text(preview.text)
-    if preview.note:
-        svc.diagnostics.note(preview.note)
+def show(svc: Context, *requests: QueryRequest) -> None:
+    """Print requests instead of sending them."""
+    previews = [svc.connect().preview(request) for request in requests]
+    svc.output.text("\n\n".join(preview.text for preview in previews))
+    if previews[0].note:
+        svc.diagnostics.note(previews[0].note)
 
 
 def once(svc: Context, question: Question, options: QueryOptions) -> None:
@@ -133,8 +133,9 @@ def _print(svc: Context, question: Question, sink: Sink, options: QueryOptions) 
 
     with (
         time_limit(options.max_time, late),
-        svc.client.query(question.request, reader=sink.reader) as answer,
+        svc.client.query_spans(question.requests, reader=sink.reader) as answer,
         svc.diagnostics.working(lambda: _so_far(answer, svc.clock() - started)),
+        _whole(answer),
     ):
         begun = True
         needed = _NeededAnswer(answer, question) if options.fail_on_empty else answer
@@ -144,6 +145,19 @@ def _print(svc: Context, question: Question, sink: Sink, options: QueryOptions) 
         f"cid {answer.cid or '-'}, {rows}, {size_text(answer.bytes)}, {length_text(svc.clock() - started)}"
     )
     return answer.row_count
+
+
+@contextmanager
+def _whole(answer: QueryResponse) -> Iterator[None]:
+    """Turn the error of a request into IncompleteResult if rows of the requests before it were printed."""
+    try:
+        yield
+    except (ServiceError, Unavailable) as error:
+        if not answer.row_count:
+            raise
+        raise IncompleteResult(
+            f"the result is incomplete: {error.message}", rows=answer.row_count, hint=error.hint
+        ) from error
 
 
 _LATER = "give it longer with --max-time, or ask for less"

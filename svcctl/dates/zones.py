@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
 from itertools import pairwise
 
 from svcctl.dates.epochs import EPOCH
@@ -65,10 +66,7 @@ class Zone:
 
     def fixed(self, at: float) -> Zone:
         """The zone that has the offset of a moment, in epoch seconds, all year."""
-        if self.is_fixed:
-            return self
-        name = self.offset_name(at)
-        return Zone(name, parse_zone(name))
+        return self if self.is_fixed else _fixed(self.offset_name(at))
 
     def spans(self, start: int, end: int) -> list[tuple[int, int]]:
         """A range in epoch seconds, cut where the offset changes; an empty range is one span."""
@@ -84,6 +82,12 @@ class Zone:
                 edges.append(other)
             same = moment
         return list(pairwise((*edges, end)))
+
+
+@lru_cache(64)
+def _fixed(name: str) -> Zone:
+    """The zone that the interface calls GMT+2, for example."""
+    return Zone(name, parse_zone(name))
 
 
 _STEP = 3 * UNITS["d"]

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from svcctl.api.query import QueryRequest, outline
+from svcctl.dates.epochs import EPOCH
 from svcctl.errors import SvcctlError
 from svcctl.exports.formats import Format
 from svcctl.exports.record import NAME, About
@@ -115,25 +116,43 @@ class Export:
 
     def part(self, window: Window) -> str:
         """The part that holds a window until it is in the merged file."""
-        return f"{self.folder}{window.name}.{self.format.name}{self.compression}"
+        return self.parts((window,))[window]
+
+    def parts(self, windows: Iterable[Window]) -> dict[Window, str]:
+        """The parts that hold windows until they are in the merged file. If that has one offset of several, the names
+        contain the offset: a file that begins at another offset has other parts."""
+        zone, folder = self.file_zone(self.whole), self.folder
+        offset = "" if zone is None or zone == self.about.time_zone else f"{EPOCH.astimezone(zone.clocks):%z}"
+        return {window: f"{folder}{window.name}{offset}.{self.format.name}{self.compression}" for window in windows}
+
+    def file_zone(self, file: Window) -> Zone | None:
+        """The zone of the dates in a file over a range; None if none is requested.
+
+        Only dates in iso contain their offset. All others of a file have the offset that the zone has at its start.
+        """
+        zone = self.about.time_zone
+        return zone if zone is None or self.about.date_format == "iso" else zone.fixed(file.start)
 
     def tasks(self) -> dict[Window, Task]:
         """The task of each window."""
         if self.target.per_window:
             paths = self.target.paths(self.whole, self.windows)
         else:
-            paths = {window: self.part(window) for window in self.windows}
-        made = self.task
-        return {window: replace(made, window=window, path=path) for window, path in paths.items()}
+            paths = self.parts(self.windows)
+        made, files = self.task, self.target.per_window
+        return {
+            window: replace(made, window=window, path=path, zone=self.file_zone(window) if files else made.zone)
+            for window, path in paths.items()
+        }
 
     @property
     def joins_windows(self) -> bool:
-        """Whether one request may fetch several windows: in a zone, each window has its own offset."""
+        """Whether one request may fetch several windows: in a zone, windows may have offsets of their own."""
         return not (self.target.per_window or self.about.time_zone)
 
     @property
     def task(self) -> Task:
-        """What all tasks have in common."""
+        """What all tasks have in common; a file of a window has a zone of its own."""
         return Task(
             self.whole,
             self.request,
@@ -142,8 +161,8 @@ class Export:
             self.compression,
             part_of=None if self.target.per_window else self.path,
             retries=self.order.retries,
-            zone=self.about.time_zone,
-            plain=not outline(self.order.query).has("group"),
+            zone=self.file_zone(self.whole),
+            plain=outline(self.order.query).is_plain,
         )
 
 

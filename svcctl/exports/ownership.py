@@ -39,9 +39,16 @@ class Claim:
 
 
 def claim(export: Export) -> Claim:
-    """Claim a run's range. UsageError when the record, or a file of the target, is not this export's own."""
+    """Claim a run's range. UsageError when the record, or a file of the target, is not this export's own.
+
+    Parts of a merged file whose dates have another offset than this run's are fetched again.
+    """
     made = _anew(export) if export.order.overwrite else _continued(export)
     record = made.record
+    if not export.target.per_window:
+        paths = export.parts(record.entries)
+        parts = {window: part for window, part in record.entries.items() if part.path in ("", paths[window])}
+        record = replace(record, entries=parts)
     there = [*record.entries.values(), *record.merged]
     record = replace(record, ranges=_ranges(export, record.ranges, there))
     if export.order.state is not None:

@@ -6,7 +6,7 @@ Nothing is written for it, and only the record of an export in weeks is read: ea
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -15,7 +15,8 @@ from pathlib import Path
 
 from svcctl.api.query import one_line, outline
 from svcctl.dates.lengths import UNITS, length_text
-from svcctl.dates.zones import GMT
+from svcctl.dates.range import change_note
+from svcctl.dates.zones import GMT, Zone
 from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.exports.export import Export, Order, folder_of
 from svcctl.exports.formats import format_of
@@ -133,6 +134,8 @@ def plan(order: Order, environment: Mapping[str, str]) -> Export:
     if order.incremental:
         target.check_repeats(about.grid)
     whole, distant = _whole(order, target, about.grid), "://" in order.target
+    if about.time_zone is not None and order.date_format != "iso":
+        notes += _about_offsets(about.time_zone, whole, target)
     windows = about.grid.cut(whole.start, whole.end)
     return Export(order, about, format, compression, target, whole, windows, storage, distant, tuple(notes))
 
@@ -154,6 +157,15 @@ def _whole(order: Order, target: Target, grid: WindowGrid) -> Window:
     if order.settled is not None:
         end = min(end, grid.around(order.settled).start)
     return Window(start, max(start, end))
+
+
+def _about_offsets(zone: Zone, whole: Window, target: Target) -> Iterator[str]:
+    """What to say about dates without an offset if that of their zone changes within a run."""
+    if len(zone.spans(whole.start, whole.end)) > 1:
+        offset = f"all dates are written in {zone.offset_name(whole.start)}"
+        if target.per_window:
+            offset = "the dates of a file are written with the offset at its start"
+        yield change_note(zone, "within the range", offset, advice=True)
 
 
 def _offsets(order: Order) -> set[int]:

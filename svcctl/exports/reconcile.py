@@ -153,12 +153,14 @@ class Reconcile:
         """Fetch windows; yields those whose bytes are not those of the record and replace them."""
         export = self._export
         made, per_window = export.task, export.target.per_window
+        files = {file.path: file.window for file in self.record.merged}
         tasks = [
             replace(
                 made,
                 window=entry.window,
                 path=entry.path if per_window else export.part(entry.window),
                 part_of=None if per_window else entry.path,
+                zone=export.file_zone(files.get(entry.path, entry.window)),
                 known=Known(entry.rows, entry.sha256, replaces and not self._dry, self._fewer),
             )
             for entry in entries

@@ -14,6 +14,7 @@ from support.limits import files_of_at_most
 from support.places import Place, hdfs, s3
 from support.shells import Shell
 
+from svcctl.dates.zones import named_zone
 from svcctl.errors import IncompleteResult, SvcctlError, UsageError
 
 NAMES = ("all.csv.gz", "all.parquet", "day/{start:%H%M}.csv")
@@ -37,14 +38,16 @@ def stored(place: Place) -> dict[str, bytes]:
     return {one.removeprefix(folder): b"".join(storage.read(one)) for one in names}
 
 
+@pytest.mark.parametrize("zone", [None, "Asia/Kolkata", "Europe/Berlin"])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_server_holds_what_a_folder_would(exports: Exports, place: Place, name: str) -> None:
-    exports(name)
+def test_a_server_holds_what_a_folder_would(exports: Exports, place: Place, name: str, zone: str | None) -> None:
+    clocks = None if zone is None else named_zone(zone)
+    exports(name, zone=clocks)
     remote = on(place, exports)
-    remote(name)
+    remote(name, zone=clocks)
     assert stored(place) == contents(exports.folder)
     asked = exports.windows_asked()
-    assert (remote(name).fetched, exports.windows_asked()) == (0, asked)
+    assert (remote(name, zone=clocks).fetched, exports.windows_asked()) == (0, asked)
 
 
 def test_what_is_missing_on_a_server_is_fetched_again(exports: Exports, place: Place) -> None:

@@ -7,7 +7,8 @@ import json
 import re
 import signal
 import subprocess
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pyarrow.parquet
@@ -161,47 +162,112 @@ def autumn(events: Shell, tmp_path_factory: pytest.TempPathFactory) -> list[date
     return moments
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv.gz", "ndjson", "parquet"])
-@pytest.mark.parametrize("name", ["all", "{start:%F}"])
-def test_rows_of_a_day_on_which_the_clocks_change_have_the_dates_that_the_clocks_showed(
+NOTES = {
+    "all": "all dates are written in GMT+2",
+    "{start:%F}": "the dates of a file are written with the offset at its start",
+}
+
+
+def rows_of(path: Path) -> list[str]:
+    data = path.read_bytes()
+    return (gzip.decompress(data) if path.suffix == ".gz" else data).decode().splitlines()
+
+
+@pytest.mark.parametrize("iso", [True, False])
+@pytest.mark.parametrize("ending", ["csv", "tsv.gz"])
+@pytest.mark.parametrize("name", NOTES)
+def test_rows_of_a_day_on_which_the_clocks_change_have_their_own_offset_in_iso_and_that_of_their_file_elsewhere(
+    home: Shell, autumn: list[datetime], name: str, ending: str, iso: bool
+) -> None:
+    format = ("--date-format", "iso") if iso else ()
+    done = home("export", "from autumn.events", *SUNDAY, *IN_BERLIN, *format, "-o", f"{name}.{ending}")
+    *notes, _ = done.stderr.splitlines()
+    assert (done.returncode, [note.split(": ")[2].partition(";")[0] for note in notes]) == (
+        0,
+        [NOTES[name]] * (not iso),
+    )
+    files = {"all": autumn} if name == "all" else {"2024-10-27": autumn[:50], "2024-10-28": autumn[50:]}
+    assert left(home.home) == [f"{each}.{ending}" for each in files]
+    for each, moments in files.items():
+        offset = (
+            moments[0].astimezone(ZoneInfo("Europe/Berlin")).tzinfo
+            if iso
+            else timezone(moments[0].astimezone(ZoneInfo("Europe/Berlin")).utcoffset() or timedelta())
+        )
+        dates = [f"{moment.astimezone(offset):{'%FT%T.000%z' if iso else '%F %T.000'}}" for moment in moments]
+        assert rows_of(home.home / f"{each}.{ending}") == ["eventdate", *dates]
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "parquet"])
+@pytest.mark.parametrize("name", NOTES)
+def test_dates_that_are_numbers_have_no_offset_and_need_no_note(
     home: Shell, autumn: list[datetime], name: str, ending: str
 ) -> None:
     done = home("export", "from autumn.events", *SUNDAY, *IN_BERLIN, "-o", f"{name}.{ending}")
     assert (done.returncode, len(done.stderr.splitlines())) == (0, 1)
-    files = ["all"] if name == "all" else ["2024-10-27", "2024-10-28"]
-    assert left(home.home) == [f"{each}.{ending}" for each in files]
-    clocks = [f"{each.astimezone(ZoneInfo('Europe/Berlin')):%F %T.000}" for each in autumn]
-    days = [clocks] if name == "all" else [clocks[:50], clocks[50:]]
-    for each, dates in zip(files, days, strict=True):
+    counts = {"all": 98} if name == "all" else {"2024-10-27": 50, "2024-10-28": 48}
+    for each, count in counts.items():
         path = home.home / f"{each}.{ending}"
-        if ending == "parquet":  # timestamps, which have no offset
-            assert pyarrow.parquet.read_table(path).num_rows == len(dates)
-        elif ending == "ndjson":
-            assert len(path.read_text().splitlines()) == len(dates)
-        else:
-            data = path.read_bytes()
-            text = (gzip.decompress(data) if ending.endswith("gz") else data).decode()
-            assert text.splitlines() == ["eventdate", *dates]
+        rows = pyarrow.parquet.read_table(path).num_rows if ending == "parquet" else len(rows_of(path))
+        assert rows == count
+
+
+CHANGE = int(datetime(2024, 10, 27, 1, tzinfo=UTC).timestamp())
+
+
+@pytest.mark.parametrize(
+    ("where", "broken"),
+    [
+        ("", CHANGE - 2 * 3600),
+        ("", CHANGE + 3 * 3600),
+        (f" where epoch(eventdate) >= {1000 * (CHANGE + 3600)}", CHANGE + 3 * 3600),
+    ],
+)
+def test_a_merged_file_keeps_no_part_of_a_run_that_began_with_another_offset(
+    proxied: tuple[Shell, FaultyProxy], autumn: list[datetime], where: str, broken: int
+) -> None:
+    shell, proxy = proxied
+    proxy.choose = lambda body: "503" if json.loads(body or b"{}").get("from") == broken else None
+    query = f"from autumn.events{where}"
+    command = ("--retries", "0", "export", query, *IN_BERLIN, "--workers", "1", "-o", "all.csv")
+    hours = ("--window", "1h", "--to", "2024-10-27T05:00Z")
+    assert shell(*command, *hours, "--from", "2024-10-26T22:00Z").returncode == 6
+    assert not (shell.home / "all.csv").exists()
+    proxy.choose = lambda body: None
+    done = shell(*command, *hours, "--from", "2024-10-27T02:00Z")
+    assert (done.returncode, "clocks" in done.stderr) == (0, False)
+    assert rows_of(shell.home / "all.csv")[1::2] == [f"2024-10-27 0{hour}:00:00.000" for hour in (3, 4, 5)]
+    again = shell("export", "reconcile", "all.csv", "--deep")
+    assert (again.returncode, again.stderr) == (0, "svcctl: 3 windows compared, 0 replaced\n")
+
+
+@pytest.mark.parametrize("name", NOTES)
+def test_reconcile_asks_for_the_dates_of_a_file_with_its_offset(home: Shell, autumn: list[datetime], name: str) -> None:
+    target = f"{name}.csv"
+    given = ("--from", "2024-10-26T22:00Z", "--to", "2024-10-27T23:00Z", "--window", "2h", *IN_BERLIN)
+    assert home("export", "from autumn.events", *given, "-o", target.replace("%F", "%FT%H")).returncode == 0
+    again = home("export", "reconcile", target.replace("%F", "%FT%H"), "--deep")
+    assert (again.returncode, again.stderr.split()[4:]) == (0, ["0", "replaced"])
 
 
 def test_a_run_that_resumes_begins_with_the_first_request_of_such_a_day(
     proxied: tuple[Shell, FaultyProxy], autumn: list[datetime]
 ) -> None:
     shell, proxy = proxied
-    change = int(datetime(2024, 10, 27, 1, tzinfo=UTC).timestamp())
     starts = list[int]()
 
     def fails(body: bytes) -> str | None:
         starts.append(json.loads(body or b"{}").get("from"))
-        return "503" if starts[-1] == change and starts.count(change) == 1 else None
+        return "503" if starts[-1] == CHANGE and starts.count(CHANGE) == 1 else None
 
     proxy.choose = fails
-    command = ("export", "from autumn.events", *SUNDAY, *IN_BERLIN, "-o", "{start:%F}.csv", "--workers", "1")
+    iso = ("--date-format", "iso")
+    command = ("export", "from autumn.events", *SUNDAY, *IN_BERLIN, *iso, "-o", "{start:%F}.csv", "--workers", "1")
     assert shell("--retries", "0", *command).returncode == 6
     assert "2024-10-27.csv" not in left(shell.home)
     assert shell("--retries", "0", *command).returncode == 0
-    first = change - 3 * 3600
-    assert [start for start in starts if start in (first, change)] == [first, change, first, change]
+    first = CHANGE - 3 * 3600
+    assert [start for start in starts if start in (first, CHANGE)] == [first, CHANGE, first, CHANGE]
     assert len((shell.home / "2024-10-27.csv").read_text().splitlines()) == 51
 
 
@@ -210,7 +276,7 @@ def test_groups_of_a_day_on_which_the_clocks_change_keep_the_earlier_offset(
 ) -> None:
     query = "from autumn.events group every 1h select count() as n"
     done = home("export", query, *SUNDAY, *IN_BERLIN, "-o", "{start:%F}.csv")
-    assert (done.returncode, len(done.stderr.splitlines())) == (0, 1)
+    assert (done.returncode, len(done.stderr.splitlines())) == (0, 2)
     first, second = ((home.home / f"2024-10-{day}.csv").read_text().splitlines() for day in (27, 28))
     assert (len(first), first[-1], second[1]) == (26, "2024-10-28 00:00:00.000,2", "2024-10-28 00:00:00.000,2")
 

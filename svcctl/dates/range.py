@@ -118,7 +118,7 @@ class Dates:
             return None
         when = "during the year" if self.range.end is None else "within the range"
         offset = self.zone.offset_name(self.range.start.timestamp())
-        return change_note(self.zone, when, f"all dates are written in {offset}", text and self.date_format != "iso")
+        return self.zone.change_note(when, f"all dates are written in {offset}", text and self.date_format != "iso")
 
     @property
     def spans(self) -> list[tuple[Moment, Moment | None, str | None]]:
@@ -301,9 +301,3 @@ def _changes(zone: Zone, resolved: Range, now: datetime) -> tuple[int, ...]:
     end = resolved.end or max(now, resolved.start) + timedelta(days=366)
     spans = zone.spans(int(resolved.start.timestamp()), math.ceil(end.timestamp()))
     return tuple(start for start, _ in spans[1:])
-
-
-def change_note(zone: Zone, when: str, offset: str, advice: bool) -> str:
-    """A note on dates that have one offset although the clocks of their zone change; `offset` says which one."""
-    iso = "; --date-format iso writes the offset with each" if advice else ""
-    return f"the clocks of {zone.name} change {when}: {offset}{iso}"

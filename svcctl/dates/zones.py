@@ -68,6 +68,11 @@ class Zone:
         """The zone that has the offset of a moment, in epoch seconds, all year."""
         return self if self.is_fixed else _fixed(self.offset_name(at))
 
+    def change_note(self, when: str, offset: str, advice: bool) -> str:
+        """A note on dates that have one offset although the clocks change; `offset` says which one."""
+        iso = "; --date-format iso writes the offset with each" if advice else ""
+        return f"the clocks of {self.name} change {when}: {offset}{iso}"
+
     def spans(self, start: int, end: int) -> list[tuple[int, int]]:
         """A range in epoch seconds, cut where the offset changes; an empty range is one span."""
         edges = [start]

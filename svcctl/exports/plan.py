@@ -15,7 +15,6 @@ from pathlib import Path
 
 from svcctl.api.query import one_line, outline
 from svcctl.dates.lengths import UNITS, length_text
-from svcctl.dates.range import change_note
 from svcctl.dates.zones import GMT, Zone
 from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.exports.export import Export, Order, folder_of
@@ -165,7 +164,7 @@ def _about_offsets(zone: Zone, whole: Window, target: Target) -> Iterator[str]:
         offset = f"all dates are written in {zone.offset_name(whole.start)}"
         if target.per_window:
             offset = "the dates of a file are written with the offset at its start"
-        yield change_note(zone, "within the range", offset, advice=True)
+        yield zone.change_note("within the range", offset, advice=True)
 
 
 def _offsets(order: Order) -> set[int]:

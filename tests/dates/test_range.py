@@ -23,6 +23,8 @@ WORDS = {
     ),
     "clocks that change": "the clocks of Europe/Berlin change within the range: all dates are written in GMT+2; "
     "--date-format iso writes the offset with each",
+    "clocks that changed": "the clocks of Europe/Berlin change within the range: all dates are written in GMT+1",
+    "clocks that will change": "the clocks of Europe/Berlin change during the year: all dates are written in GMT+1",
     "an unknown format": "unknown date format 'rfc'",
 }
 HINTS = {
@@ -181,10 +183,7 @@ def test_a_note_tells_which_offset_dates_have_when_the_clocks_change_within_the_
     now = datetime(2024, 4, 2, 12, tzinfo=UTC)
     one, other = (dates_of(from_, "now", None, BERLIN, now=now, written=True) for from_ in ("today", "5ad"))
     assert (one.time_zone, one.offset_note()) == ("GMT+2", None)
-    assert (other.time_zone, other.offset_note(text=False)) == (
-        "GMT+1",
-        "the clocks of Europe/Berlin change within the range: all dates are written in GMT+1",
-    )
+    assert (other.time_zone, other.offset_note(text=False)) == ("GMT+1", WORDS["clocks that changed"])
     year = dates_of(1_690_000_000, 1_720_000_000, None, BERLIN, now=now, written=True)
     assert year.offset_note() == WORDS["clocks that change"]
     assert replace(year, date_format="iso").offset_note() == WORDS["clocks that change"].partition(";")[0]
@@ -194,9 +193,7 @@ def test_a_note_tells_which_offset_dates_have_when_the_clocks_change_within_the_
 def test_a_range_without_an_end_has_all_offsets_of_its_zone() -> None:
     endless = dates_of("1h", None, None, BERLIN, now=NOW, written=False)
     assert [f"{datetime.fromtimestamp(at, UTC):%F %H}" for at in endless.changes] == ["2024-03-31 01", "2024-10-27 01"]
-    assert endless.offset_note(text=False) == (
-        "the clocks of Europe/Berlin change during the year: all dates are written in GMT+1"
-    )
+    assert endless.offset_note(text=False) == WORDS["clocks that will change"]
     assert dates_of("1h", None, None, named_zone("Asia/Kolkata"), now=NOW, written=False).offset_note() is None
 
 

@@ -238,7 +238,7 @@ def test_a_merged_file_keeps_no_part_of_a_run_that_began_with_another_offset(
     assert (done.returncode, "clocks" in done.stderr) == (0, False)
     assert rows_of(shell.home / "all.csv")[1::2] == [f"2024-10-27 0{hour}:00:00.000" for hour in (3, 4, 5)]
     again = shell("export", "reconcile", "all.csv", "--deep")
-    assert (again.returncode, again.stderr) == (0, "svcctl: 3 windows compared, 0 replaced\n")
+    assert (again.returncode, again.stderr.split()[1:]) == (0, ["3", "windows", "compared,", "0", "replaced"])
 
 
 @pytest.mark.parametrize("name", NOTES)
@@ -281,10 +281,13 @@ def test_groups_of_a_day_on_which_the_clocks_change_keep_the_earlier_offset(
     assert (len(first), first[-1], second[1]) == (26, "2024-10-28 00:00:00.000,2", "2024-10-28 00:00:00.000,2")
 
 
+COUNTS_IN_UTC = "svcctl: 'group every' counts in UTC: a period begins at 01:00 Europe/Berlin"
+
+
 def test_periods_of_utc_are_told_without_a_formula_that_could_not_be_exported(home: Shell) -> None:
     query = f"{QUERY} group every 1d select count() as n"
     done = home("export", query, *BERLIN, "-o", "days.csv")
-    assert done.stderr.splitlines()[0] == "svcctl: 'group every' counts in UTC: a period begins at 01:00 Europe/Berlin"
+    assert done.stderr.splitlines()[0] == COUNTS_IN_UTC
 
 
 def test_periods_that_a_service_counts_in_utc_keep_files_in_utc(home: Shell) -> None:

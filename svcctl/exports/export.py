@@ -135,11 +135,9 @@ class Export:
 
     def tasks(self) -> dict[Window, Task]:
         """The task of each window."""
-        if self.target.per_window:
-            paths = self.target.paths(self.whole, self.windows)
-        else:
-            paths = self.parts(self.windows)
-        made, files = self.task, self.target.per_window
+        each = self.target.per_window
+        paths = self.target.paths(self.whole, self.windows) if each else self.parts(self.windows)
+        made, files = self.task, each
         return {
             window: replace(made, window=window, path=path, zone=self.file_zone(window) if files else made.zone)
             for window, path in paths.items()

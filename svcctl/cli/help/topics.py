@@ -245,13 +245,6 @@ def _service() -> dict[str, str]:
     return {"load_options": "\n".join(" " * MEMBER_INDENT + line for line in lines)}
 
 
-def _loading() -> dict[str, str]:
-    from svcctl.service.loading.limits import MAX_DEPTH, MAX_FIELDS, MAX_FREE_BYTES
-    from svcctl.words import size_text
-
-    return {"depth": str(MAX_DEPTH), "fields": str(MAX_FIELDS), "free": size_text(MAX_FREE_BYTES)}
-
-
 FILLED: Mapping[str, Callable[[], Mapping[str, str]]] = {
     "dates": _dates,
     "formats": _formats,
@@ -259,7 +252,6 @@ FILLED: Mapping[str, Callable[[], Mapping[str, str]]] = {
     "environment": _environment,
     "exit-codes": _exit_codes,
     "destinations": _destinations,
-    "loading": _loading,
     "service": _service,
 }
 """What the templates of topics may ask for; each loads its tables when it is called."""

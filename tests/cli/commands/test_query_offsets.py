@@ -110,9 +110,9 @@ def test_a_request_for_each_offset_is_shown_by_dry_run(clocks: Shell) -> None:
     shown = clocks("query", ALL, *half_year, *ISO, "-f", "csv", "--dry-run").stdout
     bodies = [json.loads(line) for line in shown.splitlines() if line.startswith("{")]
     assert [(body["from"], body["to"], body["timeZone"]) for body in bodies] == [
-        (1_709_251_200, 1_711_846_800, "GMT+1"),
+        (1_709_247_600, 1_711_846_800, "GMT+1"),
         (1_711_846_800, CHANGE, "GMT+2"),
-        (CHANGE, 1_730_419_200, "GMT+1"),
+        (CHANGE, 1_730_415_600, "GMT+1"),
     ]
 
 

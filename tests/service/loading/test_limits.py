@@ -17,6 +17,7 @@ import zstandard
 from support.loads import first_skipped, load, undisturbed, written
 
 from svcctl.api.loads import Loaded, LoadOptions
+from svcctl.cli.help import topics
 from svcctl.errors import ServiceError, SvcctlError, UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.interruption import interruptible
@@ -28,6 +29,7 @@ from svcctl.service.loading.files import LONG_SQL, reading
 from svcctl.service.loading.kinds import FILE_KINDS
 from svcctl.service.loading.limits import MAX_DEPTH, MAX_FIELDS, MAX_FREE_BYTES, LoadLimits, LoadWatch
 from svcctl.service.loading.skips import Tally
+from svcctl.words import size_text
 
 ROW = b"time,a\n2026-01-01,1\n"
 ENTRY = b'{"time":"2026-01-01","a":1}'
@@ -256,3 +258,10 @@ def test_a_footer_that_lies_is_refused(engine: DuckDBEngine, tmp_path: Path, see
         limited(engine, path, LoadLimits())
     except SvcctlError as error:
         assert not isinstance(error, ServiceError) or error.code in (413, 422)  # noqa: PT017
+
+
+def test_the_help_names_the_limits() -> None:
+    page = " ".join(topics.read("loading").split())
+    assert f"JSON that is nested more than {MAX_DEPTH} deep" in page
+    assert f"A file has at most {MAX_FIELDS} columns" in page
+    assert f"if that is more than {size_text(MAX_FREE_BYTES)})" in page

@@ -216,6 +216,30 @@ def test_rows_of_one_date_in_a_load_stay_as_they_came(engine: Engine, late: int)
     assert rows(engine, "from t select n", since=mark) == expected
 
 
+def test_nan_is_above_every_number_whatever_numbers_are_stored_with_it(engine: Engine) -> None:
+    columns = (*COLUMNS, Column("x", Type.FLOAT8))
+    values = [*(1.0, math.nan, None), *(math.nan, math.nan, -math.inf), *(2.0, 2.0, 2.0), *(math.inf, 0.0, -0.0)]
+    events = [(at(n), n, x) for n, x in enumerate(values)]
+    for first in range(0, len(events), 3):
+        store(engine.stored, "t", columns, events[first : first + 3])
+    holds: Mapping[str, Callable[[float], bool]] = {
+        "x = 1.0": lambda x: x == 1,
+        "x != 1.0": lambda x: x != 1,
+        "x > 1.0": lambda x: math.isnan(x) or x > 1,
+        "x >= 9.0": lambda x: math.isnan(x) or x >= 9,
+        "x < 9.0": lambda x: x < 9,
+        "x <= 2.0": lambda x: x <= 2,
+        "not x in {1.0, 2.0}": lambda x: x not in (1, 2),
+        "x != x": lambda _: False,
+        "x = 0.0": lambda x: x == 0,
+        "isnotnull(x)": lambda _: True,
+    }
+    assert rows(engine, "from t where isnull(x) select n") == [2]
+    for condition, is_met in holds.items():
+        expected = [n for _, n, x in events if x is not None and is_met(x)]
+        assert rows(engine, f"from t where {condition} select n") == expected, condition
+
+
 def test_the_newest_event_has_the_latest_date_whatever_was_stored_last(engine: Engine) -> None:
     engine.stored.create("t", COLUMNS)
     add(engine, (2, 0), (5, 1))

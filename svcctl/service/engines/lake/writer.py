@@ -129,7 +129,8 @@ class _File:
             compression_level=1,
             use_dictionary=[field.name for field in schema if pa.types.is_string(field.type)] + [load],
             column_encoding={schema.names[-1]: "DELTA_BINARY_PACKED"},
-            write_statistics=True,
+            # The largest number in statistics is never NaN, so DuckDB and others would skip rows with NaN.
+            write_statistics=[field.name for field in schema if not pa.types.is_floating(field.type)],
         )
         self._pending: list[pa.Table] = []
         self._rows = self._waiting = self._bytes = 0

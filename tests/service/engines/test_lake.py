@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, nullcontext
 from datetime import UTC, date, datetime, timedelta
@@ -12,6 +13,7 @@ from typing import Any
 
 import deltalake
 import duckdb
+import pyarrow as pa
 import pytest
 from support.engines import engines_of, new_lake
 from support.events import batches, selected, store
@@ -538,6 +540,80 @@ def test_damage_is_told_in_plain_words_and_is_no_outage(
         with LakeReader(fresh).stream(steps.shape) as stream:
             list(stream)
     assert (caught.value.message, caught.value.code) == (message.format(table=table, file=file), 500)
+
+
+SECOND_ROW = {
+    "storageType": "i",
+    "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg0rr91",
+    "sizeInBytes": 34,
+    "cardinality": 1,
+}
+"""A deletion vector: the second row of a file was deleted."""
+
+
+@pytest.mark.parametrize(
+    ("added", "table", "lacks"),
+    [
+        ({"stats": None}, {}, "statistics"),
+        ({"stats": '{"numRecords": 2}'}, {}, "statistics"),
+        ({"stats": '{"nullCount": {"eventdate": 0, "_load": 0}}'}, {}, "statistics"),
+        (
+            {"stats": '{"numRecords": 2, "nullCount": {"eventdate": 1, "_load": 2}}'},
+            {},
+            "eventdate",
+        ),
+        ({"deletionVector": SECOND_ROW}, {}, "vectors"),
+        ({}, {"delta.columnMapping.mode": "name"}, "names"),
+    ],
+)
+def test_a_table_that_another_tool_left_unreadable_is_refused(
+    lake: LakeTables, added: Mapping[str, Any], table: Mapping[str, str], lacks: str
+) -> None:
+    add(lake, (1, 1), (2, 2))
+    log = Path(lake.folder.uri, "t", "_delta_log")
+    _, protocol, described, adds = map(json.loads, (log / f"{0:020}.json").read_text().splitlines())
+    for kind in ("readerFeatures", "writerFeatures"):
+        protocol["protocol"][kind] += ["deletionVectors", "columnMapping"]
+    schema = json.loads(described["metaData"]["schemaString"])
+    for number, field in enumerate(schema["fields"]):
+        field["metadata"] |= {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": field["name"]}
+    described["metaData"] |= {"schemaString": json.dumps(schema)}
+    described["metaData"]["configuration"] |= table
+    adds["add"] |= {"path": "part.parquet", **added}
+    (log / f"{1:020}.json").write_text("\n".join(map(json.dumps, (protocol, described, adds))))
+    with pytest.raises(ServiceError) as caught:
+        lake.snapshot("t")
+    assert lacks in caught.value.message
+    assert caught.value.code == 500
+
+
+def test_rows_that_another_tool_adds_are_in_no_load(lake: LakeTables) -> None:
+    add(lake, (1, 1), (2, 2))
+    first = lake.mark("t")
+    add(lake, (3, 3))
+    dates = pa.array([FIRST + timedelta(hours=1, microseconds=700)], pa.timestamp("us"))
+    hidden = {name: pa.nulls(1, pa.int64()) for name in ("_load", "_row")}
+    event = {"eventdate": dates, "n": [4], "ip": [ADDRESS], "day": [FIRST.date()]} | hidden
+    deltalake.write_deltalake(f"{lake.folder.uri}/t", pa.table(event), mode="append")
+    count = "from t group select count() as n"
+    for files in (3, 1):
+        assert len(lake.snapshot("t").files) == files
+        assert (numbers(lake), numbers(lake, count), lake.events("t")) == ([1, 4, 2, 3], [4], 4)
+        assert (numbers(lake, until=first), numbers(lake, count, until=first)) == ([1, 4, 2], [3])
+        assert (numbers(lake, since=first), numbers(lake, count, since=first)) == ([3], [1])
+        lake.compact("t")
+
+
+def test_rows_between_two_milliseconds_are_in_one_part(tmp_path: Path) -> None:
+    with opened(local(tmp_path), sorted_rows=1) as lake:
+        add(lake, *((ms / 3_600_000, ms) for ms in range(10)))
+        dates = pa.array([FIRST + timedelta(milliseconds=ms, microseconds=700) for ms in range(10)], pa.timestamp("us"))
+        hidden = {name: pa.nulls(10, pa.int64()) for name in ("_load", "_row")}
+        events = {"eventdate": dates, "n": range(10, 20), "ip": [ADDRESS] * 10, "day": [FIRST.date()] * 10}
+        for row in range(10):
+            one = pa.table(events | hidden).slice(row, 1)
+            deltalake.write_deltalake(f"{lake.folder.uri}/t", one, mode="append")
+        assert numbers(lake) == [n for ms in range(10) for n in (ms, ms + 10)]
 
 
 @pytest.mark.parametrize("until", [False, True])

@@ -22,7 +22,7 @@ from svcctl.service.engines.duckdb.sorting import arranged
 from svcctl.service.engines.duckdb.statement import Cause, StatementFailed, translated
 from svcctl.service.engines.duckdb.syntax import literal, quote
 from svcctl.service.engines.lake import Lake, layout
-from svcctl.service.engines.lake.snapshot import File, Loads, Part, Snapshot, whole
+from svcctl.service.engines.lake.snapshot import NO_LOAD, File, Loads, Part, Snapshot, whole
 from svcctl.service.language.types import Column
 
 ROWS_PER_BATCH = 1 << 16
@@ -161,4 +161,5 @@ def _date(date: datetime) -> str:
 def _of_loads(rows: str, column: str, loads: Loads) -> str:
     """A subquery for those of the rows that belong to the loads."""
     numbers = ", ".join(map(str, sorted(loads.numbers))) or "NULL"
-    return f"(SELECT * FROM {rows} WHERE {quote(column)} {'NOT IN' if loads.excluded else 'IN'} ({numbers}))"
+    load = f"coalesce({quote(column)}, {NO_LOAD})"
+    return f"(SELECT * FROM {rows} WHERE {load} {'NOT IN' if loads.excluded else 'IN'} ({numbers}))"

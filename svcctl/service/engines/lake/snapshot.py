@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
+from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -27,11 +28,16 @@ LARGE_ROW = 256
 """Rows of more bytes than this, compressed in a file, are large."""
 ORDERED = "ordered-"
 """The prefix in the name of a file whose rows are ordered by eventdate, load and row."""
+NO_LOAD = 0
+"""The load of rows that another tool has added without a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file at `path` below the table, with the first and last date of its events, and their first and last load."""
+    """A file at `path` below the table, with the first and last date of its events, and their first and last load.
+
+    Dates are cut to milliseconds, as statistics in Delta are.
+    """
 
     path: str
     day: str
@@ -46,13 +52,18 @@ class File:
         return self.path.rpartition("/")[2].startswith(ORDERED)
 
     @property
+    def end(self) -> datetime:
+        """The date before which all events are, one millisecond after `newest`, or the largest datetime."""
+        return self.newest + MILLISECOND if self.newest <= datetime.max - MILLISECOND else datetime.max
+
+    @property
     def weight(self) -> int:
         """How much work it is to sort the file, in rows of usual size."""
         return self.bytes * SORTED_ROWS // SORTED_BYTES if self.bytes > LARGE_ROW * self.rows else self.rows
 
     def is_within(self, start: datetime | None, end: datetime | None) -> bool:
         """Whether all events are from `start` on and before `end`."""
-        return (start is None or self.oldest >= start) and (end is None or self.newest < end)
+        return (start is None or self.oldest >= start) and (end is None or self.end <= end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +126,7 @@ class Snapshot:
         found = (
             file
             for file in self.files
-            if (start is None or file.newest >= start)
+            if (start is None or file.end > start)
             and (end is None or file.oldest < end)
             and (loads is None or loads.may_be_in(file))
         )
@@ -157,7 +168,7 @@ def parts(files: Sequence[File], sorted_rows: int = SORTED_ROWS) -> list[Part]:
             found.append(part)
             in_last = rows
         else:
-            end = _after(max(file.newest for file in part.files))
+            end = max(file.end for file in part.files)
             found += _cut(part.files, part.files[0].oldest, end, sorted_rows)
     return found or [whole(files)]
 
@@ -189,21 +200,15 @@ def _overlapping(files: Sequence[File]) -> Iterator[list[File]]:
 
 def _cut(files: Sequence[File], start: datetime, end: datetime, sorted_rows: int) -> list[Part]:
     """Halve the range from `start` and before `end` until a part has few rows, if dates are spread evenly in a file."""
-    found = [file for file in files if file.oldest < end and file.newest >= start]
+    found = [file for file in files if file.oldest < end and file.end > start]
     rows = sum(
-        file.weight
-        * ((min(_after(file.newest), end) - max(file.oldest, start)) / (file.newest - file.oldest + MILLISECOND))
+        file.weight * ((min(file.end, end) - max(file.oldest, start)) / (file.newest - file.oldest + MILLISECOND))
         for file in found
     )
     if rows <= sorted_rows or end - start <= MILLISECOND:
         return [Part(found, False, start, end)] if found else []
     middle = start + (end - start) / 2
     return [*_cut(found, start, middle, sorted_rows), *_cut(found, middle, end, sorted_rows)]
-
-
-def _after(date: datetime) -> datetime:
-    """The date one millisecond later, or the largest datetime."""
-    return date + MILLISECOND if date <= datetime.max - MILLISECOND else datetime.max
 
 
 class SnapshotReader:
@@ -260,11 +265,8 @@ def translated(name: str, uri: str) -> Iterator[None]:
     except (DeltaError, OSError) as error:
         text = str(error)
         if any(sign in text for sign in _GAPS):
-            raise ServiceError(
-                f"cannot read table '{name}': versions are missing in {uri}/_delta_log",
-                code=500,
-                hint="restore the missing files of the log, or load the table again into an empty folder",
-            ) from None
+            hint = "restore the missing files of the log, or load the table again into an empty folder"
+            raise _unreadable(name, f"versions are missing in {uri}/_delta_log", hint) from None
         reason = " ".join(text.partition("\n")[0].split())[:300]
         raise Unavailable(f"cannot read table '{name}' in {uri}: {reason}") from None
 
@@ -274,18 +276,51 @@ def _snapshot(name: str, table: DeltaTable) -> Snapshot | None:
     columns = columns_of(table.schema().to_json())
     if not columns or DROPPED_KEY in metadata.configuration:
         return None
+    _check_readable(name, table, metadata.configuration)
     names = hidden(columns)
-    files = tuple(
-        File(
-            row["path"],
-            str(row[f"partition.{names.day}"]),
-            row["size_bytes"],
-            row["num_records"],
-            row["min.eventdate"],
-            row["max.eventdate"],
-            (row[f"min.{names.load}"], row[f"max.{names.load}"]),
-        )
-        for row in pa.table(table.get_add_actions(flatten=True)).to_pylist()
-        if row["num_records"]
-    )
-    return Snapshot(name, table.version(), str(metadata.id), columns, files)
+    rows = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    files = (_file(name, names, row) for row in rows)
+    return Snapshot(name, table.version(), str(metadata.id), columns, tuple(file for file in files if file))
+
+
+def _check_readable(name: str, table: DeltaTable, configuration: Mapping[str, str | None]) -> None:
+    """Refuse a table whose files have more rows than it, or other names of columns. Other tools make such tables."""
+    features = table.protocol().reader_features or ()
+    if "deletionVectors" in features and any(batch.num_rows for batch in table.deletion_vectors()):
+        hint = "let that tool write the files without the deleted rows, as REORG TABLE … APPLY (PURGE) does"
+        raise _unreadable(name, "another tool deleted rows of it with deletion vectors", hint)
+    if configuration.get("delta.columnMapping.mode") not in (None, "none"):
+        hint = "let that tool turn column mapping off, which writes the files again"
+        raise _unreadable(name, "another tool mapped its columns to other names", hint)
+
+
+def _file(table: str, names: Hidden, row: Mapping[str, Any]) -> File | None:
+    """A file by its statistics in the log, or None if it is empty.
+
+    ServiceError without statistics, because to leave the file out would lose its rows, and for rows without a date,
+    because no query would find them.
+    """
+    rows = row.get("num_records")
+    if rows == 0:
+        return None
+    dateless, loadless = (row.get(f"null_count.{column}") for column in ("eventdate", names.load))
+    if dateless:
+        hint = "another tool added them: let it delete them, or give them a date"
+        raise _unreadable(table, f"{row['path']} has rows without eventdate", hint)
+    oldest, newest = row.get("min.eventdate"), row.get("max.eventdate")
+    if rows is None or dateless is None or loadless is None or oldest is None or newest is None:
+        hint = f"another tool added the file: let it write statistics of eventdate and {names.load}"
+        raise _unreadable(table, f"its log has no statistics of {row['path']}", hint)
+    first, last = (row[f"{end}.{names.load}"] for end in ("min", "max"))
+    loads = (NO_LOAD if loadless else first, NO_LOAD if last is None else last)
+    day = str(row[f"partition.{names.day}"])
+    return File(row["path"], day, row["size_bytes"], rows, _floor(oldest), _floor(newest), loads)
+
+
+def _unreadable(table: str, why: str, hint: str) -> ServiceError:
+    return ServiceError(f"cannot read table '{table}': {why}", code=500, hint=hint)
+
+
+def _floor(date: datetime) -> datetime:
+    """The millisecond of a date."""
+    return date.replace(microsecond=date.microsecond // 1000 * 1000)

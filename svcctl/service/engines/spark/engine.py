@@ -17,7 +17,7 @@ from sqlglot import exp
 from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Mark
 from svcctl.service.engines.lake import Lake
 from svcctl.service.engines.lake.selects import counted, with_keys
-from svcctl.service.engines.lake.snapshot import File, Loads, Snapshot
+from svcctl.service.engines.lake.snapshot import NO_LOAD, File, Loads, Snapshot
 from svcctl.service.engines.spark.dialect import POSITION, SparkDialect
 from svcctl.service.engines.spark.patterns import Matcher, pattern_for
 from svcctl.service.engines.spark.session import Connection, Server, Session
@@ -109,7 +109,8 @@ def _over_files(plan: Plan, table: Snapshot, loads: Loads | None, matcher: Match
     place = exp.func("struct", load, row)
     rows = exp.select(*columns, exp.alias_(place, POSITION, quoted=True)).from_(exp.to_identifier(files_name))
     if loads is not None and (loads.numbers or not loads.excluded):
-        among: exp.Expr = exp.In(this=load.copy(), expressions=[*map(exp.Literal.number, sorted(loads.numbers))])
+        number = exp.Coalesce(this=load.copy(), expressions=[exp.Literal.number(NO_LOAD)])
+        among: exp.Expr = exp.In(this=number, expressions=[*map(exp.Literal.number, sorted(loads.numbers))])
         if not loads.numbers:
             among = exp.false()
         rows = rows.where(exp.Not(this=among) if loads.excluded else among)

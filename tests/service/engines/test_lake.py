@@ -15,6 +15,7 @@ import deltalake
 import duckdb
 import pyarrow as pa
 import pytest
+from sqlglot import exp
 from support.engines import engines_of, new_lake
 from support.events import batches, selected, store
 from support.places import Place, hdfs, local, s3
@@ -26,6 +27,7 @@ from svcctl.service.engines import Engine, Engines, Mark
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.lake_reader import LakeReader
 from svcctl.service.engines.lake.log import ATTEMPTS
+from svcctl.service.engines.lake.selects import without_range
 from svcctl.service.engines.lake.shared_tables import LakeTables
 from svcctl.service.engines.lake.snapshot import File, Part, parts, whole
 from svcctl.service.engines.lake.upkeep import together, vacuum
@@ -184,6 +186,35 @@ def test_count_of_some_loads_reads_the_files_that_have_others_too(lake: LakeTabl
             Path(lake.folder.uri, "t", file.path).unlink()
     assert numbers(lake, query, since=since) == [3]
     assert numbers(lake, query, until=since) == [8]
+
+
+@pytest.mark.parametrize(
+    ("query", "start", "end", "left"),
+    [
+        ("", 0, None, []),
+        ("", 0, 96, []),
+        ("", 1, 96, [">=", "<"]),
+        ("", 0, 95, [">=", "<"]),
+        ("where n > 1", 0, None, [">"]),
+        ("where n > 1", 1, None, [">=", ">"]),
+        ("where n > 1, n != 5 and n != 6", 0, 96, [">", "!=", "!="]),
+        ("where n = 1 or n != 2", 0, 96, ["=", "!="]),
+        ("where eventdate >= parsedate('2024-01-02')", 0, 96, [">="]),
+        ("where n > 1 group select count() as n where n < 4", 0, 96, [">", "<"]),
+    ],
+)
+def test_the_range_is_no_condition_where_all_events_of_the_files_are_in_it(
+    query: str, start: int, end: int | None, left: list[str], lake: LakeTables
+) -> None:
+    for day in range(4):
+        add(lake, (24 * day, day), (24 * day + 23, day))
+    first = FIRST.replace(tzinfo=UTC)
+    before = None if end is None else first + timedelta(hours=end)
+    plan = planned(lake, f"from t {query}", start=first + timedelta(hours=start), end=before)
+    read = without_range(plan, lake.snapshot("t").within(plan.start, plan.end)).select
+    signs = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.EQ: "=", exp.NEQ: "!="}
+    found = [signs[type(each)] for where in read.find_all(exp.Where) for each in where.find_all(*signs)]
+    assert sorted(found) == sorted(left)
 
 
 def test_columns_of_events_may_have_the_names_of_the_hidden_ones(lake: LakeTables) -> None:

@@ -20,7 +20,7 @@ from svcctl.service.engines.duckdb.matches import Statements
 from svcctl.service.engines.duckdb.reading import Reading, Selects
 from svcctl.service.engines.duckdb.scanner import Source
 from svcctl.service.engines.duckdb.syntax import quote
-from svcctl.service.engines.lake.selects import counted, with_keys
+from svcctl.service.engines.lake.selects import counted, with_keys, without_range
 from svcctl.service.engines.lake.shared_tables import LakeTables
 from svcctl.service.engines.lake.snapshot import Part, Snapshot, parts, whole
 from svcctl.service.language.dialect import write
@@ -45,7 +45,7 @@ class LakeReader(Reading):
         columns = _read_by(plan, table)
         read = parts(files, self._lake.sorted_rows) if plan.by_event else [whole(files)]
         with self._lake.scanner.scanning(table, loads, columns, (plan.start, plan.end)) as (cursor, source):
-            statements = _statements(plan, table, columns, source)
+            statements = _statements(without_range(plan, files), table, columns, source)
             if plan.by_event and plan.selective and len(read) > 1:
                 yield cursor, Selects(matches.selects(cursor, read, statements, self._lake.sorted_rows))
             else:

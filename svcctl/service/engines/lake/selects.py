@@ -27,6 +27,21 @@ def counted(plan: Plan, files: Sequence[File], loads: Loads | None) -> tuple[Pla
     return replace(plan, select=select), left
 
 
+def without_range(plan: Plan, files: Sequence[File]) -> Plan:
+    """The plan without the conditions of its range, if all events of the files are in it: their dates are not read."""
+    if not all(file.is_within(plan.start, plan.end) for file in files):
+        return plan
+    select = plan.select.copy()
+    within = next(select.find_all(exp.Table)).parent_select
+    where = within and within.args.get("where")
+    if within is None or where is None:
+        return plan
+    conditions = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
+    others = conditions[1 + (plan.end is not None) :]  # the compiler writes those of the range first
+    within.set("where", exp.Where(this=exp.and_(*others)) if others else None)
+    return replace(plan, select=select)
+
+
 def with_keys(select: exp.Select) -> tuple[exp.Select, int]:
     """The statement with columns c0, c1 …; its last columns are the keys of its order. Returns also their number."""
     order = select.args.get("order")

@@ -56,7 +56,7 @@ _svcctl_place() {
     'svcctl export verify -')
         words=(--from --keep --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
-    'svcctl export verify --from' | 'svcctl export verify --since' | 'svcctl export verify --start' | 'svcctl export verify --begin' | 'svcctl export verify --earliest' | 'svcctl export reconcile --from' | 'svcctl export reconcile --since' | 'svcctl export reconcile --start' | 'svcctl export reconcile --begin' | 'svcctl export reconcile --earliest' | 'svcctl export reconcile --to' | 'svcctl export reconcile --until' | 'svcctl export reconcile --end' | 'svcctl export reconcile --latest' | 'svcctl service serve --state')
+    'svcctl export verify --from' | 'svcctl export verify --since' | 'svcctl export verify --start' | 'svcctl export verify --begin' | 'svcctl export verify --earliest' | 'svcctl export reconcile --from' | 'svcctl export reconcile --since' | 'svcctl export reconcile --start' | 'svcctl export reconcile --begin' | 'svcctl export reconcile --earliest' | 'svcctl export reconcile --to' | 'svcctl export reconcile --until' | 'svcctl export reconcile --end' | 'svcctl export reconcile --latest' | 'svcctl service serve --state' | 'svcctl api --header')
         ;;
     'svcctl export reconcile -')
         words=(--from --to --deep --allow-fewer --dry-run --workers --max-requests-per-second --max-time --metrics --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
@@ -149,7 +149,7 @@ _svcctl_place() {
         words=(--listen --state --tables --engine --create --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service load -')
-        words=(--table --time-field --time-format --time-zone --format --types --null --replace --strict --tables --create --id --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        words=(--table --time-field --time-format --time-zone --format --types --null --replace --header --names --max-skipped --strict --tables --create --id --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service load --format' | 'svcctl service load -f' | 'svcctl service load --output-format')
         words=(csv tsv ndjson json parquet access log syslog logfmt)
@@ -280,6 +280,9 @@ _svcctl_place() {
     *' --table' | *' -t')
         kind=loaded
         ;;
+    *' --header')
+        words=(yes no)
+        ;;
     *' --role')
         words=(OWNER ADMIN USER)
         ;;
@@ -317,7 +320,7 @@ _svcctl_is_command() {
 
 _svcctl_takes_value() {
     case $1 in
-    --application | --applications | --at | --before | --begin | --chunk | --color | --cols | --columns | --concurrency | --config | --data | --date-format | --dateformat | --default-application-name | --description | --dest | --dest-json | --dest-param | --destination | --domain | --earliest | --end | --engine | --every | --expires | --fields | --file | --finder-name | --for | --format | --from | --from-file | --head | --header | --id | --interval | --jobs | --keep-for | --lag | --latest | --limit | --listen | --max-requests-per-second | --max-rows | --max-time | --metrics | --name | --null | --offset | --on-error | --order-by | --out | --outfile | --output | --output-file | --output-format | --parallel | --plan | --policies | --policy | --profile | --prune-domains | --query-id | --relaunch | --reseller | --resource-ids | --retries | --role | --scheduler | --since | --skip | --sort | --sort-by | --start | --state | --status | --step | --table | --tables | --threads | --time | --time-field | --time-format | --time-zone | --timeout | --timezone | --to | --top | --type | --types | --tz | --until | --var | --volume | --window | --workers | -F | -H | -d | -f | -j | -n | -o | -p | -t)
+    --application | --applications | --at | --before | --begin | --chunk | --color | --cols | --columns | --concurrency | --config | --data | --date-format | --dateformat | --default-application-name | --description | --dest | --dest-json | --dest-param | --destination | --domain | --earliest | --end | --engine | --every | --expires | --fields | --file | --finder-name | --for | --format | --from | --from-file | --head | --header | --id | --interval | --jobs | --keep-for | --lag | --latest | --limit | --listen | --max-requests-per-second | --max-rows | --max-skipped | --max-time | --metrics | --name | --names | --null | --offset | --on-error | --order-by | --out | --outfile | --output | --output-file | --output-format | --parallel | --plan | --policies | --policy | --profile | --prune-domains | --query-id | --relaunch | --reseller | --resource-ids | --retries | --role | --scheduler | --since | --skip | --sort | --sort-by | --start | --state | --status | --step | --table | --tables | --threads | --time | --time-field | --time-format | --time-zone | --timeout | --timezone | --to | --top | --type | --types | --tz | --until | --var | --volume | --window | --workers | -F | -H | -d | -f | -j | -n | -o | -p | -t)
         return 0 ;;
     esac
     return 1

@@ -10,9 +10,35 @@ from typing import Any
 from svcctl.api.refusals import records
 from svcctl.dates.zones import named_zone
 from svcctl.errors import UsageError
-from svcctl.io.json_members import flag, members, optional_text, texts
+from svcctl.io.json_members import flag, members, optional_flag, optional_text, texts
 
+_SKIP_LIMIT = re.compile(r"(\d+|\d+\.\d+(?=%))(%?)", re.ASCII)
 _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class SkipLimit:
+    """How much of a file may be skipped: so many lines or, if that is more, this percentage of its lines."""
+
+    lines: int = 1
+    percent: float = 10.0
+
+    @classmethod
+    def parse(cls, text: str) -> SkipLimit:
+        """A limit such as 20 or 5%. Raises UsageError for another text."""
+        found = _SKIP_LIMIT.fullmatch(text.strip())
+        if found is None or float(found[1]) > (100 if found[2] else 1e15):
+            raise UsageError(
+                f"'{text}' is not a number of lines", hint="write a number such as 20, or a share such as 5%"
+            )
+        return cls(0, float(found[1])) if found[2] else cls(int(found[1]), 0.0)
+
+    def allows(self, skipped: int, lines: int) -> bool:
+        """Whether so many of a file's lines may be skipped."""
+        return skipped <= self.lines or 100 * skipped <= self.percent * lines
+
+    def __str__(self) -> str:
+        return f"{self.percent:g}%" if not self.lines and self.percent else str(self.lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +55,18 @@ class LoadOptions:
     """Texts that are read as null."""
     replace: bool = False
     strict: bool = False
-    """Whether a line that would be skipped makes the load fail."""
+    """Whether a line that would be skipped, or a value that would become null, makes the load fail."""
+    max_skipped: SkipLimit | None = None
+    """The limit of skipped lines that the user named, for each file."""
+    header: bool | None = None
+    """Whether the first row of csv names its columns."""
+    names: Sequence[str] = ()
+    """The names of the columns of csv, instead of those in the file."""
+
+    @property
+    def skip_limit(self) -> SkipLimit:
+        """The limit of skipped lines of each file."""
+        return SkipLimit(0, 0.0) if self.strict else self.max_skipped or SkipLimit()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -41,12 +78,15 @@ class LoadOptions:
             "null": list(self.null),
             "replace": self.replace,
             "strict": self.strict,
+            "maxSkipped": None if self.max_skipped is None else str(self.max_skipped),
+            "header": self.header,
+            "names": list(self.names),
         }
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> LoadOptions:
-        """ServiceError for a member of another type, UsageError for an unknown zone."""
-        zone = optional_text(source, "timeZone")
+        """ServiceError for a member of another type, UsageError for an unknown zone or limit."""
+        zone, limit = optional_text(source, "timeZone"), optional_text(source, "maxSkipped")
         return cls(
             time_field=optional_text(source, "timeField"),
             time_format=optional_text(source, "timeFormat"),
@@ -56,6 +96,9 @@ class LoadOptions:
             null=texts(source, "null"),
             replace=flag(source, "replace", False),
             strict=flag(source, "strict", False),
+            max_skipped=None if limit is None else SkipLimit.parse(limit),
+            header=optional_flag(source, "header"),
+            names=texts(source, "names"),
         )
 
 
@@ -80,8 +123,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The result of a load. `skips` tell why lines were skipped, and `changes` what was changed in others.
+    """The result of a load.
 
+    `skips` tell why lines were skipped, `nulls` which columns have values that did not fit and are null, `changes` what
+    was changed in other lines, and `asides` which lines are no events of their own, such as comments.
     `oldest` and `newest` are the dates of the events, in epoch milliseconds; `before` counts the events that the table
     held before the load, and `empty` names the files without events.
     """
@@ -96,6 +141,8 @@ class Loaded:
     changes: tuple[Finding, ...] = ()
     jobs: tuple[str, ...] = ()
     """The names of the jobs that read the table when it was replaced, as far as they are known."""
+    nulls: tuple[Finding, ...] = ()
+    asides: tuple[Finding, ...] = ()
 
     @property
     def skipped(self) -> int:
@@ -114,6 +161,8 @@ class Loaded:
             _findings(source, "skips"),
             _findings(source, "changes"),
             tuple(str(job["friendlyName"]) for job in records(source.get("jobs") or [])),
+            _findings(source, "nulls"),
+            _findings(source, "asides"),
         )
 
     def to_json(self) -> dict[str, Any]:

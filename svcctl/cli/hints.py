@@ -70,7 +70,9 @@ HINTS: Mapping[str, Row] = {
         "; or convert UTF-16 with: ",
         CommandLine("iconv -f utf-16 -t utf-8"),
     ),
-    "no-column-names": ("put a line of names before it: ", CommandLine(f"(echo time,…; cat FILE) | {_LOAD}")),
+    "no-column-names": (
+        "name the columns with --names time,…; or say with --header yes or --header no whether that line names them",
+    ),
     # Queries
     "not-a-query": ("see 'svcctl help examples'",),
     "unknown-function": ("see 'svcctl help functions'",),

@@ -17,7 +17,7 @@ from typing import Any
 import zstandard
 from hypothesis import strategies as st
 
-from svcctl.api.loads import Finding, Loaded, LoadOptions
+from svcctl.api.loads import Finding, Loaded, LoadOptions, SkipLimit
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Type
 from svcctl.service.loading import load as loading
@@ -55,6 +55,8 @@ def undisturbed() -> None:
 
 
 UNLIMITED = LoadWatch(undisturbed)
+ANY = SkipLimit.parse("100%")
+"""Lets any number of lines be skipped."""
 
 
 def columns(engine: DuckDBEngine, table: str = "t") -> list[str]:

@@ -20,7 +20,8 @@ from svcctl.service.engines.duckdb.syntax import LINE, SHORT, distinct
 from svcctl.service.loading.decompression import Source, opened
 from svcctl.service.loading.limits import MAX_FIELDS, LoadWatch
 from svcctl.service.loading.lines import BLOCK, BOM, blocks
-from svcctl.service.loading.skips import LONGEST_LINE, NOT_UTF8, Skip, Tally, shown
+from svcctl.service.loading.skips import LONGEST_LINE, NOT_UTF8, Aside, Skip, Tally, shown
+from svcctl.words import counted
 
 MAX_CELLS = 1 << 19
 """The most cells that are read at once of records that are not lines."""
@@ -31,6 +32,7 @@ _LINE = re.compile(rb"[^\r\n]*+%s?" % _END)
 _END_OF_RECORD = re.compile(rb"%s\Z" % _END)
 _LINE_END = re.compile(_END)
 _BLANK = re.compile(rb"[\r\n]*")
+_QUOTED_TEXT = re.compile(r'"[^"]*+(?:""[^"]*+)*+"')
 _QUOTED = rb'"[^"]*+(?:""[^"]*+)*+"'
 _SEPARATORS = ",;\t|"
 _SEPARATOR = re.compile(rb"sep=([,;\t|])" + _END)
@@ -67,7 +69,8 @@ def _shape(separator: str) -> Shape:
 class Heading:
     """The columns' names, their separator, and the byte and the line where the rows begin.
 
-    `padded` is true if there are blanks before all names; then blanks after separators are not part of cells.
+    `padded` is true if there are blanks before all names; then blanks after separators are not part of cells. The names
+    are those in the file if `is_read`; `first` is the first line. `blank` and `comments` count the lines before it.
     """
 
     names: tuple[str, ...]
@@ -75,25 +78,31 @@ class Heading:
     padded: bool
     begin: int
     line: int
+    is_read: bool
+    first: str
+    blank: int = 0
+    comments: int = 0
 
     @property
     def schema(self) -> pa.Schema:
         return pa.schema([*((name, pa.string()) for name in self.names), (LINE, pa.int64()), (SHORT, pa.bool_())])
 
 
-def heading(name: str, head: bytes, separator: str | None) -> Heading:
+def heading(
+    name: str, head: bytes, separator: str | None, *, header: bool | None = None, names: Sequence[str] = ()
+) -> Heading:
     """The heading of a csv file whose first bytes are `head`: HEAD of them, if the file is not shorter.
 
-    With `separator` None it is the most frequent of comma, ; tab and | in the heading. Raises UsageError if the first
-    line is not one of names.
+    With `separator` None it is the most frequent of comma, ; tab and | in the heading. Without a `header`, the first
+    row is data, and the columns have the given names, or else names with numbers. Given `names` mean that there is none
+    unless `header` is true. Raises UsageError if the first line is not one of names, or has another number of cells.
     """
     head += b"\n" * (len(head) < HEAD)  # the file may end with the heading, without a line end
-    start = _end(_BLANK, head, len(BOM) if head.startswith(BOM) else 0)
+    start, comments = _first_row(head, _end(_BLANK, head, len(BOM) if head.startswith(BOM) else 0))
     if told := _SEPARATOR.match(head, start):
         separator, start = separator or told[1].decode(), told.end()
     first = head[start : _end(_LINE, head, start)]
-    unquoted = re.sub(_QUOTED, b"", first)
-    shape = _shape(separator or max(_SEPARATORS, key=lambda one: unquoted.count(one.encode())))
+    shape = _shape(separator or frequent_separator(_text(first)))
     end = _end(shape.record, head, start)
     if end == start:
         raise UsageError(f"{name} has no names of columns: the first line is too long, or a quote in it is not closed")
@@ -105,8 +114,73 @@ def heading(name: str, head: bytes, separator: str | None) -> Heading:
     [cells] = csv.reader(text, delimiter=shape.separator, skipinitialspace=padded)
     if len(cells) > MAX_FIELDS:
         raise UsageError(f"{name} has more than {MAX_FIELDS} fields")
-    names = distinct(cell.strip() for cell in cells)
-    return Heading(tuple(names), shape, padded, end, 1 + _line_ends(head[:end]))
+    if names and len(names) != len(cells):
+        raise UsageError(
+            f"--names has {counted(len(names), 'name')}, and the first row of {name} has "
+            f"{counted(len(cells), 'cell')}: {shown(_text(first))}"
+        )
+    is_header = not names if header is None else header
+    given = names or ([cell.strip() for cell in cells] if is_header else [""] * len(cells))
+    before = _line_ends(head[:start])
+    return Heading(
+        tuple(distinct(given)),
+        shape,
+        padded,
+        end if is_header else start,
+        1 + (_line_ends(head[:end]) if is_header else before),
+        is_header and not names,
+        _text(first).rstrip("\r\n"),
+        before - comments - (told is not None),
+        comments,
+    )
+
+
+def frequent_separator(line: str) -> str:
+    """The separator that a line has most often outside of quotes."""
+    unquoted = _QUOTED_TEXT.sub("", line)
+    return max(_SEPARATORS, key=unquoted.count)
+
+
+def _first_row(head: bytes, start: int) -> tuple[int, int]:
+    """Where the first line begins that is not a comment, and how many comments are before it."""
+    comments = 0
+    while head.startswith(b"#", start):
+        end = _end(_LINE, head, start)
+        following = _end(_BLANK, head, end)
+        if not _is_comment(_text(head[start:end]), _text(head[following : _end(_LINE, head, following)])):
+            break
+        comments, start = comments + 1, following
+    return start, comments
+
+
+def _is_comment(line: str, following: str) -> bool:
+    """Whether a line before the heading is a comment: not if the next line has as many cells and is no comment."""
+    by = frequent_separator(line)
+    names_cells = not following.startswith("#") and 0 < line.count(by) == following.count(by)
+    return line.startswith("#") and bool(following.strip()) and not names_cells
+
+
+def fitting_lines(lines: Sequence[str], separator: str | None) -> tuple[list[bool], Sequence[str]]:
+    """Which lines are in rows with at least two cells, and no more than the first row has; the cells of the first."""
+    filled = [at for at, line in enumerate(lines) if line.strip()]
+    pairs = zip(filled, [*filled[1:], None], strict=True)
+    skipped = next(
+        (at for at, following in pairs if not _is_comment(lines[at], "" if following is None else lines[following])),
+        len(lines),
+    )
+    texts = ["" if at < skipped or (at > skipped and line.startswith("#")) else line for at, line in enumerate(lines)]
+    by = separator or frequent_separator(texts[skipped] if skipped < len(texts) else "")
+    reader = csv.reader((f"{text}\n" for text in texts), delimiter=by, skipinitialspace=True)
+    fit, number, first = [False] * len(lines), 0, list[str]()
+    while number < len(lines):
+        try:
+            cells = next(reader)
+        except csv.Error:  # such as a cell of more than 128 kB
+            cells = []
+        first = first or cells
+        fit[number : reader.line_num] = [1 < len(cells) <= len(first)] * (reader.line_num - number)
+        number = reader.line_num
+    return fit, first
 
 
 def batches(
@@ -119,6 +193,8 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     """The rows after the heading of a file; `tally` counts the lines that are not rows. SHORT is true in short rows."""
     rows = _Rows(head, tally, longest)
+    tally.add(Aside.BLANK, 1, count=head.blank)
+    tally.add(Aside.COMMENT, 1, count=head.comments)
     with opened(source, watch) as file:
         file.read(head.begin)
         for block in blocks(file, tally, block_size, longest, number=head.line):
@@ -163,6 +239,7 @@ class _Rows:
     def _cut(self, data: bytes, most: int) -> Iterator[pa.RecordBatch]:
         """Rows; of a record that is longer than `most` and does not end, the first line is skipped."""
         if not data.strip(b"\r\n"):
+            self._tally.add(Aside.BLANK, self._number, count=_line_ends(data))
             self._number += _line_ends(data)
             self._rest = b""
             return
@@ -180,7 +257,7 @@ class _Rows:
             if len(data) <= most:
                 break
             line = data[: _end(_LINE, data)]
-            self._tally.add(Skip.QUOTE, self._number, _text(line))
+            self._tally.skip(Skip.QUOTE, self._number, _text(line))
             self._number += 1
             data = data[len(line) :]
         self._rest = data
@@ -205,11 +282,12 @@ class _Rows:
         last = len(data.rstrip(b"\r\n"))
         for found in self._shape.filled.finditer(data, 0, last and _end(_LINE_END, data, last)):
             blank, record = found.groups()
+            self._tally.add(Aside.BLANK, number, count=_line_ends(blank))
             number += _line_ends(blank)
             if len(record) > self._longest:
                 self._tally.add(Skip.LONG, number, count=_line_ends(record))
             elif not _is_text(record):
-                self._tally.add(Skip.ENCODING, number, _text(record), count=_line_ends(record))
+                self._tally.skip(Skip.ENCODING, number, _text(record), count=_line_ends(record))
             else:
                 records.append((number, record))
             number += _line_ends(record)
@@ -218,6 +296,7 @@ class _Rows:
                 records = []
         if records:
             yield self._filled(records)
+        self._tally.add(Aside.BLANK, number, count=_line_ends(data) - (number - self._number))
 
     def _filled(self, records: Sequence[tuple[int, bytes]]) -> pa.RecordBatch:
         """The cells of records with the numbers of their lines. Records that are not rows are left out."""
@@ -230,7 +309,7 @@ class _Rows:
             cells, bad = _parsed(b"".join(whole), self._shape, names)
         for at in bad:
             number, record = records[at]
-            self._tally.add(Skip.CELLS, number, _text(record), count=_line_ends(record))
+            self._tally.skip(Skip.CELLS, number, _text(record), count=_line_ends(record))
         numbers = [number for at, (number, _) in enumerate(records) if at not in bad]
         return _numbered(cells, numbers, self._head, [at in short for at in range(len(records)) if at not in bad])
 

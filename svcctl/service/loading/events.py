@@ -1,7 +1,7 @@
 """The SQL that makes events of the rows of a file.
 
-Beside the columns of the events, a row has the number of its line, the reason if it is skipped, a mark for each change,
-and whether the layout of its file does not fit it.
+Beside the columns of the events, a row has the number of its line, the reason if it is skipped, the values that do not
+fit their columns, a mark for each change, and whether the layout of its file does not fit it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from svcctl.service.loading.values import Field, converted
 
 FIRST = "epoch_ms(0)"
 """The earliest date of a stored event, because queries begin no earlier."""
-MARKS, MISFIT, SKIPPED = "(marks)", "(misfit)", "(skipped)"
-"""The added columns: bits of changes, the misfits of `Columns`, and why a row is skipped."""
+MARKS, MISFIT, SKIPPED, NULLS = "(marks)", "(misfit)", "(skipped)", "(nulls)"
+"""The added columns: bits of changes, the misfits of `Columns`, why a row is skipped, and values that do not fit."""
 BITS: Mapping[Change, int] = {change: 1 << at for at, change in enumerate(Change)}
 _WHEN, _TEXT = "(when)", "(text)"
 _LONGEST_SHOWN = 200
@@ -28,7 +28,8 @@ _LONGEST_SHOWN = 200
 def select(layout: Layout, types: Mapping[str, Type]) -> str:
     """The rows as events: `eventdate` is the time, and columns named in `types` have their type.
 
-    eventdate is null in a row that is skipped, and SKIPPED has the reason, a column and its value.
+    eventdate is null in a row that is skipped, and SKIPPED has the reason, a column, its value, and the beginning of
+    the line. NULLS has the columns whose values do not fit, and the values.
     """
     columns = layout.columns
     inner = [f"{sql} AS {quote(name)}" for name, sql in columns.sql.items()]
@@ -47,9 +48,9 @@ def select(layout: Layout, types: Mapping[str, Type]) -> str:
     outer = [f"CASE WHEN {quote(SKIPPED)} IS NULL THEN {quote(_WHEN)} END AS eventdate"]
     outer += [f"{field.stored} AS {quote(name)}" for name, field in fields.items()]
     outer += [f"{quote(SKIPPED)}", f"{quote(MARKS)} | {_bits(_marks(layout, fields))} AS {quote(MARKS)}"]
-    outer += [quote(MISFIT), quote(LINE)]
+    outer += [f"{_nulls(fields)} AS {quote(NULLS)}", quote(MISFIT), quote(LINE)]
     dated = f"SELECT *, {_when(layout)} AS {quote(_WHEN)} FROM ({rows})"
-    judged = f"SELECT *, {_skip(layout, fields)} AS {quote(SKIPPED)} FROM ({dated})"
+    judged = f"SELECT *, {_skip(layout)} AS {quote(SKIPPED)} FROM ({dated})"
     return f"SELECT {', '.join(outer)} FROM ({judged})"
 
 
@@ -76,34 +77,46 @@ def _time_of_day(clock: Field) -> str:
     return f"nullif(TRY_CAST(coalesce(nullif({clock.stored}, ''), '00:00') AS TIME), TIME '24:00')"
 
 
-def _skip(layout: Layout, fields: Mapping[str, Field]) -> str:
+def _skip(layout: Layout) -> str:
     """SQL for the reason why a row is skipped, with a column and its value; null for other rows."""
     time, text, when = layout.fields[layout.time], quote(_TEXT), quote(_WHEN)
     value = f"({time.raw})::VARCHAR"
     cells = ", ".join(f"nullif({quote(name)}::VARCHAR, '')" for name in layout.fields)
-    missing = _reason(Skip.NO_TIME, layout.time)
+    begins = text
+    if layout.file.heading is not None:
+        first = layout.fields[layout.file.heading.names[0]]
+        begins = f"CASE WHEN {quote(MARKS)} & {BITS[Change.SHORT]} <> 0 THEN ({first.raw})::VARCHAR ELSE {value} END"
+    missing = _reason(Skip.NO_TIME, layout.time, begins=begins)
     if layout.columns.text != "NULL::VARCHAR":
         missing = f"CASE WHEN coalesce({cells}) IS NULL THEN {_reason(Skip.ENTRY, '', text)} ELSE {missing} END"
-    unread = _reason(Skip.TIME, layout.time, value)
+    unread = _reason(Skip.TIME, layout.time, value, begins)
     if layout.clock is not None:
         clock = layout.fields[layout.clock]
-        unclear = _reason(Skip.TIME, layout.clock, f"({clock.raw})::VARCHAR")
+        unclear = _reason(Skip.TIME, layout.clock, f"({clock.raw})::VARCHAR", begins)
         unread = f"CASE WHEN {_time_of_day(clock)} IS NULL THEN {unclear} ELSE {unread} END"
     cases = [
         f"WHEN {time.raw} IS NULL THEN {missing}",
         f"WHEN {when} IS NULL THEN {unread}",
         f"WHEN {when} < {FIRST} THEN {_reason(Skip.EARLY, layout.time, value)}",
-        *(
-            f"WHEN {field.is_bad} THEN {_reason(Skip.TYPE, name, f'({field.raw})::VARCHAR')}"
-            for name, field in fields.items()
-            if field.raw != field.stored
-        ),
     ]
     return f"CASE {' '.join(cases)} END"
 
 
-def _reason(skip: Skip, name: str, value: str = "NULL::VARCHAR") -> str:
-    return f"{{'what': {literal(skip)}, 'name': {literal(name)}, 'value': left({value}, {_LONGEST_SHOWN})}}"
+def _reason(skip: Skip, name: str, value: str = "NULL::VARCHAR", begins: str = "NULL::VARCHAR") -> str:
+    texts = f"'value': left({value}, {_LONGEST_SHOWN}), 'begins': left({begins}, {_LONGEST_SHOWN})"
+    return f"{{'what': {literal(skip)}, 'name': {literal(name)}, {texts}}}"
+
+
+def _nulls(fields: Mapping[str, Field]) -> str:
+    """SQL for the columns and values of a row that do not fit, with null for each that does; null if all fit."""
+    bad = {name: field for name, field in fields.items() if field.raw != field.stored}
+    values = (
+        f"CASE WHEN {field.is_bad} THEN {{'name': {literal(name)}, "
+        f"'value': left(({field.raw})::VARCHAR, {_LONGEST_SHOWN})}} END"
+        for name, field in bad.items()
+    )
+    found = f"[{', '.join(values)}]" if bad else "NULL::STRUCT(name VARCHAR, value VARCHAR)[]"
+    return f"CASE WHEN {' OR '.join(field.is_bad for field in bad.values()) or 'false'} THEN {found} END"
 
 
 def _marks(layout: Layout, fields: Mapping[str, Field]) -> dict[Change, str]:

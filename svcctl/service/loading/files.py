@@ -108,8 +108,10 @@ class FileReader:
         self._failure: Exception | None = None
         self._registered: object = None
 
-    def open(self, source: Source, kind: FileKind, head: bytes) -> KnownFile:
-        """A file of a kind that begins with `head`.
+    def open(
+        self, source: Source, kind: FileKind, head: bytes, *, header: bool | None = None, names: Sequence[str] = ()
+    ) -> KnownFile:
+        """A file of a kind that begins with `head`; `header` and `names` are as in `csv.heading`.
 
         Compressed parquet and JSON documents are unpacked for DuckDB, which may read cut files. Raises UsageError when
         the file is damaged or cut off.
@@ -117,7 +119,7 @@ class FileReader:
         contents = source.path
         if kind.name in ("csv", "tsv"):
             separator = "\t" if kind.name == "tsv" else None
-            heading = csv.heading(source.name, head, separator)
+            heading = csv.heading(source.name, head[: csv.HEAD], separator, header=header, names=names)
             return KnownFile(source, kind, contents, heading, _CELL_BYTES * len(heading.names))
         if kind.name in ("json", "parquet") and codec(source) is not None:
             self._opened += 1
@@ -141,10 +143,10 @@ class FileReader:
         parquet.check_pages(file.source, file.contents, max(1, BATCH_BYTES // width), self._watch)
         return replace(file, width=width)
 
-    def first_bytes(self, source: Source) -> bytes:
+    def first_bytes(self, source: Source, size: int) -> bytes:
         """The first bytes of a file, unpacked. Raises UsageError if its packing is not supported."""
         with opened(source, self._watch) as file:
-            head = file.read(csv.HEAD)
+            head = file.read(size)
         decompression.require_read(source, head)
         return head
 
@@ -270,16 +272,3 @@ def reading(zone: str, watch: LoadWatch) -> Iterator[FileReader]:
             connection.execute(f"SET TimeZone={literal(zone)}; SET enable_progress_bar=false")
             with interruptible(connection, watch.check):
                 yield FileReader(connection, spill, watch)
-
-
-def first_lines(source: Source, head: bytes) -> list[str]:
-    """The first lines of a file that begins with `head`, at most five, without blank lines.
-
-    Raises UsageError if the file is text in another encoding with NUL in it.
-    """
-    found = list(islice(filter(str.strip, head.decode("utf-8-sig", errors="replace").splitlines()), 5))
-    if found and "\0" in found[0] and not head.startswith(b"PAR1"):
-        raise UsageError(
-            f"{source.name} is not text in UTF-8: its first line has the character NUL", reason="nul-character"
-        )
-    return found

@@ -6,7 +6,7 @@ This module imports no engine, so that the command line can list the kinds; Duck
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 Looks = Callable[[str], object]
@@ -14,15 +14,15 @@ Looks = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """A kind of file: its name and usual endings, and a test of the first line that is not blank.
+    """A kind of file: its name and usual endings.
 
-    For files that are read line by line, `pattern` matches an entry, and `continuation` matches the beginning of a line
-    that continues the previous entry.
+    For files that are read line by line, `looks` and `pattern` match an entry, and `continuation` matches the beginning
+    of a line that continues the previous entry. Other kinds are recognised in `heads.py`.
     """
 
     name: str
     endings: tuple[str, ...]
-    looks: Looks
+    looks: Looks = bool
     pattern: str = ""
     continuation: str = ""
 
@@ -57,6 +57,8 @@ _EPOCH = r"1\d{9}(?:\.\d{1,9})?|1\d{12}"
 _WORD = r"""(?:\[[^\]\n{"]*\][^\s{"]*|\[?[^\s\[{"][^\s{"]*)[ \t]+"""
 """A word or a text in brackets before the time of a log line, without braces and quotes, which JSON and csv have."""
 _MOST_WORDS = 8
+_LINES_WITH_PLACES = 100
+"""The most lines in which the place of the time is looked for."""
 _FIRST = r"()(\[?)"
 """The two groups before a time at the beginning of a line: nothing, and `[` or nothing."""
 
@@ -77,36 +79,27 @@ def _entry(before: str, time: str) -> str:
 
 
 def _log(before: str, time: str, begins: str) -> FileKind:
-    return FileKind("log", (), looks_log, _entry(before, time), rf"(?!{before}(?:{begins}))")
+    entry = _entry(before, time)
+
+    def looks(line: str) -> object:
+        """Whether a line is an entry; false for an access log, a comment, and a time after a tab (csv)."""
+        found = None if line.startswith("#") else re.match(entry, line)
+        return found and "\t" not in found[1] and not re.match(ACCESS, line)
+
+    return FileKind("log", (), looks, entry, rf"(?!{before}(?:{begins}))")
 
 
-def log_kind(lines: Sequence[str], written: str = "") -> FileKind | None:
-    """The kind of a log with these first lines; None if no line has a time. `written` is a pattern of the time.
+def log_kinds(lines: Sequence[str], written: str = "") -> Iterator[FileKind]:
+    """The kinds of logs that these lines may be, by the place of the time. `written` is a pattern of the time.
 
-    If a line begins with a time, times are at the beginning of lines. Otherwise the first line that has a time decides
-    after how many words a time may come, and whether lines that begin with blanks are entries.
+    A time is at the beginning of a line, or after some words. Lines that begin with blanks may be entries.
     """
     times = [(written, written)] if written else [(_TIME, _BEGINS_TIME), (_EPOCH, _EPOCH)]
-    for time, begins in times:
-        if any(re.match(_entry(_FIRST, time), line) for line in lines):
-            return _log(_FIRST, time, begins)
-    for line in lines:
-        if found := re.match(_entry(_behind(_MOST_WORDS, indented=True), times[0][0]), line):
-            words = len(re.findall(_WORD, found[1]))
-            return _log(_behind(words, indented=line[0] in " \t"), *times[0])
-    return None
-
-
-def named_log(lines: Sequence[str], written: str) -> FileKind:
-    """The kind of a file that the user calls a log: if no line has a time, times are at the beginning of lines."""
-    return log_kind(lines, written) or _log(_FIRST, written or _TIME, written or _BEGINS_TIME)
-
-
-def looks_log(line: str, written: str = "") -> object:
-    """Whether a line has the time of a log; false for an access log, a comment, and a time after a tab (csv)."""
-    kind = None if line.startswith("#") or re.match(ACCESS, line) else log_kind([line], written)
-    entry = kind and re.match(kind.pattern, line)
-    return entry and "\t" not in entry[1]
+    yield from (_log(_FIRST, *time) for time in times)
+    pattern = re.compile(_entry(_behind(_MOST_WORDS, indented=True), times[0][0]))
+    entries = ((line, pattern.match(line)) for line in lines[:_LINES_WITH_PLACES])
+    places = {(len(re.findall(_WORD, found[1])), line[0] in " \t") for line, found in entries if found}
+    yield from (_log(_behind(words, indented=indented), *times[0]) for words, indented in sorted(places))
 
 
 _TAG = r"([^\s:\[\]]+)(?:\[([^\]]*)\])?:(?: |$)"
@@ -134,11 +127,11 @@ def _matches(pattern: str) -> Looks:
 FILE_KINDS: Mapping[str, FileKind] = {
     kind.name: kind
     for kind in (
-        FileKind("csv", (".csv",), _matches(".*[,;|]")),
-        FileKind("tsv", (".tsv", ".tab"), _matches(".*\t")),
-        FileKind("ndjson", (".ndjson", ".jsonl", ".json"), _matches(r"\{")),
-        FileKind("json", (".json", ".ndjson", ".jsonl"), _matches(r'\s*(?:\[\s*(?:[\[\]{"]|$)|\{\s*$)')),
-        FileKind("parquet", (".parquet", ".pq"), _matches("PAR1")),
+        FileKind("csv", (".csv",)),
+        FileKind("tsv", (".tsv", ".tab")),
+        FileKind("ndjson", (".ndjson", ".jsonl", ".json")),
+        FileKind("json", (".json", ".ndjson", ".jsonl")),
+        FileKind("parquet", (".parquet", ".pq")),
         FileKind("access", (), _matches(ACCESS), ACCESS),
         _log(_FIRST, _TIME, _BEGINS_TIME),
         FileKind("syslog", (), _matches(_LOOKS_SYSLOG), SYSLOG, "[ \\t]"),
@@ -146,10 +139,3 @@ FILE_KINDS: Mapping[str, FileKind] = {
     )
 }
 """The kinds of file by name; more specific kinds come later."""
-
-
-def known_kind(ending: str, first_lines: Sequence[str]) -> FileKind | None:
-    """The most specific kind of a file by its ending (`.csv`) and its first line; None if it is not clear."""
-    endings = [kind for kind in FILE_KINDS.values() if ending.lower() in kind.endings]
-    alike = [kind for kind in endings or FILE_KINDS.values() if first_lines and kind.looks(first_lines[0])]
-    return alike[-1] if alike else endings[0] if endings else None

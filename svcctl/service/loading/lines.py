@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from svcctl.service.loading.decompression import Source, opened
 from svcctl.service.loading.limits import LoadWatch
 from svcctl.service.loading.nesting import may_be_deep, without_deep
-from svcctl.service.loading.skips import LONGEST_LINE, Skip, Tally
+from svcctl.service.loading.skips import LONGEST_LINE, Aside, Skip, Tally
 
 BLOCK = 1 << 22
 BOM = b"\xef\xbb\xbf"
@@ -44,7 +44,7 @@ def batches(
     """The entries of a file that are not empty, each with the number of its first line.
 
     `continuation` matches the beginning of a line that continues the previous one; without it every line is an entry.
-    `tally` counts the lines that are too long and, with `is_json`, those that are nested too deep.
+    `tally` counts the lines that are blank, joined or too long and, with `is_json`, those that are nested too deep.
     """
     continues = re.compile(continuation) if continuation else None
     inside = re.compile(rb"\n(?:" + continuation.encode() + rb")") if continuation else None
@@ -54,6 +54,7 @@ def batches(
         for block in chain(blocks(file, tally, block_size, longest, first), (None,)):
             whole, rest = _cut(rest + block, inside) if block is not None else (rest, b"")
             if not whole.strip(b"\r\n"):
+                tally.add(Aside.BLANK, number, count=whole.count(b"\n"))
                 number += whole.count(b"\n")
                 continue
             text = whole.decode(errors="replace")
@@ -62,9 +63,9 @@ def batches(
             number += len(lines)
             # The last line end is not searched: a pattern can match the empty text after it.
             if continues and inside and inside.search(whole, 0, len(whole) - whole.endswith(b"\n")):
-                yield _batch(*_joined(lines, numbers, continues))
+                yield _batch(*_joined(lines, numbers, continues, tally), tally)
             else:
-                batch = _batch(lines, numbers)
+                batch = _batch(lines, numbers, tally)
                 yield without_deep(batch, tally) if is_json and may_be_deep(whole) else batch
 
 
@@ -87,14 +88,17 @@ def blocks(
             for at, line in enumerate(lines):
                 if len(line) > longest:
                     tally.add(Skip.LONG, number + at)
+                    tally.emptied += 1
                     lines[at] = b""
             whole = b"\n".join(lines)
         yield whole
         number += whole.count(b"\n")
         if len(rest) > longest:
             tally.add(Skip.LONG, number)
+            tally.emptied += 1
             rest, is_inside = b"", True
     if rest:
+        tally.unfinished = None if b"\r" in rest else number  # lines of csv may end with \r
         yield rest + b"\n"
 
 
@@ -111,8 +115,11 @@ def _cut(data: bytes, inside: re.Pattern[bytes] | None) -> tuple[bytes, bytes]:
     return (data[:start], data[start:]) if end - start < LONGEST else (data[:end], data[end:])
 
 
-def _joined(lines: list[str], numbers: range, continues: re.Pattern[str]) -> tuple[list[str], list[int]]:
-    """Join lines with the lines that continue them. Returns the entries, and the number of the first line of each."""
+def _joined(lines: list[str], numbers: range, continues: re.Pattern[str], tally: Tally) -> tuple[list[str], list[int]]:
+    """Join lines with the lines that continue them. Returns the entries, and the number of the first line of each.
+
+    Blank lines after an entry are left out.
+    """
     entries: list[list[str]] = []
     firsts: list[int] = []
     size = LONGEST
@@ -124,10 +131,30 @@ def _joined(lines: list[str], numbers: range, continues: re.Pattern[str]) -> tup
             entries.append([line])
             firsts.append(number)
             size = len(line)
-    return ["\n".join(entry).rstrip("\n") for entry in entries], firsts
+    _trim(entries, firsts, tally)
+    return ["\n".join(entry) for entry in entries], firsts
 
 
-def _batch(lines: list[str], numbers: range | list[int]) -> pa.RecordBatch:
+def _trim(entries: list[list[str]], firsts: list[int], tally: Tally) -> None:
+    """Leave out the blank lines after entries, and count them and the lines that were joined."""
+    joined, blank = (Aside.JOINED, 0, 0), (Aside.BLANK, 0, 0)
+    for number, entry in zip(firsts, entries, strict=True):
+        if len(entry) > 1:
+            had = len(entry)
+            while len(entry) > 1 and not entry[-1]:
+                entry.pop()
+            if len(entry) > 1:
+                joined = joined[0], joined[1] or number + 1, joined[2] + len(entry) - 1
+            if len(entry) < had:
+                blank = blank[0], blank[1] or number + len(entry), blank[2] + had - len(entry)
+    for what, line, count in (joined, blank):
+        tally.add(what, line, count=count)
+
+
+def _batch(lines: list[str], numbers: range | list[int], tally: Tally) -> pa.RecordBatch:
     texts = pa.array(lines, pa.string())
     batch = pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64()), texts], schema=SCHEMA)
-    return batch.filter(pc.not_equal(texts, ""))
+    filled = batch.filter(pc.not_equal(texts, ""))
+    if blank := batch.num_rows - filled.num_rows:
+        tally.add(Aside.BLANK, numbers[pc.index(texts, "").as_py()], count=blank)
+    return filled

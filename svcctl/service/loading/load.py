@@ -1,7 +1,7 @@
 """Loading files into a table, in one transaction: a load that fails leaves nothing, however many files it has.
 
-Each file is recognised from its head, and then read once. A row whose time cannot be read, or that does not fit the
-table, is skipped and counted.
+Each file is recognised from its head, and then read once. A row whose time cannot be read is skipped and counted, and a
+file of which much is skipped is refused. A value that does not fit its column is null, and counted.
 """
 
 from __future__ import annotations
@@ -21,11 +21,22 @@ from svcctl.service.engines.duckdb.syntax import LINE
 from svcctl.service.engines.table_rules import AlreadyLoaded, TableExists
 from svcctl.service.language.types import Column, Type
 from svcctl.service.loading.decompression import Source
-from svcctl.service.loading.events import BITS, MARKS, MISFIT, SKIPPED, select
+from svcctl.service.loading.events import BITS, MARKS, MISFIT, NULLS, SKIPPED, select
 from svcctl.service.loading.files import FileReader, reading
 from svcctl.service.loading.limits import LoadLimits, LoadWatch
 from svcctl.service.loading.recognition import LOOKED_AT, Layout, Recogniser
-from svcctl.service.loading.skips import NOTHING, Change, Skip, Tally, sentence, unread
+from svcctl.service.loading.skips import (
+    NOTHING,
+    NULLED,
+    Aside,
+    Change,
+    Skip,
+    Tally,
+    sentence,
+    too_many,
+    unfit,
+    unread,
+)
 from svcctl.service.loading.values import NUMBERS, merged
 from svcctl.words import some
 
@@ -99,7 +110,7 @@ def _load(
         layouts = _with_texts_marked(layouts, types, {*held, *options.types})
         if not made:
             types = _held_types(table, held, types, options.types)
-        rows = _Rows(reader, layouts, types, held, options.strict)
+        rows = _Rows(reader, layouts, types, options)
         columns = tuple(Column(name, type_) for name, type_ in types.items())
         try:
             create = columns if made else None
@@ -111,8 +122,18 @@ def _load(
                 raise
             raise rows.failure from None
     oldest, newest = (None if date is None else to_ms(date) for date in (rows.oldest, rows.newest))
-    skips, changes = rows.findings(Skip), rows.findings(Change)
-    return Loaded(table, added, oldest, newest, before, tuple(empty), skips, changes)
+    return Loaded(
+        table,
+        added,
+        oldest,
+        newest,
+        before,
+        tuple(empty),
+        rows.findings(Skip),
+        rows.findings(Change),
+        nulls=rows.nulls(),
+        asides=rows.findings(Aside),
+    )
 
 
 def _types(layouts: Sequence[Layout], wished: Mapping[str, str]) -> dict[str, Type]:
@@ -171,8 +192,7 @@ class _Rows:
     reader: FileReader
     layouts: Sequence[Layout]
     types: Mapping[str, Type]
-    held: Mapping[str, Type]
-    strict: bool
+    options: LoadOptions
     tallies: list[tuple[Layout, Tally]] = field(default_factory=list)
     oldest: datetime | None = None
     newest: datetime | None = None
@@ -204,6 +224,7 @@ class _Rows:
             _count_skips(tally, batch.filter(dates.is_null()) if dates.null_count else batch.slice(0, 0))
             kept = batch.filter(dates.is_valid()) if dates.null_count else batch
             _count_changes(tally, kept)
+            _count_nulls(tally, kept)
             self._extend(kept)
             seen += batch.num_rows
             tally.rows += kept.num_rows
@@ -213,13 +234,19 @@ class _Rows:
         self._check(layout, tally)
 
     def _check(self, layout: Layout, tally: Tally) -> None:
-        """Raise UsageError if no row of a file could be read or, with --strict, if one could not."""
-        what, file = tally.first_skip, layout.file
-        if what is not None and (self.strict or not tally.rows):
-            hint = f"{NOTHING}; without --strict such lines are skipped" if tally.rows else ""
-            differs = not hint and what is Skip.TYPE and tally.found[what][3] in self.held
-            error = unread(file.source.name, file.unit, tally, self._kind(layout, what, tally), hint)
-            raise UsageError(error.message, hint=_ANEW, reason=DIFFERS) if differs else error
+        """Raise UsageError if no row of a file could be read, or too few."""
+        tally.settle()
+        file, skipped = layout.file, tally.skipped
+        about = (file.source.name, file.unit, tally)
+        if self.options.strict and (skipped or tally.nulls) and tally.rows:
+            hint = f"{NOTHING}; without --strict such {{}}"
+            if skipped:
+                raise unread(*about, file.kind.name, hint.format("lines are skipped"))
+            raise unfit(*about, self.types, hint.format("values are null"))
+        if skipped and not tally.rows:
+            raise unread(*about, file.kind.name)
+        if not self.options.skip_limit.allows(skipped, skipped + tally.rows):
+            raise too_many(*about, file.kind.name)
 
     def _extend(self, kept: pa.RecordBatch) -> None:
         if kept.num_rows:
@@ -227,28 +254,51 @@ class _Rows:
             self.oldest = min(filter(None, (self.oldest, ends["min"])))
             self.newest = max(filter(None, (self.newest, ends["max"])))
 
-    def findings(self, kinds: type[Skip] | type[Change]) -> tuple[Finding, ...]:
-        """What was skipped or changed in all files, each with the place in the first file that has it."""
-        found: dict[Skip | Change, Finding] = {}
+    def findings(self, kinds: type[Skip] | type[Change] | type[Aside]) -> tuple[Finding, ...]:
+        """What was skipped, changed or left out in all files, each with the place in the first file that has it."""
+        found: dict[str, Finding] = {}
         for layout, tally in self.tallies:
-            file = layout.file
             for what, (count, line, value, column) in tally.found.items():
-                place = f"{file.source.name}, " if len(self.layouts) > 1 else ""
                 fields = (column,) if column else layout.fields_of(what)
-                told = sentence(what, value, fields, self._kind(layout, what, tally))
-                finding = Finding(what, count, f"{place}{file.unit} {line}", told, value, fields)
+                told = sentence(what, value, fields, layout.file.kind.name)
+                finding = Finding(what, count, self._place(layout, line), told, value, fields)
                 had = found.get(what)
                 found[what] = finding if had is None else replace(had, count=had.count + count)
         return tuple(found[what] for what in kinds if what in found)
 
-    def _kind(self, layout: Layout, what: Skip | Change, tally: Tally) -> str:
-        """What a value should be: an entry of the file's format, or a value of a type."""
-        return self.types[tally.found[what][3]] if what is Skip.TYPE else layout.file.kind.name
+    def nulls(self) -> tuple[Finding, ...]:
+        """The columns with values that did not fit and are null, each with the place of the first one."""
+        found: dict[str, Finding] = {}
+        for layout, tally in self.tallies:
+            for column, (count, line, value, _) in tally.nulls.items():
+                told = sentence(NULLED, value, [column], self.types[column])
+                finding = Finding(NULLED, count, self._place(layout, line), told, value, (column,))
+                had = found.get(column)
+                found[column] = finding if had is None else replace(had, count=had.count + count)
+        return tuple(found[column] for column in self.types if column in found)
+
+    def _place(self, layout: Layout, line: int) -> str:
+        name = f"{layout.file.source.name}, " if len(self.layouts) > 1 else ""
+        return f"{name}{layout.file.unit} {line}"
 
 
 def _count_skips(tally: Tally, left: pa.RecordBatch) -> None:
     for reason, line in zip(left.column(SKIPPED).to_pylist(), left.column(LINE).to_pylist(), strict=True):
-        tally.add(Skip(reason["what"]), line, reason["value"], column=reason["name"])
+        tally.skip(Skip(reason["what"]), line, reason["value"], column=reason["name"], begins=reason["begins"])
+
+
+def _count_nulls(tally: Tally, kept: pa.RecordBatch) -> None:
+    values = kept.column(NULLS)
+    if values.null_count == kept.num_rows:
+        return
+    found, lines = pc.list_flatten(values), kept.column(LINE).take(pc.list_parent_indices(values))
+    bad = found.is_valid()
+    found, lines = found.filter(bad), lines.filter(bad)
+    names, texts = pc.struct_field(found, "name"), pc.struct_field(found, "value")
+    for name in names.unique():
+        first = pc.index(names, name).as_py()
+        count = pc.sum(pc.equal(names, name)).as_py()
+        tally.null(name.as_py(), lines[first].as_py(), texts[first].as_py(), count=count)
 
 
 def _count_changes(tally: Tally, kept: pa.RecordBatch) -> None:

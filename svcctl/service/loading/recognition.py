@@ -14,13 +14,14 @@ from typing import Any
 
 from svcctl.api.loads import LoadOptions
 from svcctl.errors import UsageError
-from svcctl.service.engines.duckdb.syntax import quote
+from svcctl.service.engines.duckdb.syntax import literal, quote
 from svcctl.service.language.types import Type
 from svcctl.service.loading.columns import COLUMNS_OF, Columns, Wanted
 from svcctl.service.loading.decompression import ENDINGS, Source
-from svcctl.service.loading.files import FileReader, KnownFile, first_lines
-from svcctl.service.loading.kinds import FILE_KINDS, FileKind, known_kind, looks_log, named_log
-from svcctl.service.loading.skips import Change, Skip, Tally, shown, unread
+from svcctl.service.loading.files import FileReader, KnownFile
+from svcctl.service.loading.heads import HEAD_BYTES, Head, best_log, head_of, kind_of
+from svcctl.service.loading.kinds import FILE_KINDS, FileKind
+from svcctl.service.loading.skips import Change, Tally, What, shown, unread
 from svcctl.service.loading.times import (
     ORDERS,
     SLASHED,
@@ -65,7 +66,7 @@ class Layout:
         """The types of all columns but that of the time."""
         return {name: one.type for name, one in self.fields.items() if name != self.time}
 
-    def fields_of(self, what: Skip | Change) -> tuple[str, ...]:
+    def fields_of(self, what: What) -> tuple[str, ...]:
         """The columns that a change concerns."""
         if what is Change.COLUMN:
             return (self.time,)
@@ -107,16 +108,27 @@ class Recogniser:
     def layout(self, source: Source) -> Layout | None:
         """The layout of a file; None if it is complete without events. Raises UsageError if something is not clear."""
         times = time_format(self.options.time_zone, self.options.time_format)
-        head = self.reader.first_bytes(source)
-        kind = self._kind(source, first_lines(source, head), written_as(times.spec or ""))
-        if kind is None:
+        data = self.reader.first_bytes(source, HEAD_BYTES)
+        head = head_of(source.name, data)
+        if not any(map(str.strip, head.lines)) or (self.options.format is None and not head.has_events):
             return None
-        file = self.reader.open(source, kind, head)
+        kind = self._kind(source, head, written_as(times.spec or ""))
+        file = self.reader.open(source, kind, data, header=self.options.header, names=self.options.names)
+        is_unsure = (
+            file.heading is not None
+            and file.heading.is_read
+            and self.options.header is None
+            and not any(name.casefold() in self._time_names for name in file.names)
+        )
+        if is_unsure:
+            _check_heading(self.reader, file, times)
         tally = self.reader.head(file)
         if not self.reader.rows(file, f"SELECT 1 FROM {file.table} LIMIT 1"):
-            _check_names(file, file.names)
+            tally.settle()
             if tally.first_skip is not None:
-                raise unread(source.name, file.unit, tally)
+                raise unread(source.name, file.unit, tally, kind.name)
+            if is_unsure:
+                raise _single_line(file)
             return None
         columns = self._columns(file)
         if columns.is_dated and times.spec is not None:
@@ -146,28 +158,24 @@ class Recogniser:
         wanted = Wanted(types, self.options.null, self.options.time_zone, rows)
         return COLUMNS_OF[file.kind.name](file, wanted)
 
-    def _kind(self, source: Source, found: Sequence[str], written: str) -> FileKind | None:
-        """The kind of a file: the named one, or found by its ending and its first lines. None if the file is empty.
-
-        The lines of a log have times as in the pattern `written`, if it is not empty.
-        """
-        name = self.options.format
+    def _kind(self, source: Source, head: Head, written: str) -> FileKind:
+        """The kind of a file: the named one, or found by its head. A log has times as in `written`, if not empty."""
+        name, path = self.options.format, source.path
         if name is not None and name not in FILE_KINDS:
             raise UsageError(f"unknown format '{name}'", hint=f"formats are {', '.join(FILE_KINDS)}")
-        if not found:
-            return None
-        path = source.path
         ending = path.with_suffix("").suffix if path.suffix in ENDINGS else path.suffix
-        kind = FILE_KINDS.get(name or "") or known_kind(ending, found)
-        if name is None and written and looks_log(found[0], written):
-            kind = FILE_KINDS["log"]
-        if kind is None:
-            raise UsageError(
-                f"the format of {source.name} is not clear",
-                hint=f"name it with --format: {', '.join(FILE_KINDS)}; or how the times of a log are written with "
-                "--time-format, such as '%y/%m/%d %H:%M:%S'",
-            )
-        return named_log(found, written) if kind.name == "log" else kind
+        if self.options.header is not None or self.options.names:
+            if name not in (None, "csv", "tsv"):
+                raise UsageError(f"--header and --names are for csv and tsv, not for {name}")
+            return FILE_KINDS[name or ("tsv" if ending.lower() in FILE_KINDS["tsv"].endings else "csv")]
+        if name is None:
+            return kind_of(head, ending, written, self._time_names)
+        return best_log(head, written) if name == "log" else FILE_KINDS[name]
+
+    @property
+    def _time_names(self) -> Sequence[str]:
+        """The names that show that a heading of csv is one, in lower case."""
+        return (*TIME_NAMES, *filter(None, (self.options.time_field or "").casefold().split(",")))
 
 
 def _profiles(
@@ -227,7 +235,6 @@ def _found(file: KnownFile, fields: Collection[str], profiles: Mapping[str, _Pro
     known = [usual[word] for word in TIME_NAMES if word in usual]
     if known and (known[0].casefold() == "eventdate" or len(times) != 1):
         return known[0]
-    _check_names(file, times or file.names)
     if len(times) == 1:
         return times[0]
     hint = f"name it with --time-field: {', '.join(fields)}; if none has it, add a column of times"
@@ -264,11 +271,28 @@ def _check_times(file: KnownFile, profile: _Profile, times: TimeFormat) -> None:
         )
 
 
-def _check_names(file: KnownFile, names: Sequence[str]) -> None:
-    """Raise UsageError if a name of a column of csv is a date or a number: then the first line has no names."""
-    data = [name for name in names if file.heading is not None and _DATA.match(name)]
+def _check_heading(reader: FileReader, file: KnownFile, times: TimeFormat) -> None:
+    """Raise UsageError if a name of a column of csv is a time or a number: then the first line has no names."""
+    names = [name for name in file.names if re.search(r"\d", name)]
+    orders = [times.format] if times.spec is None and times.format is not None else ORDERS
+    read = [text_as_time("name", TimeFormat("UTC", order)) for order in orders]
+    if times.spec is not None:
+        read.append(as_time("name", Type.STR, times))
+    values = f"(SELECT unnest([{', '.join(map(literal, names))}]) AS name)"
+    sql = f"SELECT name FROM {values} WHERE coalesce({', '.join(read)}) IS NOT NULL"
+    dates = {str(name) for (name,) in reader.rows(file, sql)} if names else set()
+    data = [name for name in names if name in dates or _DATA.match(name)]
     if data:
         raise UsageError(
             f"the first line of {file.source.name} looks like data: {shown(data[0])}; it must name the columns",
             reason="no-column-names",
         )
+
+
+def _single_line(file: KnownFile) -> UsageError:
+    """The error for a single line of csv without a usual name of a time."""
+    line = shown(file.heading.first if file.heading else "")
+    return UsageError(
+        f"{file.source.name} has only one line, and it is not clear whether it names columns: {line}",
+        reason="no-column-names",
+    )

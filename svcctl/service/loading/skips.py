@@ -1,4 +1,4 @@
-"""The lines that a load skips, and what it changes in others: the reasons, their counts, and their sentences.
+"""What happens to the lines of a load: which are skipped or no events, what is changed in others; counts, sentences.
 
 Each has a count, a first place and one sentence. This module imports no engine.
 """
@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from svcctl.errors import UsageError
 from svcctl.service.loading.limits import MAX_DEPTH
@@ -36,7 +37,6 @@ class Skip(StrEnum):
     NO_TIME = "no time"
     TIME = "unread time"
     EARLY = "before 1970"
-    TYPE = "another type"
 
 
 class Change(StrEnum):
@@ -51,7 +51,22 @@ class Change(StrEnum):
     REST = "rest of the line"
 
 
-_SENTENCES: Mapping[Skip | Change, str] = {
+class Aside(StrEnum):
+    """Lines that are no events of their own, and are not counted as skipped."""
+
+    JOINED = "joined"
+    COMMENT = "comment"
+    BLANK = "blank"
+    HEADING = "repeated heading"
+    UNFINISHED = "unfinished"
+
+
+NULLED = "another type"
+"""The kind of a value that does not fit its column, and is null."""
+
+What = Skip | Change | Aside
+
+_SENTENCES: Mapping[str, str] = {
     Skip.LONG: f"it is longer than {size_text(LONGEST_LINE)}",
     Skip.ENCODING: "it is not UTF-8: {value}",
     Skip.QUOTE: "a quote in it is not closed: {value}",
@@ -61,27 +76,31 @@ _SENTENCES: Mapping[Skip | Change, str] = {
     Skip.NO_TIME: "it has no {fields} that can be read",
     Skip.TIME: "{fields} {value} is not a time",
     Skip.EARLY: "{fields} {value} is before 1970, and events begin there",
-    Skip.TYPE: "{fields} {value} is not {kind}",
+    NULLED: "{value} is not {kind}",
     Change.COLUMN: "dates were read from the column {fields}; --time-field names another",
     Change.SHORT: "the last cells are missing, and null",
     Change.TEXT: "text, not numbers, because of other values in the column: {fields}; to change that, load "
-    "again with --replace and --types {wish}, which skips lines without a number there, or --null, which names texts "
+    "again with --replace and --types {wish}, which makes null of other values, or --null, which names texts "
     "that mean null",
     Change.FINER: "times are kept to the millisecond",
     Change.ZONE: "times without a zone were read as UTC; --time-zone names their zone",
     Change.INFINITE: "NaN and infinite numbers are null: {fields}",
     Change.REST: "the ends of lines, which common and combined logs do not have, were left out",
+    Aside.JOINED: "it belongs to the entry above it",
+    Aside.COMMENT: "it is a comment, and was left out",
+    Aside.BLANK: "it is blank, and was left out",
+    Aside.HEADING: "it is the heading again, and was left out",
+    Aside.UNFINISHED: "it is the last line, is not finished, and was left out: {value}",
 }
 
 _HINTS: Mapping[Skip, str] = {
     Skip.TIME: "describe how it is written with --time-format, such as '%d/%m/%Y %H:%M:%S', or name another column "
     "with --time-field, or two as DATE,TIME",
-    Skip.TYPE: "read the column as another type, such as with --types {fields}=str",
 }
 """What helps if no line of a file could be read."""
 
 
-def sentence(what: Skip | Change, value: str | None, fields: Sequence[str], kind: str) -> str:
+def sentence(what: str, value: str | None, fields: Sequence[str], kind: str) -> str:
     """What happened, with the value and the columns; `kind` is the type or the format that the value does not have."""
     wish = ",".join(f"{name}=float8" for name in fields)
     return _SENTENCES[what].format(value=shown(value or ""), fields=some(fields), kind=kind, wish=shlex.quote(wish))
@@ -93,23 +112,73 @@ def shown(text: str) -> str:
     return f"'{text}'" if len(text) <= SHOWN else f"'{text[: SHOWN - 1]}…'"
 
 
+Found = tuple[int, int, str | None, str]
+"""How often something happened, the first line, the value there, and its column."""
+_WITH_LINE = (Skip.ENCODING, Skip.QUOTE, Skip.CELLS, Skip.ENTRY)
+"""The skips whose value is the text of the line."""
+
+
 @dataclass(slots=True)
 class Tally:
     """Counts what happens in one file: for each kind, how often, and the first line with the value there."""
 
     rows: int = 0
     """How many rows were loaded."""
-    found: dict[Skip | Change, tuple[int, int, str | None, str]] = field(default_factory=dict)
-    """Count, first line, the value there, and its column."""
+    found: dict[What, Found] = field(default_factory=dict)
+    nulls: dict[str, Found] = field(default_factory=dict)
+    """The values that do not fit, by column."""
+    unfinished: int | None = field(default=None, compare=False)
+    """The number of the last line, if the file ends within it."""
+    emptied: int = field(default=0, compare=False)
+    """How many of the blank lines were made blank by the reader, because they are too long."""
+    _last: tuple[Skip, str | None, str] | None = field(default=None, compare=False)
 
-    def add(
-        self, what: Skip | Change, line: int, value: str | None = None, *, column: str = "", count: int = 1
+    def add(self, what: What, line: int, value: str | None = None, *, column: str = "", count: int = 1) -> None:
+        if what is Aside.BLANK:
+            hidden = min(count, self.emptied)
+            self.emptied -= hidden
+            count -= hidden
+        if count:
+            _count(self.found, what, (count, line, value, column))
+
+    def skip(
+        self,
+        what: Skip,
+        line: int,
+        value: str | None = None,
+        *,
+        column: str = "",
+        begins: str | None = None,
+        count: int = 1,
     ) -> None:
-        had = self.found.get(what)
-        if had is None or line < had[1]:
-            self.found[what] = ((had[0] if had else 0) + count, line, value, column)
+        """Count a line that cannot be read. It is an aside if it `begins` as a comment, or is blank or the heading."""
+        begins = (value if what in _WITH_LINE else begins) or ""
+        if begins.lstrip().startswith("#") and what is not Skip.EARLY:
+            self.add(Aside.COMMENT, line, count=count)
+        elif what in (Skip.ENTRY, Skip.NO_TIME) and begins.isspace():
+            self.add(Aside.BLANK, line)
+        elif what is Skip.TIME and value is not None and value.strip().casefold() == column.casefold():
+            self.add(Aside.HEADING, line)
+        elif line == self.unfinished:
+            self._last = what, value, column
         else:
-            self.found[what] = (had[0] + count, *had[1:])
+            self.add(what, line, value, column=column, count=count)
+
+    def null(self, column: str, line: int, value: str, *, count: int = 1) -> None:
+        """Count values of a column that do not fit it."""
+        _count(self.nulls, column, (count, line, value, column))
+
+    def settle(self) -> None:
+        """Count the last line of a file that was read: if it is all there is, it is skipped."""
+        if self._last is not None and self.unfinished is not None:
+            what, value, column = self._last
+            self.add(Aside.UNFINISHED if self.rows else what, self.unfinished, value, column=column)
+            self._last = None
+
+    @property
+    def skipped(self) -> int:
+        """How many lines were skipped."""
+        return sum(count for what, (count, *_) in self.found.items() if isinstance(what, Skip))
 
     @property
     def first_skip(self) -> Skip | None:
@@ -118,8 +187,14 @@ class Tally:
         return skips[min(skips)] if skips else None
 
 
-def unread(file: str, unit: str, tally: Tally, kind: str = "", hint: str = "") -> UsageError:
-    """The error for the first line that was skipped. `kind` is as in `sentence`."""
+def _count(found: dict[Any, Found], key: object, new: Found) -> None:
+    had = found.get(key)
+    first = new if had is None or new[1] < had[1] else had
+    found[key] = ((had[0] if had else 0) + new[0], *first[1:])
+
+
+def unread(file: str, unit: str, tally: Tally, kind: str, hint: str = "") -> UsageError:
+    """The error for the first line that was skipped. `kind` is the format of the file."""
     what = tally.first_skip
     assert what is not None
     _, line, value, column = tally.found[what]
@@ -128,4 +203,25 @@ def unread(file: str, unit: str, tally: Tally, kind: str = "", hint: str = "") -
         f"{file} could not be read: {unit} {line}: {sentence(what, value, [column], kind)}",
         hint=None if encoded else hint or _HINTS.get(what, NOTHING).format(fields=column),
         reason=NOT_UTF8 if encoded else None,
+    )
+
+
+def too_many(file: str, unit: str, tally: Tally, kind: str) -> UsageError:
+    """The error for a file of which too many lines were skipped, with the first one."""
+    what = tally.first_skip
+    assert what is not None
+    _, line, value, column = tally.found[what]
+    return UsageError(
+        f"{tally.skipped:,} of {tally.skipped + tally.rows:,} {unit}s of {file} cannot be read; the first: "
+        f"{unit} {line}: {sentence(what, value, [column], kind)}",
+        hint=f"{NOTHING}; to load the others, allow it with --max-skipped {tally.skipped}, or a share such as 50%",
+    )
+
+
+def unfit(file: str, unit: str, tally: Tally, types: Mapping[str, str], hint: str) -> UsageError:
+    """The error for the first value that does not fit its column, which has one of `types`."""
+    column, (_, line, value, _) = min(tally.nulls.items(), key=lambda item: item[1][1])
+    return UsageError(
+        f"{file} could not be read: {unit} {line}: {column} {sentence(NULLED, value, [column], types[column])}",
+        hint=hint,
     )

@@ -15,7 +15,7 @@ from support.loads import UNLIMITED
 from svcctl.service.engines.duckdb.syntax import LINE, SHORT
 from svcctl.service.loading.csv import batches, heading
 from svcctl.service.loading.decompression import Source
-from svcctl.service.loading.skips import Skip, Tally
+from svcctl.service.loading.skips import Aside, Skip, Tally
 
 Row = tuple[str | None, ...]
 
@@ -33,6 +33,7 @@ def read(data: bytes, block_size: int = 1 << 16, longest: int = 1 << 16) -> tupl
                 is_short = row.pop(SHORT)
                 found.append((row.pop(LINE), tuple(row.values())))
                 assert not is_short or row.popitem()[1] is None
+    tally.settle()
     return found, tally
 
 
@@ -97,14 +98,18 @@ def test_every_line_is_in_a_row_or_is_skipped(names: bytes, pieces: list[bytes])
         (
             b"n,m\n1\n\n1,2,3\n4,\xff\n5,6\n",
             [(2, ("1", None)), (6, ("5", "6"))],
-            {Skip.CELLS: (1, 4, "1,2,3\n"), Skip.ENCODING: (1, 5, "4,\N{REPLACEMENT CHARACTER}\n")},
+            {
+                Aside.BLANK: (1, 3, None),
+                Skip.CELLS: (1, 4, "1,2,3\n"),
+                Skip.ENCODING: (1, 5, "4,\N{REPLACEMENT CHARACTER}\n"),
+            },
         ),
         (b'n,m,o\n"1\n1"\r\n2,\r\n', [(2, ("1\n1", None, None)), (4, ("2", None, None))], {}),
-        (b'\xef\xbb\xbf\n\n"n;\n1";m\n"a"b;c"d\n', [(5, ("ab", 'c"d'))], {}),
+        (b'\xef\xbb\xbf\n\n"n;\n1";m\n"a"b;c"d\n', [(5, ("ab", 'c"d'))], {Aside.BLANK: (2, 1, None)}),
     ],
 )
 def test_short_rows_are_filled_and_what_is_no_row_is_skipped_with_its_line(
-    text: bytes, rows: list[tuple[int, Row]], skipped: dict[Skip, tuple[int, int, str | None]]
+    text: bytes, rows: list[tuple[int, Row]], skipped: dict[Skip | Aside, tuple[int, int, str | None]]
 ) -> None:
     found, tally = read(text, longest=32)
     assert found == rows

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.loads import CSV, CSV_COLUMNS, load, rows, told, written
+from support.loads import ANY, CSV, CSV_COLUMNS, load, rows, told, written
 
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
@@ -83,7 +83,13 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         "the names of columns of a.csv are not UTF-8: 'time,gr\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}e'",
         CONVERT,
     ),
-    ("a,b\n", {"replace": True}, "no events in a.csv", "nothing was changed"),
+    ("time,b\n", {"replace": True}, "no events in a.csv", "nothing was changed"),
+    (
+        "a,b\n",
+        {},
+        "a.csv has only one line, and it is not clear whether it names columns: 'a,b'",
+        NAMES,
+    ),
     (
         "a,b\n1,2\n",
         {"format": "yaml"},
@@ -153,9 +159,9 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
     ),
     (
         "time,n\n2026-01-01,1.5\n",
-        {"types": {"n": "int8"}},
+        {"types": {"n": "int8"}, "strict": True},
         "a.csv could not be read: line 2: n '1.5' is not int8",
-        TYPE,
+        "nothing was changed; without --strict such values are null",
     ),
     *(
         (
@@ -179,7 +185,6 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
             ("\n" + ',{"time":3}\n' * 100_000 + '{"time":4}]', 100_003, "'{\"time\":4}]'"),
         )
     ),
-    ("time,n\n2026-01-01,x\n", {"table": "there"}, "a.csv could not be read: line 2: n 'x' is not int8", ANEW),
     (
         gzip.compress(b"time,n\n2026-01-01,1\n", mtime=0)[:-1],
         {},
@@ -220,16 +225,15 @@ def test_what_is_no_file_is_refused(engine: DuckDBEngine, path: str, message: st
 SAID: dict[str, tuple[str, str | bytes, Wished, list[str]]] = {
     "every reason to skip a line of csv": (
         "a.csv",
-        b'time,n\n2026-01-01T00:00Z,1\n2026-01-01,1,2\n2026-01-01,caf\xe9\n,3\nsoon,4\n1969-12-31,5\n2026-01-01,x\n"open\n',
-        {"types": {"n": "int8"}},
+        b'time,n\n2026-01-01T00:00Z,1\n2026-01-01,1,2\n2026-01-01,caf\xe9\n,3\nsoon,4\n1969-12-31,5\n"open\n',
+        {"max_skipped": ANY},
         [
             "line 4: it is not UTF-8: '2026-01-01,caf\N{REPLACEMENT CHARACTER}'",
-            "line 9: a quote in it is not closed: '\"open'",
+            "line 8: a quote in it is not closed: '\"open'",
             "line 3: it has too many cells: '2026-01-01,1,2'",
             "line 5: it has no time that can be read",
             "line 6: time 'soon' is not a time",
             "line 7: time '1969-12-31' is before 1970, and events begin there",
-            "line 8: n 'x' is not int8",
         ],
     ),
     "a line that is too long": (
@@ -241,7 +245,7 @@ SAID: dict[str, tuple[str, str | bytes, Wished, list[str]]] = {
     "lines of syslog without a time": (
         "messages",
         "<34>1 2024-01-31T10:00:00Z h a - - - ok\n<34>1 - - - - - - x\nnoise\n",
-        {},
+        {"format": "syslog", "max_skipped": ANY},
         [
             "line 3: 'noise' is not an entry of the format syslog",
             "line 2: it has no eventdate that can be read",
@@ -257,11 +261,29 @@ SAID: dict[str, tuple[str, str | bytes, Wished, list[str]]] = {
             "line 2: dates were read from the column made; --time-field names another",
             "line 5: the last cells are missing, and null",
             "line 4: text, not numbers, because of other values in the column: n, x y; to change that, load again with "
-            "--replace and --types 'n=float8,x y=float8', which skips lines without a number there, or --null, which "
+            "--replace and --types 'n=float8,x y=float8', which makes null of other values, or --null, which "
             "names texts that mean null",
             "line 2: times are kept to the millisecond",
             "line 2: times without a zone were read as UTC; --time-zone names their zone",
         ],
+    ),
+    "lines that are no events": (
+        "a.csv",
+        "# made today\n\ntime,n\n2026-01-01T00:00Z,1\n# half\ntime,n\n2026-01-01T00:00Z,x\n\n2026-0",
+        {"types": {"n": "int8"}},
+        [
+            "line 7: 'x' is not int8",
+            "line 1: it is a comment, and was left out",
+            "line 1: it is blank, and was left out",
+            "line 6: it is the heading again, and was left out",
+            "line 9: it is the last line, is not finished, and was left out: '2026-0'",
+        ],
+    ),
+    "lines of a log that belong to others": (
+        "a.log",
+        "2026-01-01 00:00:00Z a\nError: b\n  at c\n\n2026-01-01 00:00:01Z d\n",
+        {},
+        ["line 2: it belongs to the entry above it", "line 4: it is blank, and was left out"],
     ),
     "an access log with more fields than a combined one": (
         "access.log",
@@ -279,7 +301,7 @@ def test_what_happened_to_lines_is_said_in_one_sentence_for_each_kind(
 ) -> None:
     name, text, options, said = SAID[case]
     result = load(engine, written(tmp_path, name, text), "t", **options)
-    assert [told(one) for one in (*result.skips, *result.changes)] == said
+    assert [told(one) for one in (*result.skips, *result.nulls, *result.asides, *result.changes)] == said
 
 
 def test_what_happened_in_several_files_is_counted_in_all_with_the_first_place(

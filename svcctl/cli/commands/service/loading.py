@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import os
 import uuid
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +25,7 @@ from svcctl.dates.operators import moment_text
 from svcctl.dates.range import read_in, start_of
 from svcctl.dates.shorthand import parse_moment
 from svcctl.dates.zones import named_zone
-from svcctl.errors import Advice, CommandLine, SvcctlError, Terminated, UsageError
+from svcctl.errors import Advice, CommandLine, ServiceError, SvcctlError, Terminated, UsageError
 from svcctl.io.file_offsets import read_so_far
 from svcctl.profiles import LOCAL
 from svcctl.service.loading.kinds import FILE_KINDS
@@ -86,7 +86,30 @@ TypesOpt = Annotated[
 ]
 NullOpt = Annotated[str | None, typer.Option("--null", metavar="TEXT,...", help="Texts that mean null, such as n/a,-.")]
 ReplaceOpt = Annotated[bool, typer.Option("--replace", help="Drop the events and columns that the table has.")]
-StrictOpt = Annotated[bool, typer.Option("--strict", help="Load nothing if a line cannot be read.")]
+StrictOpt = Annotated[
+    bool, typer.Option("--strict", help="Load nothing if a line or a value of a named type cannot be read.")
+]
+MaxSkippedOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--max-skipped",
+        metavar="N|N%",
+        help="Lines of a file that may be unreadable, or their share (default: one line, or 10%).",
+    ),
+]
+HeaderOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--header", metavar="yes|no", help="Whether the first row of csv names the columns (detected if not given)."
+    ),
+    Completes(words=("yes", "no")),
+]
+NamesOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--names", metavar="F,...", help="Names of the columns of csv; the first row is data without --header yes."
+    ),
+]
 IntoOpt = Annotated[
     str | None,
     typer.Option("--tables", metavar="URI", help="Shared folder to load into, without a service (help cluster)."),
@@ -124,6 +147,9 @@ def load(
     types: TypesOpt = None,
     null: NullOpt = None,
     replace: ReplaceOpt = False,
+    header: HeaderOpt = None,
+    names: NamesOpt = None,
+    max_skipped: MaxSkippedOpt = None,
     strict: StrictOpt = False,
     tables: IntoOpt = None,
     create: CreateOpt = False,
@@ -141,7 +167,7 @@ def load(
     zcat old.csv.gz | svcctl service load - -t shop.old --time-field created
     svcctl service load orders.csv -t shop.orders --id 2026-01-31
     """
-    from svcctl.api.loads import LoadOptions, check_table_name
+    from svcctl.api.loads import LoadOptions, SkipLimit, check_table_name
 
     svc: Context = ctx.obj
     check_table_name(table)
@@ -149,6 +175,8 @@ def load(
         raise UsageError("--id is empty", hint="name the load, or leave out --id")
     if create and tables is None:
         raise UsageError("--create makes a shared folder", hint="name it with --tables")
+    if strict and max_skipped is not None:
+        raise UsageError("--strict and --max-skipped exclude each other", hint="--strict allows no skipped line")
     nothing = tuple(filter(None, (null or "").split(",")))
     options = LoadOptions(
         time_field=time_field,
@@ -159,8 +187,11 @@ def load(
         null=nothing,
         replace=replace,
         strict=strict,
+        max_skipped=None if max_skipped is None else SkipLimit.parse(max_skipped),
+        header=_yes_or_no(header),
+        names=_names(names),
     )
-    with ExitStack() as spooled:
+    with ExitStack() as spooled, _refused_as_usage():
         given = [
             (str(spooled.enter_context(text.as_file(file, svc.files.make))), text.name(file))
             for file in dict.fromkeys(files)
@@ -177,6 +208,17 @@ def load(
         svc.diagnostics.note(f"{table} has the load {load_id} already: nothing was loaded")
         return
     _tell(svc, loaded, replace=replace)
+
+
+@contextmanager
+def _refused_as_usage() -> Iterator[None]:
+    """Give refusals by the service the exit code of those found here: a file or an option cannot be used."""
+    try:
+        yield
+    except ServiceError as error:
+        if type(error) is not ServiceError:
+            raise
+        raise UsageError(error.message, hint=error.hint) from None
 
 
 def _load(
@@ -232,6 +274,20 @@ def _types(text: str | None) -> dict[str, str]:
     return found
 
 
+def _yes_or_no(text: str | None) -> bool | None:
+    if text not in (None, "yes", "no"):
+        raise UsageError(f"--header is '{text}', and must be yes or no")
+    return None if text is None else text == "yes"
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    """The names of `a,b,c`, each of which must be there once, in any case of letters."""
+    names = [] if text is None else [name.strip() for name in text.split(",")]
+    if not all(names) or len({name.casefold() for name in names}) < len(names):
+        raise UsageError(f"--names '{text}' has an empty name, or one twice", hint="such as --names time,user,action")
+    return tuple(names)
+
+
 def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
     note = svc.diagnostics.note
     for name in loaded.empty:
@@ -247,6 +303,11 @@ def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
         note(f"{loaded.table} already held {counted(loaded.before, 'event')}; --replace would have replaced them")
     for skip in loaded.skips:
         svc.diagnostics.warning(f"skipped {counted(skip.count, 'line')}; the first: {skip.place}: {skip.sentence}")
+    for null in loaded.nulls:
+        values = f"{counted(null.count, 'value')} of {', '.join(null.fields)}"
+        svc.diagnostics.warning(f"null in place of {values}; the first: {null.place}: {null.sentence}")
+    for aside in loaded.asides:
+        note(f"{counted(aside.count, 'line')}; the first: {aside.place}: {aside.sentence}")
     for change in loaded.changes:
         note(f"{counted(change.count, 'row')}; the first: {change.place}: {change.sentence}")
     if svc.diagnostics.is_terminal:

@@ -14,7 +14,7 @@ LINE = "(line)"
 """The column of line numbers, in formats that are read line by line."""
 SHORT = "(short)"
 """The column that is true for rows of csv with too few cells."""
-RESERVED = (LINE, SHORT, "(when)", "(marks)", "(misfit)", "(skipped)", "(text)", "(keys)")
+RESERVED = (LINE, SHORT, "(when)", "(marks)", "(misfit)", "(skipped)", "(nulls)", "(text)", "(keys)")
 """Names of columns that reading a file adds to those of the file."""
 
 SQL_TYPES = {

@@ -1,0 +1,253 @@
+"""Decides which kind a file is: by the share of the lines of its head that each kind can read.
+
+A kind reads entries and the lines that continue them. Blank lines and comments do not count. The kinds of the file's
+ending come first. A kind must read nine of ten lines; csv must be the only one that does, unless a column of its
+heading has a usual name of a time, because many texts have a comma in each line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from svcctl.errors import UsageError
+from svcctl.service.loading.csv import fitting_lines
+from svcctl.service.loading.kinds import FILE_KINDS, FileKind, log_kinds
+from svcctl.service.loading.skips import shown
+from svcctl.words import counted
+
+HEAD_BYTES = 1 << 20
+_MAX_LINES = 1000
+"""The most bytes and lines of a head."""
+_LEAST_PERCENT = 90
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_CONTINUES = re.compile(r"[ \t]|Caused by|at\b|---|[\])}]|#\d+ ")
+"""The beginning of a line that continues an entry, such as a line of a stack trace."""
+_NUL = "remove it: tr -d '\\0' <FILE | svcctl service load - -t …; or convert UTF-16 with: iconv -f utf-16 -t utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first lines of a file, also blank ones; the last one goes on after the head if `is_cut`."""
+
+    name: str
+    lines: Sequence[str]
+    is_cut: bool
+
+    @property
+    def has_events(self) -> bool:
+        """Whether there is more than blank lines and comments."""
+        return any(line.strip() and not line.startswith("#") for line in self.lines)
+
+    @property
+    def has_one_line(self) -> bool:
+        """Whether there is one line that is neither blank nor a comment."""
+        return sum(bool(line.strip()) and not line.startswith("#") for line in self.lines) == 1
+
+
+def head_of(name: str, data: bytes) -> Head:
+    """The head of a file whose first bytes are `data`: HEAD_BYTES of them, if the file is not shorter.
+
+    Raises UsageError for text in another encoding, which has NUL in it.
+    """
+    lines = _LINE_END.split(data.decode("utf-8-sig", errors="replace"))
+    is_cut = len(data) == HEAD_BYTES
+    if len(lines) > 1:
+        lines, is_cut = lines[:-1] if is_cut or not lines[-1] else lines, False
+    first = next(filter(str.strip, lines), "")
+    if "\0" in first and not data.startswith(b"PAR1"):
+        raise UsageError(f"{name} is not text in UTF-8: its first line has the character NUL", hint=_NUL)
+    return Head(name, lines[:_MAX_LINES], is_cut)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How many lines of a head a kind reads, of how many; whether the first, and the index of the first unread one."""
+
+    kind: FileKind
+    read: int
+    lines: int
+    reads_first: bool
+    first_unread: int | None
+    names: Sequence[str] = ()
+    """The cells of the first row of csv."""
+
+    @property
+    def is_enough(self) -> bool:
+        return self.read > 0 and 100 * self.read >= _LEAST_PERCENT * self.lines
+
+    @property
+    def percent(self) -> int:
+        return 100 * self.read // (self.lines or 1)
+
+
+def kind_of(head: Head, ending: str, written: str, time_names: Sequence[str]) -> FileKind:
+    """The kind of a file by its head and its ending (`.csv`). Raises UsageError if it is not clear.
+
+    The lines of a log have times as in the pattern `written`, if it is not empty. `time_names` are the names that show
+    that a heading of csv is one, in lower case.
+    """
+    scores = [_score(kind, head, written) for kind in FILE_KINDS.values()]
+    endings = [score for score in scores if ending.lower() in score.kind.endings]
+    others = [score for score in scores if score.kind.name not in _SEPARATORS]
+    tables = [score for score in scores if score.kind.name in _SEPARATORS]
+    dated = [score for score in tables if any(name.strip().casefold() in time_names for name in score.names)]
+    if head.has_one_line:
+        tables = dated
+    readers = [score.kind.name for score in others if score.reads_first]
+    own = [score for score in endings if score in others or (score in tables and not {*readers} & {*_OBJECTS})]
+    if readers:
+        tables = dated = []
+    for group in (own, [*dated, *others], tables):
+        best = _best(group)
+        if best is not None and best.is_enough:
+            return best.kind
+    if endings:
+        return max(endings, key=lambda score: score.read).kind
+    raise _unclear(head, [*tables, *others])
+
+
+def best_log(head: Head, written: str) -> FileKind:
+    """The kind of a file that the user calls a log: where in a line its times are."""
+
+    def entries(kind: FileKind) -> int:
+        return sum(re.match(kind.pattern, line) is not None for line in head.lines)
+
+    score = _score(FILE_KINDS["log"], head, written)
+    return score.kind if score.read else max(log_kinds(head.lines, written), key=entries)
+
+
+def _best(scores: Iterable[Score]) -> Score | None:
+    """The score with the largest share; of equal ones the last, which is the most specific kind."""
+    return max(reversed(list(scores)), key=lambda score: score.read / (score.lines or 1), default=None)
+
+
+def _score(kind: FileKind, head: Head, written: str) -> Score:
+    if kind.name != "log":
+        return _counted(kind, head)
+    best = None
+    for variant in log_kinds(head.lines, written):
+        score = _counted(variant, head)
+        if score.is_enough:
+            return score
+        if best is None or score.read > best.read:
+            best = score
+    assert best is not None
+    return best
+
+
+def _counted(kind: FileKind, head: Head) -> Score:
+    names: Sequence[str] = ()
+    if kind.name in _SEPARATORS:
+        fits, names = fitting_lines(head.lines, _SEPARATORS[kind.name])
+    else:
+        fits = _MEASURES.get(kind.name, _entries)(kind, head)
+    pairs = enumerate(zip(head.lines, fits, strict=True))
+    lines = [at for at, (line, fit) in pairs if fit or (line.strip() and not line.startswith("#"))]
+    unread = [at for at in lines if not fits[at]]
+    return Score(
+        kind,
+        len(lines) - len(unread),
+        len(lines),
+        reads_first=bool(lines) and fits[lines[0]],
+        first_unread=unread[0] if unread else None,
+        names=names,
+    )
+
+
+def _entries(kind: FileKind, head: Head) -> list[bool]:
+    """The lines that are entries of a kind with a pattern, or continue an entry.
+
+    A line that comes before one that continues an entry continues it, too: stack traces often begin with a message.
+    """
+    lines, fits = head.lines, [False] * len(head.lines)
+    joins = re.compile(kind.continuation) if kind.continuation else None
+    has_entry = is_joined = False
+    for at, line in enumerate(lines):
+        if kind.looks(line) and re.match(kind.pattern, line):
+            fits[at] = has_entry = True
+            is_joined = False
+        elif has_entry and joins and line.strip() and joins.match(line):
+            is_joined = is_joined or any(map(_CONTINUES.match, lines[at : at + 2]))
+            fits[at] = is_joined
+    return fits
+
+
+def _objects(kind: FileKind, head: Head) -> list[bool]:
+    """The lines that are JSON objects; the last one may be cut."""
+    fits = [line.startswith("{") and _json_end(line) == len(line) for line in head.lines]
+    if head.is_cut:
+        fits[-1] = head.lines[-1].startswith("{")
+    return fits
+
+
+def _json_end(text: str) -> int:
+    """Where the first JSON value of a text ends; 0 if it is not JSON. A value that is nested too deep is JSON."""
+    try:
+        _, end = _DECODER.raw_decode(text)
+    except RecursionError:
+        return len(text)
+    except ValueError:
+        return 0
+    return len(text[:end] + text[end:].strip())
+
+
+def _documents(kind: FileKind, head: Head) -> list[bool]:
+    """The lines of JSON values one after the other, or of an array; none if each line is an object of its own."""
+    fits = [False] * len(head.lines)
+    objects = _objects(kind, head)
+    text = "\n".join(head.lines)
+    at = len(text) - len(text.lstrip())
+    only_objects = all(fit or not line.strip() for fit, line in zip(objects, head.lines, strict=True))
+    if only_objects or not text.startswith(("{", "["), at):
+        return fits
+    is_array = text.startswith("[", at)
+    between = _BETWEEN_ELEMENTS if is_array else _BETWEEN_DOCUMENTS
+    at += is_array
+    while (at := between.match(text, at).end()) < len(text):  # type: ignore[union-attr]  # it matches any text
+        try:
+            _, at = _DECODER.raw_decode(text, at)
+        except RecursionError:
+            break
+        except json.JSONDecodeError as error:
+            if error.pos < len(text.rstrip()) and not error.msg.startswith("Unterminated"):
+                lines = text.count("\n", 0, error.pos)
+                return [number < lines and bool(line.strip()) for number, line in enumerate(head.lines)]
+            break
+    return [bool(line.strip()) for line in head.lines]
+
+
+def _magic(kind: FileKind, head: Head) -> list[bool]:
+    return [head.lines[0].startswith("PAR1")] * len(head.lines)
+
+
+_BETWEEN_DOCUMENTS, _BETWEEN_ELEMENTS = re.compile(r"\s*"), re.compile(r"[\s,\]]*")
+_DECODER = json.JSONDecoder()
+_SEPARATORS = {"csv": None, "tsv": "\t"}
+"""The kinds that are tables of text, with their separators."""
+_OBJECTS = ("ndjson", "json")
+_MEASURES: dict[str, Callable[[FileKind, Head], list[bool]]] = {
+    "ndjson": _objects,
+    "json": _documents,
+    "parquet": _magic,
+}
+"""Which lines of a head a kind reads, for kinds that have no pattern of an entry."""
+
+
+def _unclear(head: Head, scores: Iterable[Score]) -> UsageError:
+    """The error for a head that no kind reads, with the two best kinds and the first line that does not fit."""
+    best = sorted((score for score in scores if score.read), key=lambda score: -score.read / score.lines)[:2]
+    at = best[0].first_unread if best else next(at for at, line in enumerate(head.lines) if line.strip())
+    line = shown(head.lines[at or 0])
+    what = f"no format has a line such as {line}"
+    if best:
+        shares = " and ".join(f"{score.kind.name} has {score.percent}%" for score in best)
+        others = f"line {(at or 0) + 1} is the first that does not fit: {line}"
+        what = f"of its first {counted(best[0].lines, 'line')} {shares}; {others}"
+    return UsageError(
+        f"the format of {head.name} is not clear: {what}",
+        hint=f"name it with --format: {', '.join(FILE_KINDS)}; or how the times of a log are written with "
+        "--time-format, such as '%y/%m/%d %H:%M:%S'",
+    )

@@ -1,0 +1,156 @@
+"""The kind of a file by the share of its first lines, and how much of a file may be skipped."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.loads import ANY, columns, load, rows, written
+
+from svcctl.api.loads import SkipLimit
+from svcctl.errors import UsageError
+from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.loading.heads import HEAD_BYTES, head_of, kind_of
+from svcctl.service.loading.recognition import TIME_NAMES
+
+ACCESS = '10.0.0.1 - - [31/Jan/2024:10:00:00 +0000] "GET / HTTP/1.1" 200 512\n'
+LOG = "2024-01-31T00:00:01.564Z www turned[20784]: over\n"
+SYSLOG = "Jan 31 10:00:00 web1 sshd[123]: a\n"
+NDJSON = '{"time":"2024-01-31","a":[1,2],"b":"c, d"}\n'
+TRACE = "Traceback (most recent call last):\n  File x\nValueError: y\n"
+
+
+def kind(name: str, text: str | bytes, written: str = "") -> str:
+    data = text if isinstance(text, bytes) else text.encode()
+    return kind_of(head_of(name, data[:HEAD_BYTES]), Path(name).suffix, written, TIME_NAMES).name
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (LOG + ACCESS * 9, "access"),
+        (SYSLOG + ACCESS * 9, "access"),
+        (ACCESS + LOG * 9, "log"),
+        ("starting, with a comma\n" + LOG * 9, "log"),
+        ((LOG + TRACE) * 5, "log"),
+        ((LOG + "java.lang.Error: x\n\tat a.b\nCaused by: y\n\t... 3 more\n}\n") * 5, "log"),
+        ("# a\n\n# b\n" + SYSLOG, "syslog"),
+        ("oops, no JSON\n" + NDJSON * 9, "ndjson"),
+        (NDJSON * 30_000, "ndjson"),
+        ('{"time":1,"a":"' + "x" * (2 * HEAD_BYTES), "ndjson"),
+        ('{ "time": 1,\n  "v": 1 }\n' * 9, "json"),
+        ("[" + NDJSON.strip() + ",\n" + NDJSON.strip() + "]\n", "json"),
+        ("[\n" + f"{NDJSON.strip()},\n" * 40_000, "json"),
+        ('{"time":1} {"time":2}\n', "json"),
+        ("time,a\n" + '2024-01-31,"b\nc"\n' * 9, "csv"),
+        ("time,a\n2024-01-31\tb,c\n", "csv"),
+        ("time\ta,b\n" + "2024-01-31\tb,c\n" * 9, "tsv"),
+        ("time,a\n", "csv"),
+        (b"PAR1\0\1", "parquet"),
+    ],
+)
+def test_the_kind_of_a_file_is_the_one_that_reads_most_of_its_head(text: str | bytes, expected: str) -> None:
+    assert kind("a", text) == expected
+    assert kind("a.txt", text) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("a.csv", NDJSON * 9, "ndjson"),
+        ("a.csv", "a,b\n1\n1,2,3\n", "csv"),
+        ("a.json", NDJSON + "oops\n", "ndjson"),
+        ("a.json", "{}\n" + LOG * 19, "log"),
+    ],
+)
+def test_an_ending_decides_only_if_no_other_kind_reads_the_head(name: str, text: str, expected: str) -> None:
+    assert kind(name, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            LOG + ACCESS * 2,
+            "of its first 3 lines access has 66% and log has 33%; line 1 is the first that does not fit",
+        ),
+        (ACCESS * 8 + LOG * 2, "of its first 10 lines access has 80% and log has 20%; line 9 is the first"),
+        (LOG + "foo\n" * 9, "of its first 10 lines log has 10%; line 2 is the first that does not fit: 'foo'"),
+        ("Hello, World\n", "no format has a line such as 'Hello, World'"),
+        ("Hello, World, and so on\nfoo\nbar\n", "of its first 3 lines csv has 33%; line 2"),
+    ],
+)
+def test_a_head_that_no_kind_reads_is_refused_with_the_best_kinds(text: str, why: str) -> None:
+    with pytest.raises(UsageError, match=f"^the format of a is not clear: {re.escape(why)}"):
+        kind("a", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        ("31-Jan-2024 10:00:00,ana\n", {"names": ("when", "who")}, [("ana",)]),
+        ("31-Jan-2024 10:00:00,ana\n", {"header": False}, [("ana",)]),
+        ("31-Jan-2024 10:00:00,ana\n", {"header": True, "time_field": "ana"}, None),
+        ("a,b\n2024-01-31,ana\n", {"header": True, "names": ("when", "who")}, [("ana",)]),
+        ("when,who\n2024-01-31,ana\n", {"names": ("when", "who"), "time_field": "when"}, [("ana",)]),
+    ],
+)
+def test_options_decide_whether_csv_has_a_heading(
+    engine: DuckDBEngine, tmp_path: Path, text: str, options: dict[str, Any], expected: list[tuple[str]] | None
+) -> None:
+    result = load(engine, written(tmp_path, "a.csv", text), "t", **options)
+    assert (result.empty, result.skipped) == ((), 0) if expected else (("a.csv",), 0)
+    if expected:
+        assert columns(engine) == ["column1 str" if options == {"header": False} else "who str"]
+        assert [row[1:] for row in rows(engine, "t")] == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"names": ("a",)}, "--names has 1 name, and the first row of a.csv has 2 cells"),
+        ({"names": ("a", "b"), "format": "log"}, "--header and --names are for csv and tsv, not for log"),
+    ],
+)
+def test_names_that_a_file_cannot_have_are_refused(
+    engine: DuckDBEngine, tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=f"^{re.escape(message)}"):
+        load(engine, written(tmp_path, "a.csv", "2024-01-31,1\n"), "t", **options)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "limit", "is_loaded"),
+    [
+        (1, 1, None, True),
+        (2, 2, None, False),
+        (18, 2, None, True),
+        (17, 2, None, False),
+        (17, 2, "2", True),
+        (17, 2, "1", False),
+        (17, 2, "10.5%", False),
+        (17, 2, "11%", True),
+        (9, 1, "0", False),
+        (1, 9, "100%", True),
+    ],
+)
+def test_a_file_of_which_much_would_be_skipped_is_refused(
+    engine: DuckDBEngine, tmp_path: Path, good: int, bad: int, limit: str | None, is_loaded: bool
+) -> None:
+    path = written(tmp_path, "a.csv", "time,n\n" + "2024-01-31,1\n" * good + "soon,2\n" * bad + "# c\n\n" * 9)
+    options = {"max_skipped": None if limit is None else SkipLimit.parse(limit)}
+    if is_loaded:
+        assert load(engine, path, "t", **options).skipped == bad
+        return
+    with pytest.raises(UsageError, match=f"^{bad} of {good + bad} lines of a.csv cannot be read; the first: line "):
+        load(engine, path, "t", **options)
+    assert list(engine.tables()) == []
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "1.5", "101%", "%", "٣"])
+def test_a_limit_that_is_no_number_of_lines_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a number of lines"):
+        SkipLimit.parse(text)
+    assert (str(SkipLimit.parse("7")), str(ANY)) == ("7", "100%")

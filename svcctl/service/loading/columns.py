@@ -176,7 +176,10 @@ def _merged(one: object, other: object) -> object:
 
 
 def _json(file: KnownFile, wanted: Wanted) -> Columns:
-    """JSON objects. To DuckDB, names that differ only in case are the same, so the second one gets a number."""
+    """JSON objects. To DuckDB, names that differ only in case are the same, so the second one gets a number.
+
+    NaN and infinite values become null, as in parquet.
+    """
     null = "|".join(map(_escaped, wanted.null))
     nothing_there = literal(f':\\s*"(?:{null})"')
     line = f"regexp_replace(line, {nothing_there}, ':null', 'g')" if null else "line"
@@ -203,6 +206,9 @@ def _json(file: KnownFile, wanted: Wanted) -> Columns:
         column: f"TRY_CAST(line ->> {_pointer(name)} AS {types[name]})" if name in alike else f"event.{quote(name)}"
         for name, column in columns.items()
     }
+    floats = [columns[name] for name in types if types[name] == "DOUBLE"]
+    infinite = {column: f"NOT isfinite({sql[column]})" for column in floats}
+    sql |= {column: f"CASE WHEN isfinite({sql[column]}) THEN {sql[column]} END" for column in floats}
     is_other = "json_type(line, {}) NOT IN ('BIGINT', 'UBIGINT', 'DOUBLE', 'NULL')"
     odd = {columns[name]: is_other.format(_pointer(name)) for name in mixed if columns[name] not in wanted.types}
     asked = literal(json.dumps({name: types[name] for name in types if name not in alike}, ensure_ascii=False))
@@ -213,7 +219,7 @@ def _json(file: KnownFile, wanted: Wanted) -> Columns:
         sql,
         {columns[name]: type_ for name, type_ in types.items()},
         text="text",
-        marks={Change.TEXT: odd},
+        marks={Change.TEXT: odd, Change.INFINITE: infinite},
         blank=frozenset(columns[name] for name, type_ in members.items() if type_ == "NULL"),
         misfit=f"CASE WHEN shape NOT IN ({seen}) THEN shape END",
         members=members | {name: "JSON" for name in members if columns[name] in wanted.types},

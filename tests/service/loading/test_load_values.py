@@ -178,6 +178,13 @@ def test_numbers_of_parquet_that_are_none_become_null(engine: DuckDBEngine, tmp_
     assert [row[1:] for row in rows(engine, "t")] == [(1.5, 1.0), (None, 2.0), (None, 3.0), (None, 4.0)]
 
 
+def test_numbers_of_json_that_are_none_become_null(engine: DuckDBEngine, tmp_path: Path) -> None:
+    numbers = ("1.5", "NaN", "-Infinity", "1e400", "null")
+    path = written(tmp_path, "a.ndjson", "".join(f'{{"time":"2026-01-01","n":{number}}}\n' for number in numbers))
+    assert changes(load(engine, path, "t")) == {Change.INFINITE: 3}
+    assert [row[1] for row in rows(engine, "t")] == [1.5, None, None, None, None]
+
+
 def test_a_value_that_does_not_fit_the_table_leads_to_a_type_that_holds_it(
     engine: DuckDBEngine, tmp_path: Path
 ) -> None:

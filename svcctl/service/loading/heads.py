@@ -29,7 +29,7 @@ _NUL = "remove it: tr -d '\\0' <FILE | svcctl service load - -t …; or convert 
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class FileHead:
     """The first lines of a file, also blank ones; the last one goes on after the head if `is_cut`."""
 
     name: str
@@ -47,7 +47,7 @@ class Head:
         return sum(bool(line.strip()) and not line.startswith("#") for line in self.lines) == 1
 
 
-def head_of(name: str, data: bytes) -> Head:
+def head_of(name: str, data: bytes) -> FileHead:
     """The head of a file whose first bytes are `data`: HEAD_BYTES of them, if the file is not shorter.
 
     Raises UsageError for text in another encoding, which has NUL in it.
@@ -59,7 +59,7 @@ def head_of(name: str, data: bytes) -> Head:
     first = next(filter(str.strip, lines), "")
     if "\0" in first and not data.startswith(b"PAR1"):
         raise UsageError(f"{name} is not text in UTF-8: its first line has the character NUL", hint=_NUL)
-    return Head(name, lines[:_MAX_LINES], is_cut)
+    return FileHead(name, lines[:_MAX_LINES], is_cut)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Score:
         return 100 * self.read // (self.lines or 1)
 
 
-def kind_of(head: Head, ending: str, written: str, time_names: Sequence[str]) -> FileKind:
+def kind_of(head: FileHead, ending: str, written: str, time_names: Sequence[str]) -> FileKind:
     """The kind of a file by its head and its ending (`.csv`). Raises UsageError if it is not clear.
 
     The lines of a log have times as in the pattern `written`, if it is not empty. `time_names` are the names that show
@@ -109,7 +109,7 @@ def kind_of(head: Head, ending: str, written: str, time_names: Sequence[str]) ->
     raise _unclear(head, [*tables, *others])
 
 
-def best_log(head: Head, written: str) -> FileKind:
+def best_log(head: FileHead, written: str) -> FileKind:
     """The kind of a file that the user calls a log: where in a line its times are."""
 
     def entries(kind: FileKind) -> int:
@@ -124,7 +124,7 @@ def _best(scores: Iterable[Score]) -> Score | None:
     return max(reversed(list(scores)), key=lambda score: score.read / (score.lines or 1), default=None)
 
 
-def _score(kind: FileKind, head: Head, written: str) -> Score:
+def _score(kind: FileKind, head: FileHead, written: str) -> Score:
     if kind.name != "log":
         return _counted(kind, head)
     best = None
@@ -138,7 +138,7 @@ def _score(kind: FileKind, head: Head, written: str) -> Score:
     return best
 
 
-def _counted(kind: FileKind, head: Head) -> Score:
+def _counted(kind: FileKind, head: FileHead) -> Score:
     names: Sequence[str] = ()
     if kind.name in _SEPARATORS:
         fits, names = fitting_lines(head.lines, _SEPARATORS[kind.name])
@@ -157,7 +157,7 @@ def _counted(kind: FileKind, head: Head) -> Score:
     )
 
 
-def _entries(kind: FileKind, head: Head) -> list[bool]:
+def _entries(kind: FileKind, head: FileHead) -> list[bool]:
     """The lines that are entries of a kind with a pattern, or continue an entry.
 
     A line that comes before one that continues an entry continues it, too: stack traces often begin with a message.
@@ -175,7 +175,7 @@ def _entries(kind: FileKind, head: Head) -> list[bool]:
     return fits
 
 
-def _objects(kind: FileKind, head: Head) -> list[bool]:
+def _objects(kind: FileKind, head: FileHead) -> list[bool]:
     """The lines that are JSON objects; the last one may be cut."""
     fits = [line.startswith("{") and _json_end(line) == len(line) for line in head.lines]
     if head.is_cut:
@@ -194,7 +194,7 @@ def _json_end(text: str) -> int:
     return len(text[:end] + text[end:].strip())
 
 
-def _documents(kind: FileKind, head: Head) -> list[bool]:
+def _documents(kind: FileKind, head: FileHead) -> list[bool]:
     """The lines of JSON values one after the other, or of an array; none if each line is an object of its own."""
     fits = [False] * len(head.lines)
     objects = _objects(kind, head)
@@ -219,7 +219,7 @@ def _documents(kind: FileKind, head: Head) -> list[bool]:
     return [bool(line.strip()) for line in head.lines]
 
 
-def _magic(kind: FileKind, head: Head) -> list[bool]:
+def _magic(kind: FileKind, head: FileHead) -> list[bool]:
     return [head.lines[0].startswith("PAR1")] * len(head.lines)
 
 
@@ -228,7 +228,7 @@ _DECODER = json.JSONDecoder()
 _SEPARATORS = {"csv": None, "tsv": "\t"}
 """The kinds that are tables of text, with their separators."""
 _OBJECTS = ("ndjson", "json")
-_MEASURES: dict[str, Callable[[FileKind, Head], list[bool]]] = {
+_MEASURES: dict[str, Callable[[FileKind, FileHead], list[bool]]] = {
     "ndjson": _objects,
     "json": _documents,
     "parquet": _magic,
@@ -236,7 +236,7 @@ _MEASURES: dict[str, Callable[[FileKind, Head], list[bool]]] = {
 """Which lines of a head a kind reads, for kinds that have no pattern of an entry."""
 
 
-def _unclear(head: Head, scores: Iterable[Score]) -> UsageError:
+def _unclear(head: FileHead, scores: Iterable[Score]) -> UsageError:
     """The error for a head that no kind reads, with the two best kinds and the first line that does not fit."""
     best = sorted((score for score in scores if score.read), key=lambda score: -score.read / score.lines)[:2]
     at = best[0].first_unread if best else next(at for at, line in enumerate(head.lines) if line.strip())

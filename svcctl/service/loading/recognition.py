@@ -19,7 +19,7 @@ from svcctl.service.language.types import Type
 from svcctl.service.loading.columns import COLUMNS_OF, Columns, Wanted
 from svcctl.service.loading.decompression import ENDINGS, Source
 from svcctl.service.loading.files import FileReader, KnownFile
-from svcctl.service.loading.heads import HEAD_BYTES, Head, best_log, head_of, kind_of
+from svcctl.service.loading.heads import HEAD_BYTES, FileHead, best_log, head_of, kind_of
 from svcctl.service.loading.kinds import FILE_KINDS, FileKind
 from svcctl.service.loading.skips import Change, Tally, What, shown, unread
 from svcctl.service.loading.times import (
@@ -158,7 +158,7 @@ class Recogniser:
         wanted = Wanted(types, self.options.null, self.options.time_zone, rows)
         return COLUMNS_OF[file.kind.name](file, wanted)
 
-    def _kind(self, source: Source, head: Head, written: str) -> FileKind:
+    def _kind(self, source: Source, head: FileHead, written: str) -> FileKind:
         """The kind of a file: the named one, or found by its head. A log has times as in `written`, if not empty."""
         name, path = self.options.format, source.path
         if name is not None and name not in FILE_KINDS:

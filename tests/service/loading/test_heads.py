@@ -151,6 +151,6 @@ def test_a_file_of_which_much_would_be_skipped_is_refused(
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "1.5", "101%", "%", "٣"])
 def test_a_limit_that_is_no_number_of_lines_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a number of lines"):
+    with pytest.raises(UsageError):
         SkipLimit.parse(text)
     assert (str(SkipLimit.parse("7")), str(ANY)) == ("7", "100%")

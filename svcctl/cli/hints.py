@@ -60,6 +60,10 @@ HINTS: Mapping[str, Row] = {
     # Loads
     "columns-differ": ("--replace makes it anew: see 'svcctl help loading'",),
     "packed-file": lambda data: Advice("unpack it: ", CommandLine(f"{data['unpacker']} FILE | {_LOAD}")),
+    "unclear-format": lambda data: (
+        f"name it with --format: {', '.join(data['formats'])}; or how the times of a log are written with "
+        "--time-format, such as '%y/%m/%d %H:%M:%S'"
+    ),
     "not-utf8": (
         "convert it from its encoding, such as latin1: ",
         CommandLine(f"iconv -f latin1 -t utf-8 FILE | {_LOAD}"),

@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from svcctl.api.loads import LoadOptions
+from svcctl.api.loads import LoadOptions, SkipLimit
 from svcctl.errors import ServiceError, UsageError
 
 ALL = LoadOptions(
@@ -17,6 +17,9 @@ ALL = LoadOptions(
     null=("-", "n/a"),
     replace=True,
     strict=True,
+    max_skipped=SkipLimit.parse("5%"),
+    header=False,
+    names=("time", "n"),
 )
 
 

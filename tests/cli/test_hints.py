@@ -14,6 +14,7 @@ DATA = {
     "command": None,
     "service_log": "/l",
     "domain": "acme@demo",
+    "formats": ["csv", "log"],
     "kind": "policy",
     "role": "OWNER",
     "unpacker": "lzip -dc",

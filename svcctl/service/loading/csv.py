@@ -116,7 +116,7 @@ def heading(
         raise UsageError(f"{name} has more than {MAX_FIELDS} fields")
     if names and len(names) != len(cells):
         raise UsageError(
-            f"--names has {counted(len(names), 'name')}, and the first row of {name} has "
+            f"{counted(len(names), 'name')} for columns, but the first row of {name} has "
             f"{counted(len(cells), 'cell')}: {shown(_text(first))}"
         )
     is_header = not names if header is None else header

@@ -25,7 +25,6 @@ _LEAST_PERCENT = 90
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _CONTINUES = re.compile(r"[ \t]|Caused by|at\b|---|[\])}]|#\d+ ")
 """The beginning of a line that continues an entry, such as a line of a stack trace."""
-_NUL = "remove it: tr -d '\\0' <FILE | svcctl service load - -t …; or convert UTF-16 with: iconv -f utf-16 -t utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ def head_of(name: str, data: bytes) -> FileHead:
         lines, is_cut = lines[:-1] if is_cut or not lines[-1] else lines, False
     first = next(filter(str.strip, lines), "")
     if "\0" in first and not data.startswith(b"PAR1"):
-        raise UsageError(f"{name} is not text in UTF-8: its first line has the character NUL", hint=_NUL)
+        raise UsageError(f"{name} is not text in UTF-8: its first line has the character NUL", reason="nul-character")
     return FileHead(name, lines[:_MAX_LINES], is_cut)
 
 
@@ -248,6 +247,6 @@ def _unclear(head: FileHead, scores: Iterable[Score]) -> UsageError:
         what = f"of its first {counted(best[0].lines, 'line')} {shares}; {others}"
     return UsageError(
         f"the format of {head.name} is not clear: {what}",
-        hint=f"name it with --format: {', '.join(FILE_KINDS)}; or how the times of a log are written with "
-        "--time-format, such as '%y/%m/%d %H:%M:%S'",
+        reason="unclear-format",
+        data={"formats": list(FILE_KINDS)},
     )

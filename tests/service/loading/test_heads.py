@@ -110,7 +110,7 @@ def test_options_decide_whether_csv_has_a_heading(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"names": ("a",)}, "--names has 1 name, and the first row of a.csv has 2 cells"),
+        ({"names": ("a",)}, "1 name for columns, but the first row of a.csv has 2 cells"),
         ({"names": ("a", "b"), "format": "log"}, "--header and --names are for csv and tsv, not for log"),
     ],
 )

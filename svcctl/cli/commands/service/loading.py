@@ -218,7 +218,7 @@ def _refused_as_usage() -> Iterator[None]:
     except ServiceError as error:
         if type(error) is not ServiceError:
             raise
-        raise UsageError(error.message, hint=error.hint) from None
+        raise UsageError(error.message, hint=error.hint, reason=error.reason, data=error.data) from None
 
 
 def _load(

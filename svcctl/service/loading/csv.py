@@ -161,7 +161,10 @@ def _is_comment(line: str, following: str) -> bool:
 
 
 def fitting_lines(lines: Sequence[str], separator: str | None) -> tuple[list[bool], Sequence[str]]:
-    """Which lines are in rows with at least two cells, and no more than the first row has; the cells of the first."""
+    """Which lines are in rows with at least two cells, and no more than the first row has; the cells of the first.
+
+    If the first row is a single name, rows of one cell fit, unless cells have a known separator.
+    """
     filled = [at for at, line in enumerate(lines) if line.strip()]
     pairs = zip(filled, [*filled[1:], None], strict=True)
     skipped = next(
@@ -178,7 +181,8 @@ def fitting_lines(lines: Sequence[str], separator: str | None) -> tuple[list[boo
         except csv.Error:  # such as a cell of more than 128 kB
             cells = []
         first = first or cells
-        fit[number : reader.line_num] = [1 < len(cells) <= len(first)] * (reader.line_num - number)
+        least = 1 if separator is None and len(first) == 1 and first[0].strip().isidentifier() else 2
+        fit[number : reader.line_num] = [least <= len(cells) <= len(first)] * (reader.line_num - number)
         number = reader.line_num
     return fit, first
 

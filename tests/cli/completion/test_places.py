@@ -72,7 +72,7 @@ def test_an_end_in_the_future_means_what_the_command_does_with_it() -> None:
         noun: [word.meaning for word in PLACES[f"svcctl {noun} -"].words if word.text == "--to"]
         for noun in ("query", "export", "range")
     }
-    waits = "End of the range (not included); a query waits for an end in the future."
+    waits = "End of the range (not included); a query waits for a future end only with --follow."
     only = "End of the range (not included); in the future only with --lag or --state."
     assert ends == {"query": [waits], "export": [only], "range": [waits]}
 
@@ -80,8 +80,8 @@ def test_an_end_in_the_future_means_what_the_command_does_with_it() -> None:
 def test_a_command_has_its_own_options_then_those_of_all() -> None:
     assert PLACES["svcctl range -"].words == (
         Word("--from", "Start of the range; 1h means one hour ago (see 'svcctl help dates')."),
-        Word("--to", "End of the range (not included); a query waits for an end in the future."),
-        Word("--time-zone", "Time zone for relative dates and for printed times: GMT+2, Europe/Berlin or local."),
+        Word("--to", "End of the range (not included); a query waits for a future end only with --follow."),
+        Word("--time-zone", "Time zone of dates, typed and printed: GMT+2, Europe/Berlin or local."),
         Word("--at", "Use this time instead of now (an absolute date)."),
         Word("--format", "Output format; auto is a table on a terminal and csv in a pipe."),
         Word("--profile", "Profile to use."),

@@ -48,6 +48,7 @@ def kind(name: str, text: str | bytes, written: str = "") -> str:
         ("time,a\n2024-01-31\tb,c\n", "csv"),
         ("time\ta,b\n" + "2024-01-31\tb,c\n" * 9, "tsv"),
         ("time,a\n", "csv"),
+        ("time\n" + "2024-01-31 10:00:00\n" * 30, "csv"),
         (b"PAR1\0\1", "parquet"),
     ],
 )

@@ -152,7 +152,7 @@ _svcctl_place() {
         words=(--table --time-field --time-format --time-zone --format --types --null --replace --header --names --max-skipped --strict --tables --create --id --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service load --format' | 'svcctl service load -f' | 'svcctl service load --output-format')
-        words=(csv tsv ndjson json parquet access log syslog logfmt)
+        words=(csv tsv ndjson json parquet access log syslog logfmt fields)
         ;;
     'svcctl service trim -')
         words=(--before --time-zone --yes --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)

@@ -28,6 +28,26 @@ def _sorting(data: Data) -> str:
     return f"sort what is printed with --sort {data['sort']}{top}" if "sort" in data else "use --sort, as --sort n:desc"
 
 
+def _clock_column(data: Data) -> str:
+    """How to read the days of a column with the times of day of another, `column`."""
+    return f"add a column of days, and name both with --time-field {shlex.quote('DATE,' + data['column'])}"
+
+
+def _number_format(data: Data) -> str:
+    """How to say what numbers are: dates in the format `spelled`, times of day in `clock`, or in `unit`, or epochs."""
+    if "spelled" in data:
+        return f"say so with --time-format {data['spelled']}"
+    guess = ""
+    if "clock" in data:
+        guess = f"name the column of days, too: --time-field {shlex.quote('DATE,' + data['clock'])}; or "
+    elif "unit" in data:
+        guess = f"say so with --time-format {data['unit']}; or "
+    return (
+        f"{guess}read them as epochs of any year with --time-format epoch, epoch_ms, epoch_us or epoch_ns; or name "
+        "another column with --time-field"
+    )
+
+
 def how_to_start(data: Data) -> Advice:
     """How to start a service; `command` is the one that ran it last, or None if that was in the background."""
     if (command := data["command"]) is None:
@@ -77,6 +97,19 @@ HINTS: Mapping[str, Row] = {
     "no-column-names": (
         "name the columns with --names time,…; or say with --header yes or --header no whether that line names them",
     ),
+    "no-field-names": ("put a line #Fields: with their names before the events, or name another format with --format",),
+    "time-of-short-year": ("say how it is written with --time-format, such as '%d/%m/%y %H:%M:%S'",),
+    "time-without-year": (
+        "say how it is written with --time-format, such as '%m-%d %H:%M:%S'; its year is the last one in which it is "
+        "not later than the file",
+    ),
+    "time-without-day": (
+        "put the day before each time, as in sed 's/^/2024-01-31 /' FILE for a log; or name two columns with "
+        "--time-field DATE,TIME",
+    ),
+    "no-column-of-days": _clock_column,
+    "seconds-or-milliseconds": ("say which with --time-format epoch or --time-format epoch_ms",),
+    "unclear-numbers": _number_format,
     # Queries
     "not-a-query": ("see 'svcctl help examples'",),
     "unknown-function": ("see 'svcctl help functions'",),

@@ -21,7 +21,12 @@ DATA = {
     "variable": "host",
     "job": "3f2a",
     "setting": "SVCCTL_RUNNING_JOBS",
+    "column": "clock",
 }
+EPOCHS = (
+    "read them as epochs of any year with --time-format epoch, epoch_ms, epoch_us or epoch_ns; or name another column "
+    "with --time-field"
+)
 
 
 def hint(reason: str, **data: Any) -> str | None:
@@ -54,6 +59,16 @@ def test_every_row_makes_a_hint_from_data(reason: str) -> None:
         ("unknown-query", {"similar": False}, "save one with 'svcctl service queries set'", []),
         ("query-sorts", {}, "use --sort, as --sort n:desc", []),
         ("packed-file", {"unpacker": "lzip -dc"}, "unpack it: lzip -dc FILE | svcctl service load - -t …", None),
+        (
+            "no-column-of-days",
+            {"column": "a b"},
+            "add a column of days, and name both with --time-field 'DATE,a b'",
+            [],
+        ),
+        ("unclear-numbers", {"spelled": "%Y%m%d"}, "say so with --time-format %Y%m%d", []),
+        ("unclear-numbers", {"clock": "ts"}, f"name the column of days, too: --time-field DATE,ts; or {EPOCHS}", []),
+        ("unclear-numbers", {"unit": "spreadsheet"}, f"say so with --time-format spreadsheet; or {EPOCHS}", []),
+        ("unclear-numbers", {}, EPOCHS, []),
         ("anything", {"service_log": "/l"}, "its log has the reason: /l", []),
     ],
 )

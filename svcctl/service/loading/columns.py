@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from svcctl.errors import UsageError
@@ -20,7 +19,7 @@ from svcctl.service.language.types import Type
 from svcctl.service.loading.files import KnownFile
 from svcctl.service.loading.limits import MAX_FIELDS
 from svcctl.service.loading.skips import Change
-from svcctl.service.loading.times import in_utc
+from svcctl.service.loading.times import in_utc, yearless
 from svcctl.service.loading.values import NUMBER_LIKE, ODD, WAYS, nothing
 
 MAX_STRUCTURES = 100_000
@@ -77,6 +76,13 @@ def _csv(file: KnownFile, wanted: Wanted) -> Columns:
     assert file.heading is not None
     columns = _typed(file.heading.names, "lines", wanted)
     return replace(columns, marks={**columns.marks, Change.SHORT: {"": quote(SHORT)}})
+
+
+def _fields(file: KnownFile, wanted: Wanted) -> Columns:
+    """Files that name their fields. Times without a zone are in UTC there, which needs no note."""
+    assert file.heading is not None
+    columns = _csv(file, replace(wanted, null=(*wanted.null, *file.heading.null)))
+    return replace(columns, marks={**columns.marks, Change.ZONE: {}})
 
 
 def _typed(names: Sequence[str], table: str, wanted: Wanted, misfits: Sequence[str] = ()) -> Columns:
@@ -281,10 +287,10 @@ def _access(file: KnownFile, wanted: Wanted) -> Columns:
     pattern = literal(file.kind.pattern)
     names = "['server', 'host', 'user', 'time', 'request', 'status', 'bytes', 'referrer', 'agent', 'rest']"
     hits = f"(SELECT number, line, regexp_extract(line, {pattern}, {names}) AS hit FROM lines)"
-    [(server,)] = wanted.rows(f"SELECT max(hit.server) FROM {hits}")
+    [(server, rest)] = wanted.rows(f"SELECT max(hit.server), max(trim(hit.rest)) FROM {hits}")
     sql = {
-        "eventdate": in_utc("try_strptime(hit.time, '%d/%b/%Y:%H:%M:%S %z')", wanted.zone or "UTC"),
-        **({"server": "hit.server"} if server else {}),
+        "eventdate": "nullif(hit.time, '')",
+        **({"server": "nullif(hit.server, '')"} if server else {}),
         "clientIp": f"regexp_replace(hit.host, {literal(_PEER)}, '\\1\\2')",
         "user": "nullif(hit.user, '-')",
         "method": "nullif(request.method, '')",
@@ -294,17 +300,17 @@ def _access(file: KnownFile, wanted: Wanted) -> Columns:
         "bytes": "TRY_CAST(hit.bytes AS BIGINT)",
         "referralUri": "nullif(nullif(hit.referrer, '-'), '')",
         "userAgent": "nullif(nullif(hit.agent, '-'), '')",
+        **({"rest": "nullif(trim(hit.rest), '')"} if rest else {}),
     }
-    types = {"eventdate": "TIMESTAMP", "statusCode": "INTEGER", "bytes": "BIGINT"}
+    types = {"statusCode": "INTEGER", "bytes": "BIGINT"}
+    late = [test for test, has in (("hit.server <> ''", server), ("trim(hit.rest) <> ''", rest)) if not has]
     request = f"regexp_extract(hit.request, {literal(_REQUEST)}, ['method', 'uri', 'protocol']) AS request"
     return Columns(
         f"(SELECT *, {request} FROM {hits})",
         sql,
         dict.fromkeys(sql, "VARCHAR") | types,
         text="line",
-        marks={Change.REST: {"": "trim(hit.rest) <> ''"}},
-        misfit="NULL::VARCHAR" if server else "CASE WHEN hit.server <> '' THEN '' END",
-        is_dated=True,
+        misfit=f"CASE WHEN {' OR '.join(late) or 'false'} THEN '' END",
     )
 
 
@@ -313,22 +319,15 @@ _FACILITIES = (
     *("ntp", "audit", "alert", "clock", *(f"local{number}" for number in range(8))),
 )
 _SEVERITIES = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "debug")
-_DAY = 86_400
+_CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f")
 
 
 def _syslog(file: KnownFile, wanted: Wanted) -> Columns:
-    """Syslog by RFC 5424 and RFC 3164.
-
-    Times of RFC 3164 have no year: it is the last one in which the event is not later than the file, with a tolerance
-    of a day for clocks that differ.
-    """
+    """Syslog by RFC 5424 and RFC 3164, whose times have no year, see `yearless`."""
     zone = wanted.zone or "UTC"
-    newest = datetime.fromtimestamp(file.source.path.stat().st_mtime + _DAY, UTC)
-    # The last 29 February may be eight years ago.
-    this, *others = (f"try_strptime('{newest.year - back} ' || hit.time2, '%Y %b %d %H:%M:%S')" for back in range(9))
-    limit = f"TIMESTAMP '{newest:%Y-%m-%d %H:%M:%S}'"
-    yearless = f"coalesce(CASE WHEN {this} <= {limit} THEN {this} END, {', '.join(others)})"
-    yearly = f"CASE WHEN length(hit.time2) > 15 THEN try_strptime(hit.time2, '%b %d %Y %H:%M:%S') ELSE {yearless} END"
+    yearly = f"try_strptime(hit.time2, {[f'%b %d %Y {clock}' for clock in _CLOCKS]})"
+    old = yearless("hit.time2", [f"%b %d {clock}" for clock in _CLOCKS], file.newest)
+    yearly = f"CASE WHEN strpos(hit.time2, ':') > 11 THEN {yearly} ELSE {old} END"
     names = (
         *("pri", "time", "host", "app", "pid", "id", "data", "text"),
         *("pri2", "time2", "host2", "app2", "pid2", "text2"),
@@ -362,13 +361,13 @@ def _log(file: KnownFile, wanted: Wanted) -> Columns:
 
     A bracket around the time is left out; a bracket around the time and more text belongs to the message.
     """
-    names = "['before', 'opened', 'time', 'closed', 'message']"
+    names = "['before', 'opened', 'time', 'closed', 'message', 'joined']"
     sql = {
         "eventdate": "nullif(entry.time, '')",
         "message": "CASE WHEN entry.opened = '' AND entry.closed <> '' "
         "THEN rtrim(entry.before) || entry.closed || ' ' "
         "WHEN entry.closed = '' THEN entry.before || regexp_extract(entry.opened, '[\\[(]$') "
-        "ELSE entry.before END || entry.message",
+        "ELSE entry.before END || entry.message || entry.joined",
     }
     return Columns(
         f"(SELECT number, line, regexp_extract(line, {literal(file.kind.pattern)}, {names}) AS entry FROM lines)",
@@ -388,5 +387,6 @@ COLUMNS_OF: Mapping[str, Callable[[KnownFile, Wanted], Columns]] = {
     "log": _log,
     "syslog": _syslog,
     "logfmt": _logfmt,
+    "fields": _fields,
 }
 """For each name of a FileKind, the function that finds the columns of a file."""

@@ -27,6 +27,8 @@ MAX_CELLS = 1 << 19
 """The most cells that are read at once of records that are not lines."""
 HEAD = 1 << 17
 """The heading must end within this many bytes."""
+_COMMENT = re.compile(rb"(?m)^#[^\r\n]*")
+_FIELDS = re.compile(rb"(?i)#fields\b")
 _END = rb"(?:\r\n?|\n)"
 _LINE = re.compile(rb"[^\r\n]*+%s?" % _END)
 _END_OF_RECORD = re.compile(rb"%s\Z" % _END)
@@ -43,26 +45,28 @@ _SEPARATOR = re.compile(rb"sep=([,;\t|])" + _END)
 class Shape:
     """A separator and its patterns: of a record, of a record after blank lines, of several records, and of a cell.
 
-    The cell's pattern, `padded`, includes the separator after the cell and the blanks after that.
+    The cell's pattern, `padded`, includes the separator after the cell and the blanks after that. Without `is_quoted`,
+    a quote is a character like others.
     """
 
     separator: str
+    is_quoted: bool
     record: re.Pattern[bytes]
     filled: re.Pattern[bytes]
     records: re.Pattern[bytes]
     padded: re.Pattern[bytes]
 
 
-def _shape(separator: str) -> Shape:
+def shape(separator: str, *, is_quoted: bool = True) -> Shape:
     by = re.escape(separator.encode())
-    cell = rb'(?:%s|(?!"))[^%s\r\n]*+' % (_QUOTED, by)
+    cell = rb'(?:%s|(?!"))[^%s\r\n]*+' % (_QUOTED, by) if is_quoted else rb"[^%s\r\n]*+" % by
     cells = rb"(?:%s%s)*+" % (cell, by)
     # Most lines have no quotes.
     record = rb'(?:[^"\r\n]*+%s|%s%s%s)' % (_END, cells, cell, _END)
     # A quote that is still open may be closed in the next block.
     padded = rb'(%s(?:(%s)|%s)|(?s:".*\Z))((?<=%s) *)?' % (cell, by, _END, by)
     patterns = record, b"([\r\n]*+)(%s)" % record, b"(?:%s)*+" % record, padded
-    return Shape(separator, *map(re.compile, patterns))
+    return Shape(separator, is_quoted, *map(re.compile, patterns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,9 @@ class Heading:
     """The columns' names, their separator, and the byte and the line where the rows begin.
 
     `padded` is true if there are blanks before all names; then blanks after separators are not part of cells. The names
-    are those in the file if `is_read`; `first` is the first line. `blank` and `comments` count the lines before it.
+    are those of the first row if `is_read`; `first` is the first line; `blank` and `comments` count the lines before.
+    Of a file that names its fields in a comment, `fields_line` is that comment, `null` are its texts for null, and
+    `epochs` are the columns that it calls times in epoch seconds.
     """
 
     names: tuple[str, ...]
@@ -82,6 +88,9 @@ class Heading:
     first: str
     blank: int = 0
     comments: int = 0
+    fields_line: bytes = b""
+    null: tuple[str, ...] = ()
+    epochs: tuple[str, ...] = ()
 
     @property
     def schema(self) -> pa.Schema:
@@ -102,16 +111,16 @@ def heading(
     if told := _SEPARATOR.match(head, start):
         separator, start = separator or told[1].decode(), told.end()
     first = head[start : _end(_LINE, head, start)]
-    shape = _shape(separator or frequent_separator(_text(first)))
-    end = _end(shape.record, head, start)
+    cut = shape(separator or frequent_separator(_text(first)))
+    end = _end(cut.record, head, start)
     if end == start:
         raise UsageError(f"{name} has no names of columns: the first line is too long, or a quote in it is not closed")
     if not _is_text(head[start:end]):
         raise UsageError(f"the names of columns of {name} are not UTF-8: {shown(_text(first))}", reason=NOT_UTF8)
-    blanks = [found[3] for found in shape.padded.finditer(head[start:end]) if found[2]]
+    blanks = [found[3] for found in cut.padded.finditer(head[start:end]) if found[2]]
     padded = bool(blanks) and all(blanks)
     text = io.StringIO(_text(head[start:end]), newline="")
-    [cells] = csv.reader(text, delimiter=shape.separator, skipinitialspace=padded)
+    [cells] = csv.reader(text, delimiter=cut.separator, skipinitialspace=padded)
     if len(cells) > MAX_FIELDS:
         raise UsageError(f"{name} has more than {MAX_FIELDS} fields")
     if names and len(names) != len(cells):
@@ -124,7 +133,7 @@ def heading(
     before = _line_ends(head[:start])
     return Heading(
         tuple(distinct(given)),
-        shape,
+        cut,
         padded,
         end if is_header else start,
         1 + (_line_ends(head[:end]) if is_header else before),
@@ -201,9 +210,32 @@ def batches(
     tally.add(Aside.COMMENT, 1, count=head.comments)
     with opened(source, watch) as file:
         file.read(head.begin)
+        number = head.line
         for block in blocks(file, tally, block_size, longest, number=head.line):
-            yield from rows.of(block)
+            yield from rows.of(
+                _without_comments(block, source.name, head, number, tally) if head.fields_line else block
+            )
+            number += block.count(b"\n")
         yield from rows.last()
+
+
+def _without_comments(block: bytes, name: str, head: Heading, number: int, tally: Tally) -> bytes:
+    """Whole lines with an empty line for each comment, which are counted; `number` is that of the first.
+
+    Raises UsageError for a comment that names other fields.
+    """
+    if not (block.startswith(b"#") or b"\n#" in block):
+        return block
+    for comment in _COMMENT.finditer(block):
+        line = number + block.count(b"\n", 0, comment.start())
+        tally.add(Aside.COMMENT, line)
+        tally.emptied += 1
+        if _FIELDS.match(comment[0]) and comment[0].rstrip() != head.fields_line.rstrip():
+            raise UsageError(
+                f"line {line} of {name} names other fields than the lines above: {shown(_text(comment[0]))}",
+                hint="split the file there, and load its parts",
+            )
+    return _COMMENT.sub(b"", block)
 
 
 def _end(pattern: re.Pattern[bytes], data: bytes, start: int = 0) -> int:
@@ -354,7 +386,12 @@ def _parsed(data: bytes, shape: Shape, names: Sequence[str]) -> tuple[pa.RecordB
     table = pa_csv.read_csv(
         pa.BufferReader(BOM + data if data.startswith(BOM) else data),  # Arrow removes one mark
         pa_csv.ReadOptions(use_threads=False, block_size=len(data) + 4, column_names=names),
-        pa_csv.ParseOptions(delimiter=shape.separator, newlines_in_values=True, invalid_row_handler=left_out),
+        pa_csv.ParseOptions(
+            delimiter=shape.separator,
+            quote_char='"' if shape.is_quoted else False,
+            newlines_in_values=True,
+            invalid_row_handler=left_out,
+        ),
         pa_csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()),
             null_values=[""],

@@ -13,8 +13,8 @@ from svcctl.service.engines.duckdb.syntax import LINE, literal, quote
 from svcctl.service.language.types import Type
 from svcctl.service.loading.recognition import Layout
 from svcctl.service.loading.skips import Change, Skip
-from svcctl.service.loading.times import as_time, has_no_zone
-from svcctl.service.loading.values import Field, converted
+from svcctl.service.loading.times import LACKING, as_time, has_no_zone
+from svcctl.service.loading.values import NUMBERS, Field, converted
 
 FIRST = "epoch_ms(0)"
 """The earliest date of a stored event, because queries begin no earlier."""
@@ -40,7 +40,10 @@ def select(layout: Layout, types: Mapping[str, Type]) -> str:
     times = replace(layout.times, format=layout.times.format if layout.times.spec is None else None)
     fields = {
         name: converted(
-            field, types.get(name, field.type), times, has_decimal_commas=not layout.file.has_commas_between_cells
+            field,
+            types.get(name, field.type),
+            replace(times, numbers=layout.numbers.get(name)),
+            has_decimal_commas=not layout.file.has_commas_between_cells,
         )
         for name, field in layout.fields.items()
         if name != layout.time
@@ -74,7 +77,9 @@ def _when(layout: Layout) -> str:
 
 def _time_of_day(clock: Field) -> str:
     """SQL for the time of day of a row, which is midnight if it is missing; 24:00 would be on the day after."""
-    return f"nullif(TRY_CAST(coalesce(nullif({clock.stored}, ''), '00:00') AS TIME), TIME '24:00')"
+    text = f"coalesce(nullif({clock.stored}::VARCHAR, ''), '00:00')"
+    digits = f"try_strptime(lpad({text}, 6, '0'), '%H%M%S')::TIME"
+    return f"nullif(coalesce(TRY_CAST({text} AS TIME), {digits}), TIME '24:00')"
 
 
 def _skip(layout: Layout) -> str:
@@ -90,6 +95,15 @@ def _skip(layout: Layout) -> str:
     if layout.columns.text != "NULL::VARCHAR":
         missing = f"CASE WHEN coalesce({cells}) IS NULL THEN {_reason(Skip.ENTRY, '', text)} ELSE {missing} END"
     unread = _reason(Skip.TIME, layout.time, value, begins)
+    if layout.times.spec is None and layout.clock is None:
+        number = _reason(Skip.UNREAD_NUMBER, layout.time, value, begins)
+        unread = f"CASE WHEN TRY_CAST({value} AS DOUBLE) IS NOT NULL THEN {number} ELSE {unread} END"
+    early = _reason(Skip.EARLY, layout.time, value)
+    if layout.fields[layout.time].type is Type.STR and layout.times.spec is None:
+        for lack, pattern in LACKING.items():
+            reason = _reason(lack, layout.time, value, begins)
+            is_lacking = f"regexp_matches({value}, {literal(pattern)})"
+            unread, early = (f"CASE WHEN {is_lacking} THEN {reason} ELSE {other} END" for other in (unread, early))
     if layout.clock is not None:
         clock = layout.fields[layout.clock]
         unclear = _reason(Skip.TIME, layout.clock, f"({clock.raw})::VARCHAR", begins)
@@ -97,7 +111,7 @@ def _skip(layout: Layout) -> str:
     cases = [
         f"WHEN {time.raw} IS NULL THEN {missing}",
         f"WHEN {when} IS NULL THEN {unread}",
-        f"WHEN {when} < {FIRST} THEN {_reason(Skip.EARLY, layout.time, value)}",
+        f"WHEN {when} < {FIRST} THEN {early}",
     ]
     return f"CASE {' '.join(cases)} END"
 
@@ -128,7 +142,8 @@ def _marks(layout: Layout, fields: Mapping[str, Field]) -> dict[Change, str]:
         found[Change.COLUMN] = "true"
     if layout.times.zone is None and Change.ZONE not in layout.columns.marks and not layout.columns.is_dated:
         is_zoned = "ZONE" in layout.columns.types[layout.time]
-        if layout.clock is not None or (given.type is Type.TIMESTAMP and not is_zoned):
+        is_local = layout.times.has_local_numbers if given.type in NUMBERS else not is_zoned
+        if layout.clock is not None or (given.type is not Type.STR and is_local):
             found[Change.ZONE] = "true"
         elif given.type is Type.STR:
             found[Change.ZONE] = has_no_zone(time)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import glob
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -26,9 +28,9 @@ from svcctl.io.temporary import temporary
 from svcctl.service.engines.duckdb.interruption import interruptible
 from svcctl.service.engines.duckdb.statement import Cause, StatementFailed, first_line
 from svcctl.service.engines.duckdb.syntax import literal
-from svcctl.service.loading import csv, decompression, lines, parquet
+from svcctl.service.loading import csv, decompression, field_names, lines, parquet
 from svcctl.service.loading.decompression import Source, codec, opened
-from svcctl.service.loading.kinds import FileKind
+from svcctl.service.loading.kinds import OWN_JSON, FileKind
 from svcctl.service.loading.limits import LoadWatch
 from svcctl.service.loading.nesting import without_deep
 from svcctl.service.loading.skips import NOTHING, Tally, shown
@@ -49,6 +51,9 @@ _FOR_SHORT_SQL = "RESET disabled_optimizers; RESET threads"
 To find the common parts of long statements takes minutes, and each thread has memory for all parts of a statement.
 """
 _HEAD_BLOCK = 1 << 20
+_OWN_JSON = re.compile(OWN_JSON.removesuffix(r"\s*$").encode())
+_ANSWER_END_BYTES = 1024
+"""The end of a JSON answer, with the brace that closes it, is within this many bytes."""
 _LARGEST_CHECKED = 1 << 24
 
 
@@ -69,6 +74,11 @@ class KnownFile:
     @property
     def is_parquet(self) -> bool:
         return self.kind.name == "parquet"
+
+    @property
+    def newest(self) -> datetime:
+        """The latest time that an event of the file may have: a day after its change, because clocks differ."""
+        return datetime.fromtimestamp(self.source.path.stat().st_mtime, UTC) + timedelta(days=1)
 
     @property
     def names(self) -> Sequence[str]:
@@ -117,9 +127,12 @@ class FileReader:
         the file is damaged or cut off.
         """
         contents = source.path
-        if kind.name in ("csv", "tsv"):
+        if kind.name in ("csv", "tsv", "fields"):
             separator = "\t" if kind.name == "tsv" else None
-            heading = csv.heading(source.name, head[: csv.HEAD], separator, header=header, names=names)
+            if kind.name == "fields":
+                heading = field_names.heading(source.name, head)
+            else:
+                heading = csv.heading(source.name, head[: csv.HEAD], separator, header=header, names=names)
             return KnownFile(source, kind, contents, heading, _CELL_BYTES * len(heading.names))
         if kind.name in ("json", "parquet") and codec(source) is not None:
             self._opened += 1
@@ -129,9 +142,25 @@ class FileReader:
         if kind.name == "parquet":
             return self._parquet(KnownFile(source, kind, contents))
         is_array = head.lstrip(lines.BOM + b" \t\r\n").startswith(b"[")
-        if kind.name == "json":
+        if kind.name == "json" and (beginning := _OWN_JSON.match(head)):
+            decompression.require_end(source, contents, b"]}")
+            contents, is_array = self._rows_of_answer(contents, beginning.end() - 1), True
+        elif kind.name == "json":
             decompression.require_end(source, contents, b"]" if is_array else b"}")
         return KnownFile(source, kind, contents, is_array=is_array)
+
+    def _rows_of_answer(self, contents: Path, begin: int) -> Path:
+        """The array of rows in a JSON answer of a service, where it begins at a byte, as a file of its own."""
+        self._opened += 1
+        rows = self._spill / str(self._opened)
+        with contents.open("rb") as answer, rows.open("wb") as file:
+            answer.seek(begin)
+            shutil.copyfileobj(answer, file, lines.BLOCK)
+            size = file.tell()
+            answer.seek(-min(_ANSWER_END_BYTES, size), os.SEEK_END)
+            end = answer.read()
+            file.truncate(size - len(end) + end.rfind(b"}"))
+        return rows
 
     def _parquet(self, file: KnownFile) -> KnownFile:
         """A parquet file whose footer, sizes and pages are within the limits, with the bytes of its widest rows."""
@@ -218,7 +247,15 @@ class FileReader:
         if file.kind.name == "json":
             return (without_deep(batch, tally) for batch in self._elements(file))
         is_json = file.kind.name == "ndjson"
-        return lines.batches(file.source, file.kind.continuation, tally, self._watch, block_size, is_json=is_json)
+        return lines.batches(
+            file.source,
+            file.kind.continuation,
+            tally,
+            self._watch,
+            block_size,
+            comment=file.kind.comment,
+            is_json=is_json,
+        )
 
     def _elements(self, file: KnownFile) -> Iterator[pa.RecordBatch]:
         """The elements of a JSON array, or objects that follow each other, with their numbers."""

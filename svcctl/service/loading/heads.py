@@ -1,8 +1,9 @@
 """Decides which kind a file is: by the share of the lines of its head that each kind can read.
 
-A kind reads entries and the lines that continue them. Blank lines and comments do not count. The kinds of the file's
-ending come first. A kind must read nine of ten lines; csv must be the only one that does, unless a column of its
-heading has a usual name of a time, because many texts have a comma in each line.
+A kind reads entries and the lines that continue them. Blank lines and comments do not count. A file that names its
+fields in a comment is of that kind; then the kinds of the file's ending come first. A kind must read nine of ten lines;
+csv must be the only one that does, unless a column of its heading has a usual name of a time, because many texts have a
+comma in each line.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from svcctl.errors import UsageError
 from svcctl.service.loading.csv import fitting_lines
-from svcctl.service.loading.kinds import FILE_KINDS, FileKind, log_kinds
-from svcctl.service.loading.skips import shown
+from svcctl.service.loading.kinds import FILE_KINDS, JOURNAL_HEADER, FileKind, incomplete_time, log_kinds
+from svcctl.service.loading.skips import incomplete, shown
 from svcctl.words import counted
 
 HEAD_BYTES = 1 << 20
@@ -38,12 +40,21 @@ class FileHead:
     @property
     def has_events(self) -> bool:
         """Whether there is more than blank lines and comments."""
-        return any(line.strip() and not line.startswith("#") for line in self.lines)
+        return bool(self.first_event)
 
     @property
     def has_one_line(self) -> bool:
         """Whether there is one line that is neither blank nor a comment."""
-        return sum(bool(line.strip()) and not line.startswith("#") for line in self.lines) == 1
+        return sum(map(_may_be_event, self.lines)) == 1
+
+    @property
+    def first_event(self) -> str:
+        """The first line that is neither blank nor a comment; empty if there is none."""
+        return next(filter(_may_be_event, self.lines), "")
+
+
+def _may_be_event(line: str) -> bool:
+    return bool(line.strip()) and not line.startswith("#") and not re.match(JOURNAL_HEADER, line)
 
 
 def head_of(name: str, data: bytes) -> FileHead:
@@ -88,6 +99,7 @@ def kind_of(head: FileHead, ending: str, written: str, time_names: Sequence[str]
     The lines of a log have times as in the pattern `written`, if it is not empty. `time_names` are the names that show
     that a heading of csv is one, in lower case.
     """
+    lacking = None if written else incomplete_time(head.first_event)
     scores = [_score(kind, head, written) for kind in FILE_KINDS.values()]
     endings = [score for score in scores if ending.lower() in score.kind.endings]
     others = [score for score in scores if score.kind.name not in _SEPARATORS]
@@ -97,25 +109,35 @@ def kind_of(head: FileHead, ending: str, written: str, time_names: Sequence[str]
         tables = dated
     readers = [score.kind.name for score in others if score.reads_first]
     own = [score for score in endings if score in others or (score in tables and not {*readers} & {*_OBJECTS})]
+    named = [score for score in scores if score.kind.name == "fields"]
     if readers:
         tables = dated = []
-    for group in (own, [*dated, *others], tables):
+    for group in (named, own, [*dated, *others], tables):
         best = _best(group)
-        if best is not None and best.is_enough:
+        if best is not None and best.is_enough and not (lacking and best in tables and best not in dated):
             return best.kind
+    if lacking:
+        raise incomplete(head.name, *lacking)
     if endings:
         return max(endings, key=lambda score: score.read).kind
     raise _unclear(head, [*tables, *others])
 
 
 def best_log(head: FileHead, written: str) -> FileKind:
-    """The kind of a file that the user calls a log: where in a line its times are."""
+    """The kind of a file that the user calls a log: where in a line its times are.
+
+    Raises UsageError if the times lack a part.
+    """
 
     def entries(kind: FileKind) -> int:
         return sum(re.match(kind.pattern, line) is not None for line in head.lines)
 
     score = _score(FILE_KINDS["log"], head, written)
-    return score.kind if score.read else max(log_kinds(head.lines, written), key=entries)
+    if score.read:
+        return score.kind
+    if not written and (lacking := incomplete_time(head.first_event)):
+        raise incomplete(head.name, *lacking)
+    return max(log_kinds(head.lines, written), key=entries)
 
 
 def _best(scores: Iterable[Score]) -> Score | None:
@@ -143,8 +165,9 @@ def _counted(kind: FileKind, head: FileHead) -> Score:
         fits, names = fitting_lines(head.lines, _SEPARATORS[kind.name])
     else:
         fits = _MEASURES.get(kind.name, _entries)(kind, head)
+    comment = re.compile(f"#|{kind.comment}" if kind.comment else "#")
     pairs = enumerate(zip(head.lines, fits, strict=True))
-    lines = [at for at, (line, fit) in pairs if fit or (line.strip() and not line.startswith("#"))]
+    lines = [at for at, (line, fit) in pairs if fit or (line.strip() and not comment.match(line))]
     unread = [at for at in lines if not fits[at]]
     return Score(
         kind,
@@ -218,6 +241,13 @@ def _documents(kind: FileKind, head: FileHead) -> list[bool]:
     return [bool(line.strip()) for line in head.lines]
 
 
+def _fields(kind: FileKind, head: FileHead) -> list[bool]:
+    """All lines that are not blank, if one of the comments above the rows names the fields."""
+    comments = takewhile(lambda line: line.startswith("#") or not line.strip(), head.lines)
+    is_named = any(map(kind.looks, comments))
+    return [is_named and bool(line.strip()) for line in head.lines]
+
+
 def _magic(kind: FileKind, head: FileHead) -> list[bool]:
     return [head.lines[0].startswith("PAR1")] * len(head.lines)
 
@@ -231,6 +261,7 @@ _MEASURES: dict[str, Callable[[FileKind, FileHead], list[bool]]] = {
     "ndjson": _objects,
     "json": _documents,
     "parquet": _magic,
+    "fields": _fields,
 }
 """Which lines of a head a kind reads, for kinds that have no pattern of an entry."""
 

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from svcctl.service.loading.skips import Skip
+
 Looks = Callable[[str], object]
 
 
@@ -17,7 +19,8 @@ class FileKind:
     """A kind of file: its name and usual endings.
 
     For files that are read line by line, `looks` and `pattern` match an entry, and `continuation` matches the beginning
-    of a line that continues the previous entry. Other kinds are recognised in `heads.py`.
+    of a line that continues the previous entry. A line that `comment` matches is neither an entry nor skipped. Other
+    kinds are recognised in `heads.py`.
     """
 
     name: str
@@ -25,6 +28,7 @@ class FileKind:
     looks: Looks = bool
     pattern: str = ""
     continuation: str = ""
+    comment: str = ""
 
 
 ACCESS = (
@@ -42,13 +46,15 @@ _ABBREVIATIONS = (
     "A[CEK]?[DS]T|[CEMP][DS]T|[CEW]ES?T|MET|ART|AWST|BRT|BST|CAT|EAT|HKT|HST|ICT|IST|JST|KST|MSK|NZ[DS]T|PHT|PKT|SAST"
     "|SGT|WAT|WIB"
 )
-_ZONE = rf" ?Z| ?[+-]\d{{2}}:?\d{{2}}| [+-](?:0\d|1[0-4])| (?:UTC|GMT|{_ABBREVIATIONS}|(?:{_AREAS})/[\w+/-]+)"
+_ZONE = rf" ?Z| ?[+-]\d{{2}}:?\d{{2}}| ?[+-](?:0\d|1[0-4])| (?:UTC|GMT|{_ABBREVIATIONS}|(?:{_AREAS})/[\w+/-]+)"
 """An offset or a zone after a time; other words in capitals belong to the message."""
+_FRACTION = r"(?:[.,]\d+|:\d{3})?"
+"""A fraction of a second; some programs write milliseconds after a colon."""
 _NAMED_DAY = rf"\d\d[/ -]{_MONTH}[/ -]\d{{4}}[: ]"
 _TIME = (
-    rf"\d{{4}}[-/]\d{{2}}[-/]\d{{2}}(?:T| +)\d{{2}}:\d{{2}}:\d{{2}}(?:[.,]\d+)?(?:{_ZONE})?"
+    rf"\d{{4}}[-/]\d{{2}}[-/]\d{{2}}(?:T| +)\d{{2}}:\d{{2}}:\d{{2}}{_FRACTION}(?:{_ZONE})?"
     rf"|{_DAY} \d\d:\d\d:\d\d(?:\.\d+)? \d{{4}}"
-    rf"|{_NAMED_DAY}\d\d:\d\d:\d\d(?:[.,]\d+)?(?: [+-]\d{{4}})?"
+    rf"|{_NAMED_DAY}\d\d:\d\d:\d\d{_FRACTION}(?: [+-]\d{{4}})?"
     r"|\d{2}/\d{2}/\d{4} \d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?: [AP]M)?"
 )
 _BEGINS_TIME = rf"\d{{4}}[-/]\d\d[-/]\d\d(?:T| +)\d\d:|{_DAY} \d\d:|{_NAMED_DAY}\d\d:|\d\d/\d\d/\d{{4}} \d\d:"
@@ -59,6 +65,8 @@ _WORD = r"""(?:\[[^\]\n{"]*\][^\s{"]*|\[?[^\s\[{"][^\s{"]*)[ \t]+"""
 _MOST_WORDS = 8
 _LINES_WITH_PLACES = 100
 """The most lines in which the place of the time is looked for."""
+JOURNAL_HEADER = r"-- .* --$"
+"""A line that journalctl writes above and between events."""
 _FIRST = r"()(\[?)"
 """The two groups before a time at the beginning of a line: nothing, and `[` or nothing."""
 
@@ -68,25 +76,30 @@ def _behind(words: int, *, indented: bool) -> str:
 
     The touching text does not end with a digit: after a digit, 00:00 may be the rest of 10:00:00.
     """
-    joined = r"""(?:(?:[^\s\[({"=]*[^\s\[({"=\d])?[^\s\[({"=\w])?"""
+    joined = r"""(?:(?:[^\s\[({"=]*[^\s\[({"=\d])?[^\s\[({"=\w]|[A-Z])?"""
     blanks = "[ \t]*" if indented else ""
     return rf"""{blanks}((?:{_WORD}){{0,{words}}}?{joined})((?:[@A-Za-z]\w*=)?[\[("]?)"""
 
 
 def _entry(before: str, time: str) -> str:
-    """The pattern of an entry, with groups: the text before, `[` or nothing, the time, `]` or nothing, the rest."""
-    return rf"""(?s)^{before}({time})([\])"]?):?(?:\s+(.*))?$"""
+    """The pattern of an entry, with groups: the text before, `[` or nothing, the time, `]` or nothing, the message.
+
+    The message has two groups, of which one is empty: after a separator, or beginning with another character that is no
+    letter and no digit.
+    """
+    return rf"""(?s)^{before}({time})([\])"]?)(?:(?:[:,;|]\s*|\s+)(.*)|([^A-Za-z0-9\s:,;|].*))?$"""
 
 
 def _log(before: str, time: str, begins: str) -> FileKind:
     entry = _entry(before, time)
 
     def looks(line: str) -> object:
-        """Whether a line is an entry; false for an access log, a comment, and a time after a tab (csv)."""
+        """Whether a line is an entry; false for an access log, a comment, and a time that is a cell of csv."""
         found = None if line.startswith("#") else re.match(entry, line)
-        return found and "\t" not in found[1] and not re.match(ACCESS, line)
+        is_cell = found and found[1].endswith((",", ";", "|")) and found[1][-1] in line[found.start(3) :]
+        return found and "\t" not in found[1] and not is_cell and not re.match(ACCESS, line)
 
-    return FileKind("log", (), looks, entry, rf"(?!{before}(?:{begins}))")
+    return FileKind("log", (), looks, entry, rf"(?!{before}(?:{begins}))", JOURNAL_HEADER)
 
 
 def log_kinds(lines: Sequence[str], written: str = "") -> Iterator[FileKind]:
@@ -102,19 +115,45 @@ def log_kinds(lines: Sequence[str], written: str = "") -> Iterator[FileKind]:
     yield from (_log(_behind(words, indented=indented), *times[0]) for words, indented in sorted(places))
 
 
-_TAG = r"([^\s:\[\]]+)(?:\[([^\]]*)\])?:(?: |$)"
-_OLD_TIME = rf"{_MONTH} [ \d]\d (?:\d{{4}} )?\d\d:\d\d:\d\d"
+_MONTH_DAY = rf"(?:{_DAY}|{_MONTH} {{1,2}}\d{{1,2}}|\d\d[/-]\d\d|\d{{1,2}}[ /-]{_MONTH}|[A-Z]?[01]\d[0-3]\d)"
+_INCOMPLETE: Mapping[Skip, str] = {
+    Skip.SHORT_YEAR: rf"\d{{1,2}}[/.-](?:\d{{1,2}}|{_MONTH})[/.-]\d\d[ T,:-]+\d{{1,2}}:\d\d(?::\d\d)?",
+    Skip.NO_YEAR: rf"{_MONTH_DAY}[ T-]+\d\d:\d\d:\d\d(?:[.,]\d+)?(?! (?:[A-Z]+ )?\d{{4}}\b)",
+    Skip.NO_DAY: r"\d\d:\d\d:\d\d(?:[.,]\d+)?",
+}
+"""Patterns of the times of logs that lack a part which a user must tell."""
+
+
+def incomplete_time(line: str) -> tuple[str, Skip] | None:
+    """A time in a line of a log that lacks a part, and which; None if there is none.
+
+    A time of day counts only at the beginning of the line.
+    """
+    for lack, pattern in _INCOMPLETE.items():
+        entries = (re.match(kind.pattern, line) for kind in log_kinds([line], pattern))
+        entry = next(filter(None, entries), None)
+        if entry and not (lack is Skip.NO_DAY and entry[1]):
+            return entry[3], lack
+    return None
+
+
+_TAG = r"([^\s:\[\]|]+)(?:\[([^\]]*)\])?:(?: |$)"
+_HOST = r"(-|[\w:\[](?:[^\s|]*[^\s|:])?)"
+_OLD_TIME = rf"{_MONTH} {{1,2}}\d{{1,2}} (?:\d{{4}} )?\d\d:\d\d:\d\d(?:\.\d{{1,6}})?"
+_ISO_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"
 _PRECISE_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}[+-]\d\d:\d\d"
 """A time as current syslog daemons write it to files."""
 SYSLOG = (
-    r"(?s)^(?:<(\d{1,3})>1 (\S+) (\S+) (\S+) (\S+) (\S+) (-|(?:\[(?:[^\]\\]|\\.)*\])+)(?: " + "\ufeff?(.*))?"
-    rf"|(?:<(\d{{1,3}})>)?({_OLD_TIME}|{_PRECISE_TIME}) (\S+) (?:{_TAG})?(.*))$"
+    r"(?s)^(?:<(\d{1,3})>1 (\S+) (\S+) ([^\s|]+) ([^\s|]+) ([^\s|]+)"
+    r"(?: (-|(?:\[(?:[^\]\\]|\\.)*\])+))?(?: " + "\ufeff?(.*))?"
+    rf"|(?:<(\d{{1,3}})>(?:1 )?)?({_OLD_TIME}|{_ISO_TIME}):?(?: (?:{_HOST}(?: |$))?(?:{_TAG})?(.*))?)$"
 )
-"""A line of syslog: the eight parts of RFC 5424, or the six parts of RFC 3164."""
-_LOOKS_SYSLOG = rf"<\d{{1,3}}>1 \S+ |(?:<\d{{1,3}}>)?{_OLD_TIME} \S+ |{_PRECISE_TIME} [a-z0-9][\w.-]* {_TAG}"
+"""A line of syslog: the eight parts of RFC 5424, or the parts of RFC 3164, where a tag may come without a host."""
+_LOOKS_SYSLOG = (
+    rf"<\d{{1,3}}>1 \S+ |(?:<\d{{1,3}}>)?{_OLD_TIME}:?(?: |$)|<\d{{1,3}}>{_ISO_TIME} \S+ "
+    rf"|{_PRECISE_TIME} [a-z0-9][\w.-]* {_TAG}"
+)
 """The beginning of a line of syslog. Other programs write precise times, so a lower-case host and a tag must follow."""
-
-
 _PAIR = r'[^\s="]+=(?:"(?:[^"\\]|\\.)*"|[^\s"]*)'
 _LOGFMT = rf"{_PAIR}(?:\s+{_PAIR})+\s*$"
 """A line that consists of at least two pairs key=value; a value with blanks is in quotes."""
@@ -123,6 +162,11 @@ _LOGFMT = rf"{_PAIR}(?:\s+{_PAIR})+\s*$"
 def _matches(pattern: str) -> Looks:
     return lambda line: re.match(pattern, line)
 
+
+_NAMES_FIELDS = r"#[Ff]ields(?:[:\t]|[^\w\s])|#separator "
+"""A comment above the rows of a file that names its fields."""
+OWN_JSON = r'\{"success":true,"msg":"[^\n]*"object":\[\s*$'
+"""The first line of a JSON answer of a service, before its rows."""
 
 FILE_KINDS: Mapping[str, FileKind] = {
     kind.name: kind
@@ -134,8 +178,9 @@ FILE_KINDS: Mapping[str, FileKind] = {
         FileKind("parquet", (".parquet", ".pq")),
         FileKind("access", (), _matches(ACCESS), ACCESS),
         _log(_FIRST, _TIME, _BEGINS_TIME),
-        FileKind("syslog", (), _matches(_LOOKS_SYSLOG), SYSLOG, "[ \\t]"),
+        FileKind("syslog", (), _matches(_LOOKS_SYSLOG), SYSLOG, "[ \\t]", JOURNAL_HEADER),
         FileKind("logfmt", (), _matches(_LOGFMT)),
+        FileKind("fields", (), _matches(_NAMES_FIELDS)),
     )
 }
 """The kinds of file by name; more specific kinds come later."""

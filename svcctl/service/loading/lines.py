@@ -39,12 +39,15 @@ def batches(
     block_size: int = BLOCK,
     longest: int = LONGEST_LINE,
     *,
+    comment: str = "",
     is_json: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The entries of a file that are not empty, each with the number of its first line.
 
     `continuation` matches the beginning of a line that continues the previous one; without it every line is an entry.
-    `tally` counts the lines that are blank, joined or too long and, with `is_json`, those that are nested too deep.
+    An entry that `comment` matches is left out.
+    `tally` counts the lines that are blank, comments, joined or too long and, with `is_json`, those that are nested too
+    deep.
     """
     continues = re.compile(continuation) if continuation else None
     inside = re.compile(rb"\n(?:" + continuation.encode() + rb")") if continuation else None
@@ -63,9 +66,9 @@ def batches(
             number += len(lines)
             # The last line end is not searched: a pattern can match the empty text after it.
             if continues and inside and inside.search(whole, 0, len(whole) - whole.endswith(b"\n")):
-                yield _batch(*_joined(lines, numbers, continues, tally), tally)
+                yield _batch(*_joined(lines, numbers, continues, tally), tally, comment)
             else:
-                batch = _batch(lines, numbers, tally)
+                batch = _batch(lines, numbers, tally, comment)
                 yield without_deep(batch, tally) if is_json and may_be_deep(whole) else batch
 
 
@@ -151,10 +154,18 @@ def _trim(entries: list[list[str]], firsts: list[int], tally: Tally) -> None:
         tally.add(what, line, count=count)
 
 
-def _batch(lines: list[str], numbers: range | list[int], tally: Tally) -> pa.RecordBatch:
+def _batch(lines: list[str], numbers: range | list[int], tally: Tally, comment: str) -> pa.RecordBatch:
     texts = pa.array(lines, pa.string())
     batch = pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64()), texts], schema=SCHEMA)
-    filled = batch.filter(pc.not_equal(texts, ""))
-    if blank := batch.num_rows - filled.num_rows:
-        tally.add(Aside.BLANK, numbers[pc.index(texts, "").as_py()], count=blank)
-    return filled
+    is_left_out = is_blank = pc.equal(texts, "")
+    _count(Aside.BLANK, is_blank, numbers, tally)
+    if comment:
+        is_comment = pc.match_substring_regex(texts, f"^(?:{comment})")
+        _count(Aside.COMMENT, is_comment, numbers, tally)
+        is_left_out = pc.or_(is_blank, is_comment)
+    return batch.filter(pc.invert(is_left_out))
+
+
+def _count(what: Aside, is_one: pa.BooleanArray, numbers: range | list[int], tally: Tally) -> None:
+    if count := is_one.true_count:
+        tally.add(what, numbers[pc.index(is_one, True).as_py()], count=count)

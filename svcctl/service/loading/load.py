@@ -6,6 +6,7 @@ file of which much is skipped is refused. A value that does not fit its column i
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from svcctl.api.loads import Finding, Loaded, LoadOptions
-from svcctl.dates.epochs import to_ms
+from svcctl.dates.epochs import seconds_to_ms, to_ms
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.service.engines import ARROW, Tables
 from svcctl.service.engines.duckdb.syntax import LINE
@@ -58,6 +59,7 @@ def load(
     *,
     load_id: str | None = None,
     limits: LoadLimits | None = None,
+    clock: Callable[[], float] = time.time,
 ) -> Loaded | None:
     """Add the events of files to a table, which is made if necessary. None when the table has a load with this ID.
 
@@ -71,10 +73,10 @@ def load(
     if load_id is not None and engine.has_load(table, load_id):
         return None
     watch = LoadWatch(go_on, limits)
-    whole = False
+    now_ms, whole = seconds_to_ms(clock()), False
     while True:
         try:
-            return _load(engine, sources, table, options, watch, load_id, whole=whole)
+            return _load(engine, sources, table, options, watch, load_id, now_ms, whole=whole)
         except AlreadyLoaded:
             return None
         except TableExists:
@@ -90,6 +92,7 @@ def _load(
     options: LoadOptions,
     watch: LoadWatch,
     load_id: str | None,
+    now_ms: int,
     *,
     whole: bool,
 ) -> Loaded:
@@ -98,7 +101,7 @@ def _load(
     before = engine.events(table) if there else 0
     held = {} if made else {column.name: column.type for column in engine.table(table).columns}
     with reading(options.time_zone or "UTC", watch) as reader:
-        recogniser = Recogniser(reader, options, held, len(sources) == 1, whole)
+        recogniser = Recogniser(reader, options, held, len(sources) == 1, whole, now_ms)
         found = [(source.name, recogniser.layout(source)) for source in sources]
         layouts = [layout for _, layout in found if layout is not None]
         empty = [name for name, layout in found if layout is None]

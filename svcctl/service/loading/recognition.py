@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from svcctl.api.loads import LoadOptions
@@ -21,6 +21,14 @@ from svcctl.service.loading.decompression import ENDINGS, Source
 from svcctl.service.loading.files import FileReader, KnownFile
 from svcctl.service.loading.heads import HEAD_BYTES, FileHead, best_log, head_of, kind_of
 from svcctl.service.loading.kinds import FILE_KINDS, FileKind
+from svcctl.service.loading.number_times import (
+    NUMBER_UNITS,
+    NumberTimes,
+    detected,
+    numbers_among,
+    own_times,
+    unclear,
+)
 from svcctl.service.loading.skips import Change, Tally, What, shown, unread
 from svcctl.service.loading.times import (
     ORDERS,
@@ -32,7 +40,7 @@ from svcctl.service.loading.times import (
     time_format,
     written_as,
 )
-from svcctl.service.loading.values import Field
+from svcctl.service.loading.values import WHOLE_TYPES, Field
 from svcctl.service.loading.values import field as value_field
 
 TIME_NAMES = ("eventdate", "timestamp", "@timestamp", "time", "date", "datetime", "ts", "epoch", "__realtime_timestamp")
@@ -49,8 +57,9 @@ class Layout:
     """What was decided about a file.
 
     `fields` are the columns of the file as SQL with the types of their stored values, and `time` is the column of the
-    event's time; `clock` has the times of day, if that column has only days. `times` is what was said of them, and
-    `is_chosen` tells that `time` has neither a usual name nor that which the user gave.
+    event's time; `clock` has the times of day, if that column has only days. `times` tells how they are written, and
+    `numbers` how numbers in other columns of times are read. `is_chosen` tells that `time` has neither a usual name nor
+    that which the user gave.
     """
 
     file: KnownFile
@@ -59,6 +68,7 @@ class Layout:
     time: str
     clock: str | None
     times: TimeFormat
+    numbers: Mapping[str, NumberTimes]
     is_chosen: bool
 
     @property
@@ -96,7 +106,7 @@ class _Profile:
 class Recogniser:
     """Recognises the files of a load. `held` are the columns of the table, if events are added to it.
 
-    With `whole`, the types of columns are found in whole files.
+    With `whole`, the types of columns are found in whole files. `now_ms` is the present time.
     """
 
     reader: FileReader
@@ -104,16 +114,18 @@ class Recogniser:
     held: Mapping[str, Type]
     is_alone: bool
     whole: bool
+    now_ms: int
 
     def layout(self, source: Source) -> Layout | None:
         """The layout of a file; None if it is complete without events. Raises UsageError if something is not clear."""
-        times = time_format(self.options.time_zone, self.options.time_format)
+        given = time_format(self.options.time_zone, self.options.time_format)
         data = self.reader.first_bytes(source, HEAD_BYTES)
         head = head_of(source.name, data)
         if not any(map(str.strip, head.lines)) or (self.options.format is None and not head.has_events):
             return None
-        kind = self._kind(source, head, written_as(times.spec or ""))
+        kind = self._kind(source, head, written_as(given))
         file = self.reader.open(source, kind, data, header=self.options.header, names=self.options.names)
+        times = replace(given, newest=file.newest)
         is_unsure = (
             file.heading is not None
             and file.heading.is_read
@@ -131,7 +143,7 @@ class Recogniser:
                 raise _single_line(file)
             return None
         columns = self._columns(file)
-        if columns.is_dated and times.spec is not None:
+        if columns.is_dated and (times.spec or times.numbers):
             raise UsageError(f"--time-format does not apply to {source.name}: its format has its own")
         zone = "UTC" if columns.is_dated else times.in_zone
         fields = {name: value_field(quote(name), type_, zone) for name, type_ in columns.types.items()}
@@ -140,12 +152,50 @@ class Recogniser:
         profiles, wished = _profiles(self.reader, file, columns, fields, times), self.options.time_field
         if wished is not None:
             time, clock = _named(file, fields, wished, is_alone=self.is_alone)
+        elif file.kind.name == "fields" and {"date", "time"} <= {*fields}:
+            time, clock = "date", "time"
         else:
             time, clock = _found(file, fields, profiles), None
             _check_clocks(file, time, profiles)
         if time in profiles:
             _check_times(file, profiles[time], times)
-        return Layout(file, columns, fields, time, clock, times, wished is None and time.casefold() not in TIME_NAMES)
+        is_chosen = wished is None and time.casefold() not in TIME_NAMES
+        numbers = self._numbers(file, columns, fields, time, times)
+        times = replace(times, numbers=numbers.pop(time, times.numbers))
+        return Layout(file, columns, fields, time, clock, times, numbers, is_chosen)
+
+    def _numbers(
+        self, file: KnownFile, columns: Columns, fields: Mapping[str, Field], time: str, times: TimeFormat
+    ) -> dict[str, NumberTimes]:
+        """How the numbers of columns of times are read: of the event's time, and of those with the type timestamp.
+
+        Raises UsageError if most values of the event's time are numbers whose unit is not clear.
+        """
+        named = {name for name, type_ in {**self.held, **self.options.types}.items() if type_ == Type.TIMESTAMP}
+        asked = [name for name in fields if name in named - {time} and fields[name].type is not Type.TIMESTAMP]
+        if fields[time].type is not Type.TIMESTAMP and not (columns.is_dated or times.spec or times.numbers):
+            asked.insert(0, time)
+        found: dict[str, NumberTimes] = {}
+        is_own = (
+            file.kind.name in ("ndjson", "json") and "eventdate" in fields and fields["eventdate"].type in WHOLE_TYPES
+        )
+        for name in asked:
+            rows = self.reader.rows(
+                file, f"SELECT ({columns.sql[name]})::VARCHAR FROM {columns.table} LIMIT {LOOKED_AT}"
+            )
+            values = [value for (value,) in rows if value]
+            numbers = numbers_among(values)
+            if file.heading and name in file.heading.epochs:
+                found[name] = NumberTimes(NUMBER_UNITS["epoch"])
+            elif is_own and name == "eventdate":
+                found[name] = own_times(file.source.name, numbers, self.now_ms)
+            elif is_own and not times.numbers:
+                found[name] = NumberTimes(NUMBER_UNITS["epoch_ms"])
+            elif numbers and (unit := detected(numbers, self.now_ms)):
+                found[name] = unit
+            elif name == time and 2 * len(numbers) > len(values):
+                raise unclear(file.source.name, name, numbers, self.now_ms)
+        return found
 
     def _columns(self, file: KnownFile) -> Columns:
         def rows(sql: str) -> list[tuple[Any, ...]]:
@@ -184,8 +234,8 @@ def _profiles(
     """The columns of text and times and, with a format of times, of whole numbers, in the session's zone."""
     types = (Type.STR, Type.TIMESTAMP) if times.spec is None else (Type.STR, Type.INT4, Type.INT8)
     chosen = {name: one for name, one in fields.items() if one.type in types}
-    known = TimeFormat("UTC", times.format)
-    orders = [known] if times.format else [TimeFormat("UTC", order) for order in ORDERS]
+    known = replace(times, zone="UTC", numbers=None)
+    orders = [known] if times.format else [replace(known, format=order) for order in ORDERS]
     values, asked = [], []
     for at, one in enumerate(chosen.values()):
         value = f"nullif({one.stored}::VARCHAR, '')"
@@ -237,6 +287,12 @@ def _found(file: KnownFile, fields: Collection[str], profiles: Mapping[str, _Pro
         return known[0]
     if len(times) == 1:
         return times[0]
+    if clocks := [name for name, one in profiles.items() if one.is_clock]:
+        raise UsageError(
+            f"the column {clocks[0]} of {file.source.name} has times of day, and no column has their days",
+            reason="no-column-of-days",
+            data={"column": clocks[0]},
+        )
     hint = f"name it with --time-field: {', '.join(fields)}; if none has it, add a column of times"
     if times:
         hint = f"name one of those with times with --time-field: {', '.join(times)}"

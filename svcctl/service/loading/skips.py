@@ -36,6 +36,10 @@ class Skip(StrEnum):
     ENTRY = "no entry"
     NO_TIME = "no time"
     TIME = "unread time"
+    UNREAD_NUMBER = "unread number"
+    SHORT_YEAR = "year of two digits"
+    NO_YEAR = "no year"
+    NO_DAY = "no date"
     EARLY = "before 1970"
 
 
@@ -48,7 +52,6 @@ class Change(StrEnum):
     FINER = "finer time"
     ZONE = "assumed zone"
     INFINITE = "infinite number"
-    REST = "rest of the line"
 
 
 class Aside(StrEnum):
@@ -75,6 +78,11 @@ _SENTENCES: Mapping[str, str] = {
     Skip.ENTRY: "{value} is not an entry of the format {kind}",
     Skip.NO_TIME: "it has no {fields} that can be read",
     Skip.TIME: "{fields} {value} is not a time",
+    Skip.SHORT_YEAR: "{fields} {value} has a year of two digits",
+    Skip.NO_YEAR: "{fields} {value} has no year",
+    Skip.NO_DAY: "{fields} {value} has no date",
+    Skip.UNREAD_NUMBER: "{fields} {value} is a number, but no epoch in the unit of others from 2000 until tomorrow; "
+    "the time format epoch, epoch_ms, epoch_us or epoch_ns reads those of any year",
     Skip.EARLY: "{fields} {value} is before 1970, and events begin there",
     NULLED: "{value} is not {kind}",
     Change.COLUMN: "dates were read from the column {fields}; --time-field names another",
@@ -85,7 +93,6 @@ _SENTENCES: Mapping[str, str] = {
     Change.FINER: "times are kept to the millisecond",
     Change.ZONE: "times without a zone were read as UTC; --time-zone names their zone",
     Change.INFINITE: "NaN and infinite numbers are null: {fields}",
-    Change.REST: "the ends of lines, which common and combined logs do not have, were left out",
     Aside.JOINED: "it belongs to the entry above it",
     Aside.COMMENT: "it is a comment, and was left out",
     Aside.BLANK: "it is blank, and was left out",
@@ -98,6 +105,13 @@ _HINTS: Mapping[Skip, str] = {
     "with --time-field, or two as DATE,TIME",
 }
 """What helps if no line of a file could be read."""
+_REASONS: Mapping[Skip, str] = {
+    Skip.ENCODING: NOT_UTF8,
+    Skip.SHORT_YEAR: "time-of-short-year",
+    Skip.NO_YEAR: "time-without-year",
+    Skip.NO_DAY: "time-without-day",
+}
+"""The reasons of errors about files of which no line could be read, whose hints name what to type."""
 
 
 def sentence(what: str, value: str | None, fields: Sequence[str], kind: str) -> str:
@@ -187,6 +201,11 @@ class Tally:
         return skips[min(skips)] if skips else None
 
 
+def incomplete(file: str, time: str, lack: Skip) -> UsageError:
+    """The error for a log whose times lack a part."""
+    return UsageError(f"{file} could not be read: {sentence(lack, time, ['the time'], '')}", reason=_REASONS[lack])
+
+
 def _count(found: dict[Any, Found], key: object, new: Found) -> None:
     had = found.get(key)
     first = new if had is None or new[1] < had[1] else had
@@ -198,11 +217,11 @@ def unread(file: str, unit: str, tally: Tally, kind: str, hint: str = "") -> Usa
     what = tally.first_skip
     assert what is not None
     _, line, value, column = tally.found[what]
-    encoded = what is Skip.ENCODING and not hint
+    reason = None if hint else _REASONS.get(what)
     return UsageError(
         f"{file} could not be read: {unit} {line}: {sentence(what, value, [column], kind)}",
-        hint=None if encoded else hint or _HINTS.get(what, NOTHING).format(fields=column),
-        reason=NOT_UTF8 if encoded else None,
+        hint=None if reason else hint or _HINTS.get(what, NOTHING).format(fields=column),
+        reason=reason,
     )
 
 

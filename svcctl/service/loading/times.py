@@ -1,28 +1,36 @@
 """Times as SQL, and the formats in which they are written.
 
-Without a given format, a time is ISO 8601, epoch seconds, milliseconds, microseconds or nanoseconds, dd.MM.yyyy
-HH:mm:ss, 31-Jan-2026 10:00:00, that of C, or a time as Go prints it; with a given order also 31/01/2026 10:00:00. A
-time without a zone is in the given zone, or in UTC. An abbreviation such as CST means several zones: such times are
-read only in a given zone.
+Without a given format, a time is ISO 8601, dd.MM.yyyy HH:mm:ss, 31-Jan-2026 10:00:00, that of C, or a time as Go prints
+it; with a given order also 31/01/2026 10:00:00. Numbers are times in a known unit, see `number_times.py`. A time
+without a zone is in the given zone, or in UTC. An abbreviation such as CST means several zones: such times are read
+only in a given zone.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from svcctl.dates.operators import MAX_EPOCH_SECONDS
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb.syntax import literal
 from svcctl.service.language.types import Type
+from svcctl.service.loading.number_times import FIRST_MS, LAST_MS, NUMBER_UNITS, NumberTimes
+from svcctl.service.loading.skips import Skip
 
 LONGEST_VALUE = 500
 """The most bytes of a text that is read as a number or a time."""
 ORDERS = ("%d/%m", "%m/%d")
 """What --time-format may say instead of a whole format: which part comes first in dates with slashes."""
 SLASHED = r"^\d{1,2}/\d{1,2}/\d{4}"
-_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
-"""The years 1 to 9999 in epoch milliseconds; a larger number is in microseconds or nanoseconds."""
+LACKING: Mapping[Skip, str] = {
+    Skip.SHORT_YEAR: r"^\d{1,2}[/.-](?:\d{1,2}|[A-Z][a-z]{2})[/.-]\d{2}(?:\D|$)",
+    Skip.NO_YEAR: r"^(?:[A-Z][a-z]{2} )?(?:[A-Z][a-z]{2} +\d{1,2}|\d{1,2}[ /-][A-Z][a-z]{2}|\d\d[/-]\d\d)"
+    r"[ T]\d\d:[\d:.,]*$",
+    Skip.NO_DAY: r"^\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?$",
+}
+"""Patterns of texts that are no times because they lack a part."""
 _CLOCKS = (" %H:%M:%S", " %H:%M:%S.%f", " %H:%M", " %I:%M %p", " %I:%M:%S %p", "")
 _NAMED_MONTH = r"^(?:[A-Z][a-z]{2}, )?(\d{1,2})[/ -]([A-Z][a-z]{2})[/ -](\d{4})(?:[: ](\d\d:\d\d))?"
 _NAMED_MONTHS = [
@@ -36,20 +44,32 @@ _NAMED_MONTHS = [
 """Times of C, and such as 31/Jan/2026:10:00:00 +0100 with blanks between day, month, year and clock."""
 _NAMED_OFFSET = r" ([+-]\d{4}) [A-Z+-]\w*(?: m=\S+)?$"
 """The end of a time as Go prints it: the offset, the name of the zone, and perhaps the monotonic clock (m=+0.01)."""
+_ACCESS = "%d/%b/%Y:%H:%M:%S %z"
+_MILLISECONDS = r"(:\d\d:\d\d):(\d{3})"
 _ABBREVIATION = r"(:\d\d(?:[.,]\d+)?) [A-Z]{3,5}$"
 
 
 @dataclass(frozen=True, slots=True)
 class TimeFormat:
-    """What the user said of times: the zone of those without one, and their format for strptime or one of ORDERS."""
+    """How times are written: the zone of those without one, and their format for strptime or one of ORDERS.
+
+    `numbers` tells how numbers are read, and `newest` is the latest time of those in a format without a year.
+    """
 
     zone: str | None = None
     format: str | None = None
+    numbers: NumberTimes | None = None
+    newest: datetime | None = None
 
     @property
     def spec(self) -> str | None:
         """The whole format, if it was given."""
         return None if self.format in ORDERS else self.format
+
+    @property
+    def has_local_numbers(self) -> bool:
+        """Whether numbers count local time."""
+        return self.numbers is not None and self.numbers.unit.is_local
 
     @property
     def in_zone(self) -> str:
@@ -58,36 +78,40 @@ class TimeFormat:
 
 
 def time_format(zone: str | None, format: str | None) -> TimeFormat:
-    """The format that was given. Raises UsageError for a text that is neither a format nor an order."""
+    """The format that was given. Raises UsageError for a text that is neither a format, an order nor a unit."""
+    if format is not None and format in NUMBER_UNITS:
+        return TimeFormat(zone, numbers=NumberTimes(NUMBER_UNITS[format]))
     if format is not None and "%" not in format:
         raise UsageError(
             f"'{format}' is not a format of times",
-            hint="write it as in '%d/%m/%Y %H:%M:%S' (help loading), or only %d/%m or %m/%d",
+            hint="write it as in '%d/%m/%Y %H:%M:%S' (help loading), or only %d/%m or %m/%d; or name the unit of "
+            f"numbers: {', '.join(NUMBER_UNITS)}",
         )
     return TimeFormat(zone, format)
 
 
 def as_time(value: str, type_: Type, written: TimeFormat) -> str:
-    """A value of a type as a time."""
+    """A value of a type as a time. Numbers are times only if `written` has their unit."""
     text = short(value) if type_ is Type.STR else value
     if written.spec is not None and type_ is not Type.TIMESTAMP:
-        time = in_utc(f"try_strptime({text}::VARCHAR, {literal(written.spec)})", written.in_zone)
+        time = in_utc(_described(f"{text}::VARCHAR", written.spec, written.newest), written.in_zone)
         # a time must have a digit, because DuckDB reads the word infinity in any format
         return f"TRY(CASE WHEN regexp_matches({text}::VARCHAR, '[0-9]') THEN {time} END)"
-    dotted = f"replace({text}, ',', '.')" if type_ is Type.STR else text
-    number = f"TRY_CAST({dotted} AS DOUBLE)"
-    us = f"""CASE
-        WHEN abs({number}) <= {MAX_EPOCH_SECONDS} THEN TRY_CAST(round({number} * 1000000) AS BIGINT)
-        WHEN abs({number}) <= {_LAST_MS} THEN TRY_CAST(round({number} * 1000) AS BIGINT)
-        WHEN abs({number}) <= {_LAST_MS}999 THEN TRY_CAST(round({number}) AS BIGINT)
-        ELSE TRY_CAST(round({number} / 1000) AS BIGINT)
-    END"""
-    time = f"make_timestamp(CASE WHEN {us} BETWEEN {_FIRST_MS}000 AND {_LAST_MS}999 THEN {us} END)"
-    if type_ is Type.TIMESTAMP:
-        time = text
-    elif type_ is Type.STR:
-        time = f"coalesce({text_as_time(text, written)}, {time})"
-    return f"TRY(CASE WHEN {time} BETWEEN epoch_ms({_FIRST_MS}) AND epoch_ms({_LAST_MS}) THEN {time} END)"
+    number = "NULL::TIMESTAMP"
+    if written.numbers is not None and type_ is not Type.TIMESTAMP:
+        number = written.numbers.as_time(text, type_)
+        number = in_utc(number, written.in_zone) if written.has_local_numbers else number
+    if type_ not in (Type.TIMESTAMP, Type.STR):
+        return f"TRY({number})"
+    time = text if type_ is Type.TIMESTAMP else f"coalesce({text_as_time(text, written)}, {number})"
+    return f"TRY(CASE WHEN {time} BETWEEN epoch_ms({FIRST_MS}) AND epoch_ms({LAST_MS}) THEN {time} END)"
+
+
+def _described(text: str, spec: str, newest: datetime | None) -> str:
+    """A text as a time in a format; a format without a year reads the last one in which no event is too new."""
+    if newest is None or re.search(r"%-?[YyGcx]", spec):
+        return f"try_strptime({text}, {literal(spec)})"
+    return yearless(text, [spec], newest)
 
 
 def text_as_time(text: str, written: TimeFormat) -> str:
@@ -97,11 +121,14 @@ def text_as_time(text: str, written: TimeFormat) -> str:
     days = ["%d.%m.%Y", *([f"{written.format}/%Y"] if written.format else [])]
     offset = f"regexp_replace({value}, {literal(_NAMED_OFFSET)}, '\\1')"
     named = f"regexp_replace(replace({value}, ' GMT', ' +0000'), {literal(_NAMED_MONTH)}, '\\1 \\2 \\3 \\4')"
+    access = f"CASE WHEN {text}[12] = ':' THEN try_strptime({text}, {literal(_ACCESS)}) END"
     times = (
+        access,
         _iso_time(value),
         f"try_strptime({value}, {[day + clock for day in days for clock in _CLOCKS]})",
         f"try_strptime({named}, {_NAMED_MONTHS})",
         _iso_time(offset),
+        _iso_time(f"regexp_replace({value}, {literal(_MILLISECONDS)}, '\\1.\\2')"),
     )
     return f"coalesce({', '.join(in_utc(time, written.in_zone) for time in times)})"
 
@@ -124,7 +151,8 @@ def has_no_zone(text: str) -> str:
     digits = " AND ".join(f"{text}[{at}] BETWEEN '0' AND '9'" for at in (3, 4, 5))
     offset = f"contains({text}[11:], '+') OR contains({text}[11:], '-')"
     end = f"({text}[-1:] BETWEEN '0' AND '9' OR right({text}, 2) IN ('AM', 'PM'))"
-    return f"({end} AND NOT ({offset}) AND NOT ({digits}))"
+    slow = f"{end} AND strlen({text}) > 7 AND NOT ({offset}) AND NOT ({digits})"
+    return f"CASE WHEN {text}[-5] = '+' THEN false ELSE ({slow}) END"
 
 
 def in_utc(time: str, zone: str) -> str:
@@ -132,13 +160,27 @@ def in_utc(time: str, zone: str) -> str:
     return f"({time})::TIMESTAMP" if zone == "UTC" else f"(({time})::TIMESTAMPTZ AT TIME ZONE 'UTC')"
 
 
+def yearless(text: str, formats: Sequence[str], newest: datetime) -> str:
+    """A text without a year as a time: in the last year in which it is not later than `newest`."""
+    # The last 29 February may be eight years ago.
+    this, *others = (
+        f"try_strptime('{newest.year - back} ' || {text}, {[f'%Y {format}' for format in formats]})"
+        for back in range(9)
+    )
+    limit = f"TIMESTAMP '{newest:%Y-%m-%d %H:%M:%S}'"
+    return f"coalesce(CASE WHEN {this} <= {limit} THEN {this} END, {', '.join(others)})"
+
+
 def short(text: str) -> str:
     """A text, or null if it is too long for a number or a time: DuckDB would copy it several times to find this out."""
     return f"CASE WHEN strlen({text}) <= {LONGEST_VALUE} THEN {text} END"
 
 
-def written_as(spec: str) -> str:
-    """A regular expression for times in a format of strptime."""
+def written_as(times: TimeFormat) -> str:
+    """A regular expression for times in the format that was given, or of numbers in a unit; empty if none was."""
+    if times.numbers is not None:
+        return r"\d+(?:[.,]\d+)?"
+    spec = times.spec or ""
     written = {"z": r"(?:Z|[+-]\d\d(?::?\d\d)?)", "%": "%", **dict.fromkeys("AaBbp", "[A-Za-z]+")}
     blanks = re.sub(r"(?:\\?\s)+", r"\\s+", re.escape(spec))
     return re.sub(r"%(?:\\-)?([a-zA-Z%])", lambda hit: written.get(hit[1], r"\d+"), blanks)

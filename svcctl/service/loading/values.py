@@ -22,7 +22,8 @@ _STORED = {
     **dict.fromkeys(("DATE", "TIMESTAMP"), Type.TIMESTAMP),
     "BOOLEAN": Type.BOOL,
 }
-NUMBERS = frozenset((Type.INT4, Type.INT8, Type.FLOAT8))
+WHOLE_TYPES = frozenset((Type.INT4, Type.INT8))
+NUMBERS = WHOLE_TYPES | {Type.FLOAT8}
 WAYS: tuple[tuple[Type, str], ...] = (
     # A cast that fails is slow, so text that cannot begin a number is not cast: 007 and 25 digits stay text.
     (

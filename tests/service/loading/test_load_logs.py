@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from support.loads import at, changes, columns, first_skipped, load, rows, writt
 
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.loading.skips import Change
 
 
 def test_lines_of_key_and_value_get_a_column_for_each_key(engine: DuckDBEngine, tmp_path: Path) -> None:
@@ -86,6 +88,32 @@ def test_the_address_of_an_access_log_has_no_brackets_and_no_port(
     assert [row[1] for row in rows(engine, "web.access")] == [
         *("::1", "2001:db8::1", "::ffff:192.0.2.1", "192.0.2.1", "192.0.2.1", "web-1.example:80", "-"),
     ]
+
+
+def test_the_fields_after_those_of_an_access_log_are_kept(engine: DuckDBEngine, tmp_path: Path) -> None:
+    line = '192.0.2.1 - - [10/Oct/2025:20:55:37 +0000] "GET / HTTP/1.1" 200 9'
+    ends = {' "-" "curl/8"': None, ' "-" "curl/8" "10.1.1.1" rt=0.003': '"10.1.1.1" rt=0.003', " 0.25": "0.25"}
+    lines = "".join(f"{line}{end}\n" for end in ends)
+    for text in (lines, f"{line}\n" * 20_000 + lines):  # later in the file, too
+        load(engine, written(tmp_path, "access.log", text), "web", strict=True, replace=True)
+        assert [row[-1] for row in rows(engine, "web")[-3:]] == list(ends.values())
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        *("10/Oct/2025:20:55:37.250 +0000", "10/Oct/2025:22:55:37.250 +0200", "10/Oct/2025:20:55:37.250"),
+        *("10/Oct/2025 20:55:37.250", "2025-10-10T20:55:37.250Z", "2025-10-10 20:55:37,250", "1760129737.250"),
+    ],
+)
+def test_the_time_of_an_access_log_may_be_written_in_other_ways(
+    engine: DuckDBEngine, tmp_path: Path, time: str
+) -> None:
+    text = f'192.0.2.1 - - [{time}] "GET / HTTP/1.1" 200 -\n'
+    result = load(engine, written(tmp_path, "access.log", text), "web", strict=True)
+    assert result.oldest == at("2025-10-10T20:55:37") + 250
+    has_zone = "+" in time or time.endswith("Z") or time.startswith("17")
+    assert [one.what for one in result.changes] == ([] if has_zone else [Change.ZONE])
 
 
 def test_an_access_log_of_several_servers_keeps_the_server(engine: DuckDBEngine, tmp_path: Path) -> None:
@@ -180,6 +208,13 @@ def test_the_time_of_a_log_line_may_be_that_of_c_and_brackets_may_hold_more(
         ("(12) ({}) up", "(12) up"),
         ("7:M {named} * up", "7:M * up"),
         ("{named} up", "up"),
+        ("{}:DEBUG:foo up", "DEBUG:foo up"),
+        ("{}|INFO|up", "INFO|up"),
+        ("{}, Info   up", "Info   up"),
+        ("{}; Critical; up", "Critical; up"),
+        ("[{}][acpid] up", "[acpid] up"),
+        ("[{},  0] up", "[0] up"),
+        ("{named}(298)->up", "(298)->up"),
         ('192.0.2.1 - ada [{access} +0000] "GET /" 1.5', '192.0.2.1 - ada "GET /" 1.5'),
     ],
 )
@@ -259,3 +294,76 @@ def test_a_format_tells_the_time_at_the_beginning_of_log_lines(
     ]
     with pytest.raises(UsageError, match="line 1: '2026 x'"):
         load(engine, written(tmp_path, "b.log", "2026 x\n"), "app", time_format=time_format, format="log")
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [("10:00:00,672:DEBUG", 672), ("10:00:00:250 INFO", 250), ("10:00:00+00 x", 0), ("10:00:00.1234|x", 123)],
+)
+def test_what_touches_the_time_of_a_log_line_may_belong_to_it(
+    engine: DuckDBEngine, tmp_path: Path, text: str, ms: int
+) -> None:
+    result = load(engine, written(tmp_path, "app.log", f"2026-01-31 {text}\n"), "app", strict=True)
+    assert result.oldest == at("2026-01-31T10:00:00") + ms
+
+
+@pytest.mark.parametrize("line", ["a,2026-01-31 10:00:00,3", "INFO|2026-01-31 10:00:00|up"])
+def test_a_time_between_the_separators_of_csv_begins_no_log_unless_it_is_one(
+    engine: DuckDBEngine, tmp_path: Path, line: str
+) -> None:
+    path = written(tmp_path, "app", f"{line}\n")
+    with pytest.raises(UsageError):
+        load(engine, path, "t")
+    assert load(engine, path, "t", format="log").rows == 1
+
+
+def test_a_format_without_a_year_reads_the_last_one_in_which_no_event_is_later_than_the_file(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    path = written(tmp_path, "app.log", "I1130 10:00:00.250 a\nI0131 10:00:00.250 b\n")
+    os.utime(path, (at("2026-02-01T00:00:00") / 1000,) * 2)
+    load(engine, path, "t", time_format="%m%d %H:%M:%S.%f")
+    assert [row[0] for row in rows(engine, "t")] == [
+        datetime(2025, 11, 30, 10, 0, 0, 250_000),
+        datetime(2026, 1, 31, 10, 0, 0, 250_000),
+    ]
+
+
+SYSLOG = {
+    "Jan 1 10:00:00 web sshd[7]: up": ("web", "sshd", "7", "up"),
+    "Jan  1 10:00:00.250 2001:db8::1 sshd: up": ("2001:db8::1", "sshd", None, "up"),
+    "Jan  1 10:00:00 sshd[7]: up": (None, "sshd", "7", "up"),
+    "<34>Jan  1 2026 10:00:00 web sshd: up": ("web", "sshd", None, "up"),
+    "<34>2026-01-01T10:00:00Z web sshd[7]: up": ("web", "sshd", "7", "up"),
+    "Jan  1 10:00:00 --- last message repeated 2 times ---": (
+        None,
+        None,
+        None,
+        "--- last message repeated 2 times ---",
+    ),
+    "<34>1 2026-01-01T10:00:00Z web sshd 7 ID47 up and away": ("web", "sshd", "7", "up and away"),
+    '<34>1 2026-01-01T10:00:00Z web sshd 7 ID47 [a b="c"] up': ("web", "sshd", "7", "up"),
+    "Jan  1 10:00:00 fw CEF:0|A B|C|1|100|n|5|src=192.0.2.1": ("fw", None, None, "CEF:0|A B|C|1|100|n|5|src=192.0.2.1"),
+    "<34>1 2026-01-01T10:00:00Z fw CEF:0|A B|C|1|": ("fw", None, None, "CEF:0|A B|C|1|"),
+    "Jan  1 10:00:00 LEEF:1.0|A|C|1|e|a=b\tc=d": (None, None, None, "LEEF:1.0|A|C|1|e|a=b\tc=d"),
+}
+
+
+@pytest.mark.parametrize("line", SYSLOG)
+def test_lines_of_syslog_may_lack_parts(engine: DuckDBEngine, tmp_path: Path, line: str) -> None:
+    path = written(tmp_path, "messages", f"{line}\n")
+    os.utime(path, (at("2026-02-01T00:00:00") / 1000,) * 2)
+    result = load(engine, path, "t", strict=True)
+    assert (result.oldest or 0) // 1000 == at("2026-01-01T10:00:00") // 1000
+    with engine.statement("SELECT host, app, pid, message FROM events.t") as stream:
+        assert [tuple(row.values()) for batch in stream for row in batch.to_pylist()] == [SYSLOG[line]]
+
+
+@pytest.mark.parametrize("line", ["Jan 31 10:00:00 web sshd[7]: up", "2026-01-31T10:00:00+0100 web sshd[7]: up"])
+def test_the_lines_that_a_journal_writes_between_events_are_not_skipped(
+    engine: DuckDBEngine, tmp_path: Path, line: str
+) -> None:
+    header = "-- Logs begin at Mon 2026-01-01 00:00:00 CET, end at Wed 2026-01-31 10:00:02 CET. --\n"
+    text = f"{header}{line}\n"
+    assert load(engine, written(tmp_path, "journal.log", text), "t", strict=True).rows == 1
+    assert load(engine, written(tmp_path, "journal.log", "-- No entries --\n"), "t").empty == ("journal.log",)

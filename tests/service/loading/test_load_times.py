@@ -302,3 +302,55 @@ def test_a_column_of_finer_times_that_is_not_the_date_is_counted_too(engine: Duc
     table = pa.table({"time": pa.array([datetime(2026, 7, 1, 12)], pa.timestamp("us")), "seen": finer})
     pq.write_table(table, tmp_path / "a.parquet")
     assert changes(load(engine, tmp_path / "a.parquet", "t", time_field="time")) == {Change.FINER: 1}
+
+
+MOMENTS = ["1970-01-01T00:00:00.001", "1972-03-01T00:00:00", "2026-11-20T06:00:06.718", "9999-12-31T23:59:59.999"]
+
+
+@pytest.mark.parametrize("kind", ["ndjson", "json"])
+def test_events_that_a_service_wrote_as_json_have_the_same_times(
+    engine: DuckDBEngine, tmp_path: Path, kind: str
+) -> None:
+    dates = [at(moment.partition(".")[0]) + int(moment.partition(".")[2] or 0) for moment in MOMENTS]
+    events = [json.dumps({"eventdate": date, "seen": date}) for date in dates]
+    text = "\n".join(events) + "\n"
+    if kind == "json":
+        text = '{"success":true,"msg":"","status":0,"object":[\n' + ",\n".join(events) + "\n]}\n"
+    load(engine, written(tmp_path, f"a.{kind}", text), "t", strict=True, types={"seen": "timestamp"})
+    assert rows(engine, "t") == [(datetime.fromisoformat(moment),) * 2 for moment in MOMENTS]
+
+
+@pytest.mark.parametrize(
+    ("unit", "number"),
+    [
+        ("epoch", "68256000"),
+        ("epoch_ms", "68256000000"),
+        ("epoch_us", "68256000000000"),
+        ("epoch_ns", "68256000000000000"),
+        ("spreadsheet", "26359"),
+        ("spreadsheet", "26359.0"),
+        ("%Y%m%d", "19720301"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.csv", "a.ndjson", "a.log"])
+def test_a_number_is_read_in_the_unit_that_is_named(
+    engine: DuckDBEngine, tmp_path: Path, name: str, unit: str, number: str
+) -> None:
+    text = {"a.csv": f"ts,n\n{number},1\n", "a.ndjson": f'{{"ts":"{number}"}}\n', "a.log": f"{number} up\n"}[name]
+    assert load(engine, written(tmp_path, name, text), "t", time_format=unit).oldest == at("1972-03-01T00:00:00")
+
+
+def test_a_few_implausible_numbers_are_skipped_and_many_are_refused(engine: DuckDBEngine, tmp_path: Path) -> None:
+    for few, is_refused in ((1, False), (2, True)):
+        path = written(tmp_path, "a.csv", "ts\n" + "1763719200\n" * (10 - few) + "5\n" * few)
+        if is_refused:
+            with pytest.raises(UsageError, match="are no epochs"):
+                load(engine, path, "t")
+        else:
+            assert load(engine, path, "t").skipped == few
+
+
+def test_days_and_times_of_day_may_be_digits(engine: DuckDBEngine, tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", "day,clock\n20260131,91500\n")
+    load(engine, path, "t", time_field="day,clock", time_format="%Y%m%d")
+    assert rows(engine, "t") == [(datetime(2026, 1, 31, 9, 15), 91500)]

@@ -94,14 +94,15 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         "a,b\n1,2\n",
         {"format": "yaml"},
         "unknown format 'yaml'",
-        "formats are csv, tsv, ndjson, json, parquet, access, log, syslog, logfmt",
+        "formats are csv, tsv, ndjson, json, parquet, access, log, syslog, logfmt, fields",
     ),
     ("a,b\n1,2\n", {"format": "ndjson"}, "a.csv has no line that is a JSON object", None),
     (
         "time\n2026-01-01\n",
         {"time_format": "dd/MM/yyyy"},
         "'dd/MM/yyyy' is not a format of times",
-        "write it as in '%d/%m/%Y %H:%M:%S' (help loading), or only %d/%m or %m/%d",
+        "write it as in '%d/%m/%Y %H:%M:%S' (help loading), or only %d/%m or %m/%d; or name the unit of numbers: "
+        "epoch, epoch_ms, epoch_us, epoch_ns, spreadsheet",
     ),
     (
         "time,new\n2026-01-01,2\n",
@@ -165,7 +166,7 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
     ),
     *(
         (
-            f'[{{"time":1,"n":1}}{text}',
+            f'[{{"time":1763719201,"n":1}}{text}',
             {"format": "json"},
             f"a.csv is damaged or cut off: it does not end with {end}",
             "nothing of it was loaded; copy or download the file again",
@@ -174,7 +175,7 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
     ),
     *(
         (
-            f'[{{"time":1}},\n{{"time":2}}{text}',
+            f'[{{"time":1763719201}},\n{{"time":1763719202}}{text}',
             {"format": "json"},
             f"a.csv could not be read: line {line} is not JSON: {rest}",
             "nothing was changed",
@@ -182,8 +183,52 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         for text, line, rest in (
             (",\n{,}]", 3, "',}]'"),
             ("]\n[1]", 3, "'[1]'"),
-            ("\n" + ',{"time":3}\n' * 100_000 + '{"time":4}]', 100_003, "'{\"time\":4}]'"),
+            ("\n" + ',{"time":1763719203}\n' * 100_000 + '{"time":1763719204}]', 100_003, "'{\"time\":1763719204}]'"),
         )
+    ),
+    *(
+        (f"ts,n\n{number},1\n", {}, f"numbers in ts of a.csv such as '{number}' {meaning}", "unclear-numbers")
+        for number, meaning in (
+            ("20240131", "spell dates"),
+            ("20240131100000", "spell dates"),
+            ("101500", "may be times of day"),
+            ("45322.4", "may be days of a spreadsheet"),
+            ("0.031415", "are no epochs between 2000 and now"),
+            ("1796169601", "are no epochs between 2000 and now"),
+        )
+    ),
+    (
+        '{"eventdate":1763719200}',
+        {"format": "ndjson"},
+        "numbers in eventdate of a.csv such as '1763719200' may be epoch seconds, or milliseconds of 1970",
+        "seconds-or-milliseconds",
+    ),
+    *(
+        (f"{time} x\n", {"format": "log"}, f"a.csv could not be read: the time '{time}' {lack}", reason)
+        for time, lack, reason in (
+            ("24/01/31 10:00:00", "has a year of two digits", "time-of-short-year"),
+            ("01-31 10:00:00.123", "has no year", "time-without-year"),
+            ("I0131 10:00:00.123456", "has no year", "time-without-year"),
+            ("10:00:00.123", "has no date", "time-without-day"),
+        )
+    ),
+    (
+        "time,n\n10:00:00,1\n",
+        {},
+        "the column time of a.csv has times of day, and no column has their days",
+        "no-column-of-days",
+    ),
+    (
+        "#Version: 1.0\na b\n",
+        {"format": "fields"},
+        "a.csv has no line that names its fields",
+        "no-field-names",
+    ),
+    (
+        "#Fields: date time a\n2026-01-01 10:00:00 1\n#Fields: date time b\n",
+        {"format": "fields"},
+        "line 3 of a.csv names other fields than the lines above: '#Fields: date time b'",
+        "split the file there, and load its parts",
     ),
     (
         gzip.compress(b"time,n\n2026-01-01,1\n", mtime=0)[:-1],
@@ -251,6 +296,18 @@ SAID: dict[str, tuple[str, str | bytes, Wished, list[str]]] = {
             "line 2: it has no eventdate that can be read",
         ],
     ),
+    "numbers and incomplete times after times that can be read": (
+        "a.csv",
+        "ts\n" + "1763719200\n" * 36 + "0\n10:15:00\n01/31/24\nJan 31 10:00:00\n",
+        {},
+        [
+            "line 38: ts '0' is a number, but no epoch in the unit of others from 2000 until tomorrow; "
+            "the time format epoch, epoch_ms, epoch_us or epoch_ns reads those of any year",
+            "line 40: ts '01/31/24' has a year of two digits",
+            "line 41: ts 'Jan 31 10:00:00' has no year",
+            "line 39: ts '10:15:00' has no date",
+        ],
+    ),
     "every change of csv": (
         "a.csv",
         "made,n,x y\n"
@@ -284,13 +341,6 @@ SAID: dict[str, tuple[str, str | bytes, Wished, list[str]]] = {
         "2026-01-01 00:00:00Z a\nError: b\n  at c\n\n2026-01-01 00:00:01Z d\n",
         {},
         ["line 2: it belongs to the entry above it", "line 4: it is blank, and was left out"],
-    ),
-    "an access log with more fields than a combined one": (
-        "access.log",
-        '10.0.0.1 - - [31/Jan/2024:10:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "curl/8"\n'
-        '10.0.0.1 - - [31/Jan/2024:10:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "curl/8" "10.1.1.1" rt=0.003\n',
-        {},
-        ["line 2: the ends of lines, which common and combined logs do not have, were left out"],
     ),
 }
 

@@ -54,7 +54,7 @@ TimeFormatOpt = Annotated[
     typer.Option(
         "--time-format",
         metavar="FORMAT",
-        help="How that date is written: '%m/%d/%Y %I:%M %p', or only %d/%m or %m/%d.",
+        help="How that date is written: '%m/%d/%Y %I:%M %p', only %d/%m or %m/%d, or epoch, epoch_ms, … for numbers.",
     ),
 ]
 
@@ -158,8 +158,8 @@ def load(
     """Load files of events into a table of the local service
 
     Reads csv, tsv, ndjson, JSON arrays and parquet, plain or compressed with gzip or zstd, access logs (common and
-    combined), syslog (RFC 3164 and 5424), lines of key=value, and logs whose lines have a date. All files are loaded
-    or none: nothing is loaded when one is damaged or cut off. 'svcctl help loading' has the details.
+    combined), W3C logs, syslog (RFC 3164 and 5424), lines of key=value, and logs whose lines have a date. All files are
+    loaded or none: nothing is loaded when one is damaged or cut off. 'svcctl help loading' has the details.
 
     \b
     svcctl service load /var/log/dpkg.log* --table debian.dpkg

@@ -1,0 +1,67 @@
+"""The heading of files that name their fields in a comment: W3C logs (`#Fields: date time …`) and Zeek's (`#fields`).
+
+W3C logs are those of IIS, CloudFront and others. The fields are named once; other names later in the file are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from svcctl.errors import UsageError
+from svcctl.service.engines.duckdb.syntax import distinct
+from svcctl.service.loading import csv
+from svcctl.service.loading.limits import MAX_FIELDS
+from svcctl.service.loading.lines import BOM
+
+_COMMENTS = re.compile(rb"(?:#[^\r\n]*(?:\r?\n|\r|\Z)|[\r\n]+)*")
+_DIRECTIVE = re.compile(r"(?m)^#(\w[\w-]*)(:[ \t]*|[^\w\r\n])(.*?)[ \t]*\r?$")
+
+
+def heading(name: str, head: bytes) -> csv.Heading:
+    """The heading of a file that begins with `head`. Raises UsageError if it names no fields, or too many."""
+    start = len(BOM) if head.startswith(BOM) else 0
+    comments = _COMMENTS.match(head, start)
+    begin = comments.end() if comments else start
+    directives = {
+        found[1].casefold(): found for found in _DIRECTIVE.finditer(head[start:begin].decode(errors="replace"))
+    }
+    fields = directives.get("fields")
+    if fields is None:
+        raise UsageError(
+            f"{name} has no line that names its fields",
+            reason="no-field-names",
+        )
+    said = {word: found[3] for word, found in directives.items()}
+    is_w3c = fields[2].startswith(":")
+    if is_w3c:
+        first_row = head[begin:].split(b"\n", 1)[0]
+        between = "\t" if b"\t" in first_row or "\t" in fields[3] else "," if "," in fields[3] else " "
+        cells = re.split(r"[ \t,]+", fields[3])
+    else:
+        between = _unescaped(said.get("separator", r"\x09"))
+        cells = fields[3].split(between)
+    if len(cells) > MAX_FIELDS:
+        raise UsageError(f"{name} has more than {MAX_FIELDS} fields")
+    names = tuple(distinct(cells))
+    return csv.Heading(
+        names,
+        csv.shape(between, is_quoted=is_w3c and between != "\t"),
+        padded=False,
+        begin=begin,
+        line=1 + head[:begin].count(b"\n"),
+        is_read=False,
+        first=fields[0],
+        fields_line=fields[0].encode(),
+        null=("-",) if is_w3c else (said.get("unset_field", "-"), said.get("empty_field", "(empty)")),
+        epochs=() if is_w3c else _epochs(names, said.get("types", "").split(between)),
+    )
+
+
+def _epochs(names: Sequence[str], types: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name for name, type_ in zip(names, types, strict=False) if type_ == "time")
+
+
+def _unescaped(text: str) -> str:
+    """A separator, which may be written as `\\x09`."""
+    return re.sub(r"\\x([0-9a-fA-F]{2})", lambda found: chr(int(found[1], 16)), text)

@@ -21,7 +21,7 @@ FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 _OLDEST_MS = to_ms(datetime(2000, 1, 1, tzinfo=UTC))
 _DAY_MS = 86_400_000
 _PLAUSIBLE_SHARE = 0.9
-_NUMBER = re.compile(r"\s*[+-]?\d+(?:[.,]\d+)?(?:[eE][+-]?\d{1,2})?\s*")
+_NUMBER_TEXT = re.compile(r"\s*[+-]?\d+(?:[.,]\d+)?(?:[eE][+-]?\d{1,2})?\s*")
 _DATE_DIGITS = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\d*")
 _DIGIT_FORMATS = {8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S", 17: "%Y%m%d%H%M%S%g"}
 """How dates are written in so many digits."""
@@ -91,7 +91,7 @@ def _plausible(unit: NumberUnit, now_ms: int) -> NumberTimes:
 
 def numbers_among(values: Sequence[str]) -> list[str]:
     """The values that are numbers."""
-    return [value for value in values if _NUMBER.fullmatch(value)]
+    return [value for value in values if _NUMBER_TEXT.fullmatch(value)]
 
 
 def detected(numbers: Sequence[str], now_ms: int) -> NumberTimes | None:

@@ -19,6 +19,7 @@ ACCESS = '10.0.0.1 - - [31/Jan/2024:10:00:00 +0000] "GET / HTTP/1.1" 200 512\n'
 LOG = "2024-01-31T00:00:01.564Z www turned[20784]: over\n"
 SYSLOG = "Jan 31 10:00:00 web1 sshd[123]: a\n"
 NDJSON = '{"time":"2024-01-31","a":[1,2],"b":"c, d"}\n'
+W3C = "#Fields: date time\n2024-01-31 10:00:00\n"
 TRACE = "Traceback (most recent call last):\n  File x\nValueError: y\n"
 
 
@@ -50,6 +51,13 @@ def kind(name: str, text: str | bytes, written: str = "") -> str:
         ("time,a\n", "csv"),
         ("time\n" + "2024-01-31 10:00:00\n" * 30, "csv"),
         (b"PAR1\0\1", "parquet"),
+        ("-- Journal begins at Mon. --\n" + SYSLOG, "syslog"),
+        (SYSLOG + "-- Boot 3f2a --\n" * 9, "syslog"),
+        (f"#Version: 1.0\n{W3C}", "fields"),
+        ("#separator \\x2c\n#fields,ts\n1763719200\n", "fields"),
+        ("#fields\tts\n1763719200\n", "fields"),
+        (f"# fields\n#fields of a log\n{LOG}", "log"),
+        (LOG * 9 + W3C, "log"),
     ],
 )
 def test_the_kind_of_a_file_is_the_one_that_reads_most_of_its_head(text: str | bytes, expected: str) -> None:
@@ -61,6 +69,7 @@ def test_the_kind_of_a_file_is_the_one_that_reads_most_of_its_head(text: str | b
     ("name", "text", "expected"),
     [
         ("a.csv", NDJSON * 9, "ndjson"),
+        ("a.csv", "#Fields: date,time\n2024-01-31,10:00:00\n", "fields"),
         ("a.csv", "a,b\n1\n1,2,3\n", "csv"),
         ("a.json", NDJSON + "oops\n", "ndjson"),
         ("a.json", "{}\n" + LOG * 19, "log"),
@@ -86,6 +95,20 @@ def test_an_ending_decides_only_if_no_other_kind_reads_the_head(name: str, text:
 def test_a_head_that_no_kind_reads_is_refused_with_the_best_kinds(text: str, why: str) -> None:
     with pytest.raises(UsageError, match=f"^the format of a is not clear: {re.escape(why)}"):
         kind("a", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("01-31 10:00:00.123  1 2 D tag: x\n", "time-without-year"),
+        ("10:00:00,1,INFO a\n" * 2, "time-without-day"),
+        ("-- Journal begins at Mon. --\n24/01/31 10:00:00 x\n", "time-of-short-year"),
+    ],
+)
+def test_a_head_whose_times_lack_a_part_is_refused_with_that_part(text: str, reason: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        kind("a", text)
+    assert caught.value.reason == reason
 
 
 @pytest.mark.parametrize(

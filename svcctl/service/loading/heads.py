@@ -199,7 +199,7 @@ def _entries(kind: FileKind, head: FileHead) -> list[bool]:
 
 def _objects(kind: FileKind, head: FileHead) -> list[bool]:
     """The lines that are JSON objects; the last one may be cut."""
-    fits = [line.startswith("{") and _json_end(line) == len(line) for line in head.lines]
+    fits = [line.startswith("{") and _json_end(line) == len(line.rstrip()) for line in head.lines]
     if head.is_cut:
         fits[-1] = head.lines[-1].startswith("{")
     return fits
@@ -210,10 +210,10 @@ def _json_end(text: str) -> int:
     try:
         _, end = _DECODER.raw_decode(text)
     except RecursionError:
-        return len(text)
+        return len(text.rstrip())
     except ValueError:
         return 0
-    return len(text[:end] + text[end:].strip())
+    return end
 
 
 def _documents(kind: FileKind, head: FileHead) -> list[bool]:

@@ -40,6 +40,7 @@ def kind(name: str, text: str | bytes, written: str = "") -> str:
         ("# a\n\n# b\n" + SYSLOG, "syslog"),
         ("oops, no JSON\n" + NDJSON * 9, "ndjson"),
         (NDJSON * 30_000, "ndjson"),
+        (NDJSON.replace("\n", " \n") * 9, "ndjson"),
         ('{"time":1,"a":"' + "x" * (2 * HEAD_BYTES), "ndjson"),
         ('{ "time": 1,\n  "v": 1 }\n' * 9, "json"),
         ("[" + NDJSON.strip() + ",\n" + NDJSON.strip() + "]\n", "json"),

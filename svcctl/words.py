@@ -49,9 +49,9 @@ _USER_INFO = re.compile(
     r"|(?![^\s/?#@]*:(?:\d+\b|[\s/?#]|$))(?!\[)[^\s/?#@:]+:[^\n\"<>]{0,1000}@"  # a / or a blank that is not encoded
     r")"
 )
-"""User name and password of a URL. What follows a port is no password, whatever is behind it."""
+"""User name and password of a URL. Text after a port is not a password."""
 _EXAMPLES = ("user@", "user:password@")
-"""What stands for user and password in hints."""
+"""Placeholders for user and password in hints."""
 _URL_PARAMETER = re.compile(r"(?<=[?&;])([\w.-]+)=([^\s&;#\"'<>]+)")
 _WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
 
@@ -70,7 +70,7 @@ def is_secret(name: str) -> bool:
 
 
 def mask(secret: str = "") -> str:
-    """What is shown for a secret: four stars, and the last four characters of a text that is long enough."""
+    """The text shown for a secret: four stars, and the last four characters of a text that is long enough."""
     return "****" + (secret[-4:] if len(secret) >= 16 else "")
 
 

@@ -1,4 +1,4 @@
-"""Which job a text names: its ID, the beginning of one, or a friendly name; and how short an ID can be shown."""
+"""Names of jobs: the job that an ID, the beginning of one or a friendly name means, and the length of short IDs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def resolved(given: Iterable[str], jobs: Callable[[], Iterable[Job]], *, changes
     UsageError when a text matches several jobs, or, for a command that `changes` the jobs, when it is less than ENOUGH
     characters of an ID.
 
-    `jobs` lists all jobs. A text that matches none of them stays as it is, for the service to refuse: services need not
+    `jobs` lists all jobs. A text that matches none of them is passed on for the service to refuse: services need not
     list all jobs, and their IDs need not be UUIDs.
     """
     return list(dict.fromkeys(text if is_whole(text) else _resolved(text, list(jobs()), changes) for text in given))

@@ -14,7 +14,7 @@ from svcctl.errors import NotFound, Unavailable
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A job at one moment: its rate in events per second since the moment before, and its lag in seconds behind now.
+    """A job at one moment: its rate in events per second since the moment before, and its lag in seconds.
 
     The rate is that of eventsSent; where a service sends it only when the job is complete, of eventGenerated. Both are
     None where they are not known: at the first look, and for a job that does not run. `short` is the beginning

@@ -78,7 +78,7 @@ HINTS: Mapping[str, Row] = {
         CommandLine("svcctl service accounts user EMAIL {domain} --role {role}"),
     ),
     # Loads
-    "columns-differ": ("--replace makes it anew: see 'svcctl help loading'",),
+    "columns-differ": ("with --replace, the table has the loaded events only: see 'svcctl help loading'",),
     "packed-file": lambda data: Advice("unpack it: ", CommandLine(f"{data['unpacker']} FILE | {_LOAD}")),
     "unclear-format": lambda data: (
         f"name it with --format: {', '.join(data['formats'])}; or how the times of a log are written with "

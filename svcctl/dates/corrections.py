@@ -1,4 +1,4 @@
-"""What people type for dates in other tools, and what to write instead: `CORRECTIONS`, one row a habit.
+"""Corrections of dates as people write them in other tools: `CORRECTIONS`, one row for each habit.
 
 The date of today, in UTC, decides what `monday` or `1y` is; the hint names the day, so that nobody has to guess.
 """

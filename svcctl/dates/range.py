@@ -92,13 +92,13 @@ class Dates:
     reading: str | None = None
     """How dates without an offset were read, if the zone was not typed with them."""
     cut: str | None = None
-    """What the user should know about an end in the future, which the query does not wait for."""
+    """A note on an end in the future, which the query does not wait for."""
     slip: str | None = None
-    """What the user should know about a start that lacks its unit."""
+    """A note on a start that lacks its unit."""
     short: str | None = None
-    """What the user should know about an end that leaves out the last second of a day."""
+    """A note on an end that leaves out the last second of a day."""
     other_pair: str | None = None
-    """What the user should know about an end that was probably meant to count back from now."""
+    """A note on an end that was probably meant to count back from now."""
 
     @property
     def clocks(self) -> tzinfo:

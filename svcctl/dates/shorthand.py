@@ -154,7 +154,7 @@ class LocalTime:
     text: str
     """The date as it was typed."""
     time: datetime
-    """What the clocks show, without a zone."""
+    """The date and time that the clocks show, without a zone."""
     is_day: bool
     """Whether no time was typed: the date is the first moment of its day then."""
 
@@ -291,7 +291,7 @@ def _absolute(iso: str, text: str) -> float | LocalTime:
 
 
 def _corrected(text: str, *, orders: bool = False, today: date | None = None) -> str | None:
-    """What to write instead of a text that is not a date; with `orders`, only its day, month and year are reordered."""
+    """The hint for a text that is not a date; with `orders`, only its day, month and year are reordered."""
     from svcctl.dates.corrections import CORRECTIONS, ORDERS, corrected
 
     return corrected(text, ORDERS if orders else CORRECTIONS, is_date, today or datetime.now(UTC).date())

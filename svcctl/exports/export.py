@@ -135,11 +135,10 @@ class Export:
 
     def tasks(self) -> dict[Window, Task]:
         """The task of each window."""
-        each = self.target.per_window
-        paths = self.target.paths(self.whole, self.windows) if each else self.parts(self.windows)
-        made, files = self.task, each
+        per_window, task = self.target.per_window, self.task
+        paths = self.target.paths(self.whole, self.windows) if per_window else self.parts(self.windows)
         return {
-            window: replace(made, window=window, path=path, zone=self.file_zone(window) if files else made.zone)
+            window: replace(task, window=window, path=path, zone=self.file_zone(window) if per_window else task.zone)
             for window, path in paths.items()
         }
 
@@ -150,7 +149,7 @@ class Export:
 
     @property
     def task(self) -> Task:
-        """What all tasks have in common; a file of a window has a zone of its own."""
+        """The part that all tasks share; a file of a window has a zone of its own."""
         return Task(
             self.whole,
             self.request,

@@ -159,7 +159,7 @@ def _whole(order: Order, target: Target, grid: WindowGrid) -> Window:
 
 
 def _about_offsets(zone: Zone, whole: Window, target: Target) -> Iterator[str]:
-    """What to say about dates without an offset if that of their zone changes within a run."""
+    """Notes on dates without an offset, if the offset of their zone changes within a run."""
     if len(zone.spans(whole.start, whole.end)) > 1:
         offset = f"all dates are written in {zone.offset_name(whole.start)}"
         if target.per_window:

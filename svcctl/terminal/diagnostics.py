@@ -82,7 +82,7 @@ class Diagnostics:
         self.color = color
         self.moving = moving
         self.hints: Callable[[errors.SvcctlError], str | None] | None = None
-        """What to type about an error, from its reason and data."""
+        """The hint for an error, from its reason and data."""
         self.advice: Callable[[errors.SvcctlError], str | None] | None = None
         """What to do about an error that has no hint, from what it carries and the profile in use."""
         self.trouble: errors.SvcctlError | None = None
@@ -232,7 +232,7 @@ class Diagnostics:
         return code
 
     def hint_of(self, error: BaseException) -> str | None:
-        """What to do about an error: its hint and that for its reason, else what follows from its kind, and its notes.
+        """The advice about an error: its hint and that for its reason, else the one for its kind, and its notes.
 
         Where no answer came, the hint would ask to check what was done; what can be repeated needs no check.
         """

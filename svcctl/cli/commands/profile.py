@@ -55,7 +55,7 @@ FromFileOpt = Annotated[
 
 
 def _step(result: Result, width: int) -> str:
-    """A step of `profile check` as wrapped text, beside the step's name if the terminal is wide enough."""
+    """A step of `profile check` as wrapped text, next to the step's name if the terminal is wide enough."""
     text = f"{result.text}; {result.next}" if result.next and result.error is None else result.text
     return textwrap.fill(
         visible(text),

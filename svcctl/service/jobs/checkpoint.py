@@ -149,7 +149,7 @@ class JobProgress:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What is left to deliver of a job, from its progress on, and to which destination."""
+    """The rest of a job to deliver, from its progress on, and its destination."""
 
     job_id: str
     type: str

@@ -76,7 +76,7 @@ class StoredJob:
 
     @property
     def rest(self) -> Rest:
-        """What is left to deliver of this job. ServiceError if its query or its progress cannot be read."""
+        """The rest of this job to deliver. ServiceError if its query or its progress cannot be read."""
         if self.request is None:
             raise ServiceError(self.unreadable or DAMAGED)
         return Rest(self.id, self.type, self.params, self.request, self.progress)

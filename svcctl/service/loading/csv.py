@@ -170,7 +170,7 @@ def _is_comment(line: str, following: str) -> bool:
 
 
 def fitting_lines(lines: Sequence[str], separator: str | None) -> tuple[list[bool], Sequence[str]]:
-    """Which lines are in rows with at least two cells, and no more than the first row has; the cells of the first.
+    """Whether each line is in a row of at least two cells, and no more than the first row has; the cells of that one.
 
     If the first row is a single name, rows of one cell fit, unless cells have a known separator.
     """

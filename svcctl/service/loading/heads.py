@@ -263,7 +263,7 @@ _MEASURES: dict[str, Callable[[FileKind, FileHead], list[bool]]] = {
     "parquet": _magic,
     "fields": _fields,
 }
-"""Which lines of a head a kind reads, for kinds that have no pattern of an entry."""
+"""The functions that find the lines of a head that a kind reads, for kinds without a pattern of an entry."""
 
 
 def _unclear(head: FileHead, scores: Iterable[Score]) -> UsageError:

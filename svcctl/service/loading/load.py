@@ -258,7 +258,7 @@ class _Rows:
             self.newest = max(filter(None, (self.newest, ends["max"])))
 
     def findings(self, kinds: type[Skip] | type[Change] | type[Aside]) -> tuple[Finding, ...]:
-        """What was skipped, changed or left out in all files, each with the place in the first file that has it."""
+        """The findings of all files (skips, changes, other lines), each with the first place that has it."""
         found: dict[str, Finding] = {}
         for layout, tally in self.tallies:
             for what, (count, line, value, column) in tally.found.items():

@@ -57,8 +57,8 @@ class Layout:
     """What was decided about a file.
 
     `fields` are the columns of the file as SQL with the types of their stored values, and `time` is the column of the
-    event's time; `clock` has the times of day, if that column has only days. `times` tells how they are written, and
-    `numbers` how numbers in other columns of times are read. `is_chosen` tells that `time` has neither a usual name nor
+    event's time; `clock` has the times of day, if that column has only days. `times` says how they are written, and
+    `numbers` how numbers in other columns of times are read. `is_chosen` says that `time` has neither a usual name nor
     that which the user gave.
     """
 

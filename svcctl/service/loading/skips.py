@@ -1,4 +1,4 @@
-"""What happens to the lines of a load: which are skipped or no events, what is changed in others; counts, sentences.
+"""Skipped lines of a load, lines that are no events, and changes of others, with their counts and sentences.
 
 Each has a count, a first place and one sentence. This module imports no engine.
 """

@@ -53,7 +53,7 @@ _ABBREVIATION = r"(:\d\d(?:[.,]\d+)?) [A-Z]{3,5}$"
 class TimeFormat:
     """How times are written: the zone of those without one, and their format for strptime or one of ORDERS.
 
-    `numbers` tells how numbers are read, and `newest` is the latest time of those in a format without a year.
+    `numbers` says how numbers are read, and `newest` is the latest time of those in a format without a year.
     """
 
     zone: str | None = None

@@ -32,7 +32,7 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What decides the steps of a query. Moments are in epoch milliseconds, durations in milliseconds.
+    """The facts that decide the steps of a query. Moments are in epoch milliseconds, durations in milliseconds.
 
     The last step is due at `due`; without one, the query never ends. `period` is the length of a bucket, `lag` how long
     it stays open after its end.
@@ -47,7 +47,7 @@ class Schedule:
     period: int = 0
     lag: int = LAG_MS
     covered: Covered | None = None
-    """What the query leaves out, because it continues another one."""
+    """The events that the query leaves out, because it continues another one."""
 
     def over(self, step: Step | None, rows: int) -> bool:
         """Whether no step follows `step` once it has run and the query has returned `rows` rows."""
@@ -100,7 +100,7 @@ class Covered:
 
 
 def covered(before: Covered | None, step: Step) -> Covered:
-    """What a job has read after a step, if it began with `before`."""
+    """The events that a job has read after a step, if it began with `before`."""
     if step.end is None:
         return Covered(step.until, step.until, None)
     return Covered(before.since if before else None, step.until, step.end)
@@ -132,7 +132,7 @@ def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark
         return None
     since = covered.since if covered is not None and schedule.kind is StepKind.BUCKETS else None
     if before is None and covered is not None and schedule.kind is StepKind.ARRIVALS:
-        if covered.end is not None and (end is None or covered.end < end):  # stored before, but dated behind its end
+        if covered.end is not None and (end is None or covered.end < end):  # stored before, but dated after its end
             return Step(rows, 0, covered.since, covered.until, covered.end, end, now, last=False)
         return Step(rows, 0, covered.until, mark, schedule.start, end, now, last)
     if before is None:

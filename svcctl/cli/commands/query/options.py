@@ -159,6 +159,6 @@ class QueryOptions:
         return None if self.follow else "now"
 
     def given(self, *names: str) -> str | None:
-        """The first of these options that was given, as it is typed."""
+        """The name of the first of these options on the command line."""
         name = next((name for name in names if getattr(self, name) not in (None, False)), None)
         return None if name is None else f"--{name.replace('_', '-')}"

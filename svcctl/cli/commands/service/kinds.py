@@ -26,7 +26,7 @@ Membership = tuple[StoredDomain, Member]
 
 @dataclass(frozen=True)
 class AccountKind(Generic[T]):
-    """What `service accounts` lists and deletes of one kind: `T` is the type of its models."""
+    """A kind of `service accounts`: how it is listed and deleted. `T` is the type of its models."""
 
     listing: Listing[T]
     every: Callable[[Store], Sequence[T]]

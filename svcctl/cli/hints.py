@@ -91,7 +91,7 @@ HINTS: Mapping[str, Row] = {
     "nul-character": (
         "remove it: ",
         CommandLine(f"tr -d '\\0' <FILE | {_LOAD}"),
-        "; or convert UTF-16 with: ",
+        " or, if the text is UTF-16: ",
         CommandLine("iconv -f utf-16 -t utf-8"),
     ),
     "no-column-names": (

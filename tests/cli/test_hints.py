@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from svcctl.cli.hints import HINTS, hint_of
-from svcctl.errors import SvcctlError
+from svcctl.errors import SvcctlError, commands_in
 
 DATA = {
     "similar": False,
@@ -38,6 +38,8 @@ def test_every_row_makes_a_hint_from_data(reason: str) -> None:
     made = hint(reason, **DATA)
     assert made is not None
     assert "{" not in made.replace("{…}", "")
+    # A terminal shows a command in a line of its own, which people copy.
+    assert {made.partition(command)[2][:1] for command in commands_in(made)} <= {"", " "}
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def key(
     if svc.diagnostics.is_terminal:
         socket = f"base_url={LOCAL_URL} socket={shlex.quote(str(svc.files.socket))}"
         profile = CommandLine(f"svcctl profile set NAME {socket} api_key={made.api_key}")
-        svc.diagnostics.note(Advice("to use it: ", profile, ", which asks for the secret"))
+        svc.diagnostics.note(Advice("to use it (the command asks for the secret): ", profile))
 
 
 @app.command()
@@ -178,7 +178,7 @@ def token(ctx: typer.Context, key: TokenKeyArg, expires: ExpiresOpt = "1h") -> N
     svc.output.text(made)
     if svc.diagnostics.is_terminal:
         profile = CommandLine("svcctl profile set NAME auth=jwt token=-")
-        svc.diagnostics.note(Advice("to use it: ", profile, ", which asks for the token"))
+        svc.diagnostics.note(Advice("to use it (the command asks for the token): ", profile))
 
 
 @app.command()

@@ -14,6 +14,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from svcctl import __version__
@@ -53,24 +54,29 @@ LEFT = 499
 """The status in the access log for a client that left; HTTP defines none."""
 
 
+def routes(*, stops: bool) -> list[Route]:
+    """The routes of the service; `stops` adds that of a service that a request may stop."""
+    return [
+        signed("POST", "/search/query", _query),
+        signed("GET", "/search/jobs", _list_jobs),
+        signed("GET", "/search/job/{id}", _get_job),
+        signed("GET", "/search/job/stop/{id}", _stop_job),
+        signed("GET", "/search/job/start/{id}", _start_job),
+        signed("DELETE", "/search/job/remove/{id}", _remove_job),
+        signed("GET", "/search/job/remove/{id}", _remove_job),  # for clients that cannot send DELETE
+        signed("GET", "/service/status", _status, by=OnOwnSocket),
+        signed("POST", "/service/confirm-loss", _confirm_loss),
+        *([signed("POST", STOP_PATH, _stop)] if stops else []),
+        *monitoring.ROUTES,
+        *tables.ROUTES,
+        *provisioning.ROUTES,
+    ]
+
+
 def build(service: Service, jobs: Jobs | None = None, origins: Sequence[str] = ()) -> ASGIApp:
     """Build the ASGI application. Web pages of `origins` may use it."""
     app = Starlette(
-        routes=[
-            signed("POST", "/search/query", _query),
-            signed("GET", "/search/jobs", _list_jobs),
-            signed("GET", "/search/job/{id}", _get_job),
-            signed("GET", "/search/job/stop/{id}", _stop_job),
-            signed("GET", "/search/job/start/{id}", _start_job),
-            signed("DELETE", "/search/job/remove/{id}", _remove_job),
-            signed("GET", "/search/job/remove/{id}", _remove_job),  # for clients that cannot send DELETE
-            signed("GET", "/service/status", _status, by=OnOwnSocket),
-            signed("POST", "/service/confirm-loss", _confirm_loss),
-            *([signed("POST", STOP_PATH, _stop)] if service.stop else []),
-            *monitoring.ROUTES,
-            *tables.ROUTES,
-            *provisioning.ROUTES,
-        ],
+        routes=routes(stops=service.stop is not None),
         exception_handlers={404: _no_route, 405: _no_route, SvcctlError: _refused, Exception: _refused},
     )
     app.router.redirect_slashes = False

@@ -13,7 +13,8 @@
     ├── Unavailable             no usable answer: network, timeout, 408, 429, 5xx, a proxy's page
     │   └── MalformedAnswer     an answer without what was asked for
     ├── IncompleteResult        an answer that began and was not whole
-    │   └── UnprovenEnd         an answer that may have been cut where its connection ended
+    │   ├── UnprovenEnd         an answer that may have been cut where its connection ended
+    │   └── TooManyRows         an answer with more rows than the client accepts
     ├── EmptyResult             there are no rows, and they are needed
     │   └── NoRows              the same, where the caller asked for that to be a failure
     ├── Differs                 what is there is not as it should be, where the caller asked whether it is
@@ -255,6 +256,10 @@ class UnprovenEnd(IncompleteResult):
 
     closed = False
     """Whether the connection did not break: it was closed, and only the close_notify of TLS is missing."""
+
+
+class TooManyRows(IncompleteResult):
+    """An answer with more rows than the client accepts; `rows` of them were delivered before."""
 
 
 class EmptyResult(SvcctlError):

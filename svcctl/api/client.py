@@ -6,6 +6,7 @@ Retries are made in `svcctl.api.transport`, errors are recognised in `svcctl.api
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,8 +22,10 @@ from svcctl.api import retry
 from svcctl.api.addresses import DEFAULT_PATHS, Paths, checked_url, is_closed_without_notify, segment, trust
 from svcctl.api.auth import Credentials
 from svcctl.api.formats.body import BROKEN, length_of, pieces
+from svcctl.api.guard import UNGUARDED, Guard
 from svcctl.api.json_text import encoded
 from svcctl.api.models import Domain, Job, JobStatus, Role, is_amount
+from svcctl.api.operations import Operations
 from svcctl.api.refusals import CID, decoded, is_exact, launched, record, records, refusal_in
 from svcctl.api.transport import CUT_TEXTS, LATE, Call, Event, Preview, Sender
 from svcctl.api.wire.pool import CLOSE_SECONDS, Closing, Pool
@@ -41,7 +44,7 @@ from svcctl.errors import (
 if TYPE_CHECKING:
     from svcctl.api.formats.progress import Late
     from svcctl.api.query import QueryRequest
-    from svcctl.api.response import QueryResponse
+    from svcctl.api.response import Mode, QueryResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,8 @@ class Client:
     whatever host they name; `transport`, a transport of httpx, replaces the network.
     `clock` gives epoch seconds. `any_close` accepts answers whose TLS connection was closed without close_notify.
     `observe` is called with each Exchange, each Retry, and the first UnprovenEnd that is accepted. `environment` has
-    the variables that may name a proxy.
+    the variables that may name a proxy. With a read-only `guard`, UsageError for every request that may change
+    something; with its `max_rows`, TooManyRows for an answer that has more.
     """
 
     def __init__(
@@ -90,11 +94,14 @@ class Client:
         sleep: Callable[[float], None] = time.sleep,
         observe: Callable[[Event], None] | None = None,
         any_close: bool = False,
+        guard: Guard = UNGUARDED,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         self._base_url = checked_url(base_url)
         self._provisioning_url = checked_url(provisioning_url or base_url)
         self._paths = paths
+        self._guard = guard
+        self._operations = Operations(self._base_url, self._provisioning_url, paths)
         if transport is None:
             transport = Pool(Route(trust(verify, (self._base_url, self._provisioning_url)), socket, environment))
         http = httpx.Client(transport=transport, trust_env=False)
@@ -107,6 +114,8 @@ class Client:
             sleep=sleep,
             observe=observe,
             any_close=any_close,
+            change=lambda call: self._operations.change(call.method, call.url, call.body, call.headers or ()),
+            guard=guard,
         )
 
     def __enter__(self) -> Self:
@@ -120,22 +129,35 @@ class Client:
     def close(self) -> None:
         self._sender.close()
 
+    @property
+    def guard(self) -> Guard:
+        return self._guard
+
     # Queries
 
     @contextmanager
     def query(
-        self, request: QueryRequest, *, once: bool = False, reader: int | None = None, late: Late | None = None
+        self,
+        request: QueryRequest,
+        *,
+        once: bool = False,
+        reader: int | None = None,
+        late: Late | None = None,
+        counts: bool = True,
     ) -> Iterator[QueryResponse]:
         """The answer to a query, for reading inside `with`; retried until an answer begins, never after that.
 
         With `once` there is a single attempt, for callers that retry themselves. `reader` is the pipe that the answer
         is written to: ReaderClosed as soon as nobody reads it any more. svcctl's own service reports to `late` the
-        events that came too late for their group, if the mode is json/simple/compact.
+        events that came too late for their group, if the mode is json/simple/compact. Without `counts` the answer may
+        have any number of rows, for callers that count those of several answers.
         """
         from svcctl.api.response import MODES, QueryResponse
 
         if request.destination is not None:
             raise UsageError("a query with a destination is launched, not read")
+        if not MODES[request.mode].counts:
+            self._guard.check_limit(request.mode, request.limit)
         headers = None if late is None else {LATE: "lines"}
         call = replace(self._query_call(request, repeatable=True), once=once, reader=reader, headers=headers)
         with _explained(request), self._answer(call) as response:
@@ -153,6 +175,7 @@ class Client:
                 _count(head.get(CUT_TEXTS, "")),
                 self._sender.accepts,
                 exact=is_exact(head),
+                guard=self._guard if counts else UNGUARDED,
             )
 
     @contextmanager
@@ -183,7 +206,7 @@ class Client:
                         raise IncompleteResult("the result is incomplete: its columns change")
                     yield from rows
 
-            yield QueryResponse(answer.mode, "", blocks(), answer.cid, exact=True)
+            yield QueryResponse(answer.mode, "", blocks(), answer.cid, exact=True, guard=self._guard)
 
     def launch(self, request: QueryRequest) -> str:
         """Forwards a query to its destination and returns the ID of the job."""
@@ -343,8 +366,14 @@ class Client:
             return refusal.as_error(response.status_code) if refusal else None
 
         call = replace(self._any_call(method, path, body, headers), as_is=True)
+        mode = self._counted_mode(call)
         with self._answer(call) as response:
-            yield RawResponse(response.status_code, response.headers, self._checked_body(response), error)
+            content = self._checked_body(response)
+            if mode is not None and response.is_success:
+                from svcctl.api.response import counted_body
+
+                content = counted_body(mode, response.headers.get("content-type", ""), content, self._guard)
+            yield RawResponse(response.status_code, response.headers, content, error)
 
     def call(self, method: str, path: str, body: bytes = b"", *, repeatable: bool = False) -> Any:
         """The decoded answer to any signed request, without its envelope. `repeatable` allows a POST to be retried."""
@@ -364,6 +393,28 @@ class Client:
             repeatable=method.upper() not in {"POST", "PATCH"},
             reseller=below_domain and "/roles" not in plain,
         )
+
+    def _counted_mode(self, call: Call) -> Mode | None:
+        """The mode in which the rows of a query's answer are to be counted. UsageError for one without numbers of rows,
+        unless it has a limit that the guard allows.
+        """
+        if self._guard.max_rows is None or not self._operations.is_query(call.method, call.url):
+            return None
+        from svcctl.api.response import MODES
+
+        try:
+            fields = json.loads(call.body)
+        except (ValueError, RecursionError):
+            return None  # the service refuses it
+        if not isinstance(fields, dict) or fields.get("destination") is not None:
+            return None
+        stated = fields.get("mode")
+        name = stated.get("type", "json") if isinstance(stated, dict) else "json"
+        mode = MODES.get(str(name).lower())
+        if mode is None or not mode.counts:
+            limit = fields.get("limit")
+            self._guard.check_limit(str(name), limit if isinstance(limit, int) else None)
+        return mode
 
     def sends_close_notify(self, seconds: float = CLOSE_SECONDS) -> bool | None:
         """Whether the service ends TLS with close_notify. None if it does not close a connection within some seconds,

@@ -38,7 +38,7 @@ from svcctl.api import retry
 from svcctl.api.models import Column
 from svcctl.api.query import QueryRequest, outline
 from svcctl.dates.lengths import length_text
-from svcctl.errors import IncompleteResult, Unavailable, UnprovenEnd
+from svcctl.errors import IncompleteResult, TooManyRows, Unavailable, UnprovenEnd
 from svcctl.words import counted, plural
 
 if TYPE_CHECKING:
@@ -189,6 +189,8 @@ class Follow:
         while self.row_count != self._limit:
             try:
                 for row in self._new_rows():
+                    if self.row_count == self._client.guard.max_rows:
+                        raise self._client.guard.too_many_rows()
                     self.row_count += 1
                     self._failures = 0
                     yield row
@@ -203,7 +205,7 @@ class Follow:
                 if self._request.query is None:
                     reason += ", perhaps at a limit in the saved query"
             except (IncompleteResult, Unavailable) as error:
-                if isinstance(error, UnprovenEnd) and self._has_ended:
+                if isinstance(error, TooManyRows) or (isinstance(error, UnprovenEnd) and self._has_ended):
                     raise  # every new connection would end like this
                 reason = error.message
             self._reconnect(reason)
@@ -259,7 +261,7 @@ class Follow:
         self._connection.close()
         self._late, self._late_before = 0, self._late_before + self._late
         self._answered = None
-        query = self._client.query(request, once=once, reader=self._reader, late=self._came_late)
+        query = self._client.query(request, once=once, reader=self._reader, late=self._came_late, counts=False)
         answer = self._connection.enter_context(query)
         self._answered = self._clock()
         self._ahead = 0.0 if answer.date is None else answer.date - self._clock()

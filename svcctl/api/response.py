@@ -17,10 +17,11 @@ from svcctl.api.formats.delimited import CSV, TSV
 from svcctl.api.formats.lines import RECORDS, VALUES
 from svcctl.api.formats.markup import xls, xml
 from svcctl.api.formats.progress import Delivered, Late
+from svcctl.api.guard import UNGUARDED, Guard
 from svcctl.api.json_text import value_of
 from svcctl.api.models import Column
 from svcctl.api.refusals import MAX_BODY, is_page, page_line, read_refusal
-from svcctl.errors import IncompleteResult, ServiceError, Unavailable, UnprovenEnd, UsageError
+from svcctl.errors import IncompleteResult, ServiceError, TooManyRows, Unavailable, UnprovenEnd, UsageError
 
 T = TypeVar("T")
 
@@ -44,6 +45,13 @@ class Mode:
     """Whether a service sends padding only when the request asks for it."""
     marks_end: bool = True
     """Whether an answer marks its own end. The end of any other may be that of its connection."""
+    first_rows: Callable[[bytes, int], bytes] | None = None
+    """The first rows of a block of `raw`; None for a format whose blocks cannot be divided."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether the rows of an answer are counted."""
+        return self.rows is not None
 
 
 MODES: Mapping[str, Mode] = {
@@ -51,22 +59,47 @@ MODES: Mapping[str, Mode] = {
     for mode in (
         Mode("json", documents.raw(documents.JsonReader), documents.rows(documents.JsonReader), json=True),
         Mode("json/compact", documents.raw(documents.JsonReader), documents.rows(documents.JsonReader), json=True),
-        Mode("json/simple", RECORDS.raw, RECORDS.rows, json=True, marks_end=False),
-        Mode("json/simple/compact", VALUES.raw, VALUES.rows, json=True, marks_end=False),
+        Mode("json/simple", RECORDS.raw, RECORDS.rows, json=True, marks_end=False, first_rows=RECORDS.first_rows),
+        Mode("json/simple/compact", VALUES.raw, VALUES.rows, json=True, marks_end=False, first_rows=VALUES.first_rows),
         Mode("msgpack", documents.raw(documents.MsgpackReader), documents.rows(documents.MsgpackReader), streams=False),
-        Mode("csv", CSV.raw, CSV.rows, padding=b"\n", keep_alive=True, marks_end=False),
-        Mode("tsv", TSV.raw, TSV.rows, padding=b"\n", keep_alive=True, marks_end=False),
+        Mode("csv", CSV.raw, CSV.rows, padding=b"\n", keep_alive=True, marks_end=False, first_rows=CSV.first_rows),
+        Mode("tsv", TSV.raw, TSV.rows, padding=b"\n", keep_alive=True, marks_end=False, first_rows=TSV.first_rows),
         Mode("xml", xml, None),
         Mode("xls", xls, None, streams=False),
     )
 }
 
 
+def counted_body(mode: Mode, content_type: str, body: Iterator[bytes], guard: Guard) -> Iterator[bytes]:
+    """The body of a query's answer in blocks of whole rows, with TooManyRows as `QueryResponse` raises it.
+
+    An answer that is no result, such as an error, is passed on unchanged.
+    """
+    start: list[bytes] | None = []
+
+    def chunks() -> Iterator[bytes]:
+        for chunk in body:
+            if start is not None:
+                start.append(chunk)
+            yield chunk
+
+    try:
+        for block in QueryResponse(mode, content_type, chunks(), guard=guard).raw():
+            start = None
+            yield block
+    except (ServiceError, Unavailable, IncompleteResult) as error:
+        if start is None or isinstance(error, TooManyRows):
+            raise
+        yield from start
+        yield from body
+
+
 class QueryResponse:
     """One answer, read once, with `raw()` or `rows()`; both raise an error unless the answer is whole.
 
     Rows may have been delivered before an IncompleteResult, and none before any other error. `accepts` is asked
-    whether an answer counts as whole if nothing is wrong with it but an UnprovenEnd of the body.
+    whether an answer counts as whole if nothing is wrong with it but an UnprovenEnd of the body. After as many rows as
+    the guard allows, TooManyRows if there are more.
     """
 
     def __init__(
@@ -82,8 +115,10 @@ class QueryResponse:
         accepts: Callable[[UnprovenEnd], bool] = lambda error: False,
         *,
         exact: bool = False,
+        guard: Guard = UNGUARDED,
     ) -> None:
         self.mode = mode
+        self._guard = guard
         self.cut_texts = cut_texts
         """Texts of a spreadsheet that the service says it has cut."""
         self.length = length
@@ -122,14 +157,40 @@ class QueryResponse:
 
     def raw(self) -> Iterator[bytes]:
         """The service's bytes without keep-alive padding, checked, in blocks of whole rows."""
-        return self._with_facts(self.mode.raw(self._body, self._delivered))
+        return self._with_facts(self._allowed_blocks(self.mode.raw(self._body, self._delivered)))
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """The decoded rows, with a value per column. UsageError for a format that cannot be read as rows."""
         if self.mode.rows is None:
             raise UsageError(f"the rows of {self.mode.name} cannot be read", hint="use csv or json/simple/compact")
-        self._batches = self._with_facts(self.mode.rows(self._body, self._delivered))
+        self._batches = self._with_facts(self._allowed_batches(self.mode.rows(self._body, self._delivered)))
         return Batches(self._all())
+
+    def _allowed_blocks(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        """The blocks up to the last row that the guard allows. TooManyRows after it, if there are more."""
+        most, count = self._guard.max_rows, 0
+        for block in blocks:
+            rows = self._delivered.rows or 0
+            if most is not None and rows > most:
+                first_rows = self.mode.first_rows
+                self._delivered.rows = count if first_rows is None else most
+                if first_rows is not None and most > count:
+                    yield first_rows(block, most - count)
+                raise self._guard.too_many_rows()
+            count = rows
+            yield block
+
+    def _allowed_batches(self, batches: Iterator[list[tuple[Any, ...]]]) -> Iterator[list[tuple[Any, ...]]]:
+        """The same for rows."""
+        most, count = self._guard.max_rows, 0
+        for batch in batches:
+            if most is not None and count + len(batch) > most:
+                self._delivered.rows = most
+                if most > count:
+                    yield batch[: most - count]
+                raise self._guard.too_many_rows()
+            count += len(batch)
+            yield batch
 
     def _all(self) -> Iterator[list[tuple[Any, ...]]]:
         while self._ahead:

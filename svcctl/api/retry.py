@@ -14,7 +14,7 @@ from collections.abc import Callable
 from datetime import UTC
 
 from svcctl.api.addresses import first_cause
-from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
+from svcctl.errors import IncompleteResult, SvcctlError, TooManyRows, Unavailable
 
 STATUSES = frozenset({408, 425, 429, 502, 503, 504, *range(520, 525), 527, 529, 530})
 """The HTTP statuses that are retried. No answer with another one is, whatever sends it."""
@@ -51,7 +51,7 @@ def is_passing(error: SvcctlError) -> bool:
     """Whether the same request may succeed later: the answer was cut or never came, or its HTTP status is retried."""
     if isinstance(error, Unavailable) and error.status is not None:
         return error.status in STATUSES
-    return isinstance(error, (Unavailable, IncompleteResult))
+    return isinstance(error, (Unavailable, IncompleteResult)) and not isinstance(error, TooManyRows)
 
 
 def attempts(error: BaseException) -> int | None:

@@ -20,6 +20,7 @@ import httpx
 from svcctl.api import addresses, retry
 from svcctl.api.auth import Credentials
 from svcctl.api.formats.body import read_into
+from svcctl.api.guard import Guard
 from svcctl.api.refusals import CID, MAX_BODY, error_of
 from svcctl.api.wire.heads import check_header
 from svcctl.api.wire.pool import Closing
@@ -68,6 +69,8 @@ class Exchange:
     answer_headers: tuple[tuple[str, str], ...]
     seconds: float
     failure: str | None = None
+    changes: bool = True
+    """Whether the request may change something at the service."""
     note: str = ""
     """What to say about `body` if values in it are redacted; the rest of `body` is as it was signed and sent."""
 
@@ -123,7 +126,10 @@ class Call:
 
 
 class Sender:
-    """Sends calls, each attempt with a fresh signature. `Client` documents the options."""
+    """Sends calls, each attempt with a fresh signature. `Client` documents the options.
+
+    `change` describes what a call may change, None if it only reads; a read-only `guard` refuses the former.
+    """
 
     def __init__(
         self,
@@ -136,9 +142,13 @@ class Sender:
         sleep: Callable[[float], None],
         observe: Callable[[Event], None] | None,
         any_close: bool,
+        change: Callable[[Call], str | None],
+        guard: Guard,
     ) -> None:
         self._http = http
         self._auth = auth
+        self._change = change
+        self._guard = guard
         self._timeout = timeout
         self._attempts = retries + 1
         self._clock = clock
@@ -158,7 +168,10 @@ class Sender:
         `read` closes the answer, or leaves that to the caller; it raises Unavailable for one that is not what it should
         be, and the request may have been done. When a reply was lost, the request may still have been
         done: `after_loss` is called before the next attempt, and its result, unless None, is returned instead.
+        UsageError for a call that the guard refuses.
         """
+        if (change := self._change(call)) is not None:
+            self._guard.refuse_change(change)
         for attempt in range(1, self._attempts + 1):
             failure: SvcctlError
             retry_after = None
@@ -273,6 +286,7 @@ class Sender:
                 self._shown(response.headers) if response is not None else (),
                 seconds,
                 failure,
+                self._change(call) is not None,
                 note,
             )
         )

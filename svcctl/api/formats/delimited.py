@@ -24,6 +24,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from svcctl.api.formats.progress import MAX_ROW, Delivered
@@ -92,6 +93,11 @@ class Dialect:
         yield []
         for block in blocks:
             yield self._decode(block, crlf)
+
+    @staticmethod
+    def first_rows(block: bytes, count: int) -> bytes:
+        """The first rows of a block without its header."""
+        return b"".join(row[0] for row in islice(_ROW.finditer(block), count))
 
     def _whole_rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[tuple[bytes, bytes, bool]]:
         """The body in blocks that end where a row ends, each with its marks.

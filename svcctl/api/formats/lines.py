@@ -97,6 +97,11 @@ class LineFormat:
             if good < len(values):
                 raise delivered.incomplete(f"line {counted + 1} is not a row")
 
+    @staticmethod
+    def first_rows(block: bytes, count: int) -> bytes:
+        """The first rows of a block, each a line."""
+        return b"".join(line + b"\n" for line in block.split(b"\n", count)[:count])
+
     def _arrays(self, lines: bytes, delivered: Delivered) -> list[tuple[Any, ...]] | None:
         """The rows of lines that are arrays between the same beginning and end, which are cut off before parsing; None
         if any line differs.

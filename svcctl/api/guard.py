@@ -1,0 +1,53 @@
+"""The guard of a client: whether it may change anything, and how many rows an answer may have.
+
+It is a guard against mistakes and not a lock: whoever has the credentials can use them without it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from svcctl.errors import TooManyRows, UsageError
+from svcctl.words import counted
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The settings `read_only` and `max_rows`, each with its source in words, such as `profile audit`."""
+
+    read_only: bool = False
+    read_only_source: str = ""
+    max_rows: int | None = None
+    max_rows_source: str = ""
+
+    @property
+    def is_set(self) -> bool:
+        return self.read_only or self.max_rows is not None
+
+    def refuse_change(self, what: str) -> None:
+        """UsageError if the client is read-only; `what` is the request or the command that would change something."""
+        if self.read_only:
+            raise UsageError(f"{what} is refused: read_only is true in {self.read_only_source}", reason="read-only")
+
+    def too_many_rows(self) -> TooManyRows:
+        """The error of an answer with more rows than `max_rows`."""
+        return TooManyRows(
+            f"the result has more than {counted(self.max_rows or 0, 'row')}: max_rows of {self.max_rows_source}",
+            rows=self.max_rows,
+            reason="too-many-rows",
+            data={"max_rows": self.max_rows},
+        )
+
+    def check_limit(self, mode: str, limit: int | None) -> None:
+        """UsageError for a query whose rows are not counted, unless the service is asked for few enough of them."""
+        if self.max_rows is None or (limit is not None and limit <= self.max_rows):
+            return
+        raise UsageError(
+            f"the rows of {mode} are not counted, so it needs a limit of at most {self.max_rows}: max_rows of "
+            f"{self.max_rows_source}",
+            reason="uncounted-rows",
+            data={"max_rows": self.max_rows},
+        )
+
+
+UNGUARDED = Guard()

@@ -1,0 +1,115 @@
+"""The operations that only read, by method, URL and body: the rule for read-only clients and for cached names.
+
+Any other request may change something, also one that this client does not know. A method alone says little: a GET
+stops and starts jobs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from svcctl.api.addresses import Paths
+
+JOB, NAME, ROLE = "{job}", "{name}", "{role}"
+"""Segments of the paths below that stand for a name. That of a role may contain slashes, which are quoted."""
+OWN_READS = (
+    "/service/ping",
+    "/service/health",
+    "/service/status",
+    "/service/metrics",
+    "/service/tables",
+    f"/service/tables/{NAME}",
+    f"/service/load/{NAME}",
+    f"/service/domain/{NAME}/available",
+)
+"""The paths of svcctl's own service that a GET only reads."""
+OWN_CHECKS = ("/service/domain/check",)
+"""The paths of svcctl's own service to which a POST changes nothing."""
+
+_JOB_VERBS = frozenset({"stop", "start", "remove"})
+"""Segments that are not job IDs: a deployment may take the ID from elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """The operations of one service, with the URLs and paths of its deployment."""
+
+    base_url: str
+    provisioning_url: str
+    paths: Paths
+
+    def change(self, method: str, url: str, body: bytes, headers: Iterable[str] = ()) -> str | None:
+        """A request that may change something, in words, else None; `headers` are names that a caller has added."""
+        path, question_mark, _ = url.partition("?")
+        request = f"{method} {urlsplit(path).path or '/'}"
+        if (header := next((name for name in headers if "method" in name.lower()), None)) is not None:
+            return f"{request} with the header {header}"  # such as X-HTTP-Method-Override
+        if method in ("GET", "HEAD"):
+            reads = any(_matches(path, pattern) for pattern in self._reads())
+        else:
+            reads = method == "POST" and path in (self._query, *(self.base_url + check for check in OWN_CHECKS))
+        if reads and question_mark:
+            return f"{request} with a query string"
+        if reads and path == self._query and (part := _launching(body)) is not None:
+            return f"{request} with {part}"
+        return None if reads else request
+
+    def is_query(self, method: str, url: str) -> bool:
+        """Whether a service may take a request for a query, however its URL is written."""
+        path = "/".join(filter(None, unquote(url.partition("?")[0]).split("/")))
+        return method == "POST" and path == "/".join(filter(None, self._query.split("/")))
+
+    @property
+    def _query(self) -> str:
+        return self.base_url + self.paths.query
+
+    def _reads(self) -> Iterator[str]:
+        """The URLs that a GET only reads."""
+        domain = self.provisioning_url + self.paths.domain
+        yield self.base_url + self.paths.jobs
+        yield f"{self.base_url}{self.paths.job}/{JOB}"
+        yield domain
+        yield f"{domain}/{NAME}"
+        yield f"{domain}/{NAME}/roles"
+        yield f"{domain}/{NAME}/roles/{ROLE}"
+        for path in OWN_READS:
+            yield self.base_url + path
+
+
+def _matches(url: str, pattern: str) -> bool:
+    segments, expected = url.split("/"), pattern.split("/")
+    return len(segments) == len(expected) and all(map(_is_segment, segments, expected))
+
+
+def _is_segment(segment: str, expected: str) -> bool:
+    """Whether a segment is the expected one, or a name. A service may decode a path before or after it splits it, so a
+    name must mean the same either way.
+    """
+    if expected not in (JOB, NAME, ROLE):
+        return segment == expected
+    name = unquote(segment, errors="replace")
+    if {"#", ";"} & set(segment) or any(character in "\\%" or character < " " for character in name):
+        return False
+    if expected == JOB and name.lower() in _JOB_VERBS:
+        return False
+    parts = name.split("/")
+    return (len(parts) == 1 or expected == ROLE) and not any(part in ("", ".", "..") for part in parts)
+
+
+def _launching(body: bytes) -> str | None:
+    """The part of a query's body that may launch a job, in words; None without one."""
+    try:
+        members = json.loads(body, object_pairs_hook=_Members)
+    except (ValueError, RecursionError):
+        members = None
+    if not isinstance(members, _Members):
+        return "a body that is not a JSON object"
+    return "a destination" if any(name.casefold() == "destination" for name, _ in members) else None
+
+
+class _Members(list[tuple[str, Any]]):
+    """The members of a JSON object, those with the same name included."""

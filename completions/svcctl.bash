@@ -218,7 +218,7 @@ _svcctl_place() {
         words=('/search/query' '/search/jobs' '/search/job/' '/domain' '/domain/')
         ;;
     'svcctl completion -')
-        words=(--install --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        words=(--install --uninstall --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl completion 0')
         words=(bash zsh fish)

@@ -146,7 +146,7 @@ function __svcctl_place --no-scope-shadowing
         case 'svcctl api 1'
         set words '/search/query' '' '/search/jobs' '' '/search/job/' '' '/domain' '' '/domain/' ''
         case 'svcctl completion -'
-        set words --install 'Install the script where the shell finds it' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'How long to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print only errors, and notes on lines that a load skips' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
+        set words --install 'Install the script where the shell finds it' --uninstall 'Remove what --install wrote, for all shells' --profile 'Profile to use' --config 'Profiles file to use' --timeout 'How long to wait for the network' --retries 'How often a failed request is retried' --color 'auto, always or never' --quiet 'Print only errors, and notes on lines that a load skips' --verbose 'Log requests and responses to stderr (secrets masked)' --no-pager 'Do not show long output in a pager' --help 'Show the help page'
         case 'svcctl completion 0'
         set words bash '' zsh '' fish ''
         case 'svcctl help 0'

@@ -5,21 +5,26 @@ Two commands are hidden: `svcctl complete`, which the scripts call, and `svcctl 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from svcctl.cli.commands import NOUNS, page_of
+from svcctl.cli.completion import installed_files
 from svcctl.cli.completion.shells import SHELLS, manual_directory, script
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
 from svcctl.errors import Advice, CommandLine, UsageError
-from svcctl.io import files
+from svcctl.words import counted
 
-ShellArg = Annotated[str, typer.Argument(metavar="SHELL", help=", ".join(SHELLS)), Completes(words=SHELLS)]
+ShellArg = Annotated[str | None, typer.Argument(metavar="SHELL", help=", ".join(SHELLS)), Completes(words=SHELLS)]
 InstallOpt = Annotated[
     bool, typer.Option("--install", help="Install the script where the shell finds it; also the manual pages.")
+]
+UninstallOpt = Annotated[
+    bool, typer.Option("--uninstall", help="Remove what --install wrote, for all shells; changed files are kept.")
 ]
 KindArg = Annotated[str, typer.Argument(metavar="KIND")]
 OfArg = Annotated[str, typer.Argument(metavar="[OF]")]
@@ -32,15 +37,25 @@ def register(app: typer.Typer) -> None:
     app.command("manual-pages", hidden=True)(manual_pages)
 
 
-def completion(ctx: typer.Context, shell: ShellArg, install: InstallOpt = False) -> None:
+def completion(
+    ctx: typer.Context, shell: ShellArg = None, install: InstallOpt = False, uninstall: UninstallOpt = False
+) -> None:
     """Examples:
 
     \b
     svcctl completion bash --install
     source <(svcctl completion zsh)
     svcctl completion fish | source
+    svcctl completion --uninstall
     """
     svc: Context = ctx.obj
+    if uninstall:
+        if shell is not None or install:
+            raise UsageError("--uninstall is for all shells", hint=f"leave out {shell or '--install'}")
+        _uninstall(svc, _pages(ctx))
+        return
+    if shell is None:
+        raise UsageError("missing SHELL", hint=f"shells are: {', '.join(SHELLS)}")
     if shell not in SHELLS:
         raise UsageError(f"unknown shell '{shell}'", hint=f"shells are: {', '.join(SHELLS)}")
     row = SHELLS[shell]
@@ -49,8 +64,9 @@ def completion(ctx: typer.Context, shell: ShellArg, install: InstallOpt = False)
         svc.output.text(text.rstrip("\n"))
         return
     path, manual = row.place(svc.environment), manual_directory(svc.environment)
-    _write(path, text)
-    manual_pages(ctx, manual)
+    installed_files.write(path, text, comment="#")
+    for name, page in _pages(ctx).items():
+        installed_files.write(manual / name, page, comment='.\\"')
     svc.diagnostics.note(f"installed {path}")
     svc.diagnostics.note(row.afterwards.format(path=path, directory=path.parent))
     reading = CommandLine(f"man -M '{manual.parent}' svcctl")
@@ -61,10 +77,29 @@ def completion(ctx: typer.Context, shell: ShellArg, install: InstallOpt = False)
 
 def manual_pages(ctx: typer.Context, directory: DirectoryArg) -> None:
     """Write the manual pages into a directory, such as /usr/share/man/man1."""
+    for name, text in _pages(ctx).items():
+        installed_files.write(directory / name, text)
+
+
+def _uninstall(svc: Context, pages: Mapping[str, str]) -> None:
+    """Remove the installed files, and say which are left and which lines of start files name them."""
+    removed = installed_files.remove(svc.environment, pages)
+    for path in removed.scripts:
+        svc.diagnostics.note(f"removed {path}")
+    for start, number in installed_files.stale_lines(svc.environment):
+        svc.diagnostics.note(f"{start}, line {number}, loads a script that is not there: remove the line, too")
+    if removed.pages:
+        svc.diagnostics.note(f"removed {counted(removed.pages, 'manual page')} in {manual_directory(svc.environment)}")
+    for path in removed.kept:
+        svc.diagnostics.warning(f"kept {path}: it is not as 'svcctl completion --install' writes it")
+    if not (removed.scripts or removed.pages or removed.kept):
+        svc.diagnostics.note("nothing is installed")
+
+
+def _pages(ctx: typer.Context) -> dict[str, str]:
     from svcctl.cli.help.manual import pages
 
-    for name, text in pages(_tree(ctx)).items():
-        _write(directory / name, text)
+    return pages(_tree(ctx))
 
 
 def _tree(ctx: typer.Context) -> Any:
@@ -72,15 +107,6 @@ def _tree(ctx: typer.Context) -> Any:
     root: Any = ctx.find_root().command
     root.load(*NOUNS)
     return root
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file, and make its directory if there is none."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        files.write(path, text.encode())
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from None
 
 
 def complete(ctx: typer.Context, kind: KindArg, of: OfArg = "") -> None:

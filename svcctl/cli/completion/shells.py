@@ -107,7 +107,8 @@ def manual_directory(environment: Mapping[str, str]) -> Path:
     return _data(environment) / "man" / "man1"
 
 
-def _config(environment: Mapping[str, str]) -> Path:
+def config_directory(environment: Mapping[str, str]) -> Path:
+    """Where a user's settings of programs are."""
     return Path(environment.get("XDG_CONFIG_HOME") or home.expanded("~") / ".config")
 
 
@@ -137,7 +138,7 @@ SHELLS = {
         pattern=lambda name: f"'{name}'",  # fish matches a quoted star, too
         end=(),
         fill=_fish,
-        place=lambda environment: _config(environment) / "fish" / "completions" / "svcctl.fish",
+        place=lambda environment: config_directory(environment) / "fish" / "completions" / "svcctl.fish",
         afterwards="open a new shell to use it",
     ),
 }

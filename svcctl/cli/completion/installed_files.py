@@ -1,0 +1,97 @@
+"""The files that `svcctl completion --install` writes, which `--uninstall` removes again.
+
+Each ends in a comment with a checksum of the text before it. So a file of any version is known, and one that somebody
+has changed is not taken for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from svcctl.cli.completion.shells import SHELLS, config_directory, manual_directory
+from svcctl.errors import UsageError, reason
+from svcctl.io import files, home
+
+_SEAL = "installed by 'svcctl completion --install'; sha256 "
+_PAGES = "svcctl*.1"
+"""The pattern of the names of manual pages."""
+
+
+@dataclass(slots=True)
+class Removed:
+    """The removed scripts, the number of removed manual pages, and the changed files, which are kept."""
+
+    scripts: list[Path] = field(default_factory=list)
+    pages: int = 0
+    kept: list[Path] = field(default_factory=list)
+
+
+def write(path: Path, text: str, *, comment: str | None = None) -> None:
+    """Write a file, and make its directory if there is none; with the text that begins a comment, also the checksum."""
+    seal = "" if comment is None else f"{comment} {_SEAL}{_checksum(text.encode())}\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.write(path, (text + seal).encode())
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+
+
+def remove(environment: Mapping[str, str], page_names: Iterable[str]) -> Removed:
+    """Remove the scripts of all shells and the manual pages. UsageError for a file that cannot be read or removed.
+
+    `page_names` are the names of this version's manual pages; a file with another name is not kept, but not ours.
+    """
+    removed, manual, known = Removed(), manual_directory(environment), set(page_names)
+    for row in SHELLS.values():
+        path = row.place(environment)
+        if _remove(path):
+            removed.scripts.append(path)
+        elif path.exists():
+            removed.kept.append(path)
+    for path in sorted(manual.glob(_PAGES)):
+        if _remove(path):
+            removed.pages += 1
+        elif path.name in known:
+            removed.kept.append(path)
+    return removed
+
+
+def stale_lines(environment: Mapping[str, str]) -> Iterator[tuple[Path, int]]:
+    """The lines of the shells' start files that load a script that is not there: the file, and the line's number."""
+    user = home.expanded("~")
+    zsh = Path(environment.get("ZDOTDIR") or user)
+    gone = [path for row in SHELLS.values() if not (path := row.place(environment)).exists()]
+    names = [str(path.relative_to(user) if path.is_relative_to(user) else path) for path in gone]
+    starts = [user / ".bashrc", user / ".bash_profile", user / ".profile", zsh / ".zshrc"]
+    for start in [*starts, config_directory(environment) / "fish" / "config.fish"]:
+        try:
+            lines = start.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            continue
+        for number, line in enumerate(lines, 1):
+            if not line.lstrip().startswith("#") and any(name in line for name in names):
+                yield start, number
+
+
+def _remove(path: Path) -> bool:
+    """Remove a file if it is as it was written; a link is somebody's arrangement, so it stays."""
+    try:
+        if path.is_symlink() or not path.is_file() or not _is_unchanged(path.read_bytes()):
+            return False
+        path.unlink()
+    except OSError as error:
+        raise UsageError(f"cannot remove {path}: {reason(error)}") from None
+    return True
+
+
+def _is_unchanged(data: bytes) -> bool:
+    start = data.rstrip(b"\n").rfind(b"\n") + 1
+    checksum = data[start:].partition(_SEAL.encode())[2]
+    return checksum == f"{_checksum(data[:start])}\n".encode()
+
+
+def _checksum(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()

@@ -302,7 +302,7 @@ _svcctl_place() {
         kind=files
         ;;
     'svcctl profile set '*)
-        words=('base_url=' 'socket=' 'auth=signature' 'auth=token' 'auth=jwt' 'api_key=' 'api_secret=-' 'api_secret_file=' 'api_secret_command=' 'token=-' 'token_file=' 'token_command=' 'provisioning_url=' 'ca_bundle=' 'tls_close=notify' 'tls_close=any' 'timeout=' 'retries=' 'format=' 'time_zone=' 'date_format=' 'headers.apikey=' 'headers.sign=' 'headers.timestamp=' 'headers.reseller_apikey=' 'paths.query=' 'paths.job=' 'paths.jobs=' 'paths.domain=')
+        words=('base_url=' 'socket=' 'auth=signature' 'auth=token' 'auth=jwt' 'api_key=' 'api_secret=-' 'api_secret_file=' 'api_secret_command=' 'token=-' 'token_file=' 'token_command=' 'provisioning_url=' 'ca_bundle=' 'tls_close=notify' 'tls_close=any' 'timeout=' 'retries=' 'read_only=true' 'read_only=false' 'max_rows=' 'format=' 'time_zone=' 'date_format=' 'headers.apikey=' 'headers.sign=' 'headers.timestamp=' 'headers.reseller_apikey=' 'paths.query=' 'paths.job=' 'paths.jobs=' 'paths.domain=')
         ;;
     'svcctl service drop '*)
         kind=loaded

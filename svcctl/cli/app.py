@@ -19,6 +19,9 @@ from svcctl.cli.help import WIDTH
 from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.terminal.size import terminal_size
 
+CHECK = "svcctl.check"
+"""The key of a noun's function that checks each of its commands, given by its context, before the command runs."""
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -61,6 +64,11 @@ class Command(TyperCommand):
 
     def get_help(self, ctx: Any) -> str:
         return _page(self, ctx)
+
+    def invoke(self, ctx: Any) -> Any:
+        if (check := ctx.meta.get(CHECK)) is not None:
+            check(ctx)
+        return super().invoke(ctx)
 
     def make_parser(self, ctx: Any) -> Any:
         """Typer's parser, in which each accepted name is an option by itself that sets the same parameter."""

@@ -28,11 +28,9 @@ def connect(
 ) -> Client:
     """A client of the profile's service. ProfileError when a setting that it needs is missing."""
 
-    paths = Paths(**profile.mappings["paths"])
-
     def heard(event: Event) -> None:
         _tell(diagnostics, event)
-        if isinstance(event, Exchange) and event.method != "GET" and not event.url.endswith(paths.query):
+        if isinstance(event, Exchange) and event.changes:
             expire_names()
         if observe:
             observe(event)
@@ -40,7 +38,7 @@ def connect(
     return Client(
         profile.base_url,
         _credentials(profile, clock),
-        paths=paths,
+        paths=Paths(**profile.mappings["paths"]),
         provisioning_url=profile.provisioning_url,
         timeout=profile.timeout,
         retries=profile.retries,
@@ -49,6 +47,7 @@ def connect(
         clock=clock,
         observe=heard,
         any_close=profile.accepts_any_close,
+        guard=profile.guard,
     )
 
 

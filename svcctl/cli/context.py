@@ -194,15 +194,28 @@ class Context:
         """Whether there is a person to answer questions."""
         return self._prompt.is_attended
 
-    def ask(self, question: str) -> None:
-        """Return only when the answer is yes; Declined otherwise, UsageError when nobody can be asked."""
+    def ask(self, question: str, *, here: bool = False) -> None:
+        """Return only when the answer is yes; Declined otherwise, UsageError when nobody can be asked.
+
+        UsageError from a read-only profile, unless the question is about a file of svcctl's own, `here`.
+        """
+        if not here:
+            self._refuse_change()
         confirm(self._prompt, question)
 
     def ask_word(self, question: str, expected: str, *others: str) -> None:
-        """Return only when the answer is the expected word, or one of the others; Declined otherwise."""
+        """Return only when the answer is the expected word, or one of the others; Declined otherwise.
+
+        UsageError from a read-only profile.
+        """
+        self._refuse_change()
         if self._prompt.answer(question, ": ").strip() not in (expected, *others):
             self.diagnostics.note(f"that was not '{expected}'")
             raise Declined
+
+    def _refuse_change(self) -> None:
+        """Refuse a change that the client would not send, before anybody is asked about it."""
+        self.profile.guard.refuse_change("the change")
 
     def ask_for(self, what: str, *, hidden: bool = False) -> str:
         """The text that a person types, not shown when it is a secret; empty when nothing is typed."""

@@ -119,6 +119,12 @@ HINTS: Mapping[str, Row] = {
     "endless-groups": ("--to instead of --follow gives it an end",),
     "unknown-query": lambda data: "" if data["similar"] else "save one with 'svcctl service queries set'",
     "saved-query-variable": ("keep the query in a file: ", CommandLine("svcctl query -F FILE --var {variable}=…")),
+    # Profiles
+    "read-only": ("'svcctl help profiles' says what it allows; --profile names another profile",),
+    "too-many-rows": (
+        "--limit {max_rows} asks for the first rows; an export asks for fewer at once with a shorter --window",
+    ),
+    "uncounted-rows": ("name it with --limit {max_rows}, or use --format csv",),
     # Jobs
     "events-unread": ("to remove it: ", CommandLine("svcctl job rm {job}")),
     "too-many-jobs": ("or set {setting} for the service and run: ", CommandLine("svcctl service restart")),

@@ -44,6 +44,7 @@ from svcctl.io import unix_sockets
 from svcctl.profiles.resolve import Profile
 from svcctl.profiles.settings import BUILT_IN
 from svcctl.profiles.store import ProfileStore
+from svcctl.words import counted
 
 LONGEST = 10.0
 """Seconds that a step waits for the network at most."""
@@ -153,6 +154,8 @@ def run(subject: Subject) -> Iterator[Result]:
 def _applies(step: str, subject: Subject) -> bool:
     """Whether a step applies to the profile; all steps apply to a profile that cannot be read."""
     try:
+        if step == "limits":
+            return subject.profile.guard.is_set
         if step == "TLS close" and not subject.origin.secure:
             return False
         return step not in WITH_A_SOCKET or WITH_A_SOCKET[step] == (subject.profile.socket is not None)
@@ -196,6 +199,14 @@ def _settings(subject: Subject) -> Found:
         close = Advice("close it with: ", CommandLine(f"chmod 600 {paths}"))
         return Found(f"{text}; others can read {', '.join(open_files)}", close, WARNING)
     return Found(text)
+
+
+def _limits(subject: Subject) -> Found:
+    guard = subject.profile.guard
+    rules = [f"only queries and lists, by read_only of {guard.read_only_source}"] if guard.read_only else []
+    if guard.max_rows is not None:
+        rules.append(f"at most {counted(guard.max_rows, 'row')} in an answer, by max_rows of {guard.max_rows_source}")
+    return Found("; ".join(rules))
 
 
 def _socket(subject: Subject) -> Found:
@@ -378,6 +389,7 @@ STEPS: Mapping[str, Callable[[Subject], Found]] = {
     "file": _file,
     "profile": _profile,
     "settings": _settings,
+    "limits": _limits,
     "socket": _socket,
     "name": _name,
     "connection": _connection,

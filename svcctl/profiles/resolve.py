@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from svcctl.api.guard import Guard
 from svcctl.errors import ProfileError
 from svcctl.io import home
 from svcctl.profiles.secrets import MadeOnUse, SecretCommand, SecretFile, SecretValue
@@ -117,6 +118,11 @@ class Profile:
     @property
     def retries(self) -> int:
         return int(self._read("retries"))
+
+    @property
+    def guard(self) -> Guard:
+        read_only, max_rows = self.values["read_only"], self.values["max_rows"]
+        return Guard(read_only.read() == "true", read_only.source, max_rows.read(), max_rows.source)
 
     @property
     def format(self) -> str:
@@ -265,7 +271,11 @@ def _resolve_one(setting: ProfileSetting, flag: Any, text: str | None, fields: F
         return Value(setting, flag, f"flag --{setting.name.replace('_', '-')}")
     if text is not None:
         source = f"environment {setting.environment}"
-        return Value(setting, _value_of(setting, text, source), source)
+        value = Value(setting, _value_of(setting, text, source), source)
+        if (strictness := setting.strictness) is not None and fields.get(setting.name) is not None:
+            stored = Value(setting, _value_of(setting, str(fields[setting.name]), profile), profile)
+            return max(stored, value, key=lambda either: strictness(either.value))
+        return value
     if setting.secret:
         if (file := fields.get(f"{setting.name}_file")) is not None:
             return Value(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from svcctl.api.addresses import checked_url
@@ -37,6 +38,8 @@ class ProfileSetting(Setting):
     """Whether the value is the path of a file."""
     connection: bool = False
     """Whether the setting is part of the connection; `--profile` makes the environment's value of it ignored."""
+    strictness: Callable[[Any], Any] | None = None
+    """A sort key. With it, the strictest value counts, so that the environment cannot loosen a profile's setting."""
     check: Callable[[str], object] = str
     """Raises UsageError for a new value that would fail when used. Stored values are not checked: one bad value in a
     profile must not stop the others."""
@@ -140,6 +143,21 @@ SETTINGS = {
         ),
         ProfileSetting("timeout", "how long to wait for the network", parse_timeout, "SVCCTL_TIMEOUT", default="1m"),
         ProfileSetting("retries", "times a failed request is retried", parse_count, "SVCCTL_RETRIES", default="4"),
+        ProfileSetting(
+            "read_only",
+            "refuse all that changes something",
+            environment="SVCCTL_READ_ONLY",
+            choices=("true", "false"),
+            default="false",
+            strictness=lambda value: value == "true",
+        ),
+        ProfileSetting(
+            "max_rows",
+            "most rows of an answer",
+            partial(parse_count, least=1),
+            "SVCCTL_MAX_ROWS",
+            strictness=lambda value: -value,
+        ),
         ProfileSetting("format", "output format", environment="SVCCTL_FORMAT", default="auto"),
         ProfileSetting("time_zone", "time zone of dates, such as GMT+2", check=_zone),
         ProfileSetting("date_format", "date format of csv and tsv: default, sql or iso", check=_date_format),

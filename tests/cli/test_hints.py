@@ -22,6 +22,7 @@ DATA = {
     "job": "3f2a",
     "setting": "SVCCTL_RUNNING_JOBS",
     "column": "clock",
+    "max_rows": 3,
 }
 EPOCHS = (
     "read them as epochs of any year with --time-format epoch, epoch_ms, epoch_us or epoch_ns; or name another column "

@@ -111,6 +111,17 @@ def test_a_key_of_a_domain_may_do_all_but_the_resellers_work(shell: Shell) -> No
     assert connection[1].startswith(f"port {port} after ")
 
 
+def test_the_limits_of_a_profile_are_a_step_of_their_own(shell: Shell) -> None:
+    with serving(domain_key) as port:
+        profile(shell, f"http://127.0.0.1:{port}", "read_only=true", "max_rows=1000")
+        code, steps, _ = check(shell, SVCCTL_MAX_ROWS="1")
+    found = (
+        "only queries and lists, by read_only of profile prod; "
+        "at most 1 row in an answer, by max_rows of environment SVCCTL_MAX_ROWS"
+    )
+    assert (code, steps["limits"], steps["queries"][0]) == (0, ("ok", found), "ok")
+
+
 def test_a_secret_file_that_others_can_read_is_a_warning(shell: Shell) -> None:
     path = shell.home / "secret"
     path.write_text("secret\n")

@@ -112,3 +112,45 @@ def test_a_variable_that_is_almost_one_of_svcctls_is_told() -> None:
     assert list(mistyped(given)) == [
         "the variable SVCCTL_RETIRES means nothing; did you mean SVCCTL_RETRIES?",
     ]
+
+
+@pytest.mark.parametrize(
+    ("field", "stored", "variable", "value", "source"),
+    [
+        ("read_only", None, None, "false", "default"),
+        ("read_only", "true", None, "true", "profile prod"),
+        ("read_only", None, "true", "true", "environment SVCCTL_READ_ONLY"),
+        ("read_only", "true", "FALSE", "true", "profile prod"),
+        ("read_only", "false", "true", "true", "environment SVCCTL_READ_ONLY"),
+        ("max_rows", None, None, None, "not set"),
+        ("max_rows", "100", None, 100, "profile prod"),
+        ("max_rows", None, "100", 100, "environment SVCCTL_MAX_ROWS"),
+        ("max_rows", "100", "1000", 100, "profile prod"),
+        ("max_rows", "100", "10", 10, "environment SVCCTL_MAX_ROWS"),
+    ],
+)
+@pytest.mark.parametrize("flags", [{}, {"profile": "prod"}])
+def test_the_environment_tightens_a_guard_and_does_not_loosen_it(
+    store: ProfileStore,
+    field: str,
+    stored: str | None,
+    variable: str | None,
+    value: Any,
+    source: str,
+    flags: dict[str, Any],
+) -> None:
+    store.set("prod", PROD | ({} if stored is None else {field: stored}))
+    store.use("prod")
+    environment = {} if variable is None else {f"SVCCTL_{field.upper()}": variable}
+    profile = look_up(store, flags, environment)
+    assert (profile.values[field].value, profile.values[field].source) == (value, source)
+    guard = profile.guard
+    assert (guard.read_only, guard.max_rows) == (value == "true", value if field == "max_rows" else None)
+
+
+@pytest.mark.parametrize(("field", "text"), [("read_only", "yes"), ("read_only", "1"), ("max_rows", "0")])
+def test_a_guard_with_an_unclear_value_is_refused(store: ProfileStore, field: str, text: str) -> None:
+    with pytest.raises(ProfileError):
+        store.set("prod", PROD | {field: text})
+    with pytest.raises(ProfileError):
+        look_up(store, {}, {f"SVCCTL_{field.upper()}": text})

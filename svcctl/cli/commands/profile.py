@@ -180,7 +180,7 @@ def rm(ctx: typer.Context, name: NameArg, yes: YesOpt = False) -> None:
     svc: Context = ctx.obj
     svc.store.load().stored(name)
     if not yes:
-        svc.ask(f"Delete profile {name} and its credentials?")
+        svc.ask(f"Delete profile {name} and its credentials?", here=True)
     svc.store.remove(name)
     svc.diagnostics.note(f"deleted profile {name}")
 

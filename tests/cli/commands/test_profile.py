@@ -298,7 +298,8 @@ WORDS: list[tuple[str, str]] = [
         "profile set prod --from-env",
         "svcctl: error: none of the SVCCTL_* variables is set\n"
         "hint: set at least one of SVCCTL_BASE_URL, SVCCTL_AUTH, SVCCTL_API_KEY, SVCCTL_API_SECRET, SVCCTL_TOKEN, "
-        "SVCCTL_TIMEOUT, SVCCTL_RETRIES, SVCCTL_FORMAT\n",
+        "SVCCTL_TIMEOUT, SVCCTL_RETRIES, SVCCTL_READ_ONLY, "
+        "SVCCTL_MAX_ROWS, SVCCTL_FORMAT\n",
     ),
     ("profile set prod ca_bundle=no/ca.pem", "svcctl: ca_bundle <home>/no/ca.pem does not exist yet\n"),
     ("profile set prod token_file=~/none", "svcctl: token_file ~/none does not exist yet\n"),

@@ -195,6 +195,27 @@ def test_a_table_is_offered_from_its_load_until_it_is_dropped(service: Shell) ->
     offered(False)
 
 
+@pytest.mark.parametrize(
+    ("command", "expires"),
+    [
+        ("job stop 3f2a0000-0000-4000-8000-000000000001", True),
+        ("api /search/job/start/3f2a0000-0000-4000-8000-000000000001", True),
+        ("query Q --from 1h --dest donothing", True),
+        ("query Q --from 1h", False),
+        ("job list", False),
+    ],
+)
+def test_a_request_that_changes_something_expires_the_names(
+    shell: Shell, jobs: Jobs, command: str, expires: bool
+) -> None:
+    jobs.free.set()
+    run = asking(shell, jobs)
+    assert answered(run, "jobs")
+    (names,) = (shell.home / ".cache" / "svcctl" / "completion").iterdir()
+    run("--retries", "0", *(word.replace("Q", "from t") for word in command.split()))
+    assert (names.stat().st_mtime == 0) == expires
+
+
 def test_columns_and_saved_queries_are_known_while_the_service_is_stopped(shell: Shell) -> None:
     assert shell("complete", "queries").stdout == shell("complete", "columns", "auth.all").stdout == ""
     assert not (shell.home / "data" / "service.sock").exists()  # nothing was started

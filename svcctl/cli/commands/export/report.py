@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from svcctl.cli.commands.export import metrics
 from svcctl.cli.context import Context
 from svcctl.dates.zones import GMT
-from svcctl.errors import IncompleteResult, Locked, SvcctlError, Unavailable, UsageError
+from svcctl.errors import IncompleteResult, Locked, SvcctlError, TooManyRows, Unavailable, UsageError
 from svcctl.exports.windows import moment
 from svcctl.io import home
 from svcctl.io.losses import Losses
@@ -154,7 +154,8 @@ def refuse_gaps(svc: Context, summary: Summary) -> None:
             kind = Unavailable if isinstance(each, Unavailable) else IncompleteResult
             svc.diagnostics.report(kind(f"{window} is missing: {each.message}").advised_by(each))
     if not all(isinstance(each, Unavailable) for _, each in ranges):
-        raise IncompleteResult(message, hint=RESUMES)
+        failure = IncompleteResult(message, hint=RESUMES)
+        raise failure.advised_by(error) if isinstance(error, TooManyRows) else failure
     assert isinstance(error, Unavailable)
     raise error.saying(message)
 

@@ -147,7 +147,9 @@ def workers_of(
     from svcctl.exports.workers.dispatch import Workers
 
     here = svc.with_flags(retries=0)
-    there = WorkerClient(replace(svc.flags, profile=svc.profile.name, retries=0), svc.profile.base_url)
+    there = WorkerClient(
+        replace(svc.flags, profile=svc.profile.name, retries=0), svc.profile.base_url, svc.profile.guard.max_rows
+    )
     return Workers(lambda: here.client, there, target, count, per_second, scheduler)
 
 
@@ -170,19 +172,27 @@ def late(svc: Context, seconds: float) -> SvcctlError:
     return IncompleteResult(f"the export is not complete after {length_text(seconds)}{why}", hint=report.RESUMES)
 
 
+_SAME_PROFILE = "give the workers the same profile, or the same SVCCTL_… environment"
+
+
 @dataclass(frozen=True)
 class WorkerClient:
     """Makes the client of a cluster's worker, from the worker's own profile of the same name."""
 
     flags: Flags
     service: str
+    max_rows: int | None = None
 
     def __call__(self) -> Client:
         svc = Context(self.flags)
         if svc.profile.base_url != self.service:
             raise ProfileError(
                 f"a worker would ask {svc.profile.base_url}, not {self.service}",
-                hint="give the workers the same profile, or the same SVCCTL_… environment",
+                hint=_SAME_PROFILE,
+            )
+        if svc.profile.guard.max_rows != self.max_rows:
+            raise ProfileError(
+                f"a worker would allow max_rows {svc.profile.guard.max_rows}, not {self.max_rows}", hint=_SAME_PROFILE
             )
         return svc.connect()
 

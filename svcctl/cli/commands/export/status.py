@@ -106,7 +106,7 @@ def rm(ctx: typer.Context, name: StateArg, yes: YesOpt = False) -> None:
     except Damaged:
         lost = f"the damaged state '{name}'"
     if not yes:
-        svc.ask(f"Remove {lost}? Its files stay.")
+        svc.ask(f"Remove {lost}? Its files stay.", here=True)
     with states.locked(name):
         states.remove(name)
     svc.diagnostics.note(f"removed {lost}; its files stay")

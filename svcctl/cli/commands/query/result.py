@@ -18,7 +18,7 @@ from svcctl.cli.commands.query.request import Question
 from svcctl.cli.context import Context
 from svcctl.dates.epochs import from_ms
 from svcctl.dates.lengths import length_text, rough_text
-from svcctl.errors import IncompleteResult, NoRows, ServiceError, SvcctlError, Terminated, Unavailable
+from svcctl.errors import IncompleteResult, NoRows, ServiceError, SvcctlError, Terminated, TooManyRows, Unavailable
 from svcctl.io.time_limit import time_limit
 from svcctl.profiles import BUILT_IN
 from svcctl.terminal.diagnostics import Work
@@ -139,7 +139,10 @@ def _print(svc: Context, question: Question, sink: Sink, options: QueryOptions) 
     ):
         begun = True
         needed = _NeededAnswer(answer, question) if options.fail_on_empty else answer
-        svc.output.query(needed, question.format, sink, question.selection, question.style)
+        shown = _ShownAnswer(needed, question) if svc.output.is_terminal and sink is svc.output.sink else needed
+        svc.output.query(shown, question.format, sink, question.selection, question.style)
+        if isinstance(shown, _ShownAnswer) and shown.error is not None:
+            raise shown.error
     rows = "- rows" if answer.row_count is None else counted(answer.row_count, "row")
     svc.diagnostics.detail(
         f"cid {answer.cid or '-'}, {rows}, {size_text(answer.bytes)}, {length_text(svc.clock() - started)}"
@@ -215,6 +218,41 @@ class _NeededAnswer(_NeededRows):
             if self.answer.row_count:
                 return chain(before, blocks)
         raise _no_rows(self.question)
+
+
+@dataclass
+class _ShownAnswer:
+    """An answer for a terminal, which shows as many rows as the profile allows; then `error` is set.
+
+    A layout that measures rows before it writes them would lose them at an error. Sorted rows and charts mean nothing
+    without the other rows, so they end in the error.
+    """
+
+    answer: QueryResponse | _NeededAnswer
+    question: Question
+    error: TooManyRows | None = None
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        return self.answer.columns
+
+    @property
+    def cut_texts(self) -> int:
+        return self.answer.cut_texts
+
+    def raw(self) -> Iterator[bytes]:
+        return self.answer.raw()
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        rows = self.answer.rows()
+        whole = self.question.selection.sort or self.question.format.name == "chart"
+        return rows if whole else Batches(self._first(batches_of(rows)))
+
+    def _first(self, batches: Iterator[Sequence[tuple[Any, ...]]]) -> Iterator[Sequence[tuple[Any, ...]]]:
+        try:
+            yield from batches
+        except TooManyRows as error:
+            self.error = error
 
 
 def _note_file(svc: Context, output: Path | None, rows: int | None) -> None:

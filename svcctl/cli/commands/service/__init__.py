@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from svcctl.cli.app import CHECK
 from svcctl.cli.commands.service import accounts, control, loading, saved_queries, shared_folder
 from svcctl.cli.context import Context
 from svcctl.errors import Advice, CommandLine, UsageError
@@ -24,14 +25,27 @@ _LOADS_ELSEWHERE = Advice(
 )
 
 
+READS = frozenset({"status", "accounts list", "queries list", "queries show"})
+"""The commands that change nothing. Others work on files and processes of this machine, so no client refuses them."""
+
+
 def register(app: typer.Typer) -> None:
-    app.add_typer(control.app, name="service", callback=_refuse_another_profile)
+    app.add_typer(control.app, name="service", callback=_checks)
 
 
-def _refuse_another_profile(ctx: typer.Context) -> None:
+def _checks(ctx: typer.Context) -> None:
+    ctx.meta[CHECK] = _check
+
+
+def _check(ctx: typer.Context) -> None:
+    """UsageError for a change with a read-only profile, and for the profile of another service."""
     svc: Context = ctx.obj
+    command = ctx.command_path.partition(" service ")[2]
+    is_started = ctx.params.get("ready_fd") is not None  # by a query or by 'service start', which was checked
+    if command not in READS and not is_started:
+        svc.profile.guard.refuse_change(f"'svcctl service {command}'")
     if (name := svc.flags.profile) is not None and name not in BUILT_IN:
         raise UsageError(
             f"'svcctl service' is about the service on this machine, and not about profile {name}",
-            hint=_LOADS_ELSEWHERE if ctx.invoked_subcommand == "load" else "leave out --profile",
+            hint=_LOADS_ELSEWHERE if command == "load" else "leave out --profile",
         )

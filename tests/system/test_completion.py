@@ -211,10 +211,15 @@ def test_a_service_that_cannot_be_reached_completes_nothing_and_prints_nothing(p
     }
 
 
+@pytest.mark.parametrize("uninstalled", [False, True])
 @pytest.mark.parametrize("name", COMMANDS)
-def test_an_installed_script_works_in_a_new_shell(name: str, shell: Shell, tmp_path: Path) -> None:
+def test_an_installed_script_works_in_a_new_shell_until_it_is_uninstalled(
+    name: str, uninstalled: bool, shell: Shell, tmp_path: Path
+) -> None:
     shell = with_command(shell)
     done = shell("completion", name, "--install")
+    if uninstalled:
+        assert shell("completion", "--uninstall").returncode == 0
     lines = {
         "bash": done.stderr.split("\n")[1].rpartition(": ")[2],
         "zsh": done.stderr.split("\n")[1].rpartition(": ")[2],
@@ -224,7 +229,9 @@ def test_an_installed_script_works_in_a_new_shell(name: str, shell: Shell, tmp_p
     terminal = open_shell(name, tmp_path, shell.environment, lines[name], command=command)
     try:
         terminal.type("svcctl query --fail", "Tab")
-        terminal.wait_for(f"{PROMPT} svcctl query --fail-on-empty")
+        if uninstalled:
+            terminal.type("x")
+        terminal.wait_for(f"{PROMPT} svcctl query --fail{'x' if uninstalled else '-on-empty'}")
     finally:
         terminal.close()
 

@@ -19,7 +19,7 @@ from svcctl.cli.context import Context
 from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.words import counted
 
-ShellArg = Annotated[str | None, typer.Argument(metavar="SHELL", help=", ".join(SHELLS)), Completes(words=SHELLS)]
+ShellArg = Annotated[str | None, typer.Argument(metavar="[SHELL]", help=", ".join(SHELLS)), Completes(words=SHELLS)]
 InstallOpt = Annotated[
     bool, typer.Option("--install", help="Install the script where the shell finds it; also the manual pages.")
 ]

@@ -341,7 +341,7 @@ EXIT_CODES = (
     ExitCode(6, "no usable answer after retries (network, timeout, 408, 429, 5xx, an empty answer)", (Unavailable,)),
     ExitCode(
         7,
-        "incomplete result (cut, ended in an error, not written, windows missing)",
+        "incomplete result (cut, ended in an error, not written, over max_rows, windows missing)",
         (IncompleteResult,),
     ),
     ExitCode(8, "empty result, with --fail-on-empty", (EmptyResult,)),

@@ -153,7 +153,7 @@ SETTINGS = {
         ),
         ProfileSetting(
             "max_rows",
-            "most rows of an answer",
+            "most rows that an answer may have",
             partial(parse_count, least=1),
             "SVCCTL_MAX_ROWS",
             strictness=lambda value: -value,

@@ -112,13 +112,21 @@ def test_the_workers_share_the_windows_and_one_of_them_may_die(
     assert cluster.workers[0].wait(10) == -signal.SIGKILL
 
 
-def test_a_worker_that_would_ask_another_service_is_refused(cluster: Cluster) -> None:
-    other = Shell(cluster.shell.home, cluster.shell.variables | {"SVCCTL_BASE_URL": "https://events.example.com"})
+@pytest.mark.parametrize(
+    ("variable", "difference"),
+    [
+        ({"SVCCTL_BASE_URL": "https://events.example.com"}, "a worker would ask {}, not https://events.example.com"),
+        ({"SVCCTL_MAX_ROWS": "10"}, "max_rows of a worker is not set, not 10"),
+    ],
+)
+def test_a_worker_with_another_service_or_other_limits_is_refused(
+    cluster: Cluster, variable: dict[str, str], difference: str
+) -> None:
+    other = Shell(cluster.shell.home, cluster.shell.variables | variable)
     done = export(Cluster(other, cluster.address, cluster.workers), "--on-error", "stop")
     first, second = done.stderr.splitlines()
     assert (done.returncode, left(cluster.shell.home)) == (2, [])
-    asked = cluster.shell.variables["SVCCTL_BASE_URL"]
-    assert first == f"svcctl: error: a worker would ask {asked}, not https://events.example.com"
+    assert first == f"svcctl: error: {difference.format(cluster.shell.variables['SVCCTL_BASE_URL'])}"
     assert second == "hint: give the workers the same profile, or the same SVCCTL_… environment"
 
 

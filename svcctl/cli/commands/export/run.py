@@ -191,9 +191,8 @@ class WorkerClient:
                 hint=_SAME_PROFILE,
             )
         if svc.profile.guard.max_rows != self.max_rows:
-            raise ProfileError(
-                f"a worker would allow max_rows {svc.profile.guard.max_rows}, not {self.max_rows}", hint=_SAME_PROFILE
-            )
+            there, here = (most or "not set" for most in (svc.profile.guard.max_rows, self.max_rows))
+            raise ProfileError(f"max_rows of a worker is {there}, not {here}", hint=_SAME_PROFILE)
         return svc.connect()
 
 

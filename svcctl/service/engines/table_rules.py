@@ -41,8 +41,8 @@ class AlreadyLoaded(UsageError):
 def check_table(name: str, columns: Sequence[Column], existing: Collection[str], *, replace: bool = False) -> None:
     """Raise UsageError if the name or a column of a new table cannot be used, TableExists if the table exists."""
     check_table_name(name)
-    for word in tree.RESERVED.intersection(name.split(".")):
-        raise UsageError(f"'{name}' cannot name a table: queries would need back quotes around {word}")
+    if name in tree.RESERVED:
+        raise UsageError(f"'{name}' cannot name a table: queries would need back quotes around it")
     if Column("eventdate", Type.TIMESTAMP) not in columns:
         raise UsageError(f"table '{name}' needs a column eventdate of type timestamp")
     if len({column.name.casefold() for column in columns}) < len(columns):

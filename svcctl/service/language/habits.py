@@ -24,6 +24,8 @@ HABITS = {
     **dict.fromkeys(("order", "sort"), SORTED),
     **dict.fromkeys(("#", "/"), COMMENT),
     **dict.fromkeys(("show", "describe"), "a query lists no tables: it reads the rows of one"),
+    ".": "a dotted name has no blanks, and back quotes around all of it if a part needs them: `a.b c`",
+    "[": 'an item of JSON text is jsonparse(text, "[0]"); several values are in braces: x in {1, 2}',
     "every": "write group every 5m",
     "having": "a where behind the select filters groups, as in group by … select count() as n where n > 1",
 }

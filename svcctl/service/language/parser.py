@@ -42,16 +42,18 @@ _EXPECTED = (
     | dict.fromkeys(("COMPARE", "TEST", "IN", "INSIDE", "PLUS", "SLASH", "PERCENT", "AND", "OR"), "an operator")
     | {"MINUS": "an operator"}
     | {"INT": "a number", "LPAR": "'('", "RPAR": "')'", "LBRACE": "'{'", "RBRACE": "'}'"}
-    | {"COMMA": "','", "COLON": "':'", "DOT": "'.'", "$END": "the end of the query"}
+    | {"COMMA": "','", "COLON": "':'", "$END": "the end of the query"}
 )
 _MISSING = dict.fromkeys(("by", "select"), "a column") | dict.fromkeys(("where", "and", "or", "not"), "a condition")
 """For each of these words, what is missing when another clause follows the word directly."""
 _AS_COLUMN = re.compile(r"\s*(?:$|[+/%<>=!~,)}.]|->|(?:and|or|in|as)\b)")
 """What can follow the name of a column, but for `*` and `-`, which can also begin an item of a select."""
-_CLAUSES = re.compile(r"\b(?:where|select|group)\b")
+_CLAUSES = re.compile(r"(?<![.\w])(?:where|select|group)\b(?!\.)")
 _CLAUSE = re.compile(rf"\s*({'|'.join(KEYWORDS)})\b")
 _CALL = re.compile(r"\w+\s{0,8}\((?:[^()]|\([^()]{0,80}\)){0,80}\)")
-_LIST = re.compile(rf"\w{{1,80}}(?:\s{{0,8}},\s{{0,8}}(?!(?:{'|'.join(KEYWORDS)})\b)\w{{1,80}}){{1,20}}\b(?!\s*[.(,])")
+_LIST = re.compile(
+    rf"[\w.]{{1,80}}(?:\s{{0,8}},\s{{0,8}}(?!(?:{'|'.join(KEYWORDS)})\b(?!\.))[\w.]{{1,80}}){{1,20}}\b(?!\s*[.(,])"
+)
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 
@@ -375,9 +377,6 @@ class _Builder(Transformer[Token, Any]):
                 return _number(float(token), at)
         # one more than the largest int8, because a minus may precede it
         return _number(_integer(token, INT8, "the number"), at)
-
-    def dotted(self, *names: Token) -> Token:
-        return names[0].update(value=".".join(names))
 
     def name(self, token: Token) -> Token:
         return token.update(value=token[1:-1].replace("``", "`")) if token.type == "QUOTED" else token

@@ -12,7 +12,7 @@ from svcctl.service.language import tree
 from svcctl.service.language.tree import RESERVED
 from svcctl.service.language.types import Type
 
-_NAME = re.compile(r"[^\W\d]\w*")
+_NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _BINDING = {"or": 1, "and": 2, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6}
 _NOT, _COMPARISON, _MINUS, _ATOM = 3, 4, 7, 8
 _ESCAPED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}

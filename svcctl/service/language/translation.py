@@ -95,10 +95,11 @@ def _query(select: Any) -> tuple[str, Mapping[str, str]]:
     source: Any = select.args["from_"].this
     if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier) or select.args.get("with_"):
         raise Untranslatable
-    for column in select.find_all(exp.Column):
-        if column.table in (source.alias, source.name):
-            column.set("table", None)
-    clauses = ["from " + ".".join(name_text(part.name) for part in source.parts)]
+    table = ".".join(part.name for part in source.parts)
+    for node in select.find_all(exp.Dot, exp.Column):
+        if not isinstance(node.parent, exp.Dot):
+            node.replace(_whole_column(node, (f"{source.alias}.", f"{table}.", f"{source.name}.")))
+    clauses = ["from " + name_text(table)]
     if where := select.args.get("where"):
         clauses.append(f"where {_text(where.this.unnest())}")
     for date in select.find_all(exp.TsOrDsToDate):
@@ -119,6 +120,15 @@ def _query(select: Any) -> tuple[str, Mapping[str, str]]:
     if "offset" in limits:
         raise Untranslatable(SORTED, SORTS)
     return " ".join(clauses), {"sort": ",".join(names)} | ({"top": limits["limit"]} if limits else {})
+
+
+def _whole_column(node: Any, tables: tuple[str, ...]) -> exp.Column:
+    """A column with a dotted name as one identifier, without the table that may come before the name."""
+    if not all(part.args.get("quoted") or part.name.isidentifier() for part in node.parts):
+        raise Untranslatable
+    name = ".".join(part.name for part in node.parts)
+    before = next((table for table in tables if name.startswith(table)), "")
+    return exp.column(name.removeprefix(before), quoted=True)
 
 
 def _keys(select: exp.Select) -> dict[Any, str]:
@@ -214,12 +224,6 @@ def _literal(node: Any) -> str:
     return f"parsedate({text})" if compared and DATE.fullmatch(node.this) else text
 
 
-def _column(node: Any) -> str:
-    if not all(part.args.get("quoted") or part.name.isidentifier() for part in node.parts):
-        raise Untranslatable
-    return name_text(".".join(part.name for part in node.parts))
-
-
 def _like(node: Any) -> str:
     pattern, folded = str(node.expression.this), isinstance(node, exp.ILike)
     part = pattern.strip("%")
@@ -271,7 +275,7 @@ _SIGNS |= {exp.GTE: ">=", exp.Is: "=", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 WRITTEN: Mapping[type[Any], str | Callable[[Any], str]] = {
     **{kind: f"{{this}} {sign} {{expression}}" for kind, sign in _SIGNS.items()},
     exp.Literal: _literal,
-    exp.Column: _column,
+    exp.Column: lambda node: name_text(node.name),
     exp.Alias: lambda node: " as ".join(dict.fromkeys((_text(node.this), name_text(node.alias)))),  # not a as a
     exp.Boolean: lambda node: str(node.this).lower(),
     exp.Null: "null",

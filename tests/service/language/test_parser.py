@@ -39,7 +39,7 @@ ERRORS = {
     "from t where a = 10.0.0.256": "line 1, column 18: 10.0.0.256 is not an address (each of its numbers is 0 to 255)",
     "from t where a <- 10.0.0.0/33": "line 1, column 19: 10.0.0.0/33 is not a network (write 10.0.0.0/8)",
     "from t group every 0m": "line 1, column 20: a period is at least 1s",
-    f"from t a{', a' * 21}": "line 1, column 8: unexpected 'a', expected '.', 'group', 'limit', 'offset', 'pragma',"
+    f"from t a{', a' * 21}": "line 1, column 8: unexpected 'a', expected 'group', 'limit', 'offset', 'pragma',"
     " 'select', 'where' or the end of the query",
     "from t group every 5m by a every 10m": "line 1, column 34: the group already has another period"
     " (write every once)",
@@ -47,6 +47,13 @@ ERRORS = {
     "from t group every - 5m": "line 1, column 22: unexpected '5m', expected 'by', 'every', 'group', 'limit', 'offset',"
     " 'pragma', 'select', 'where' or the end of the query",
     "from t every 5m": "line 1, column 8: unexpected 'every' (write group every 5m)",
+    "from t where a. b": "line 1, column 15: unexpected '.' (write from t where a.b)",
+    "from t where `a`.b.1": "line 1, column 17: unexpected '.' (a dotted name has no blanks, and back quotes around"
+    " all of it if a part needs them: `a.b c`)",
+    "from t where a > .5": "line 1, column 18: unexpected '.' (write from t where a > 0.5)",
+    "from t where a.b[0] = 1": "line 1, column 17: unexpected '[' (an item of JSON text is"
+    ' jsonparse(text, "[0]"); several values are in braces: x in {1, 2})',
+    "from t a.x, b": "line 1, column 8: unexpected 'a.x' (write select a.x, b)",
     "from ``": "line 1, column 6: the quoted name is not closed on its line, or is empty",
 }
 
@@ -62,6 +69,12 @@ CANONICAL = {
     "from t select (a - b) - c, (a + b) * -c": "from t select (a - b) - c, (a + b) * -c",
     "from t select -9223372036854775808 as x": "from t select -9223372036854775808 as x",
     "from `a-b.c` select `group`, `in`(1, 2), `a``b`": "from `a-b.c` select `group`, `in`(1, 2), `a``b`",
+    "select `req.by` from a.b where a.b=1.5, where.x in {c.d}": "from a.b where a.b = 1.5, where.x in {c.d}"
+    " select req.by",
+    "from t group by lower(a.b) as x.y every 5m select sum(a.b.c), -a.b": "from t group every 5m by lower(a.b) as x.y"
+    " select sum(a.b.c), -a.b",
+    "from t select `a.b c`, `a..b`, `a.1`, `.a`, `a.`, `a.b.`": "from t select `a.b c`, `a..b`, `a.1`, `.a`, `a.`,"
+    " `a.b.`",
     "from t group every 60m by a every 1h": "from t group every 1h by a",
     "from t group every 90s": "from t group every 90s",
     "from t group every - by a": "from t group by a",

@@ -124,8 +124,8 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
     ),
     (
         CSV,
-        {"table": "nightly.group"},
-        "'nightly.group' cannot name a table: queries would need back quotes around group",
+        {"table": "group"},
+        "'group' cannot name a table: queries would need back quotes around it",
         None,
     ),
     (

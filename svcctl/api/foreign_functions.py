@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 
-_FROM_JSON = r'an object of JSON is kept as text: peek(text, re("\"name\":\"?([^\",}]*)"), 1) gives a member of it'
 _ELSEWHERE = {
     name: answer
     for answer, names in {
@@ -35,8 +34,13 @@ _ELSEWHERE = {
         'peek(text, re("…")) gives a part of a text, split(text, ",", 1) one between separators': (
             "substring substr mid left right slice extract regexpextract regexextract regexpsubstr rex parse parseurl"
         ),
-        _FROM_JSON: "json parsejson jsonextract jsonvalue jsonextractstring jsonextractscalar jsonquery "
-        "getjsonobject spath todynamic",
+        'write jsonparse(text, "a.b[0]"), which reads a member of JSON text': (
+            "json parsejson jsonextract jsonvalue jsonextractstring jsonextractscalar jsonquery getjsonobject spath "
+            "todynamic jq jsonb fromjson jsonget jsonpath jsontuple jsonextractpath jsonextractpathtext extractjson "
+            "jsonbextractpathtext jsonextractint jsonextractfloat jsonextractbool jsonextractraw unpackjson variantget "
+            "simplejsonextractstring visitparamextractstring jsondecode jsonunquote tryparsejson"
+        ),
+        'text ->> "part" ignores case; jsonparse(text, "a.b[0]") reads a member of JSON text': "->>",
         "strings are joined by +": "concat concatws strcat format printf sprintf",
         "write length({})": "len strlen size charlength characterlength",
         "write lower({})": "lcase tolower lowercase",

@@ -94,9 +94,9 @@ keys, nulls last. The time range is not part of the query: give it with --from
 and --to.
 
 A column without "as NAME" is named after the column, the function, or the text
-of the expression. Names are case-sensitive. Put a name in back quotes if it is
-a reserved word or has other characters than letters, digits and _:
-`two words`. The reserved words are"""
+of the expression. Names are case-sensitive. A name is letters, digits and _, or
+several of these joined by dots, as in req.status. Put any other name in back
+quotes, and a reserved word: `two words`. The reserved words are"""
 
 _GROUPS = """\
 A group has the columns it is grouped by. With "every", eventdate is the start

@@ -15,6 +15,7 @@ from typing import Protocol
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import UnsupportedError
 
+from svcctl.service.language.json_path import JsonStep
 from svcctl.service.language.query_error import Refused
 
 
@@ -98,6 +99,10 @@ class Dialect(Protocol):
 
         None when every table of the engine is ordered by eventdate.
         """
+
+    @abstractmethod
+    def json_member(self, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
+        """The member of JSON text at a path, as in json_member.py: the same text on every engine."""
 
     @abstractmethod
     def check_pattern(self, pattern: str) -> str | None:

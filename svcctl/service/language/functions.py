@@ -26,6 +26,7 @@ from sqlglot import exp
 
 from svcctl.service.language import deviation, zones
 from svcctl.service.language.dialect import DatePart, DatePattern
+from svcctl.service.language.json_path import json_path
 from svcctl.service.language.query_error import Refused
 from svcctl.service.language.sql import (
     NUMBERS,
@@ -176,6 +177,8 @@ def _spread(takes: str, count: int) -> tuple[str, ...] | None:
 # Patterns ------------------------------------------------------------------------------------------------------------
 
 
+JSON_NODES, JSON_COPIES = 100, 6
+"""The cost of a member of JSON text in SQL nodes, and how many copies of the text an engine makes."""
 PATTERN_COST = 50
 """The cost of a pattern in SQL nodes: an engine compiles a pattern in about the time for writing this many."""
 
@@ -209,6 +212,12 @@ def _token(context: Context, text: Sql, token: str) -> Sql:
 def _replaced(values: list[Value]) -> TextBound:
     text, old, new = values
     return text.bound.replaced(None if old.written is None else str(old.written), new.bound)
+
+
+def _json_member(context: Context, text: Sql, path: str) -> Sql:
+    steps = json_path(path)
+    context.spend(JSON_NODES + JSON_COPIES * sum(1 for _ in text.walk()))
+    return context.dialect.json_member(text, steps)
 
 
 def _peek(context: Context, text: Sql, pattern: str, group: int = 0) -> Sql:
@@ -659,6 +668,14 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             '"" if it is empty',
             'peek("id=42;", re("id=([0-9]+)"), 1)',
             "42",
+        ),
+        Function(
+            "jsonparse",
+            _one("str, text -> str", _json_member),
+            'the member of JSON text at a path such as a.b[0] or ["a b"].c: strings without quotes, other values as '
+            "their JSON without blanks; null if there is none, if it is null, or if the text is not JSON",
+            """jsonparse('{"a": {"b": [1.50, "x"]}}', "a.b[0]")""",
+            "1.50",
         ),
     ),
     "numbers": (

@@ -18,6 +18,7 @@ from svcctl.api.foreign_functions import function_answer
 from svcctl.dates.lengths import UNITS
 from svcctl.service.language.functions import FUNCTIONS
 from svcctl.service.language.habits import ADDRESS, DATE, ONE_TABLE, SORTED, SORTS, blanked
+from svcctl.service.language.json_path import path_text
 from svcctl.service.language.printer import name_text, string_text
 
 LONGEST = 4000  # characters
@@ -234,6 +235,26 @@ def _like(node: Any) -> str:
     return f"{_text(node.this)} ~ nameglob({string_text(pattern.replace('%', '*').replace('_', '?'))})"
 
 
+def _json_member(node: Any) -> str:
+    """A member of JSON text; a test of a part, if the operator is a condition, which it cannot be in SQL."""
+    path, context = node.args.get("path") or node.expression, node.parent
+    parts = path.expressions[1:] if isinstance(path, exp.JSONPath) else []
+    steps = [part.this for part in parts if isinstance(part, exp.JSONPathKey | exp.JSONPathSubscript)]
+    steps = [path.name] if isinstance(path, exp.Literal) else steps
+    while isinstance(context, exp.Paren):
+        context = context.parent
+    condition = isinstance(context, exp.Where | exp.Having | exp.Connector | exp.Not)
+    if not steps or len(steps) < len(parts) or not all(isinstance(step, str | int) for step in steps):
+        raise Untranslatable(function_answer("json") or "")
+    if condition and len(steps) == 1:
+        return f"{_text(node.this)} {'->>' if isinstance(node, exp.JSONExtractScalar) else '->'} {_quoted(steps[0])}"
+    return f"jsonparse({_text(node.this)}, {_quoted(path_text(steps))})"
+
+
+def _quoted(text: str | int) -> str:
+    return string_text(str(text))
+
+
 def _case(node: Any) -> str:
     otherwise = node.args.get("default") or exp.null()
     for branch in reversed(node.args["ifs"]):
@@ -293,6 +314,7 @@ WRITTEN: Mapping[type[Any], str | Callable[[Any], str]] = {
     exp.RegexpLike: "{this} ~ re({expression})",
     exp.Concat: lambda node: " + ".join(_text(e) if e.is_string else f"str({_text(e)})" for e in node.expressions),
     exp.Case: _case,
+    **dict.fromkeys((exp.JSONExtract, exp.JSONExtractScalar, exp.JSONValue), _json_member),
     exp.If: "ifthenelse({this}, {true}, {false})",
     exp.Count: _count,
     exp.Cast: lambda node: f"{_TYPES[node.to.this.name]}({_text(node.this)})",

@@ -10,6 +10,7 @@ from sqlglot import exp, parse_one
 
 from svcctl.service.language import FUNCTIONS, Column, Function, Plan, QueryError, Table, Type
 from svcctl.service.language.dialect import DatePart, DatePattern, Dialect
+from svcctl.service.language.json_path import JsonStep, path_text
 from svcctl.service.language.query_error import Refused
 
 Compiled = Callable[..., Plan]
@@ -59,6 +60,9 @@ class Unprepared:
     def repeated(self, value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
         return body(value)
 
+    def json_member(self, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
+        raise Refused("JSON cannot be read here")
+
     def position(self) -> exp.Expr | None:
         return None
 
@@ -84,6 +88,9 @@ class Prepared(Unprepared):
 
     def wide_sum(self, sql: exp.Expr) -> exp.Expr:
         return exp.func("try_sum", sql)
+
+    def json_member(self, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
+        return exp.func("get_json_object", text, exp.Literal.string(f"$.{path_text(path)}"))
 
     def format_date(self, value: exp.Expr, pattern: DatePattern) -> exp.Expr:
         return exp.func("date_format", value, _java(pattern))
@@ -118,6 +125,7 @@ REFUSED = {
     "avg": CANNOT_TRY,
     "sum": CANNOT_TRY,
     "timestamp": CANNOT_TRY,
+    "jsonparse": "line 1, column 15: JSON cannot be read here",
     "today": "line 1, column 15: dates cannot be formatted here",
     "yesterday": "line 1, column 15: dates cannot be formatted here",
     "formatdate": "line 1, column 15: dates cannot be formatted here",

@@ -56,6 +56,13 @@ def test_sql_is_answered_with_a_whole_query_that_compiles(
         ("select x.req.hdr.host.a, x.b from t x", 37, "write from t select req.hdr.host.a, b"),
         ("from t select a, b where c is true", 28, "write from t select a, b where c = true"),
         ("SELECT CASE a WHEN 1 THEN 'x' END FROM t", 1, 'write from t select ifthenelse(a = 1, "x", null)'),
+        ("SELECT a->>'$.b[0]' FROM t", 1, 'write from t select jsonparse(a, "b[0]")'),
+        ("SELECT json_value(a, '$.\"x y\".z') FROM t", 1, r"""write from t select jsonparse(a, "[\"x y\"].z")"""),
+        (
+            "from t where a ->> 'x' = 5 and (b ->> 'x') and not c -> 'y'",
+            24,
+            'write from t where jsonparse(a, "x") = 5 and (b ->> "x") and not c -> "y"',
+        ),
         ("SELECT concat_ws(',', a) FROM t", 1, "strings are joined by +"),
     ],
 )
@@ -107,6 +114,8 @@ def test_a_hostile_text_costs_little(part: str) -> None:
         ("CONVERT_TZ", 'write formatdate(eventdate, "yyyy-MM-dd HH:mm", "Europe/Berlin")'),
         ("toStartOfDay", 'write group every 1d, or formatdate(x, "yyyy-MM-dd")'),
         ("toNumber", "write float8(x)"),
+        ("get_json_object", 'write jsonparse(text, "a.b[0]"), which reads a member of JSON text'),
+        ("JSONExtractString", 'write jsonparse(text, "a.b[0]"), which reads a member of JSON text'),
         ("nosuch", None),
     ],
 )

@@ -10,7 +10,9 @@ from svcctl.service.engines.duckdb.dialect import DuckDBDialect, can_be_empty
 from svcctl.service.engines.spark import dates
 from svcctl.service.engines.spark.patterns import body_of_group
 from svcctl.service.engines.spark.sql import SparkSql, WideSum, bound
+from svcctl.service.language import json_member
 from svcctl.service.language.dialect import DatePattern
+from svcctl.service.language.json_path import JsonStep
 
 POSITION = "(position)"
 """The name of a row's position in a plan, which the engine replaces by columns."""
@@ -77,11 +79,36 @@ class SparkDialect:
     def repeated(self, value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
         return bound(value, lambda text: body(exp.var(text)).sql(self.name))
 
+    def json_member(self, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
+        return json_member.member(_SparkJson(), text, path)
+
     def position(self) -> exp.Expr:
         return exp.column(POSITION, table="t", quoted=True)
 
     def check_pattern(self, pattern: str) -> str | None:
         return DuckDBDialect().check_pattern(pattern)
+
+
+class _SparkJson:
+    """See JsonSql. The path is looked up step by step: servers differ about members of the same name."""
+
+    def replaced(self, sql: exp.Expr, pattern: str, replacement: str, times: int = 1) -> exp.Expr:
+        texts = (exp.Literal.string(pattern), exp.Literal.string(replacement))
+        if times == 1:
+            return exp.Anonymous(this="regexp_replace", expressions=[sql, *texts])
+        once = exp.Anonymous(this="regexp_replace", expressions=[exp.var("s"), *texts])
+        step = exp.var(f"(s, i) -> {once.sql(SparkDialect.name)}")
+        count = exp.Anonymous(this="sequence", expressions=[exp.Literal.number(1), exp.Literal.number(times)])
+        return exp.Anonymous(this="aggregate", expressions=[count, sql, step])
+
+    def looked_up(self, sql: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
+        for step in path:
+            written = exp.Literal.string(f"$[{step}]" if isinstance(step, int) else f"$['{step}']")
+            sql = exp.Anonymous(this="get_json_object", expressions=[sql, written])
+        return sql
+
+    def bound(self, sql: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+        return SparkDialect().repeated(sql, body)
 
 
 def _but_smallest(sql: exp.Expr) -> exp.Expr:

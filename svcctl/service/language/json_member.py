@@ -1,0 +1,110 @@
+"""SQL for a member of JSON text, from nothing but what engines do alike.
+
+The JSON functions of engines differ: in what they accept, in numbers, escapes and blanks. So the text is checked by
+patterns, and rewritten so that their differences do not matter: without blanks, with an `s` at the beginning of each
+string and with its escapes doubled, and with each other value in quotes. In that text the engine looks up the path, and
+the value is changed back.
+
+The escapes of a quote and of a backslash become \\u0022 and \\u005c first: then a quote always begins or ends a string.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from sqlglot import exp
+
+from svcctl.service.language.json_path import MAX_JSON_DEPTH, JsonStep
+
+_CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f]"
+_ESCAPE = r"\\(?:[/bfnrt]|u[0-9a-fA-F]{4})"
+_STRING = r'"[^"\\\x00-\x1f]*"'
+_OTHER_VALUE = r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+_BLANKS = r"[ \t\r\n]+"
+_STRING_MARK, _VALUE_MARK, _QUOTE_MARK = "\x02", "\x03", "\x01"
+_INNERMOST = r"\[(?:[\x02\x03](?:,[\x02\x03])*)?\]|\{(?:\x02:[\x02\x03](?:,\x02:[\x02\x03])*)?\}"
+"""An object or a list whose values are marks."""
+_PAIR = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_NO_CHARACTER = r"\\u(?:[dD][89a-fA-F]|0000)"
+"""Half of a surrogate pair, or U+0000, which no text can hold."""
+
+
+class JsonSql(Protocol):
+    """SQL that each engine writes differently."""
+
+    def replaced(self, sql: exp.Expr, pattern: str, replacement: str, times: int = 1) -> exp.Expr:
+        """A text in which every match of a pattern is replaced, `times` times one after another.
+
+        In the replacement $1 stands for the match of the pattern's first group, or nothing.
+        """
+
+    def looked_up(self, sql: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
+        """The value at a path in well-formed JSON: strings without quotes, objects and lists as JSON, or null."""
+
+    def bound(self, sql: exp.Expr, body: Body) -> exp.Expr:
+        """The expression that `body` makes of a value, which it may copy."""
+
+
+class Body(Protocol):
+    def __call__(self, sql: exp.Expr, /) -> exp.Expr: ...
+
+
+def member(engine: JsonSql, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
+    """The member at a path, as text; null if there is none or if the text is not JSON."""
+
+    def of_text(text: exp.Expr) -> exp.Expr:
+        escaped = _replaced(_replaced(text, r"\\", r"\u005c"), r"\"", r"\u0022")
+        marked = tuple(f"s{step}" if isinstance(step, str) else step for step in path)
+        value = engine.bound(engine.looked_up(_rewritten(engine, escaped), marked), lambda sql: _written(engine, sql))
+        no_control = exp.Not(this=_matches(text, _CONTROL))
+        valid = exp.And(this=no_control, expression=_equal(_skeleton(engine, escaped), _VALUE_MARK))
+        return exp.Case(ifs=[exp.If(this=valid, true=value)])
+
+    return engine.bound(text, of_text)
+
+
+def _skeleton(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
+    """The mark of a value if the text is an object or a list; anything else if it is not."""
+    text = engine.replaced(escaped.copy(), _ESCAPE, "~")
+    for pattern, mark in ((_STRING, _STRING_MARK), (_OTHER_VALUE, _VALUE_MARK), (_BLANKS, "")):
+        text = engine.replaced(text, pattern, mark)
+    return engine.replaced(text, _INNERMOST, _VALUE_MARK, MAX_JSON_DEPTH)
+
+
+def _rewritten(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
+    """JSON that engines read alike, as the module's text says."""
+    text = engine.replaced(escaped.copy(), rf'("[^"]*")|{_BLANKS}', "$1")
+    text = _replaced(engine.replaced(text, r'"([^"]*)"', '"s$1"'), "\\", r"\\")
+    both = f"$1{_QUOTE_MARK}$2{_QUOTE_MARK}"
+    text = engine.replaced(text, r'("[^"]*")|([^\[\]{}:,"]+)', both)
+    return _replaced(_replaced(text, _QUOTE_MARK * 2, ""), _QUOTE_MARK, '"')
+
+
+def _written(engine: JsonSql, value: exp.Expr) -> exp.Expr:
+    """The text of a value of rewritten JSON."""
+    raw = exp.Substring(this=value.copy(), start=exp.Literal.number(2))
+    document = exp.Concat(expressions=[exp.Literal.string('["'), raw, exp.Literal.string('"]')], safe=False)
+    no_text = _matches(engine.replaced(raw.copy(), _PAIR, ""), _NO_CHARACTER)
+    string = exp.Case(ifs=[exp.If(this=exp.Not(this=no_text), true=engine.looked_up(document, (0,)))])
+    container = engine.replaced(value.copy(), r'("s[^"]*")|"([^"]*)"', "$1$2")
+    container = _replaced(engine.replaced(container, r'"s([^"]*")', '"$1'), r"\\", "\\")
+    container = _replaced(_replaced(container, r"\u0022", r"\""), r"\u005c", r"\\")
+    return exp.Case(
+        ifs=[
+            exp.If(this=_matches(value, "^s"), true=string),
+            exp.If(this=_matches(value, r"^[\[{]"), true=container),
+            exp.If(this=exp.Not(this=exp.Paren(this=_equal(value.copy(), "null"))), true=value.copy()),
+        ]
+    )
+
+
+def _replaced(sql: exp.Expr, old: str, new: str) -> exp.Expr:
+    return exp.Replace(this=sql.copy(), expression=exp.Literal.string(old), replacement=exp.Literal.string(new))
+
+
+def _equal(sql: exp.Expr, text: str) -> exp.Expr:
+    return exp.EQ(this=sql, expression=exp.Literal.string(text))
+
+
+def _matches(sql: exp.Expr, pattern: str) -> exp.Expr:
+    return exp.RegexpLike(this=sql.copy(), expression=exp.Literal.string(pattern))

@@ -1,0 +1,68 @@
+"""Paths to a member of JSON text, such as `a.b[0]` or `["a.b"][2]`.
+
+A name without quotes ends at a dot or a bracket; in `["…"]` a name may have dots, brackets and blanks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from svcctl.service.language.query_error import Refused
+
+JsonStep = str | int
+"""The name of a member of an object, or the index of an item of a list, from 0."""
+
+MAX_JSON_DEPTH = 32
+"""How deep JSON may be nested that a path is looked up in, and so the most steps of a path."""
+_PLAIN = r"[^\s.\[\]\"'?*\\\x00-\x1f]+"
+_STEP = re.compile(rf'(\.?)({_PLAIN})|\[([0-9]{{1,9}})\]|\["([^"\'?\\\x00-\x1f]+)"\]')
+_EXAMPLE = 'a path is names and indices from 0, as in a.b[0] or ["a b"].c'
+
+
+def json_path(text: str) -> tuple[JsonStep, ...]:
+    """The steps of a path. Raises Refused with the place in the text that cannot be read."""
+    steps: list[JsonStep] = []
+    end = 0
+    while end < len(text):
+        match = _STEP.match(text, end)
+        # a dot is before each name without brackets but the first
+        if match is None or (match[2] and bool(match[1]) != bool(steps)):
+            raise _refused(text, end)
+        end = match.end()
+        steps.append(int(match[3]) if match[3] else match[2] or match[4])
+    if not steps:
+        raise Refused("the path is empty", argument=1, hint=_EXAMPLE)
+    if steps[0] == "$" and text[0] == "$" and len(steps) > 1:
+        hint = f'write {text[1:].removeprefix(".")}; a member of the name $ is ["$"]'
+        raise Refused(f"a path does not begin with $: '{text}'", argument=1, hint=hint)
+    if len(steps) > MAX_JSON_DEPTH:
+        raise Refused(f"a path has at most {MAX_JSON_DEPTH} steps, not {len(steps)}", argument=1)
+    return tuple(steps)
+
+
+def path_text(steps: Iterable[JsonStep]) -> str:
+    """The path with these steps."""
+    text = ""
+    for step in steps:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif re.fullmatch(_PLAIN, step):
+            text += f".{step}" if text else step
+        else:
+            text += f'["{step}"]'
+    return text
+
+
+def _refused(text: str, index: int) -> Refused:
+    rest = text[index:]
+    hint = _EXAMPLE
+    if re.match(r"\[-[0-9]", rest):
+        hint = "an index counts from 0, from the beginning of the list"
+    elif re.match(r"\.?\*|\[\*", rest):
+        hint = "a path leads to one value: it has no wildcards"
+    elif re.match(r"\[['\"]", rest):
+        hint = """a name in brackets is in double quotes, and has no " ' ? or \\"""
+    return Refused(
+        f"'{text[:100]}' is not a path: unexpected '{rest[0]}' at character {index + 1}", argument=1, hint=hint
+    )

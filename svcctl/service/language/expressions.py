@@ -25,8 +25,9 @@ from svcctl.service.language.habits import (
     network_answer,
     text_answer,
 )
+from svcctl.service.language.json_path import path_text
 from svcctl.service.language.parser import quoted_number
-from svcctl.service.language.printer import expression_text, name_text
+from svcctl.service.language.printer import expression_text, name_text, string_text
 from svcctl.service.language.query_error import QueryError, Refused, one_of
 from svcctl.service.language.sql import (
     INTEGERS,
@@ -136,16 +137,31 @@ class Scope:
     def _column(self, column: tree.Column) -> Value:
         if value := self.columns.get(column.name):
             return value.computed_by(value.sql.copy())
-        near = did_you_mean(column.name, self.columns, words=False)
-        hint = near or column_answer(column.name) or did_you_mean(column.name, self.columns)
+        hint = self._name_answer(column.name) or column_answer(column.name) or did_you_mean(column.name, self.columns)
         if column.name in self.gone:
             hint = "after group there are only its keys and aggregates; first(…) keeps a value"
         raise QueryError(f"no column '{column.name}'", column.at, hint=hint or _among("columns", self.columns))
 
+    def _name_answer(self, name: str) -> str | None:
+        """The columns whose names an unknown name resembles, begins, or contains between its dots; None for others."""
+        if members := [column for column in self.columns if column.startswith(f"{name}.")]:
+            return f"columns of {name} are {choices(members)}"
+        alike = [column for column in self.columns if column.count(".") == name.count(".")]
+        if near := did_you_mean(name, alike, words=False):
+            return near
+        for dot in reversed([index for index, character in enumerate(name) if character == "."]):
+            text, rest = self.columns.get(name[:dot]), name[dot + 1 :]
+            if text is not None and text.type is Type.STR:
+                path = string_text(path_text(rest.split(".")))
+                return f"a member of JSON text in {name[:dot]}: jsonparse({name_text(name[:dot])}, {path})"
+            if rest in self.columns:
+                return f"a column is named without its table: {name_text(rest)}"
+        return did_you_mean(name, self.columns, words=False)
+
     def _compared(self, expr: tree.Expr) -> Value:
         """The right side of a comparison, where an unknown name is most often text without its quotes."""
         if isinstance(expr, tree.Column) and expr.name not in self.columns and expr.name not in self.gone:
-            hint = did_you_mean(expr.name, self.columns, words=False) or text_answer(expr.name)
+            hint = self._name_answer(expr.name) or text_answer(expr.name)
             raise QueryError(f"no column '{expr.name}'", expr.at, hint=hint)
         return self.value(expr)
 
@@ -286,7 +302,10 @@ def _unknown(call: tree.Call, names: Collection[str]) -> QueryError:
     meant = (name for name in sorted(names) if name.replace(" ", "").startswith(f"{call.name}("))
     hint = next((f"write the column in back quotes: `{name}`" for name in meant), None)
     arguments = ", ".join(map(expression_text, call.arguments)) or "…"
-    hint = hint or function_answer(call.name, arguments) or did_you_mean(call.name, FUNCTIONS)
+    first, _, method = call.name.rpartition(".")
+    if first and method in FUNCTIONS:
+        hint = hint or f"write {method}({', '.join((name_text(first), *map(expression_text, call.arguments)))})"
+    hint = hint or function_answer(method, arguments) or did_you_mean(method, FUNCTIONS)
     return QueryError(
         f"no function '{call.name}'", call.at, hint=hint, reason="unknown-function", data={"function": call.name}
     )

@@ -26,7 +26,7 @@ from sqlglot import exp
 
 from svcctl.service.language import deviation, zones
 from svcctl.service.language.dialect import DatePart, DatePattern
-from svcctl.service.language.json_path import json_path
+from svcctl.service.language.json_path import MAX_JSON_DEPTH, json_path
 from svcctl.service.language.query_error import Refused
 from svcctl.service.language.sql import (
     NUMBERS,
@@ -673,7 +673,8 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             "jsonparse",
             _one("str, text -> str", _json_member),
             'the member of JSON text at a path such as a.b[0] or ["a b"].c: strings without quotes, other values as '
-            "their JSON without blanks; null if there is none, if it is null, or if the text is not JSON",
+            "their JSON without blanks; null if there is none, if it is null, or if the text is not JSON or is nested "
+            f"deeper than {MAX_JSON_DEPTH}; the first of members with one name, which is compared as JSON writes it",
             """jsonparse('{"a": {"b": [1.50, "x"]}}', "a.b[0]")""",
             "1.50",
         ),

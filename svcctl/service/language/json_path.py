@@ -16,7 +16,7 @@ JsonStep = str | int
 MAX_JSON_DEPTH = 32
 """How deep JSON may be nested that a path is looked up in, and so the most steps of a path."""
 _PLAIN = r"[^\s.\[\]\"'?*\\\x00-\x1f]+"
-_STEP = re.compile(rf'(\.?)({_PLAIN})|\[([0-9]{{1,9}})\]|\["([^"\'?\\\x00-\x1f]+)"\]')
+_JSON_STEP = re.compile(rf'(\.?)({_PLAIN})|\[([0-9]{{1,9}})\]|\["([^"\'?\\\x00-\x1f]+)"\]')
 _EXAMPLE = 'a path is names and indices from 0, as in a.b[0] or ["a b"].c'
 
 
@@ -25,7 +25,7 @@ def json_path(text: str) -> tuple[JsonStep, ...]:
     steps: list[JsonStep] = []
     end = 0
     while end < len(text):
-        match = _STEP.match(text, end)
+        match = _JSON_STEP.match(text, end)
         # a dot is before each name without brackets but the first
         if match is None or (match[2] and bool(match[1]) != bool(steps)):
             raise _refused(text, end)

@@ -76,15 +76,15 @@ class Zone:
     def spans(self, start: int, end: int) -> list[tuple[int, int]]:
         """A range in epoch seconds, cut where the offset changes; an empty range is one span."""
         edges = [start]
-        same = start
+        same, offset = start, self.offset_name(start)
         for moment in (*range(start + _STEP, end, _STEP), end - 1):
-            offset = self.offset_name(edges[-1])
             if moment > same and self.offset_name(moment) != offset:
                 other = moment
                 while other - same > 1:
                     middle = (same + other) // 2
                     same, other = (middle, other) if self.offset_name(middle) == offset else (same, middle)
                 edges.append(other)
+                offset = self.offset_name(other)
             same = moment
         return list(pairwise((*edges, end)))
 

@@ -87,9 +87,8 @@ _SENTENCES: Mapping[str, str] = {
     NULLED: "{value} is not {kind}",
     Change.COLUMN: "dates were read from the column {fields}; --time-field names another",
     Change.SHORT: "the last cells are missing, and null",
-    Change.TEXT: "text, not numbers, because of other values in the column: {fields}; to change that, load "
-    "again with --replace and --types {wish}, which makes null of other values, or --null, which names texts "
-    "that mean null",
+    Change.TEXT: "text, not numbers, because of other values in the column: {fields}; --types {wish} makes "
+    "null of other values, and --null names texts that mean null (a table that is there needs --replace, too)",
     Change.FINER: "times are kept to the millisecond",
     Change.ZONE: "times without a zone were read as UTC; --time-zone names their zone",
     Change.INFINITE: "NaN and infinite numbers are null: {fields}",

@@ -317,9 +317,9 @@ SAID: dict[str, tuple[str, str | bytes, Wished, list[str]]] = {
         [
             "line 2: dates were read from the column made; --time-field names another",
             "line 5: the last cells are missing, and null",
-            "line 4: text, not numbers, because of other values in the column: n, x y; to change that, load again with "
-            "--replace and --types 'n=float8,x y=float8', which makes null of other values, or --null, which "
-            "names texts that mean null",
+            "line 4: text, not numbers, because of other values in the column: n, x y; --types "
+            "'n=float8,x y=float8' makes null of other values, and --null names texts that mean null (a table that is "
+            "there needs --replace, too)",
             "line 2: times are kept to the millisecond",
             "line 2: times without a zone were read as UTC; --time-zone names their zone",
         ],

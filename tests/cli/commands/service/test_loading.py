@@ -147,9 +147,9 @@ READ: dict[str, tuple[str, str | bytes, list[str]]] = {
             "loaded 32 events into t, at 2024-01-31 00:00:00 (UTC)",
             "skipped 2 lines; the first: line 5: it is not UTF-8: '2024-01-31,caf\ufffd'",
             "skipped 1 line; the first: line 4: it has no time that can be read",
-            "1 row; the first: line 3: text, not numbers, because of other values in the column: n; to change that, "
-            "load again with --replace and --types n=float8, which makes null of other values, or --null, "
-            "which names texts that mean null",
+            "1 row; the first: line 3: text, not numbers, because of other values in the column: n; --types "
+            "n=float8 makes null of other values, and --null names texts that mean null (a table that is there needs "
+            "--replace, too)",
             UTC_TIMES.replace("2 rows", "32 rows"),
         ],
     ),

@@ -102,6 +102,9 @@ class LoadOptions:
         )
 
 
+FILE_TABLE = "file"
+"""The name of the table of files that are loaded for one query."""
+
 LOAD_OPTIONS = tuple(LoadOptions().to_json())
 """The names of the options in JSON."""
 
@@ -143,6 +146,11 @@ class Loaded:
     """The names of the jobs that read the table when it was replaced, as far as they are known."""
     nulls: tuple[Finding, ...] = ()
     asides: tuple[Finding, ...] = ()
+
+    @property
+    def end(self) -> int | None:
+        """The first millisecond after all events."""
+        return None if self.newest is None else self.newest + 1
 
     @property
     def skipped(self) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from svcctl.api.addresses import segment
 from svcctl.api.loads import Loaded, LoadOptions
 from svcctl.api.models import Domain
 from svcctl.api.refusals import record, records
-from svcctl.errors import CredentialsError, NotFound, ServiceError, Unavailable
+from svcctl.errors import CredentialsError, IncompleteResult, NotFound, ServiceError, Unavailable
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
@@ -232,6 +233,57 @@ def load(
     }
     answer = record(client.call("POST", "/service/load", json.dumps(body).encode(), repeatable=load_id is not None))
     return None if "alreadyLoaded" in answer else Loaded.from_json(answer)
+
+
+@contextmanager
+def temporary_table(
+    client: Client,
+    files: Iterable[tuple[str, str]],
+    options: LoadOptions,
+    query: str,
+    empty_columns: Iterable[str] = (),
+) -> Iterator[tuple[str, Loaded]]:
+    """Load files of the service's machine into a table `file` that exists during the block, for this client alone.
+
+    Returns the ID that requests for queries have, and what was loaded. `files` are paths, and their names in messages.
+    The service checks the `query` before it reads the files. If they have no events, the table has `empty_columns`.
+    """
+    body = {
+        "files": [{"path": path, "name": name} for path, name in files],
+        **options.to_json(),
+        "query": query,
+        "emptyColumns": list(empty_columns),
+    }
+    try:
+        with client.request("POST", "/service/temporary-table", json.dumps(body).encode()) as response:
+            line = _first_line(response.body)
+            if (error := response.error(line)) is not None:
+                raise error
+            answer = record(_object(line), "temporaryTable")
+            yield str(answer["temporaryTable"]), Loaded.from_json(answer)
+    except ServiceError as error:
+        error.query = error.query or query
+        raise
+
+
+def _first_line(body: Iterator[bytes]) -> bytes:
+    """The first line of an answer, or all of it. Unavailable if it ends before that."""
+    line = b""
+    try:
+        while b"\n" not in line and (block := next(body, None)) is not None:
+            line += block.lstrip() if not line else block
+    except IncompleteResult as error:
+        raise Unavailable("the service ended before the files were loaded", hint=error.hint) from None
+    return line
+
+
+def _object(line: bytes) -> Any:
+    """The `object` of an envelope; None for anything else."""
+    try:
+        payload = json.loads(line)
+    except ValueError:
+        return None
+    return payload.get("object") if isinstance(payload, dict) else None
 
 
 def load_ended(client: Client, attempt: str) -> tuple[bool, Loaded | None]:

@@ -36,6 +36,8 @@ class QueryRequest:
     limit: int | None = None
     continues: str | None = None
     """The ID of the job that a new one continues, which svcctl's own service takes."""
+    temporary_table: str | None = None
+    """The ID of the temporary table that the query reads, see `own_service.temporary_table`."""
 
     def __post_init__(self) -> None:
         if (self.query is None) == (self.query_id is None):
@@ -89,6 +91,7 @@ class QueryRequest:
             "limit": self.limit,
             "keepAlive": self._keep_alive,
             "continues": self.continues,
+            "temporaryTable": self.temporary_table,
         }
         return {name: value for name, value in fields.items() if value is not None}
 

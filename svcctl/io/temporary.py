@@ -1,4 +1,7 @@
-"""Temporary directories of loads and spreadsheets, each locked while in use: one without a lock was left over."""
+"""Temporary directories of loads, queries of files and spreadsheets, each locked while in use.
+
+A directory without a lock was left over.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 
-_USES = ("load", "xls")
+_USES = ("load", "query", "xls")
 
 
 @contextmanager

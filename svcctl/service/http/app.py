@@ -25,7 +25,8 @@ from svcctl.service.accounts import accounts, domains, keys
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.accounts.keys import KeyStatus
 from svcctl.service.destinations import kinds
-from svcctl.service.http import monitoring, provisioning, tables
+from svcctl.service.engines import Engines
+from svcctl.service.http import monitoring, provisioning, tables, temporary_tables
 from svcctl.service.http.auth import OnOwnSocket, signed
 from svcctl.service.http.body import value_text
 from svcctl.service.http.codes import CREDENTIALS
@@ -69,6 +70,7 @@ def routes(*, stops: bool) -> list[Route]:
         *([signed("POST", STOP_PATH, _stop)] if stops else []),
         *monitoring.ROUTES,
         *tables.ROUTES,
+        *temporary_tables.ROUTES,
         *provisioning.ROUTES,
     ]
 
@@ -121,10 +123,14 @@ async def _query(request: Request) -> Response:
     asked = await service.look(read, request.state.body)
     if asked.destination is not None:
         return succeeded(request, {"id": await asyncio.to_thread(_launch, request, asked)})
-    query = service.turns.open(request.state.account.owner, request.state.account.api_key)
+    account: Account = request.state.account
+    table = asked.temporary_table and service.temporary_tables.get(asked.temporary_table, account.api_key)
+    query = service.turns.open(account.owner, account.api_key)
+    if table:
+        table.queries.add(query)
     leaving = asyncio.create_task(_end_when_left(request, query))
     try:
-        steps, step = await query.run(_planned, service, asked)
+        steps, step = await query.run(_planned, service, table.engines if table else None, asked)
         notes = LATE in request.headers
         answer = StreamedAnswer(service, query, asked, request.state.cid, steps, notes=notes)
         await answer.begin(step)
@@ -136,9 +142,16 @@ async def _query(request: Request) -> Response:
     return AnswerResponse(answer, ENCODERS[asked.mode], request.headers.get("connection", ""))
 
 
-def _planned(service: Service, asked: AskedQuery) -> tuple[Steps, Step | None]:
-    """The steps of a query, and the first one if it is due."""
-    steps = Steps(service.engines, asked, service.now, launched=service.now(), lag=service.lag_seconds)
+def _planned(service: Service, temporary: Engines | None, asked: AskedQuery) -> tuple[Steps, Step | None]:
+    """The steps of a query, and the first one if it is due. `temporary` has the temporary table that it reads."""
+    steps = Steps(
+        temporary or service.engines,
+        asked,
+        service.now,
+        launched=service.now(),
+        lag=service.lag_seconds,
+        complete=temporary is not None,
+    )
     return steps, steps.next(None, 0)
 
 

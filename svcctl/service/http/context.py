@@ -21,6 +21,7 @@ from svcctl.service.disk import Disk
 from svcctl.service.engines import Engines
 from svcctl.service.loading.limits import LoadLimits
 from svcctl.service.queries.concurrency import SLICE, Turns
+from svcctl.service.queries.temporary_tables import TemporaryTables
 from svcctl.service.settings import LAG, LINE_END, OPEN_QUERIES, PADDING_TIME, QUERY_PLACES, QUERY_TIME
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.events_record import EventsRecord, Loss
@@ -90,6 +91,7 @@ class Service:
     started: float = field(default_factory=time.time)
     loads: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
     """The results of the last loads, by the attempt that the client named."""
+    temporary_tables: TemporaryTables = field(default_factory=TemporaryTables)
     counts: Counts = field(default_factory=Counts)
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
     """Held while a large body is read."""

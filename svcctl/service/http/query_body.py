@@ -19,7 +19,7 @@ from svcctl.service.rendering.keep_alive import KINDS, NEWLINE, KeepAlive
 
 _MEMBERS = (
     *("query", "queryId", "from", "to", "mode", "destination", "dateFormat", "timeZone", "skip", "offset", "limit"),
-    *("ipAsString", "keepAlive", "continues"),
+    *("ipAsString", "keepAlive", "continues", "temporaryTable"),
 )
 
 
@@ -43,6 +43,7 @@ def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: C
         limit=_count(fields, "limit"),
         destination=_destination(fields.get("destination")),
         continues=_continues(fields),
+        temporary_table=_temporary_table(fields),
         ip_as_string=optional_flag(fields, "ipAsString"),
         keep_alive=_keep_alive(fields.get("keepAlive")),
     )
@@ -148,6 +149,16 @@ def _continues(fields: Mapping[str, Any]) -> str | None:
     if job_id is not None and fields.get("destination") is None:
         raise ServiceError("continues names a job, so the query needs a destination")
     return job_id
+
+
+def _temporary_table(fields: Mapping[str, Any]) -> str | None:
+    """The ID of a temporary table, which gets no more events and is gone soon."""
+    table_id = optional_text(fields, "temporaryTable")
+    if table_id is not None and fields.get("destination") is not None:
+        raise ServiceError("a query of a temporary table has no destination")
+    if table_id is not None and fields.get("to") is None:
+        raise ServiceError("a query of a temporary table needs a to")
+    return table_id
 
 
 def _skip(fields: Mapping[str, Any]) -> int:

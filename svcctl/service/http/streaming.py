@@ -177,8 +177,7 @@ class StreamedAnswer:
         # The engine plans the query here, which takes seconds for the largest ones.
         plan = self._steps.plan(step)
         expressions = self._encoder.expressions()
-        reader = self._service.engines.of(plan.table).reader
-        rows = rendering.stream(reader, plan, expressions, since=step.since, until=step.until)
+        rows = rendering.stream(self._steps.reader, plan, expressions, since=step.since, until=step.until)
         self._stream = self._stream_closing.enter_context(rows)
         batches = iter(self._stream)
         # Groups come all at once, so reading on to their end takes no time and saves a turn.

@@ -66,7 +66,7 @@ def _get(request: Request) -> Response:
 
 def _drop(request: Request) -> Response:
     """Drop a table and return its last description. Jobs that read it stop with an error at their next look."""
-    service = _operated(request, "drop tables")
+    service = operated(request, "drop tables")
     table = service.engines.table(request.path_params["name"])
     _check_changeable(service, table.name, _SETTINGS.get(table.name, _DEMO_SETTING))
     found = _described(service, table) | _readers(service.store, table.name)
@@ -79,7 +79,7 @@ async def _trim(request: Request) -> Response:
 
     A job continues by the number of rows that it has read, which would be wrong once some of them are gone.
     """
-    service = _operated(request, "remove events")
+    service = operated(request, "remove events")
     fields = json_object(request.state.body)
     note_unknown("a trim", fields, ("before",))
     name, before = request.path_params["name"], fields.get("before")
@@ -106,12 +106,12 @@ async def _trim(request: Request) -> Response:
 
 async def _load(request: Request) -> Response:
     """Load files of this machine into a table. The service reads them itself."""
-    service = _operated(request, "load events")
+    service = operated(request, "load events")
     fields = json_object(request.state.body)
     note_unknown("a load", fields, LOAD_MEMBERS)
     table, options = text(fields, "table"), LoadOptions.from_json(fields)
     _check_changeable(service, table, "load into another table")
-    sources, load_id, gone = _sources(fields), optional_text(fields, "loadId"), Event()
+    files, load_id, gone = sources(fields), optional_text(fields, "loadId"), Event()
     attempt = optional_text(fields, "attempt")
 
     def go_on() -> None:
@@ -120,7 +120,7 @@ async def _load(request: Request) -> Response:
 
     def work() -> dict[str, Any]:
         engine, limits = service.engines.for_load(table), service.load_limits
-        loaded = load(engine, sources, table, options, go_on, load_id=load_id, limits=limits)
+        loaded = load(engine, files, table, options, go_on, load_id=load_id, limits=limits)
         service.record_events()
         if loaded is None:
             return {"table": table, "alreadyLoaded": load_id}
@@ -137,7 +137,7 @@ async def _load(request: Request) -> Response:
 
 async def _load_ended(request: Request) -> Response:
     """Return the outcome of a load whose client left: it ends soon, since it notices that the client left."""
-    service = _operated(request, "load events")
+    service = operated(request, "load events")
     result = service.loads.get(request.path_params["attempt"])
     if result is None:
         raise NotFound("no recent load has this attempt")
@@ -149,7 +149,7 @@ async def _load_ended(request: Request) -> Response:
 
 async def _copy(request: Request) -> Response:
     """Move a table to the shared folder, or back to the file of the service."""
-    service = _operated(request, "move tables")
+    service = operated(request, "move tables")
     fields = json_object(request.state.body)
     to = text(fields, "to")
     if to not in (FOLDER, FILE):
@@ -164,7 +164,7 @@ async def _copy(request: Request) -> Response:
     return await _padded(request, service.run(move))
 
 
-def _sources(fields: Mapping[str, Any]) -> list[Source]:
+def sources(fields: Mapping[str, Any]) -> list[Source]:
     """The files of a load: each has a path, and a name for messages, by default the path."""
     files = fields.get("files")
     if not isinstance(files, list) or not files:
@@ -178,7 +178,7 @@ def _sources(fields: Mapping[str, Any]) -> list[Source]:
     return found
 
 
-def _operated(request: Request, what: str) -> Service:
+def operated(request: Request, what: str) -> Service:
     """Return the service. CredentialsError unless the account is an administrator of it."""
     account: Account = request.state.account
     if not account.operates:

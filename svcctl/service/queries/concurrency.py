@@ -98,6 +98,8 @@ class OpenQuery:
         self.key = key
         self.ended: asyncio.Future[SvcctlError] = self._loop.create_future()
         """The reason why the query must end before its last row."""
+        self.closed: asyncio.Future[None] = self._loop.create_future()
+        """Done when nothing of the query runs any more."""
         self.waiting = False
         self._used = 0.0
         self._since: float | None = None
@@ -112,6 +114,8 @@ class OpenQuery:
 
     def close(self) -> None:
         self._turns._open.discard(self)
+        if not self.closed.done():
+            self.closed.set_result(None)
 
     def end(self, reason: SvcctlError) -> None:
         """Ask the query to end. May be called from any thread."""

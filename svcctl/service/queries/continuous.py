@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 
 from svcctl.dates.epochs import MILLISECOND, from_ms, seconds_to_ms, to_ms
 from svcctl.errors import NotFound, ServiceError
-from svcctl.service.engines import Engine, Engines, Mark
+from svcctl.service.engines import Engine, Engines, Mark, Reader
 from svcctl.service.engines.table_rules import replaced
 from svcctl.service.language import Plan, QueryError, compile, parse, tree
 from svcctl.service.language.types import Catalog
@@ -36,7 +36,8 @@ class Steps:
 
     `launched` is when the query was asked. If its range ends later than that, the last step waits for the end. A
     step of a `repeatable` query returns the same rows in the same order each time it runs. A period is closed `lag`
-    seconds after its end. QueryError when the query cannot run, or cannot run without an end.
+    seconds after its end. A `complete` table gets no more events, so the query does not wait for the end of its range.
+    QueryError when the query cannot run, or cannot run without an end.
     """
 
     def __init__(
@@ -48,12 +49,15 @@ class Steps:
         launched: datetime,
         lag: float = LAG.default_value,
         repeatable: bool = False,
+        complete: bool = False,
         covered: Covered | None = None,
     ) -> None:
         self._engines = engines
         self._clock = clock
         self._zone = asked.zone
-        self._query, self.schedule = _scheduled(parse(asked.query), asked, launched, seconds_to_ms(lag), covered)
+        self._query, self.schedule = _scheduled(
+            parse(asked.query), asked, launched, seconds_to_ms(lag), covered, complete=complete
+        )
         self._looked = 0
         self._mark: Mark | None = None
         """The moment and the end of the table at the last call of `next`."""
@@ -71,6 +75,11 @@ class Steps:
     def _engine(self) -> Engine:
         """The engine that has the table now: it may be moved between two steps."""
         return self._engines.of(self._query.table)
+
+    @property
+    def reader(self) -> Reader:
+        """The reader of the table's rows."""
+        return self._engine.reader
 
     @property
     def _at_once(self) -> bool:
@@ -181,12 +190,12 @@ class Steps:
 
 
 def _scheduled(
-    query: tree.Query, asked: AskedQuery, launched: datetime, lag: int, covered: Covered | None
+    query: tree.Query, asked: AskedQuery, launched: datetime, lag: int, covered: Covered | None, *, complete: bool
 ) -> tuple[tree.Query, Schedule]:
     """A query without the limit and offset that count over all of its steps, and the schedule that has them."""
     start, end = to_ms(asked.range.start), asked.range.end
-    over = end is not None and end <= launched
-    due = None if end is None else to_ms(end) + (0 if over else GRACE // MILLISECOND)
+    over = end is not None and (complete or end <= launched)
+    due = None if end is None else min(to_ms(end), to_ms(launched)) if over else to_ms(end) + GRACE // MILLISECOND
     once = Schedule(
         StepKind.ONCE, start, None if end is None else to_ms(end), due, asked.skip, asked.limit, covered=covered
     )

@@ -27,5 +27,7 @@ class AskedQuery:
     destination: Destination | None = None
     continues: str | None = None
     """The ID of the job that the new one continues."""
+    temporary_table: str | None = None
+    """The ID of the temporary table that the query reads."""
     ip_as_string: bool | None = None
     keep_alive: KeepAlive | None = None

@@ -18,7 +18,7 @@ from support.engines import chosen_engine
 from svcctl import __version__
 from svcctl.cli.help import topics
 from svcctl.service.accounts import accounts
-from svcctl.service.http import monitoring, provisioning, tables
+from svcctl.service.http import monitoring, provisioning, tables, temporary_tables
 from svcctl.service.http.app import build
 from svcctl.service.http.context import Service
 from svcctl.service.state.store import Store
@@ -251,7 +251,10 @@ def test_the_help_has_the_routes_of_our_own_and_the_members_of_what_they_take_an
 ) -> None:
     page = topics.read("service")
     routes = [
-        route for route in (*tables.ROUTES, *monitoring.ROUTES, *provisioning.ROUTES) if "/service/" in route.path
+        route
+        for module in (tables, temporary_tables, monitoring, provisioning)
+        for route in module.ROUTES
+        if "/service/" in route.path
     ]
     paths = [re.sub(r"\{(\w+)\}", lambda name: name[1].upper(), route.path) for route in routes]
     assert [path for path in paths if not re.search(rf"(GET|POST|DELETE) {path}\s", page)] == []
@@ -270,7 +273,8 @@ def test_the_help_has_the_routes_of_our_own_and_the_members_of_what_they_take_an
     members = {name for answer in answers for name in answer.json()["object"]}
     assert {"rows", "loaded", "removed", "startedAt"} <= members
     told = page.partition("Members of the other routes")[2].partition("\nColumns\n")[0]
-    assert sorted(name for name in {*members, *tables.LOAD_MEMBERS} if not re.search(rf"\b{name}\b", told)) == []
+    taken = {*tables.LOAD_MEMBERS, *temporary_tables.MEMBERS}
+    assert sorted(name for name in members | taken if not re.search(rf"\b{name}\b", told)) == []
 
 
 NO_FILES = 'files is not a list of objects with a path, such as [{"path": "/rows.csv"}]'

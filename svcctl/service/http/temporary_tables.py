@@ -1,0 +1,138 @@
+"""The route of temporary tables: a request loads files, and its client queries them until it ends the request.
+
+The answer is one line of JSON: the envelope with what was loaded, or an error. Blanks come before the line while files
+are loaded. After it the answer goes on without a byte until the client leaves, and then the table is removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from threading import Event
+from typing import Any
+
+import anyio
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from svcctl.api.loads import FILE_TABLE, LOAD_OPTIONS, LoadOptions
+from svcctl.errors import ServiceError
+from svcctl.io.json_members import text, texts
+from svcctl.service.http.auth import signed
+from svcctl.service.http.body import json_object, note_unknown
+from svcctl.service.http.connection import left
+from svcctl.service.http.context import Service
+from svcctl.service.http.envelope import encoded, envelope, error_envelope, refusal
+from svcctl.service.http.tables import operated, sources
+from svcctl.service.language.types import Column, Type
+from svcctl.service.loading.in_memory import engine_in_memory
+from svcctl.service.loading.load import load
+from svcctl.service.queries.temporary_tables import TemporaryTable, check_query
+
+MEMBERS = ("files", *LOAD_OPTIONS, "query", "emptyColumns")
+
+
+async def _load(request: Request) -> Response:
+    """Load files of this machine into a temporary table, for queries of the same API key.
+
+    `query` is checked before the files are read. `emptyColumns` are the columns of the table if the files have no
+    events. ServiceError 429 if there are too many temporary tables.
+    """
+    service = operated(request, "load events")
+    fields = json_object(request.state.body)
+    note_unknown("a temporary table", fields, MEMBERS)
+    query, empty = text(fields, "query"), _columns(fields)
+    files, options, gone = sources(fields), LoadOptions.from_json(fields), Event()
+    table = service.temporary_tables.add(request.state.account.api_key)
+
+    def go_on() -> None:
+        if gone.is_set():
+            raise ServiceError("the load was given up: its client is gone")
+
+    def work() -> dict[str, Any]:
+        check_query(query)
+        stored = table.open(engine_in_memory())
+        loaded = load(stored, files, FILE_TABLE, options, go_on, limits=service.load_limits)
+        assert loaded is not None  # it has no ID
+        if FILE_TABLE not in stored.tables():
+            stored.create(FILE_TABLE, empty)
+        return loaded.to_json() | {"temporaryTable": table.id}
+
+    loading = service.run(work)
+    leaving = asyncio.ensure_future(left(request))
+    leaving.add_done_callback(lambda _: gone.set())
+    held = _Held(service, table, loading, leaving)
+    try:
+        either: set[asyncio.Future[Any]] = {loading, leaving}
+        await asyncio.wait(either, timeout=service.padding_seconds, return_when=asyncio.FIRST_COMPLETED)
+        if loading.done() or leaving.done():
+            await loading  # a refusal has a status of its own
+    except asyncio.CancelledError:
+        await held.close()
+        raise ServiceError("the service is stopping", code=504) from None
+    except BaseException:
+        await held.close()
+        raise
+    return _HeldResponse(held, _answer(request, held))
+
+
+def _columns(fields: Mapping[str, Any]) -> list[Column]:
+    """The columns of a table without events."""
+    names = {name.casefold(): name for name in texts(fields, "emptyColumns")}
+    names.pop("eventdate", None)
+    return [Column("eventdate", Type.TIMESTAMP), *(Column(name, Type.STR) for name in names.values())]
+
+
+class _Held:
+    """A temporary table, the work that loads it, and the future that ends when its client leaves."""
+
+    def __init__(
+        self, service: Service, table: TemporaryTable, loading: asyncio.Future[Any], leaving: asyncio.Future[None]
+    ) -> None:
+        self.service = service
+        self.loading = loading
+        self.leaving = leaving
+        self._table = table
+
+    async def close(self) -> None:
+        """End the load if it still runs, and remove the table."""
+        with anyio.CancelScope(shield=True):
+            self.service.temporary_tables.remove(self._table)
+            self.leaving.cancel()
+            await asyncio.wait({self.leaving})
+            await self._table.close(self.loading)
+        if not self.loading.cancelled():
+            self.loading.exception()
+
+
+async def _answer(request: Request, held: _Held) -> AsyncIterator[bytes]:
+    service = held.service
+    while not held.loading.done():
+        yield b"    "
+        await asyncio.wait({held.loading}, timeout=service.padding_seconds)
+    cid, now = request.state.cid, service.clock()
+    try:
+        content = envelope(cid, now, held.loading.result())
+    except Exception as error:
+        yield encoded(error_envelope(cid, now, refusal(error, cid)))
+        return
+    yield encoded(content) + b"\n"
+    await asyncio.wait({held.leaving})
+
+
+class _HeldResponse(StreamingResponse):
+    """An answer that holds a table until its client leaves."""
+
+    def __init__(self, held: _Held, answer: AsyncIterator[bytes]) -> None:
+        super().__init__(answer, media_type="application/json")
+        self._held = held
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._held.close()
+
+
+ROUTES = [signed("POST", "/service/temporary-table", _load)]

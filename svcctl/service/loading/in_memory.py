@@ -1,0 +1,17 @@
+"""An engine in memory, for files that are loaded for one query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from svcctl.io.temporary import temporary
+from svcctl.service.engines import Engine
+from svcctl.service.engines.duckdb import DuckDBEngine
+
+
+@contextmanager
+def engine_in_memory() -> Iterator[Engine]:
+    """An engine without tables. During the block, a temporary directory has what does not fit into its memory."""
+    with temporary("query") as folder, DuckDBEngine(spill=folder / "spill") as engine:
+        yield Engine(engine, engine)

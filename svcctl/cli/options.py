@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, is_dataclass
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
@@ -27,6 +28,7 @@ class Heading(StrEnum):
     ROWS = "Rows"
     QUERY = "Query"
     WINDOWS = "Windows"
+    FILES = "Files of --load"
     RUN = "Run"
     JOB = "Job"
 
@@ -229,21 +231,57 @@ def length_option(
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for each field of the dataclass that one of its parameters takes."""
+    """The command with an option for each field of the dataclasses that its parameters take.
+
+    A field of such a dataclass may be a dataclass, too, as in Annotated[Inner, Heading.FILES], with the heading of its
+    options.
+    """
     signature = inspect.signature(command, eval_str=True)
-    whole = next(one for one in signature.parameters.values() if is_dataclass(one.annotation))
-    fields = inspect.signature(whole.annotation, eval_str=True).parameters
 
     @wraps(command)
     def called(**given: Any) -> None:
-        options = whole.annotation(**{name: given.pop(name) for name in fields})
-        command(**given, **{whole.name: options})
+        command(**{parameter.name: _taken(parameter, given) for parameter in signature.parameters.values()})
 
-    given = [each for one in signature.parameters.values() for each in (fields.values() if one is whole else [one])]
-    every = [one.replace(kind=one.KEYWORD_ONLY) for one in given]
+    options = [option for parameter in signature.parameters.values() for option in _options(parameter)]
+    every = [option.replace(kind=option.KEYWORD_ONLY) for option in options]
     called.__annotations__ = {one.name: one.annotation for one in every}
     setattr(called, "__signature__", signature.replace(parameters=every))  # noqa: B010 (no attribute that is typed)
     return called
+
+
+def _dataclass(annotation: Any) -> Any:
+    """The dataclass that an annotation names, also within Annotated; None for others."""
+    kind = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+    return kind if is_dataclass(kind) else None
+
+
+def _taken(parameter: inspect.Parameter, given: dict[str, Any]) -> Any:
+    """The value of a parameter, taken from the values of options; a dataclass takes one for each of its fields."""
+    kind = _dataclass(parameter.annotation)
+    if kind is None:
+        return given.pop(parameter.name)
+    fields = inspect.signature(kind, eval_str=True).parameters.values()
+    return kind(**{field.name: _taken(field, given) for field in fields})
+
+
+def _options(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
+    """The parameters that are options: a parameter itself, or those of its dataclass under the heading of that."""
+    kind = _dataclass(parameter.annotation)
+    if kind is None:
+        yield parameter
+        return
+    headings = get_args(parameter.annotation)[1:]
+    for field in inspect.signature(kind, eval_str=True).parameters.values():
+        for option in _options(field):
+            yield option.replace(annotation=_under(headings[0], option.annotation)) if headings else option
+
+
+def _under(heading: Heading, annotation: Any) -> Any:
+    """The annotation of an option, with its heading."""
+    type_, option, *others = get_args(annotation)
+    option = copy(option)
+    option.rich_help_panel = heading
+    return Annotated[type_, option, *others]
 
 
 # The global options, which the root command has

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,8 @@ from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import text
-from svcctl.cli.options import YesOpt
+from svcctl.cli.inputs.load_options import ReadingOptions, zone_name
+from svcctl.cli.options import YesOpt, spread
 from svcctl.dates.epochs import from_ms, to_ms
 from svcctl.dates.lengths import rough_text
 from svcctl.dates.operators import moment_text
@@ -43,31 +44,13 @@ FilesArg = Annotated[
 TableOpt = Annotated[
     str, typer.Option("--table", "-t", metavar="NAME", help="Table to load into, such as a.b.c."), Completes("loaded")
 ]
-TimeFieldOpt = Annotated[
-    str | None,
-    typer.Option(
-        "--time-field", metavar="F", help="Field with the date of each event, or DATE,TIME (detected if not given)."
-    ),
-]
-TimeFormatOpt = Annotated[
-    str | None,
-    typer.Option(
-        "--time-format",
-        metavar="FORMAT",
-        help="How that date is written: '%m/%d/%Y %I:%M %p', only %d/%m or %m/%d, or epoch, epoch_ms, … for numbers.",
-    ),
-]
-
-
-def _zone_name(text: str) -> str:
-    return named_zone(text).shared_name
 
 
 LoadZoneOpt = Annotated[
     str | None,
     typer.Option(
         "--time-zone",
-        parser=_zone_name,
+        parser=zone_name,
         metavar="ZONE",
         help="Time zone of dates that have none, such as GMT+2 or Europe/Berlin (default: UTC).",
     ),
@@ -78,38 +61,7 @@ LoadFormatOpt = Annotated[
     typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(FILE_KINDS)}; detected if not given."),
     Completes(words=FILE_KINDS),
 ]
-TypesOpt = Annotated[
-    str | None,
-    typer.Option(
-        "--types", metavar="F=TYPE,...", help="Types of fields: str, int4, int8, float8, bool, ip4, timestamp."
-    ),
-]
-NullOpt = Annotated[str | None, typer.Option("--null", metavar="TEXT,...", help="Texts that mean null, such as n/a,-.")]
 ReplaceOpt = Annotated[bool, typer.Option("--replace", help="Drop the events and columns that the table has.")]
-StrictOpt = Annotated[
-    bool, typer.Option("--strict", help="Load nothing if a line or a value of a named type cannot be read.")
-]
-MaxSkippedOpt = Annotated[
-    str | None,
-    typer.Option(
-        "--max-skipped",
-        metavar="N|N%",
-        help="Lines of a file that may be unreadable, or their share (default: one line, or 10%).",
-    ),
-]
-HeaderOpt = Annotated[
-    str | None,
-    typer.Option(
-        "--header", metavar="yes|no", help="Whether the first row of csv names the columns (detected if not given)."
-    ),
-    Completes(words=("yes", "no")),
-]
-NamesOpt = Annotated[
-    str | None,
-    typer.Option(
-        "--names", metavar="F,...", help="Names of the columns of csv; the first row is data without --header yes."
-    ),
-]
 IntoOpt = Annotated[
     str | None,
     typer.Option("--tables", metavar="URI", help="Shared folder to load into, without a service (help cluster)."),
@@ -136,21 +88,15 @@ TrimZoneOpt = Annotated[
 TablesArg = Annotated[list[str], typer.Argument(metavar="TABLE…", help="Tables to drop."), Completes("loaded")]
 
 
+@spread
 def load(
     ctx: typer.Context,
     files: FilesArg,
     table: TableOpt,
-    time_field: TimeFieldOpt = None,
-    time_format: TimeFormatOpt = None,
+    how: ReadingOptions,
     time_zone: LoadZoneOpt = None,
     format: LoadFormatOpt = None,
-    types: TypesOpt = None,
-    null: NullOpt = None,
     replace: ReplaceOpt = False,
-    header: HeaderOpt = None,
-    names: NamesOpt = None,
-    max_skipped: MaxSkippedOpt = None,
-    strict: StrictOpt = False,
     tables: IntoOpt = None,
     create: CreateOpt = False,
     load_id: IdOpt = None,
@@ -167,7 +113,7 @@ def load(
     zcat old.csv.gz | svcctl service load - -t shop.old --time-field created
     svcctl service load orders.csv -t shop.orders --id 2026-01-31
     """
-    from svcctl.api.loads import LoadOptions, SkipLimit, check_table_name
+    from svcctl.api.loads import check_table_name
 
     svc: Context = ctx.obj
     check_table_name(table)
@@ -175,27 +121,8 @@ def load(
         raise UsageError("--id is empty", hint="name the load, or leave out --id")
     if create and tables is None:
         raise UsageError("--create makes a shared folder", hint="name it with --tables")
-    if strict and max_skipped is not None:
-        raise UsageError("--strict and --max-skipped exclude each other", hint="--strict allows no skipped line")
-    nothing = tuple(filter(None, (null or "").split(",")))
-    options = LoadOptions(
-        time_field=time_field,
-        time_format=time_format,
-        time_zone=time_zone,
-        format=format,
-        types=_types(types),
-        null=nothing,
-        replace=replace,
-        strict=strict,
-        max_skipped=None if max_skipped is None else SkipLimit.parse(max_skipped),
-        header=_yes_or_no(header),
-        names=_names(names),
-    )
-    with ExitStack() as spooled, _refused_as_usage():
-        given = [
-            (str(spooled.enter_context(text.as_file(file, svc.files.make))), text.name(file))
-            for file in dict.fromkeys(files)
-        ]
+    options = how.read(format, time_zone, replace=replace)
+    with as_files(svc, files) as given, refused_as_usage():
         if tables is None:
             loaded = _load(svc, given, table, options, load_id)
         else:
@@ -211,14 +138,28 @@ def load(
 
 
 @contextmanager
-def _refused_as_usage() -> Iterator[None]:
-    """Give refusals by the service the exit code of those found here: a file or an option cannot be used."""
+def as_files(svc: Context, sources: Iterable[Path]) -> Iterator[list[tuple[str, str]]]:
+    """The paths of files, and their names in messages. Standard input and pipes are copied for the block."""
+    with ExitStack() as spooled:
+        yield [
+            (str(spooled.enter_context(text.as_file(source, svc.files.make))), text.name(source))
+            for source in dict.fromkeys(sources)
+        ]
+
+
+@contextmanager
+def refused_as_usage(**names: str) -> Iterator[None]:
+    """Give refusals by the service the exit code of those found here: a file or an option cannot be used.
+
+    `names` are the names of commands and options in hints, where they are not those of 'svcctl service load'.
+    """
     try:
         yield
     except ServiceError as error:
-        if type(error) is not ServiceError:
+        if type(error) is not ServiceError or error.place is not None:
             raise
-        raise UsageError(error.message, hint=error.hint, reason=error.reason, data=error.data) from None
+        data = {**error.data, **names}
+        raise UsageError(error.message, hint=error.hint, reason=error.reason, data=data) from None
 
 
 def _load(
@@ -263,44 +204,34 @@ def _tell_given_up(svc: Context, stored: Loaded | None, *, replace: bool) -> Non
         _tell(svc, stored, replace=replace)
 
 
-def _types(text: str | None) -> dict[str, str]:
-    """The types of `a=ip4,b=str`."""
-    found = {}
-    for pair in filter(None, (text or "").split(",")):
-        name, equals, type_ = pair.rpartition("=")
-        if not (equals and name):
-            raise UsageError(f"--types '{pair}' is not of the form FIELD=TYPE", hint="such as --types srcIp=ip4,n=int8")
-        found[name.strip()] = type_.strip()
-    return found
-
-
-def _yes_or_no(text: str | None) -> bool | None:
-    if text not in (None, "yes", "no"):
-        raise UsageError(f"--header is '{text}', and must be yes or no")
-    return None if text is None else text == "yes"
-
-
-def _names(text: str | None) -> tuple[str, ...]:
-    """The names of `a,b,c`, each of which must be there once, in any case of letters."""
-    names = [] if text is None else [name.strip() for name in text.split(",")]
-    if not all(names) or len({name.casefold() for name in names}) < len(names):
-        raise UsageError(f"--names '{text}' has an empty name, or one twice", hint="such as --names time,user,action")
-    return tuple(names)
-
-
 def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
     note = svc.diagnostics.note
-    for name in loaded.empty:
-        note(f"{name} has no events")
+    tell_empty(svc, loaded)
     if loaded.oldest is None or loaded.newest is None:
         note(f"nothing was loaded into {loaded.table}")
         return
     if loaded.before and replace:
         read = f", read by {_named('job', loaded.jobs)}: jobs on it stop with an error" if loaded.jobs else ""
         note(f"replaced the {counted(loaded.before, 'event')} of {loaded.table}{read}")
-    note(f"loaded {counted(loaded.rows, 'event')} into {loaded.table}, {_range(loaded.oldest, loaded.newest)}")
+    note(f"loaded {counted(loaded.rows, 'event')} into {loaded.table}, {range_text(loaded.oldest, loaded.newest)}")
     if loaded.before and not replace:
         note(f"{loaded.table} already held {counted(loaded.before, 'event')}; --replace would have replaced them")
+    tell_findings(svc, loaded)
+    if svc.diagnostics.is_terminal:
+        since = from_ms(loaded.oldest)
+        query = CommandLine(f"svcctl -p {LOCAL} query 'from {loaded.table}' --from {since:%Y-%m-%d}")
+        note(Advice("query them with: ", query))
+
+
+def tell_empty(svc: Context, loaded: Loaded) -> None:
+    """Name the files without events."""
+    for name in loaded.empty:
+        svc.diagnostics.note(f"{name} has no events")
+
+
+def tell_findings(svc: Context, loaded: Loaded) -> None:
+    """Say which lines were skipped, which values are null, and what was changed."""
+    note = svc.diagnostics.note
     for skip in loaded.skips:
         svc.diagnostics.warning(f"skipped {counted(skip.count, 'line')}; the first: {skip.place}: {skip.sentence}")
     for null in loaded.nulls:
@@ -310,10 +241,6 @@ def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
         note(f"{counted(aside.count, 'line')}; the first: {aside.place}: {aside.sentence}")
     for change in loaded.changes:
         note(f"{counted(change.count, 'row')}; the first: {change.place}: {change.sentence}")
-    if svc.diagnostics.is_terminal:
-        since = from_ms(loaded.oldest)
-        query = CommandLine(f"svcctl -p {LOCAL} query 'from {loaded.table}' --from {since:%Y-%m-%d}")
-        note(Advice("query them with: ", query))
 
 
 def drop(ctx: typer.Context, tables: TablesArg, yes: YesOpt = False) -> None:
@@ -361,10 +288,10 @@ def trim(
     client = svc.with_flags(profile=LOCAL).client
     if not yes:
         found = own_service.table(client, table)
-        held = f", which has events {_range(found.oldest, found.newest)}" if found.events else ""
+        held = f", which has events {range_text(found.oldest, found.newest)}" if found.events else ""
         svc.ask(f"Remove the events before {moment_text(date)} (UTC) from {table}{held}?")
     removed, left = own_service.trim(client, table, to_ms(date))
-    rest = f", {_range(left.oldest, left.newest)}" if left.events else ""
+    rest = f", {range_text(left.oldest, left.newest)}" if left.events else ""
     svc.diagnostics.note(
         f"removed {counted(removed, 'event')} from {table}; {counted(left.events, 'is', 'are')} left{rest}"
     )
@@ -374,7 +301,7 @@ def _described(table: Extent) -> str:
     """A table with its events, and the jobs and saved queries that read it."""
     facts = [counted(table.events, "event")]
     if table.oldest is not None:
-        facts.append(_range(table.oldest, table.newest))
+        facts.append(range_text(table.oldest, table.newest))
     if table.jobs:
         facts.append(f"read by {_named('job', [job.friendly_name for job in table.jobs])}")
     if table.queries:
@@ -382,7 +309,7 @@ def _described(table: Extent) -> str:
     return f"{table.name}: {', '.join(facts)}"
 
 
-def _range(oldest: int | None, newest: int | None) -> str:
+def range_text(oldest: int | None, newest: int | None) -> str:
     first, last = second_text(oldest), second_text(newest)
     return f"at {first} (UTC)" if first == last else f"from {first} to {last} (UTC)"
 

@@ -12,7 +12,7 @@ _svcctl_place() {
         words=(query tables export job range domain role profile service api completion help)
         ;;
     'svcctl query -')
-        words=(--from --to --time-zone --format --output --force --chart --no-header --date-format --limit --skip --columns --sort --top --fail-on-empty --file --query-id --var --follow --every --max-time --dest --dest-param --dest-json --dry-run --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        words=(--from --to --time-zone --format --output --force --chart --no-header --date-format --limit --skip --columns --sort --top --fail-on-empty --file --query-id --var --load --load-format --load-time-zone --time-field --time-format --types --null --header --names --max-skipped --strict --follow --every --max-time --dest --dest-param --dest-json --dry-run --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl query --format' | 'svcctl query -f' | 'svcctl query --output-format')
         words=(auto table vertical chart csv tsv ndjson json 'json/compact' 'json/simple' 'json/simple/compact' msgpack xml xls parquet)
@@ -229,7 +229,7 @@ _svcctl_place() {
     *' --profile' | *' -p')
         kind=profiles
         ;;
-    *' --config' | *' --output' | *' -o' | *' --out' | *' --output-file' | *' --outfile' | *' --file' | *' -F' | *' --dest-json' | *' --metrics' | *' --from-file')
+    *' --config' | *' --output' | *' -o' | *' --out' | *' --output-file' | *' --outfile' | *' --file' | *' -F' | *' --load' | *' --dest-json' | *' --metrics' | *' --from-file')
         kind=files
         ;;
     *' --color')
@@ -241,7 +241,7 @@ _svcctl_place() {
     *' --to' | *' --until' | *' --end' | *' --latest')
         words=(today now endday endmonth 1d 2d 7d 1ad 2ad 7ad 1h 2h 7h 1ah 2ah 7ah 1s 2s 7s 1m 2m 7m 1w 2w 7w 1h30m now-1h yesterday tomorrow)
         ;;
-    *' --time-zone' | *' --tz' | *' --timezone')
+    *' --time-zone' | *' --tz' | *' --timezone' | *' --load-time-zone')
         words=(GMT-12 GMT-11 GMT-10 GMT-9 GMT-8 GMT-7 GMT-6 GMT-5 GMT-4 GMT-3 GMT-2 GMT-1 'GMT+0' 'GMT+1' 'GMT+2' 'GMT+3' 'GMT+4' 'GMT+5' 'GMT+6' 'GMT+7' 'GMT+8' 'GMT+9' 'GMT+10' 'GMT+11' 'GMT+12' 'GMT+13' 'GMT+14'); kind=zones
         ;;
     *' --date-format' | *' --dateformat')
@@ -252,6 +252,12 @@ _svcctl_place() {
         ;;
     *' --query-id')
         kind=queries
+        ;;
+    *' --load-format')
+        kind=file-formats
+        ;;
+    *' --header')
+        words=(yes no)
         ;;
     *' --dest' | *' --destination' | *' --type')
         words=(Kafka S3 HDFS donothing)
@@ -279,9 +285,6 @@ _svcctl_place() {
         ;;
     *' --table' | *' -t')
         kind=loaded
-        ;;
-    *' --header')
-        words=(yes no)
         ;;
     *' --role')
         words=(OWNER ADMIN USER)
@@ -320,7 +323,7 @@ _svcctl_is_command() {
 
 _svcctl_takes_value() {
     case $1 in
-    --application | --applications | --at | --before | --begin | --chunk | --color | --cols | --columns | --concurrency | --config | --data | --date-format | --dateformat | --default-application-name | --description | --dest | --dest-json | --dest-param | --destination | --domain | --earliest | --end | --engine | --every | --expires | --fields | --file | --finder-name | --for | --format | --from | --from-file | --head | --header | --id | --interval | --jobs | --keep-for | --lag | --latest | --limit | --listen | --max-requests-per-second | --max-rows | --max-skipped | --max-time | --metrics | --name | --names | --null | --offset | --on-error | --order-by | --out | --outfile | --output | --output-file | --output-format | --parallel | --plan | --policies | --policy | --profile | --prune-domains | --query-id | --relaunch | --reseller | --resource-ids | --retries | --role | --scheduler | --since | --skip | --sort | --sort-by | --start | --state | --status | --step | --table | --tables | --threads | --time | --time-field | --time-format | --time-zone | --timeout | --timezone | --to | --top | --type | --types | --tz | --until | --var | --volume | --window | --workers | -F | -H | -d | -f | -j | -n | -o | -p | -t)
+    --application | --applications | --at | --before | --begin | --chunk | --color | --cols | --columns | --concurrency | --config | --data | --date-format | --dateformat | --default-application-name | --description | --dest | --dest-json | --dest-param | --destination | --domain | --earliest | --end | --engine | --every | --expires | --fields | --file | --finder-name | --for | --format | --from | --from-file | --head | --header | --id | --interval | --jobs | --keep-for | --lag | --latest | --limit | --listen | --load | --load-format | --load-time-zone | --max-requests-per-second | --max-rows | --max-skipped | --max-time | --metrics | --name | --names | --null | --offset | --on-error | --order-by | --out | --outfile | --output | --output-file | --output-format | --parallel | --plan | --policies | --policy | --profile | --prune-domains | --query-id | --relaunch | --reseller | --resource-ids | --retries | --role | --scheduler | --since | --skip | --sort | --sort-by | --start | --state | --status | --step | --table | --tables | --threads | --time | --time-field | --time-format | --time-zone | --timeout | --timezone | --to | --top | --type | --types | --tz | --until | --var | --volume | --window | --workers | -F | -H | -d | -f | -j | -n | -o | -p | -t)
         return 0 ;;
     esac
     return 1

@@ -19,7 +19,6 @@ Row = tuple[str, ...] | Callable[[Data], str]
 
 
 LIST_JOBS = "list the jobs with 'svcctl job list'"
-_LOAD = "svcctl service load - -t …"
 
 
 def _sorting(data: Data) -> str:
@@ -46,6 +45,16 @@ def _number_format(data: Data) -> str:
         f"{guess}read them as epochs of any year with --time-format epoch, epoch_ms, epoch_us or epoch_ns; or name "
         "another column with --time-field"
     )
+
+
+def _piped(command: str, data: Data) -> CommandLine:
+    """A command whose output is loaded, by the command that `load` names."""
+    return CommandLine(f"{command} | {data.get('load', 'svcctl service load - -t …')}")
+
+
+def _format_option(data: Data) -> str:
+    """The option for the format of files, of the command that was run."""
+    return str(data.get("format_option", "--format"))
 
 
 def how_to_start(data: Data) -> Advice:
@@ -79,25 +88,26 @@ HINTS: Mapping[str, Row] = {
     ),
     # Loads
     "columns-differ": ("with --replace, the table has the loaded events only: see 'svcctl help loading'",),
-    "packed-file": lambda data: Advice("unpack it: ", CommandLine(f"{data['unpacker']} FILE | {_LOAD}")),
+    "packed-file": lambda data: Advice("unpack it: ", _piped(f"{data['unpacker']} FILE", data)),
     "unclear-format": lambda data: (
-        f"name it with --format: {', '.join(data['formats'])}; or how the times of a log are written with "
-        "--time-format, such as '%y/%m/%d %H:%M:%S'"
+        f"name it with {_format_option(data)}: {', '.join(data['formats'])}; or how the times of a log are written "
+        "with --time-format, such as '%y/%m/%d %H:%M:%S'"
     ),
-    "not-utf8": (
-        "convert it from its encoding, such as latin1: ",
-        CommandLine(f"iconv -f latin1 -t utf-8 FILE | {_LOAD}"),
+    "not-utf8": lambda data: Advice(
+        "convert it from its encoding, such as latin1: ", _piped("iconv -f latin1 -t utf-8 FILE", data)
     ),
-    "nul-character": (
+    "nul-character": lambda data: Advice(
         "remove it: ",
-        CommandLine(f"tr -d '\\0' <FILE | {_LOAD}"),
+        _piped("tr -d '\\0' <FILE", data),
         " or, if the text is UTF-16: ",
         CommandLine("iconv -f utf-16 -t utf-8"),
     ),
     "no-column-names": (
         "name the columns with --names time,…; or say with --header yes or --header no whether that line names them",
     ),
-    "no-field-names": ("put a line #Fields: with their names before the events, or name another format with --format",),
+    "no-field-names": lambda data: (
+        "put a line #Fields: with their names before the events, or name another format with " + _format_option(data)
+    ),
     "time-of-short-year": ("say how it is written with --time-format, such as '%d/%m/%y %H:%M:%S'",),
     "time-without-year": (
         "say how it is written with --time-format, such as '%m-%d %H:%M:%S'; its year is the last one in which it is "

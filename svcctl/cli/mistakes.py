@@ -58,12 +58,15 @@ def in_plain_words(error: typer.TyperException, context: Any) -> UsageError:
 
 def unexpected(context: Any, words: Sequence[str]) -> UsageError:
     """The error for arguments that a command does not take: mostly parts of a value with blanks."""
+    message = f"unexpected {plural(len(words), 'argument')}: {' '.join(words)}"
+    if "--load" in context.meta.get(spellings.WORDS, ()):
+        own = Advice("name each file with an option of its own: ", CommandLine("--load a.log --load b.log"))
+        return UsageError(message, hint=advice_of(own, _page(context)))
     takes_a_query = context.command_path in TAKE_A_QUERY
     takes_a_date = any(_metavar(option) in DATES for option in context.command.params)
     quoted = ["the query"] * takes_a_query + ["a date with a time"] * takes_a_date
     example = (": ", CommandLine(f"{context.command_path} 'from …'")) if takes_a_query else ()
     hint = Advice(f"put {' and '.join(quoted)} in single quotes", *example) if quoted else None
-    message = f"unexpected {plural(len(words), 'argument')}: {' '.join(words)}"
     return UsageError(message, hint=advice_of(hint, _page(context)))
 
 

@@ -184,6 +184,13 @@ def _zones(svc: Context, of: str) -> Pairs:
     return [(name, "") for name in sorted(available_timezones()) if "GMT" not in name]
 
 
+def _file_formats(svc: Context, of: str) -> Pairs:
+    """The formats of files that can be loaded."""
+    from svcctl.service.loading.kinds import FILE_KINDS
+
+    return [(name, "") for name in FILE_KINDS]
+
+
 KINDS = {
     "profiles": Kind(_profiles),
     "jobs": Kind(_jobs, 5),
@@ -199,6 +206,7 @@ KINDS = {
     "states": Kind(_states),
     "exports": Kind(_states),
     "zones": Kind(_zones),
+    "file-formats": Kind(_file_formats),
 }
 
 

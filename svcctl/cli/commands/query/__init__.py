@@ -33,12 +33,19 @@ def query(ctx: typer.Context, options: QueryOptions) -> None:
     svcctl query -F errors.q --from 7ad --to today -o errors.csv.gz
     echo 'from auth.all select user' | svcctl query --from today -f ndjson
     svcctl query 'from auth.all' --from 1ad --to 1d -o yesterday.parquet
+    svcctl query --load access.log 'from file where statusCode >= 500'
     svcctl query 'from auth.all' --from 1h --dest donothing
     """
     from svcctl.cli.commands.query import request, result
     from svcctl.cli.commands.query.every import repeat
 
     svc: Context = ctx.obj
+    if options.load:
+        from svcctl.cli.commands.query import files
+
+        files.query(svc, options)
+        return
+    _check_without_files(options)
     asked = request.asked(svc, options)
     if asked.destination is not None:
         if (name := options.given(*READING)) is not None:
@@ -64,3 +71,11 @@ def query(ctx: typer.Context, options: QueryOptions) -> None:
         result.follow(svc, question, options)
     else:
         result.once(svc, question, options)
+
+
+def _check_without_files(options: QueryOptions) -> None:
+    """UsageError for options of files without --load, and without a start of the range."""
+    if (name := options.reading.first_given or options.given("load_format", "load_time_zone")) is not None:
+        raise UsageError(f"{name} is for files", hint="name them with --load FILE")
+    if options.from_ is None:
+        raise UsageError("missing --from", hint="add --from DATE, such as --from 1h; see 'svcctl query --help'")

@@ -12,6 +12,7 @@ import typer
 from svcctl.api.destinations import NAMES
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, Completes
+from svcctl.cli.inputs.load_options import ReadingOptions, zone_name
 from svcctl.cli.options import (
     ColumnsOpt,
     DateFormatOpt,
@@ -45,6 +46,38 @@ QueryIdOpt = Annotated[
         help="Run a saved query, such as one of 'svcctl service queries'.",
     ),
     Completes("queries"),
+]
+LoadOpt = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--load",
+        metavar="FILE",
+        rich_help_panel=Heading.FILES,
+        help="Query FILE as the table 'file', which exists for this query only; - reads standard input. Repeat for "
+        "more files. --from and --to may be left out.",
+    ),
+    Completes(FILES),
+]
+LoadFormatOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--load-format",
+        metavar="FORMAT",
+        rich_help_panel=Heading.FILES,
+        help="Format of the files (detected if not given); see 'svcctl help loading'.",
+    ),
+    Completes("file-formats"),
+]
+LoadZoneOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--load-time-zone",
+        parser=zone_name,
+        metavar="ZONE",
+        rich_help_panel=Heading.FILES,
+        help="Time zone of dates in the files that have none (default: that of --time-zone, or UTC).",
+    ),
+    Completes("zones", words=words.time_zones),
 ]
 LimitOpt = Annotated[
     int | None,
@@ -121,7 +154,7 @@ DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Print the request (s
 class QueryOptions:
     """The options and the argument of a query, as they were typed."""
 
-    from_: FromOpt
+    from_: FromOpt = None
     text: QueryTextArg = None
     to: ToOpt = None
     time_zone: TimeZoneOpt = None
@@ -140,6 +173,10 @@ class QueryOptions:
     file: QueryFileOpt = None
     query_id: QueryIdOpt = None
     var: VarOpt = None
+    load: LoadOpt = None
+    load_format: LoadFormatOpt = None
+    load_time_zone: LoadZoneOpt = None
+    reading: Annotated[ReadingOptions, Heading.FILES]
     follow: FollowOpt = False
     every: EveryOpt = None
     max_time: MaxTimeOpt = None

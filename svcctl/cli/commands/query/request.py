@@ -18,6 +18,7 @@ from svcctl.terminal.layout import Span, Style
 from svcctl.terminal.selection import Selection
 
 if TYPE_CHECKING:
+    from svcctl.api.loads import Loaded
     from svcctl.cli.commands.query.options import QueryOptions
 
 
@@ -30,6 +31,8 @@ class Question:
     selection: Selection
     style: Style
     dates: Dates
+    loaded: Loaded | None = None
+    """The files that the requests read, if they were loaded for them."""
 
     @property
     def request(self) -> QueryRequest:
@@ -142,10 +145,11 @@ def question(
     options: QueryOptions,
     *,
     says: bool = True,
+    loaded: Loaded | None = None,
 ) -> Question:
     """The request, with dates as the format takes them, and the style of dates that are printed here.
 
-    `says` prints the notes on dates.
+    `says` prints the notes on dates. `loaded` are the files that the request reads, which may have any dates.
     """
     if format.raw and not format.dates and options.date_format:
         raise UsageError(
@@ -162,9 +166,11 @@ def question(
         options.time_zone or svc.profile.time_zone,
         now=svc.now(),
         written=written,
-        waits=options.follow,
+        waits=options.follow or loaded is not None,
         resent=options.follow,
     )
+    if loaded is not None:
+        chosen = _without_notes(chosen, options)
     if says:
         _say(svc, chosen)
     shape = outline(request.query or "")
@@ -189,7 +195,14 @@ def question(
         span=_span(chosen.range, every, svc.now()),
         keys=keys(request.query or ""),
     )
-    return Question(requests, format, selection, style, chosen)
+    return Question(requests, format, selection, style, chosen, loaded)
+
+
+def _without_notes(chosen: Dates, options: QueryOptions) -> Dates:
+    """The dates of files, without notes on ends that nobody typed."""
+    if options.from_ is None:
+        chosen = replace(chosen, plain=options.to is None, slip=None)
+    return replace(chosen, short=None) if options.to is None else chosen
 
 
 def _by_offset(request: QueryRequest, chosen: Dates) -> list[QueryRequest]:

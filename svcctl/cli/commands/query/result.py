@@ -28,7 +28,9 @@ from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
     from svcctl.api.follow import Follow
+    from svcctl.api.loads import Loaded
     from svcctl.api.models import Column, Job
+    from svcctl.api.own_service import Extent
     from svcctl.api.query import QueryRequest
     from svcctl.api.response import QueryResponse
     from svcctl.cli.commands.query.options import QueryOptions
@@ -271,8 +273,9 @@ def _elsewhere(svc: Context, question: Question) -> str:
     name, asked = outline(question.request.query or "").table, question.dates.range
     if svc.profile.name not in BUILT_IN or not name:
         return ""
+    stored: Extent | Loaded
     try:
-        stored = own_service.table(svc.client, name)
+        stored = question.loaded or own_service.table(svc.client, name)
     except SvcctlError:
         return ""
     if stored.oldest is None or stored.newest is None:

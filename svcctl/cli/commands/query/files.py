@@ -1,0 +1,150 @@
+"""`svcctl query --load`: files that the local service loads for this query alone, as the table `file`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from svcctl.api.loads import FILE_TABLE
+from svcctl.api.query import ALL, QueryRequest, answer
+from svcctl.cli.commands.query import request, result
+from svcctl.cli.context import Context
+from svcctl.cli.inputs.text import STDIN
+from svcctl.dates.epochs import from_ms, to_seconds
+from svcctl.dates.lengths import length_text
+from svcctl.errors import SvcctlError, Unavailable, UsageError
+from svcctl.io.time_limit import time_limit
+from svcctl.profiles import LOCAL
+from svcctl.terminal.selection import Selection
+from svcctl.words import counted
+
+if TYPE_CHECKING:
+    from svcctl.api.loads import Loaded, LoadOptions
+    from svcctl.cli.commands.query.options import QueryOptions
+
+_EXCLUDED = {
+    "follow": "the files get no more events",
+    "every": "the files are read once",
+    "dry_run": "the request has the dates of the files",
+    "query_id": "saved queries read stored tables",
+    **dict.fromkeys(("dest", "dest_param", "dest_json"), "jobs read stored tables"),
+}
+"""The options that exclude --load, and why."""
+_READ_AGAIN = "svcctl query --load - …"
+"""The command that a pipe into it stands for, in hints."""
+
+
+def query(svc: Context, options: QueryOptions) -> None:
+    """Load the files, print the answer, and leave nothing of them. The range is by default that of their events."""
+    if (name := options.given(*_EXCLUDED)) is not None:
+        raise UsageError(f"--load and {name} exclude each other: {_EXCLUDED[name[2:].replace('-', '_')]}")
+    if svc.flags.profile not in (None, LOCAL):
+        raise UsageError(
+            f"--load asks the local service, not that of --profile {svc.flags.profile}", hint="leave out --profile"
+        )
+    _check_standard_input(options)
+    zone = options.load_time_zone or (options.time_zone and options.time_zone.shared_name)
+    reading = options.reading.read(options.load_format, zone)
+    svc = svc.with_flags(profile=LOCAL)
+    asked = request.asked(svc, options)
+    _check_table(asked.query or "", options)
+    chosen = request.format_for(svc, options)
+    asked, selection = request.cut_where_sorted(asked, options.selection)
+    request.check(asked, chosen, selection, options)
+    begun = time.monotonic()
+    with _loaded(svc, options, asked, reading, selection) as (table, loaded):
+        _tell(svc, loaded)
+        start, end = _range(svc, options, loaded)
+        asked = replace(asked, from_=start, to=end, temporary_table=table)
+        if loaded.newest is None:
+            asked = replace(asked, query=_without_rows(_columns(asked, selection)))
+        question = request.question(svc, asked, chosen, selection, options, loaded=loaded)
+        if options.max_time is not None:
+            left = round(options.max_time - (time.monotonic() - begun), 1)
+            options = replace(options, max_time=max(left, 0.1))
+        result.once(svc, question, options)
+
+
+def _check_standard_input(options: QueryOptions) -> None:
+    """UsageError if standard input has to be the files and the query."""
+    files = [str(file) for file in options.load or ()]
+    no_text = options.text is None and options.file is None
+    if STDIN in files and (no_text or STDIN in (options.text, str(options.file))):
+        raise UsageError(
+            "--load - reads the events from standard input, so the query cannot come from there",
+            hint="give the query as an argument, or with -F FILE",
+        )
+
+
+def _check_table(text: str, options: QueryOptions) -> None:
+    """UsageError if a query names one of the files as its table."""
+    begin, named, *_ = (*text.split(maxsplit=2), "", "")
+    if begin == "from" and named.strip("`'\"") in {str(file) for file in options.load or ()}:
+        raise UsageError(
+            f"the files of --load are the table {FILE_TABLE}", hint=f"not 'from {named}': from {FILE_TABLE}"
+        )
+
+
+@contextmanager
+def _loaded(
+    svc: Context, options: QueryOptions, asked: QueryRequest, reading: LoadOptions, selection: Selection
+) -> Iterator[tuple[str, Loaded]]:
+    """Load the files within --max-time; during the block there is a table of them, whose ID is returned."""
+    from contextlib import ExitStack
+
+    from svcctl.api import own_service
+    from svcctl.cli.commands.service import loading
+    from svcctl.service import process
+
+    def late(seconds: float) -> SvcctlError:
+        error = Unavailable(
+            f"the files were not loaded within {length_text(seconds)}", hint="give it longer with --max-time"
+        )
+        return svc.late(seconds, error)
+
+    with ExitStack() as holding:
+        with time_limit(options.max_time, late):
+            files = holding.enter_context(loading.as_files(svc, options.load or ()))
+            client = svc.client
+            with (
+                loading.refused_as_usage(load=_READ_AGAIN, format_option="--load-format"),
+                svc.diagnostics.working(loading.reading(files, process.running(svc.files) or 0, svc.clock)),
+            ):
+                columns = _columns(asked, selection)
+                table = own_service.temporary_table(client, files, reading, asked.query or "", columns)
+                held = holding.enter_context(table)
+        yield held
+
+
+def _tell(svc: Context, loaded: Loaded) -> None:
+    """Say what was loaded: on a terminal how much, and always what was not read unchanged."""
+    from svcctl.cli.commands.service import loading
+
+    loading.tell_empty(svc, loaded)
+    if loaded.oldest is not None and loaded.newest is not None:
+        dates = loading.range_text(loaded.oldest, loaded.newest)
+        svc.diagnostics.done(f"loaded {counted(loaded.rows, 'event')}, {dates}")
+    loading.tell_findings(svc, loaded)
+
+
+def _range(svc: Context, options: QueryOptions, loaded: Loaded) -> tuple[Any, Any]:
+    """The ends that were typed; by default the range begins at the first event and ends after the last one, or now."""
+    oldest, newest = (svc.now() if date is None else from_ms(date) for date in (loaded.oldest, loaded.end))
+    start = to_seconds(oldest) if options.from_ is None else options.from_
+    end = "now" if options.from_ is not None and newest <= svc.now() else to_seconds(newest)
+    return start, end if options.to is None else options.to
+
+
+def _columns(asked: QueryRequest, selection: Selection) -> list[str]:
+    """The columns of an answer without rows, as far as the query and the options name them."""
+    names = (*answer(asked.query or ""), *selection.columns, *(key.column for key in selection.sort))
+    return list({name.casefold(): name for name in names if name != ALL}.values())
+
+
+def _without_rows(columns: list[str]) -> str:
+    """A query of the empty table with the columns of the answer."""
+    names = ", ".join(f"`{name.replace('`', '``')}`" for name in columns)
+    return f"from {FILE_TABLE} select {names}" if names else f"from {FILE_TABLE}"

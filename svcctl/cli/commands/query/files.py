@@ -15,7 +15,7 @@ from svcctl.cli.context import Context
 from svcctl.cli.inputs.text import STDIN
 from svcctl.dates.epochs import from_ms, to_seconds
 from svcctl.dates.lengths import length_text
-from svcctl.errors import SvcctlError, Unavailable, UsageError
+from svcctl.errors import NoRows, SvcctlError, Unavailable, UsageError
 from svcctl.io.time_limit import time_limit
 from svcctl.profiles import LOCAL
 from svcctl.terminal.selection import Selection
@@ -59,6 +59,10 @@ def query(svc: Context, options: QueryOptions) -> None:
         _tell(svc, loaded)
         start, end = _range(svc, options, loaded)
         asked = replace(asked, from_=start, to=end, temporary_table=table)
+        if loaded.newest is None and options.fail_on_empty:
+            raise NoRows("the files have no events")
+        if loaded.newest is None and chosen.name == "chart":
+            return  # its columns have no types, and it prints nothing without rows
         if loaded.newest is None:
             asked = replace(asked, query=_without_rows(_columns(asked, selection)))
         question = request.question(svc, asked, chosen, selection, options, loaded=loaded)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterator
-from copy import copy
 from dataclasses import dataclass, is_dataclass
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any
 
 import typer
 
@@ -28,7 +27,9 @@ class Heading(StrEnum):
     ROWS = "Rows"
     QUERY = "Query"
     WINDOWS = "Windows"
-    FILES = "Files of --load"
+    TABLE = "Table"
+    FILES = "Files"
+    COLUMNS = "Columns of files"
     RUN = "Run"
     JOB = "Job"
 
@@ -70,9 +71,9 @@ def _file(text: str) -> Path:
 Parse = Callable[[str], Any]
 
 
-def start_option(parser: Parse = _moment) -> Any:
-    """The option --from of a command, with the function that reads its dates."""
-    meaning = "Start of the range; 1h means one hour ago (see 'svcctl help dates')."
+def start_option(parser: Parse = _moment, start: str = "Start of the range") -> Any:
+    """The option --from of a command, with the function that reads its dates and what the start is."""
+    meaning = f"{start}; 1h means one hour ago (see 'svcctl help dates')."
     return typer.Option("--from", parser=parser, metavar="DATE", rich_help_panel=Heading.RANGE, help=meaning)
 
 
@@ -233,8 +234,7 @@ def length_option(
 def spread(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each field of the dataclasses that its parameters take.
 
-    A field of such a dataclass may be a dataclass, too, as in Annotated[Inner, Heading.FILES], with the heading of its
-    options.
+    A field of such a dataclass may be a dataclass, too.
     """
     signature = inspect.signature(command, eval_str=True)
 
@@ -249,39 +249,23 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
-def _dataclass(annotation: Any) -> Any:
-    """The dataclass that an annotation names, also within Annotated; None for others."""
-    kind = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
-    return kind if is_dataclass(kind) else None
-
-
 def _taken(parameter: inspect.Parameter, given: dict[str, Any]) -> Any:
     """The value of a parameter, taken from the values of options; a dataclass takes one for each of its fields."""
-    kind = _dataclass(parameter.annotation)
-    if kind is None:
+    kind = parameter.annotation
+    if not (isinstance(kind, type) and is_dataclass(kind)):
         return given.pop(parameter.name)
     fields = inspect.signature(kind, eval_str=True).parameters.values()
     return kind(**{field.name: _taken(field, given) for field in fields})
 
 
 def _options(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
-    """The parameters that are options: a parameter itself, or those of its dataclass under the heading of that."""
-    kind = _dataclass(parameter.annotation)
-    if kind is None:
+    """The parameters that are options: a parameter itself, or those of its dataclass."""
+    kind = parameter.annotation
+    if not (isinstance(kind, type) and is_dataclass(kind)):
         yield parameter
         return
-    headings = get_args(parameter.annotation)[1:]
     for field in inspect.signature(kind, eval_str=True).parameters.values():
-        for option in _options(field):
-            yield option.replace(annotation=_under(headings[0], option.annotation)) if headings else option
-
-
-def _under(heading: Heading, annotation: Any) -> Any:
-    """The annotation of an option, with its heading."""
-    type_, option, *others = get_args(annotation)
-    option = copy(option)
-    option.rich_help_panel = heading
-    return Annotated[type_, option, *others]
+        yield from _options(field)
 
 
 # The global options, which the root command has

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from svcctl.cli.completion.words import Completes
+from svcctl.cli.options import Heading
 from svcctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,13 +29,17 @@ class ReadingOptions:
     time_field: Annotated[
         str | None,
         typer.Option(
-            "--time-field", metavar="F", help="Field with the date of each event, or DATE,TIME (detected if not given)."
+            "--time-field",
+            rich_help_panel=Heading.COLUMNS,
+            metavar="F",
+            help="Field with the date of each event, or DATE,TIME (detected if not given).",
         ),
     ] = None
     time_format: Annotated[
         str | None,
         typer.Option(
             "--time-format",
+            rich_help_panel=Heading.COLUMNS,
             metavar="FORMAT",
             help="How that date is written: '%m/%d/%Y %I:%M %p', only %d/%m or %m/%d, or epoch, epoch_ms, … for "
             "numbers.",
@@ -43,35 +48,53 @@ class ReadingOptions:
     types: Annotated[
         str | None,
         typer.Option(
-            "--types", metavar="F=TYPE,...", help="Types of fields: str, int4, int8, float8, bool, ip4, timestamp."
+            "--types",
+            rich_help_panel=Heading.COLUMNS,
+            metavar="F=TYPE,...",
+            help="Types of fields: str, int4, int8, float8, bool, ip4, timestamp.",
         ),
     ] = None
     null: Annotated[
-        str | None, typer.Option("--null", metavar="TEXT,...", help="Texts that mean null, such as n/a,-.")
+        str | None,
+        typer.Option(
+            "--null", rich_help_panel=Heading.COLUMNS, metavar="TEXT,...", help="Texts that mean null, such as n/a,-."
+        ),
     ] = None
     header: Annotated[
         str | None,
         typer.Option(
-            "--header", metavar="yes|no", help="Whether the first row of csv names the columns (detected if not given)."
+            "--header",
+            rich_help_panel=Heading.COLUMNS,
+            metavar="yes|no",
+            help="Whether the first row of csv names the columns (detected if not given).",
         ),
         Completes(words=("yes", "no")),
     ] = None
     names: Annotated[
         str | None,
         typer.Option(
-            "--names", metavar="F,...", help="Names of the columns of csv; the first row is data without --header yes."
+            "--names",
+            rich_help_panel=Heading.COLUMNS,
+            metavar="F,...",
+            help="Names of the columns of csv; the first row is data without --header yes.",
         ),
     ] = None
     max_skipped: Annotated[
         str | None,
         typer.Option(
             "--max-skipped",
+            rich_help_panel=Heading.FILES,
             metavar="N|N%",
             help="Lines of a file that may be unreadable, or their share (default: one line, or 10%).",
         ),
     ] = None
     strict: Annotated[
-        bool, typer.Option("--strict", help="Load nothing if a line or a value of a named type cannot be read.")
+        bool,
+        typer.Option(
+            "--strict",
+            rich_help_panel=Heading.FILES,
+            help="Load nothing if a line or a value of a named type cannot be read.",
+        ),
     ] = False
 
     @property

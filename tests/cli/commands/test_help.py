@@ -129,7 +129,7 @@ def headings(page: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("command", "order"),
     [
-        ("query", ["Range:", "Output:", "Rows:", "Query:", "Run:", "Job:", "Other:"]),
+        ("query", ["Range:", "Output:", "Rows:", "Query:", "Files:", "Columns of files:", "Run:", "Job:", "Other:"]),
         ("export", ["Output:", "Range:", "Query:", "Windows:", "Run:", "Other:"]),
     ],
 )

@@ -21,7 +21,7 @@ def test_svcctl_and_each_noun_have_a_page() -> None:
 @pytest.mark.parametrize(
     ("noun", "titles"),
     [
-        ("query", ["Range", "Output", "Rows", "Query", "Files of --load", "Run", "Job", "Other"]),
+        ("query", ["Range", "Output", "Rows", "Query", "Files", "Columns of files", "Run", "Job", "Other"]),
         ("export", ["Output", "Range", "Query", "Windows", "Run", "Other"]),
     ],
 )

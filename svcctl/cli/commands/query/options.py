@@ -17,7 +17,6 @@ from svcctl.cli.options import (
     ColumnsOpt,
     DateFormatOpt,
     ForceOpt,
-    FromOpt,
     Heading,
     NoHeaderOpt,
     OutputOpt,
@@ -30,6 +29,7 @@ from svcctl.cli.options import (
     TopOpt,
     VarOpt,
     length_option,
+    start_option,
 )
 from svcctl.dates.lengths import UNITS, parse_length
 from svcctl.terminal.selection import Selection, selected
@@ -46,6 +46,9 @@ QueryIdOpt = Annotated[
         help="Run a saved query, such as one of 'svcctl service queries'.",
     ),
     Completes("queries"),
+]
+StartOpt = Annotated[
+    Any, start_option(start="Start of the range, needed without --load"), Completes(words=words.start_dates)
 ]
 LoadOpt = Annotated[
     list[Path] | None,
@@ -154,7 +157,7 @@ DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Print the request (s
 class QueryOptions:
     """The options and the argument of a query, as they were typed."""
 
-    from_: FromOpt = None
+    from_: StartOpt = None
     text: QueryTextArg = None
     to: ToOpt = None
     time_zone: TimeZoneOpt = None
@@ -176,7 +179,7 @@ class QueryOptions:
     load: LoadOpt = None
     load_format: LoadFormatOpt = None
     load_time_zone: LoadZoneOpt = None
-    reading: Annotated[ReadingOptions, Heading.FILES]
+    reading: ReadingOptions
     follow: FollowOpt = False
     every: EveryOpt = None
     max_time: MaxTimeOpt = None

@@ -19,7 +19,7 @@ from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import text
 from svcctl.cli.inputs.load_options import ReadingOptions, zone_name
-from svcctl.cli.options import YesOpt, spread
+from svcctl.cli.options import Heading, YesOpt, spread
 from svcctl.dates.epochs import from_ms, to_ms
 from svcctl.dates.lengths import rough_text
 from svcctl.dates.operators import moment_text
@@ -42,7 +42,11 @@ FilesArg = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="Files to load; - reads standard input."), Completes(FILES)
 ]
 TableOpt = Annotated[
-    str, typer.Option("--table", "-t", metavar="NAME", help="Table to load into, such as a.b.c."), Completes("loaded")
+    str,
+    typer.Option(
+        "--table", "-t", metavar="NAME", rich_help_panel=Heading.TABLE, help="Table to load into, such as a.b.c."
+    ),
+    Completes("loaded"),
 ]
 
 
@@ -52,23 +56,44 @@ LoadZoneOpt = Annotated[
         "--time-zone",
         parser=zone_name,
         metavar="ZONE",
+        rich_help_panel=Heading.FILES,
         help="Time zone of dates that have none, such as GMT+2 or Europe/Berlin (default: UTC).",
     ),
     Completes("zones", words=words.time_zones),
 ]
 LoadFormatOpt = Annotated[
     str | None,
-    typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(FILE_KINDS)}; detected if not given."),
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="FORMAT",
+        rich_help_panel=Heading.FILES,
+        help=f"{', '.join(FILE_KINDS)}; detected if not given.",
+    ),
     Completes(words=FILE_KINDS),
 ]
-ReplaceOpt = Annotated[bool, typer.Option("--replace", help="Drop the events and columns that the table has.")]
+ReplaceOpt = Annotated[
+    bool,
+    typer.Option("--replace", rich_help_panel=Heading.TABLE, help="Drop the events and columns that the table has."),
+]
 IntoOpt = Annotated[
     str | None,
-    typer.Option("--tables", metavar="URI", help="Shared folder to load into, without a service (help cluster)."),
+    typer.Option(
+        "--tables",
+        metavar="URI",
+        rich_help_panel=Heading.TABLE,
+        help="Shared folder to load into, without a service (help cluster).",
+    ),
 ]
-CreateOpt = Annotated[bool, typer.Option("--create", help="With --tables: make the folder if it is not there.")]
+CreateOpt = Annotated[
+    bool,
+    typer.Option("--create", rich_help_panel=Heading.TABLE, help="With --tables: make the folder if it is not there."),
+]
 IdOpt = Annotated[
-    str | None, typer.Option("--id", metavar="ID", help="Load nothing if the table has a load of this ID.")
+    str | None,
+    typer.Option(
+        "--id", metavar="ID", rich_help_panel=Heading.TABLE, help="Load nothing if the table has a load of this ID."
+    ),
 ]
 TrimmedArg = Annotated[str, typer.Argument(metavar="TABLE", help="Table to trim."), Completes("loaded")]
 BeforeOpt = Annotated[

@@ -27,8 +27,8 @@ OWN_READS = (
     f"/service/domain/{NAME}/available",
 )
 """The paths of svcctl's own service that a GET only reads."""
-OWN_CHECKS = ("/service/domain/check",)
-"""The paths of svcctl's own service to which a POST changes nothing."""
+OWN_POST_READS = ("/service/domain/check", "/service/temporary-table")
+"""The paths of svcctl's own service to which a POST changes nothing that outlives its request."""
 
 _JOB_VERBS = frozenset({"stop", "start", "remove"})
 """Segments that are not job IDs: a deployment may take the ID from elsewhere."""
@@ -51,7 +51,7 @@ class Operations:
         if method in ("GET", "HEAD"):
             reads = any(_matches(path, pattern) for pattern in self._reads())
         else:
-            reads = method == "POST" and path in (self._query, *(self.base_url + check for check in OWN_CHECKS))
+            reads = method == "POST" and path in (self._query, *(self.base_url + check for check in OWN_POST_READS))
         if reads and question_mark:
             return f"{request} with a query string"
         if reads and path == self._query and (part := _launching(body)) is not None:

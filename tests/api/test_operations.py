@@ -32,6 +32,7 @@ READS = {
     "GET /service/tables/{name}",
     "POST /search/query",
     "POST /service/domain/check",
+    "POST /service/temporary-table",
 }
 """The routes of svcctl's own service that change nothing."""
 

@@ -12,7 +12,7 @@ _svcctl_place() {
         words=(query tables export job range domain role profile service api completion help)
         ;;
     'svcctl query -')
-        words=(--from --to --time-zone --format --output --force --chart --no-header --date-format --limit --skip --columns --sort --top --fail-on-empty --file --query-id --var --load --load-format --load-time-zone --time-field --time-format --types --null --header --names --max-skipped --strict --follow --every --max-time --dest --dest-param --dest-json --dry-run --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        words=(--from --to --time-zone --format --output --force --chart --no-header --date-format --limit --skip --columns --sort --top --fail-on-empty --file --query-id --var --load --load-format --load-time-zone --time-field --time-format --types --null --header --names --events-in --max-skipped --strict --follow --every --max-time --dest --dest-param --dest-json --dry-run --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl query --format' | 'svcctl query -f' | 'svcctl query --output-format')
         words=(auto table vertical chart csv tsv ndjson json 'json/compact' 'json/simple' 'json/simple/compact' msgpack xml xls parquet)
@@ -149,7 +149,7 @@ _svcctl_place() {
         words=(--listen --state --tables --engine --create --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service load -')
-        words=(--table --time-field --time-format --types --null --header --names --max-skipped --strict --time-zone --format --replace --tables --create --id --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        words=(--table --time-field --time-format --types --null --header --names --events-in --max-skipped --strict --time-zone --format --replace --tables --create --id --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service load --format' | 'svcctl service load -f' | 'svcctl service load --output-format')
         words=(csv tsv ndjson json parquet access log syslog logfmt fields)
@@ -323,7 +323,7 @@ _svcctl_is_command() {
 
 _svcctl_takes_value() {
     case $1 in
-    --application | --applications | --at | --before | --begin | --chunk | --color | --cols | --columns | --concurrency | --config | --data | --date-format | --dateformat | --default-application-name | --description | --dest | --dest-json | --dest-param | --destination | --domain | --earliest | --end | --engine | --every | --expires | --fields | --file | --finder-name | --for | --format | --from | --from-file | --head | --header | --id | --interval | --jobs | --keep-for | --lag | --latest | --limit | --listen | --load | --load-format | --load-time-zone | --max-requests-per-second | --max-rows | --max-skipped | --max-time | --metrics | --name | --names | --null | --offset | --on-error | --order-by | --out | --outfile | --output | --output-file | --output-format | --parallel | --plan | --policies | --policy | --profile | --prune-domains | --query-id | --relaunch | --reseller | --resource-ids | --retries | --role | --scheduler | --since | --skip | --sort | --sort-by | --start | --state | --status | --step | --table | --tables | --threads | --time | --time-field | --time-format | --time-zone | --timeout | --timezone | --to | --top | --type | --types | --tz | --until | --var | --volume | --window | --workers | -F | -H | -d | -f | -j | -n | -o | -p | -t)
+    --application | --applications | --at | --before | --begin | --chunk | --color | --cols | --columns | --concurrency | --config | --data | --date-format | --dateformat | --default-application-name | --description | --dest | --dest-json | --dest-param | --destination | --domain | --earliest | --end | --engine | --events-in | --every | --expires | --fields | --file | --finder-name | --for | --format | --from | --from-file | --head | --header | --id | --interval | --jobs | --keep-for | --lag | --latest | --limit | --listen | --load | --load-format | --load-time-zone | --max-requests-per-second | --max-rows | --max-skipped | --max-time | --metrics | --name | --names | --null | --offset | --on-error | --order-by | --out | --outfile | --output | --output-file | --output-format | --parallel | --plan | --policies | --policy | --profile | --prune-domains | --query-id | --relaunch | --reseller | --resource-ids | --retries | --role | --scheduler | --since | --skip | --sort | --sort-by | --start | --state | --status | --step | --table | --tables | --threads | --time | --time-field | --time-format | --time-zone | --timeout | --timezone | --to | --top | --type | --types | --tz | --until | --var | --volume | --window | --workers | -F | -H | -d | -f | -j | -n | -o | -p | -t)
         return 0 ;;
     esac
     return 1

@@ -62,6 +62,8 @@ class LoadOptions:
     """Whether the first row of csv names its columns."""
     names: Sequence[str] = ()
     """The names of the columns of csv, instead of those in the file."""
+    events_in: str | None = None
+    """The member of JSON objects with an array of events, such as `Records` or `result.items`."""
 
     @property
     def skip_limit(self) -> SkipLimit:
@@ -81,6 +83,7 @@ class LoadOptions:
             "maxSkipped": None if self.max_skipped is None else str(self.max_skipped),
             "header": self.header,
             "names": list(self.names),
+            "eventsIn": self.events_in,
         }
 
     @classmethod
@@ -99,6 +102,7 @@ class LoadOptions:
             max_skipped=None if limit is None else SkipLimit.parse(limit),
             header=optional_flag(source, "header"),
             names=texts(source, "names"),
+            events_in=optional_text(source, "eventsIn"),
         )
 
 

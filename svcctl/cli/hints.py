@@ -118,6 +118,12 @@ HINTS: Mapping[str, Row] = {
         "--time-field DATE,TIME",
     ),
     "no-column-of-days": _clock_column,
+    "events-in-array": (
+        "if these are the events, load them with --events-in {member}; if not, name the field of the time with "
+        "--time-field, or add one",
+    ),
+    "large-json-object": ("if its events are in a member, name it with --events-in",),
+    "no-members": ("leave out --events-in, or name the format with --format",),
     "seconds-or-milliseconds": ("say which with --time-format epoch or --time-format epoch_ms",),
     "unclear-numbers": _number_format,
     # Queries

@@ -60,6 +60,10 @@ LOAD_RATIO = _setting(
     "SVCCTL_LOAD_RATIO", "how many times its size a large file of a load may unpack to", _count, "5000"
 )
 LOAD_MEMORY = _setting("SVCCTL_LOAD_MEMORY", "memory with which a load may read files", parse_size, "500MB")
+LOAD_DEPTH = _setting("SVCCTL_LOAD_DEPTH", "levels of nested JSON that become columns; 1 for no objects", _count, "5")
+LOAD_NESTED_COLUMNS = _setting(
+    "SVCCTL_LOAD_NESTED_COLUMNS", "columns that a file may have for members of nested JSON", _count, "200"
+)
 LINE_END = _setting("SVCCTL_LINE_END", "end of the lines that the local service sends", str, "lf", "lf", "crlf")
 CORS_ORIGINS = _setting("SVCCTL_CORS_ORIGINS", "origins of web pages that may use the local service (CORS)", _origins)
 DESTINATIONS_ALLOWED = _setting(allowed_hosts.VARIABLE, "hosts that jobs may deliver to", allowed_hosts.parse)
@@ -86,6 +90,7 @@ SPARK_CA_BUNDLE = _setting(
 SERVICE_SETTINGS = (
     *(DEMO, QUERY_TIME, PADDING_TIME, LAG, CONNECTIONS, ACCESS_EVENTS, ACCESS_TIME),
     *(QUERY_PLACES, OPEN_QUERIES, RUNNING_JOBS, TOTAL_JOBS, LOAD_TIME, LOAD_BYTES, LOAD_RATIO, LOAD_MEMORY),
+    *(LOAD_DEPTH, LOAD_NESTED_COLUMNS),
     *(LINE_END, CORS_ORIGINS, DESTINATIONS_ALLOWED),
     *(STATE, STATE_PASSWORD_FILE, TABLES, TABLES_LOCK, ENGINE, SPARK_TOKEN, SPARK_CA_BUNDLE),
 )

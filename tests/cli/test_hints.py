@@ -23,6 +23,7 @@ DATA = {
     "setting": "SVCCTL_RUNNING_JOBS",
     "column": "clock",
     "max_rows": 3,
+    "member": "Records",
 }
 EPOCHS = (
     "read them as epochs of any year with --time-format epoch, epoch_ms, epoch_us or epoch_ns; or name another column "
@@ -66,6 +67,13 @@ def test_every_row_makes_a_hint_from_data(reason: str) -> None:
             "no-column-of-days",
             {"column": "a b"},
             "add a column of days, and name both with --time-field 'DATE,a b'",
+            [],
+        ),
+        (
+            "events-in-array",
+            {"member": "a.b"},
+            "if these are the events, load them with --events-in a.b; if not, name the field of the time with "
+            "--time-field, or add one",
             [],
         ),
         ("unclear-numbers", {"spelled": "%Y%m%d"}, "say so with --time-format %Y%m%d", []),

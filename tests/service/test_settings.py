@@ -16,7 +16,9 @@ from svcctl.service.settings import (
     LAG,
     LINE_END,
     LOAD_BYTES,
+    LOAD_DEPTH,
     LOAD_MEMORY,
+    LOAD_NESTED_COLUMNS,
     LOAD_RATIO,
     LOAD_TIME,
     OPEN_QUERIES,
@@ -148,7 +150,10 @@ def test_a_path_is_absolute_for_the_service_in_the_background_which_runs_elsewhe
 
 @pytest.mark.parametrize(
     ("setting", "default"),
-    [(LOAD_TIME, 7200), (LOAD_BYTES, 100_000_000_000), (LOAD_RATIO, 5000), (LOAD_MEMORY, 500_000_000)],
+    [
+        *((LOAD_TIME, 7200), (LOAD_BYTES, 100_000_000_000), (LOAD_RATIO, 5000), (LOAD_MEMORY, 500_000_000)),
+        *((LOAD_DEPTH, 5), (LOAD_NESTED_COLUMNS, 200)),
+    ],
 )
 def test_a_limit_of_loads_has_a_default(setting: Setting, default: float) -> None:
     assert setting.read({}) == default

@@ -79,6 +79,15 @@ class ReadingOptions:
             help="Names of the columns of csv; the first row is data without --header yes.",
         ),
     ] = None
+    events_in: Annotated[
+        str | None,
+        typer.Option(
+            "--events-in",
+            rich_help_panel=Heading.FILES,
+            metavar="MEMBER",
+            help="Member of JSON with an array of events, such as Records or result.items.",
+        ),
+    ] = None
     max_skipped: Annotated[
         str | None,
         typer.Option(
@@ -121,6 +130,7 @@ class ReadingOptions:
             max_skipped=None if self.max_skipped is None else SkipLimit.parse(self.max_skipped),
             header=_yes_or_no(self.header),
             names=_names(self.names),
+            events_in=self.events_in,
         )
 
 

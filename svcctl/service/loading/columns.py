@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,10 +16,21 @@ from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb.syntax import LINE, SHORT, SQL_TYPES, distinct, literal, quote
 from svcctl.service.language.types import Type
 from svcctl.service.loading.files import KnownFile
+from svcctl.service.loading.flattening import (
+    JSON,
+    JSON_NUMBERS,
+    NULL,
+    EventMember,
+    Flattened,
+    Flattening,
+    Leaf,
+    MemberPath,
+    flattened,
+)
 from svcctl.service.loading.limits import MAX_FIELDS
 from svcctl.service.loading.skips import Change
 from svcctl.service.loading.times import in_utc, yearless
-from svcctl.service.loading.values import NUMBER_LIKE, ODD, WAYS, nothing
+from svcctl.service.loading.values import NUMBER_LIKE, ODD, WAYS, is_nested, nothing
 
 MAX_STRUCTURES = 100_000
 """The most different sets of members that the objects of a file may have."""
@@ -31,15 +41,20 @@ _REQUEST = r"^(\S+) (.*?)(?: (HTTP/\S+))?$"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is known of columns before a file is read: named types, texts that mean null, the zone of times.
+    """What is known of columns before a file is read: their rules, texts that mean null, the zone of times.
 
     `rows` gives the rows of a query over the table `lines`, which is the head or the whole file.
     """
 
-    types: Mapping[str, Type]
+    flattening: Flattening
     null: Sequence[str]
     zone: str | None
     rows: Callable[[str], list[tuple[Any, ...]]]
+
+    @property
+    def types(self) -> Mapping[str, Type]:
+        """The named types of columns."""
+        return self.flattening.types
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +64,8 @@ class Columns:
     `line` is the number of a row, and `text` is the entry. `marks` are conditions for rows that were changed, each for
     a column or, under "", for the row. `blank` are the columns without a value. `misfit` is not null in a row that the
     types do not fit; in JSON it is the structure of a row whose structure was not seen before, and `members` has the
-    types of members. With `is_dated` the kind of file defines how times are written.
+    types of members. `flat` tells which objects became columns. With `is_dated` the kind of file defines how times are
+    written.
     """
 
     table: str
@@ -60,16 +76,19 @@ class Columns:
     marks: Mapping[Change, Mapping[str, str]] = field(default_factory=dict)
     blank: frozenset[str] = frozenset()
     misfit: str = "NULL::VARCHAR"
-    members: Mapping[str, object] = field(default_factory=dict)
+    members: Mapping[MemberPath, str] = field(default_factory=dict)
+    flat: Flattened | None = None
     is_dated: bool = False
 
     def fits(self, structure: str) -> bool:
         """Whether a row of JSON with another structure has the same columns with the same types."""
-        given = json.loads(structure or "null") if self.members else None
-        return given is not None and all(
-            name in self.members and _merged(self.members[name], type_) == self.members[name]
-            for name, type_ in given.items()
-        )
+        return self.flat is not None and structure != "" and self.flat.fits(json.loads(structure), self.members)
+
+    @property
+    def paths(self) -> Mapping[str, Sequence[str]]:
+        """The names of the members on the way to each column; of most kinds of file the name of the column."""
+        inside = {leaf.name: leaf.path for leaf in self.flat.leaves} if self.flat else {}
+        return {name: inside.get(name, (name,)) for name in self.types}
 
 
 def _csv(file: KnownFile, wanted: Wanted) -> Columns:
@@ -168,21 +187,11 @@ def _check_number(file: KnownFile, names: Sequence[str], entry: str) -> None:
         raise UsageError(f"{file.source.name} has no {entry}")
 
 
-_NUMBERS = ("UBIGINT", "BIGINT", "DOUBLE")
-"""The number types in a JSON structure; each holds the values of the types before it."""
-
-
-def _merged(one: object, other: object) -> object:
-    """The type of a member that has these types in two objects."""
-    if other in (one, "NULL"):
-        return one
-    if one in _NUMBERS and other in _NUMBERS:
-        return max(one, other, key=_NUMBERS.index)
-    return other if one == "NULL" else "JSON"
+_SCALARS = (*JSON_NUMBERS, "BOOLEAN", "VARCHAR")
 
 
 def _json(file: KnownFile, wanted: Wanted) -> Columns:
-    """JSON objects. To DuckDB, names that differ only in case are the same, so the second one gets a number.
+    """JSON objects, with columns for the members of objects inside them.
 
     NaN and infinite values become null, as in parquet.
     """
@@ -199,50 +208,80 @@ def _json(file: KnownFile, wanted: Wanted) -> Columns:
     )
     if len(shapes) > MAX_STRUCTURES:
         raise UsageError(f"{file.source.name} has objects with more than {MAX_STRUCTURES:,} different sets of members")
-    members, mixed = _members(shapes)
-    _check_number(file, list(members), f"{file.unit} that is a JSON object")
-    columns = dict(zip(members, distinct(members), strict=True))
-    plain = (*_NUMBERS, "BOOLEAN", "VARCHAR")
+    root = EventMember()
+    for shape, count in shapes:
+        root.add(json.loads(shape or "{}"), count)
+    flat = flattened(root, wanted.flattening)
+    _check_number(file, [leaf.name for leaf in flat.leaves], f"{file.unit} that is a JSON object")
+    named = wanted.flattening.types
     types = {
-        name: str(type_) if type_ in plain and columns[name] not in wanted.types else "VARCHAR"
-        for name, type_ in members.items()
+        leaf.name: leaf.type if leaf.type in _SCALARS and leaf.name not in named else "VARCHAR" for leaf in flat.leaves
     }
-    alike = {name for name, column in columns.items() if name != column}
-    sql = {
-        column: f"TRY_CAST(line ->> {_pointer(name)} AS {types[name]})" if name in alike else f"event.{quote(name)}"
-        for name, column in columns.items()
-    }
-    floats = [columns[name] for name in types if types[name] == "DOUBLE"]
-    infinite = {column: f"NOT isfinite({sql[column]})" for column in floats}
-    sql |= {column: f"CASE WHEN isfinite({sql[column]}) THEN {sql[column]} END" for column in floats}
-    is_other = "json_type(line, {}) NOT IN ('BIGINT', 'UBIGINT', 'DOUBLE', 'NULL')"
-    odd = {columns[name]: is_other.format(_pointer(name)) for name in mixed if columns[name] not in wanted.types}
-    asked = literal(json.dumps({name: types[name] for name in types if name not in alike}, ensure_ascii=False))
+    sql = {leaf.name: _json_value(leaf, types[leaf.name]) for leaf in flat.leaves}
+    floats = [name for name, type_ in types.items() if type_ == "DOUBLE"]
+    infinite = {name: f"NOT isfinite({sql[name]})" for name in floats}
+    sql |= {name: f"CASE WHEN isfinite({sql[name]}) THEN {sql[name]} END" for name in floats}
+    asked = literal(json.dumps(_transform(flat.leaves, types), ensure_ascii=False))
     seen = ", ".join(literal(shape) for shape, _ in shapes if shape)
     return Columns(
         f"(SELECT *, json_transform(line, {asked}) AS event FROM (SELECT number, {structure} AS shape, line AS text, "
         f"CASE WHEN {valid} THEN line END AS line FROM {lines}))",
         sql,
-        {columns[name]: type_ for name, type_ in types.items()},
+        types,
         text="text",
-        marks={Change.TEXT: odd, Change.INFINITE: infinite},
-        blank=frozenset(columns[name] for name, type_ in members.items() if type_ == "NULL"),
+        marks={
+            Change.TEXT: {
+                leaf.name: _is_odd(leaf) for leaf in flat.leaves if leaf.name not in named and _is_mixed(leaf)
+            },
+            Change.INFINITE: infinite,
+            Change.JSON: {leaf.name: _is_json(leaf, sql[leaf.name]) for leaf in flat.leaves if leaf.has_json},
+        },
+        blank=frozenset(leaf.name for leaf in flat.leaves if leaf.type == NULL),
         misfit=f"CASE WHEN shape NOT IN ({seen}) THEN shape END",
-        members=members | {name: "JSON" for name in members if columns[name] in wanted.types},
+        flat=flat,
+        members={leaf.path: JSON if leaf.name in named else leaf.type for leaf in flat.leaves},
     )
 
 
-def _members(shapes: Sequence[tuple[str | None, int]]) -> tuple[dict[str, object], list[str]]:
-    """The members of objects with these structures, and their types; and those that are numbers and other values."""
-    members: dict[str, object] = {}
-    numbers: Counter[str] = Counter()
-    others: Counter[str] = Counter()
-    for shape, count in shapes:
-        for name, type_ in json.loads(shape or "{}").items():
-            members[name] = _merged(members.get(name, "NULL"), type_)
-            if type_ != "NULL":
-                (numbers if type_ in _NUMBERS else others)[name] += count
-    return members, [name for name, count in others.items() if count <= numbers[name]]
+def _json_value(leaf: Leaf, type_: str) -> str:
+    """SQL for the values of a column of JSON."""
+    if not (leaf.is_mixed or leaf.is_hidden):
+        return ".".join(("event", *map(quote, leaf.path)))
+    value = f"TRY_CAST(line ->> {_pointer(leaf.path)} AS {type_})"
+    return f"CASE WHEN json_type(line, {_pointer(leaf.path)}) <> 'OBJECT' THEN {value} END" if leaf.is_mixed else value
+
+
+def _transform(leaves: Sequence[Leaf], types: Mapping[str, str]) -> dict[str, Any]:
+    """The members of objects that DuckDB reads at once, with their types."""
+    asked: dict[str, Any] = {}
+    for leaf in leaves:
+        if not (leaf.is_mixed or leaf.is_hidden):
+            inner = asked
+            for name in leaf.path[:-1]:
+                inner = inner.setdefault(name, {})
+            inner[leaf.path[-1]] = types[leaf.name]
+    return asked
+
+
+def _is_mixed(leaf: Leaf) -> bool:
+    """Whether at least half of the values are numbers, but not all."""
+    member = leaf.member
+    others = member.others + member.arrays + (0 if leaf.is_mixed else member.objects)
+    return 0 < others <= member.numbers
+
+
+def _is_odd(leaf: Leaf) -> str:
+    """The condition that a value is not a number."""
+    types = (*JSON_NUMBERS, NULL, *(["OBJECT"] if leaf.is_mixed else []))
+    return f"json_type(line, {_pointer(leaf.path)}) NOT IN ({', '.join(map(literal, types))})"
+
+
+def _is_json(leaf: Leaf, value: str) -> str:
+    """The condition that a value is an array or an object."""
+    if not leaf.has_values and (leaf.member.members or not leaf.member.objects):
+        return f"{value} IS NOT NULL"
+    types = "'ARRAY'" if leaf.is_mixed else "'ARRAY', 'OBJECT'"
+    return f"json_type(line, {_pointer(leaf.path)}) IN ({types})"
 
 
 def _escaped(text: str) -> str:
@@ -250,37 +289,67 @@ def _escaped(text: str) -> str:
     return re.escape(json.dumps(text, ensure_ascii=False)[1:-1])
 
 
-def _pointer(name: str) -> str:
-    return literal("/" + name.replace("~", "~0").replace("/", "~1"))
+def _pointer(path: MemberPath) -> str:
+    return literal("".join("/" + name.replace("~", "~0").replace("/", "~1") for name in path))
 
 
 _MAX_INT8 = (1 << 63) - 1
 
 
 def _parquet(file: KnownFile, wanted: Wanted) -> Columns:
-    """Parquet. A column with a number that int8 cannot hold becomes text, as in csv.
+    """Parquet, with columns for the members of structs. A number that int8 cannot hold makes text of its column.
 
     NaN and infinite values become null: they would spoil every sum of the column.
     """
-    found = {str(name): str(type_) for name, type_, *_ in wanted.rows(f"DESCRIBE FROM {file.table}")}
-    del found["file_row_number"]
+    root = EventMember()
+    described = _described(file, wanted, "*", root)
+    flat = flattened(root, wanted.flattening)
+    values = {leaf.name: _struct_member(leaf.path) for leaf in flat.leaves}
+    found = {leaf.name: described[leaf.path] for leaf in flat.leaves}
     wide = [name for name, type_ in found.items() if type_ == "UBIGINT"]
     largest = (
-        wanted.rows(f"SELECT {', '.join(f'max({quote(name)})' for name in wide)} FROM {file.table}") if wide else [()]
+        wanted.rows(f"SELECT {', '.join(f'max({values[name]})' for name in wide)} FROM {file.table}") if wide else [()]
     )
     too_large = {name for name, value in zip(wide, largest[0], strict=True) if (value or 0) > _MAX_INT8}
     sql, infinite = {}, {}
     for name, type_ in found.items():
-        sql[name] = quote(name)
+        sql[name] = values[name]
         if name in too_large:
-            sql[name] = f"{quote(name)}::VARCHAR"
+            sql[name] = f"{values[name]}::VARCHAR"
         elif type_ in ("FLOAT", "DOUBLE"):
-            sql[name] = f"CASE WHEN isfinite({quote(name)}) THEN {quote(name)} END"
-            infinite[name] = f"NOT isfinite({quote(name)})"
+            sql[name] = f"CASE WHEN isfinite({values[name]}) THEN {values[name]} END"
+            infinite[name] = f"NOT isfinite({values[name]})"
         elif type_ == "VARCHAR":
-            sql[name] = nothing(quote(name), wanted.null)
+            sql[name] = nothing(values[name], wanted.null)
     types = {name: "VARCHAR" if name in too_large else type_ for name, type_ in found.items()}
-    return Columns(file.table, sql, types, "file_row_number + 1", marks={Change.INFINITE: infinite})
+    texts = {name: f"{values[name]} IS NOT NULL" for name, type_ in types.items() if is_nested(type_)}
+    marks = {Change.INFINITE: infinite, Change.JSON: texts}
+    return Columns(file.table, sql, types, "file_row_number + 1", marks=marks, flat=flat)
+
+
+def _described(
+    file: KnownFile, wanted: Wanted, value: str, parent: EventMember, path: MemberPath = ()
+) -> dict[MemberPath, str]:
+    """The types of the members of rows or of a struct, `value`, by their paths; they are added to `parent`."""
+    types: dict[MemberPath, str] = {}
+    for name, type_, *_ in wanted.rows(f"DESCRIBE SELECT {value} FROM {file.table}"):
+        if name == "file_row_number" and not path:
+            continue
+        member, place = parent.members.setdefault(name, EventMember()), (*path, name)
+        types[place] = str(type_)
+        if type_.startswith("STRUCT") and not type_.endswith("]"):
+            member.objects = 1
+            types |= _described(file, wanted, f"unnest({_struct_member(place)})", member, place)
+        else:
+            member.type = str(type_)
+    return types
+
+
+def _struct_member(path: MemberPath) -> str:
+    value = quote(path[0])
+    for name in path[1:]:
+        value = f"struct_extract({value}, {literal(name)})"
+    return value
 
 
 def _access(file: KnownFile, wanted: Wanted) -> Columns:

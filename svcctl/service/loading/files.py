@@ -23,17 +23,19 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from svcctl.api.loads import LoadOptions
 from svcctl.errors import UsageError
 from svcctl.io.temporary import temporary
 from svcctl.service.engines.duckdb.interruption import interruptible
 from svcctl.service.engines.duckdb.statement import Cause, StatementFailed, first_line
 from svcctl.service.engines.duckdb.syntax import literal
-from svcctl.service.loading import csv, decompression, field_names, lines, parquet
+from svcctl.service.loading import csv, decompression, events_member, field_names, lines, parquet
 from svcctl.service.loading.decompression import Source, codec, opened
 from svcctl.service.loading.kinds import OWN_JSON, FileKind
 from svcctl.service.loading.limits import LoadWatch
 from svcctl.service.loading.nesting import without_deep
-from svcctl.service.loading.skips import NOTHING, Tally, shown
+from svcctl.service.loading.skips import LONGEST_LINE, NOTHING, Aside, Tally, shown
+from svcctl.words import size_text
 
 HEAD_ROWS = 10_000
 """The most rows of a head; it has no more than the first two batches that have rows."""
@@ -62,6 +64,8 @@ class KnownFile:
     """A file of a known kind. `contents` is the path for DuckDB, and `heading` that of csv.
 
     `width` is the bytes of a row of parquet, at least those of a row of csv, and `is_array` whether JSON is one array.
+    `events_in` is the member of ndjson that has the events, and `left_out` names the members of a document that are
+    outside its events.
     """
 
     source: Source
@@ -70,6 +74,8 @@ class KnownFile:
     heading: csv.Heading | None = None
     width: int = 1
     is_array: bool = False
+    events_in: str | None = None
+    left_out: str = ""
 
     @property
     def is_parquet(self) -> bool:
@@ -118,10 +124,8 @@ class FileReader:
         self._failure: Exception | None = None
         self._registered: object = None
 
-    def open(
-        self, source: Source, kind: FileKind, head: bytes, *, header: bool | None = None, names: Sequence[str] = ()
-    ) -> KnownFile:
-        """A file of a kind that begins with `head`; `header` and `names` are as in `csv.heading`.
+    def open(self, source: Source, kind: FileKind, head: bytes, options: LoadOptions) -> KnownFile:
+        """A file of a kind that begins with `head`.
 
         Compressed parquet and JSON documents are unpacked for DuckDB, which may read cut files. Raises UsageError when
         the file is damaged or cut off.
@@ -132,7 +136,9 @@ class FileReader:
             if kind.name == "fields":
                 heading = field_names.heading(source.name, head)
             else:
-                heading = csv.heading(source.name, head[: csv.HEAD], separator, header=header, names=names)
+                heading = csv.heading(
+                    source.name, head[: csv.HEAD], separator, header=options.header, names=options.names
+                )
             return KnownFile(source, kind, contents, heading, _CELL_BYTES * len(heading.names))
         if kind.name in ("json", "parquet") and codec(source) is not None:
             self._opened += 1
@@ -142,12 +148,17 @@ class FileReader:
         if kind.name == "parquet":
             return self._parquet(KnownFile(source, kind, contents))
         is_array = head.lstrip(lines.BOM + b" \t\r\n").startswith(b"[")
-        if kind.name == "json" and (beginning := _OWN_JSON.match(head)):
+        if kind.name == "json" and options.events_in is None and (beginning := _OWN_JSON.match(head)):
             decompression.require_end(source, contents, b"]}")
             contents, is_array = self._rows_of_answer(contents, beginning.end() - 1), True
         elif kind.name == "json":
             decompression.require_end(source, contents, b"]" if is_array else b"}")
-        return KnownFile(source, kind, contents, is_array=is_array)
+        if kind.name == "json" and options.events_in is not None:
+            self._opened += 1
+            events = self._spill / str(self._opened)
+            left_out = events_member.copy_events(contents, events, options.events_in, source.name, self._watch.check)
+            return KnownFile(source, kind, events, is_array=True, left_out=left_out)
+        return KnownFile(source, kind, contents, is_array=is_array, events_in=options.events_in)
 
     def _rows_of_answer(self, contents: Path, begin: int) -> Path:
         """The array of rows in a JSON answer of a service, where it begins at a byte, as a file of its own."""
@@ -245,9 +256,10 @@ class FileReader:
         if file.heading is not None:
             return csv.batches(file.source, file.heading, tally, self._watch, block_size)
         if file.kind.name == "json":
+            tally.add(Aside.OUTSIDE, 1, file.left_out, count=1 if file.left_out else 0)
             return (without_deep(batch, tally) for batch in self._elements(file))
-        is_json = file.kind.name == "ndjson"
-        return lines.batches(
+        is_json = file.kind.name == "ndjson" and not file.events_in
+        entries = lines.batches(
             file.source,
             file.kind.continuation,
             tally,
@@ -256,6 +268,22 @@ class FileReader:
             comment=file.kind.comment,
             is_json=is_json,
         )
+        if not file.events_in:
+            return entries
+        return (without_deep(batch, tally) for batch in self._events(file.events_in, entries, tally))
+
+    def _events(self, member: str, objects: Iterator[pa.RecordBatch], tally: Tally) -> Iterator[pa.RecordBatch]:
+        """The events in a member of the objects of ndjson, with the numbers of their lines.
+
+        Objects without the member, and other members of the objects, are counted in `tally`.
+        """
+        with self.connection.cursor() as cursor, interruptible(cursor, self._watch.check):
+            for batch in objects:
+                cursor.register("objects", batch)
+                events_member.count(cursor, member, tally)
+                events = cursor.sql(events_member.events_query(member))
+                assert events is not None
+                yield from (part.cast(lines.SCHEMA) for part in events.to_arrow_reader(ROWS_PER_BATCH))
 
     def _elements(self, file: KnownFile) -> Iterator[pa.RecordBatch]:
         """The elements of a JSON array, or objects that follow each other, with their numbers."""
@@ -268,7 +296,13 @@ class FileReader:
             assert found is not None
             try:
                 yield from (batch.cast(lines.SCHEMA) for batch in found.to_arrow_reader(ROWS_PER_BATCH))
-            except (duckdb.Error, OSError):
+            except (duckdb.Error, OSError) as error:
+                if "maximum_object_size" in str(error):
+                    raise UsageError(
+                        f"{file.source.name} has an object of more than {size_text(LONGEST_LINE)}",
+                        hint=NOTHING,
+                        reason="large-json-object",
+                    ) from None
                 self._check_json(file)
                 raise
 

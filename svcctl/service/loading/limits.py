@@ -11,7 +11,7 @@ from typing import Self
 
 from svcctl.dates.lengths import length_text
 from svcctl.errors import ServiceError
-from svcctl.service.settings import LOAD_BYTES, LOAD_MEMORY, LOAD_RATIO, LOAD_TIME
+from svcctl.service.settings import LOAD_BYTES, LOAD_DEPTH, LOAD_MEMORY, LOAD_NESTED_COLUMNS, LOAD_RATIO, LOAD_TIME
 from svcctl.words import size_text
 
 MAX_FIELDS = 1000
@@ -34,10 +34,15 @@ class LoadLimits:
     """How many times the size of a file it may unpack to, from MAX_FREE_BYTES on."""
     memory_bytes: int = LOAD_MEMORY.default_value
     """The memory of the engine that reads the files."""
+    depth: int = LOAD_DEPTH.default_value
+    """The levels of members that become columns: 2 for `a.b`, 1 if no objects do."""
+    nested_columns: int = LOAD_NESTED_COLUMNS.default_value
+    """The columns that a file may have for members of its objects."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
-        return cls(*(setting.read(environment) for setting in (LOAD_TIME, LOAD_BYTES, LOAD_RATIO, LOAD_MEMORY)))
+        settings = (LOAD_TIME, LOAD_BYTES, LOAD_RATIO, LOAD_MEMORY, LOAD_DEPTH, LOAD_NESTED_COLUMNS)
+        return cls(*(setting.read(environment) for setting in settings))
 
 
 class LoadWatch:

@@ -101,8 +101,8 @@ def _load(
     before = engine.events(table) if there else 0
     held = {} if made else {column.name: column.type for column in engine.table(table).columns}
     with reading(options.time_zone or "UTC", watch) as reader:
-        recogniser = Recogniser(reader, options, held, len(sources) == 1, whole, now_ms)
-        found = [(source.name, recogniser.layout(source)) for source in sources]
+        recogniser = Recogniser(reader, options, held, len(sources) == 1, whole, now_ms, watch.limits)
+        found = _layouts(recogniser, sources)
         layouts = [layout for _, layout in found if layout is not None]
         empty = [name for name, layout in found if layout is None]
         if not layouts and options.replace:
@@ -137,6 +137,18 @@ def _load(
         nulls=rows.nulls(),
         asides=rows.findings(Aside),
     )
+
+
+def _layouts(recogniser: Recogniser, sources: Sequence[Source]) -> list[tuple[str, Layout | None]]:
+    """The layouts of files, by their names. An object that is JSON text in one file is so in all of them."""
+    while True:
+        found = [(source.name, recogniser.layout(source)) for source in sources]
+        flat = [layout.columns.flat for _, layout in found if layout is not None and layout.columns.flat is not None]
+        opened = {name for one in flat for name in one.opened.values()}
+        texts = opened & {name for one in flat for name in one.texts}
+        if not texts:
+            return found
+        recogniser = replace(recogniser, texts=recogniser.texts | texts)
 
 
 def _types(layouts: Sequence[Layout], wished: Mapping[str, str]) -> dict[str, Type]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,8 +19,10 @@ from svcctl.service.language.types import Type
 from svcctl.service.loading.columns import COLUMNS_OF, Columns, Wanted
 from svcctl.service.loading.decompression import ENDINGS, Source
 from svcctl.service.loading.files import FileReader, KnownFile
+from svcctl.service.loading.flattening import Flattening
 from svcctl.service.loading.heads import HEAD_BYTES, FileHead, best_log, head_of, kind_of
 from svcctl.service.loading.kinds import FILE_KINDS, FileKind
+from svcctl.service.loading.limits import LoadLimits
 from svcctl.service.loading.number_times import (
     NUMBER_UNITS,
     NumberTimes,
@@ -106,7 +108,8 @@ class _Profile:
 class Recogniser:
     """Recognises the files of a load. `held` are the columns of the table, if events are added to it.
 
-    With `whole`, the types of columns are found in whole files. `now_ms` is the present time.
+    With `whole`, the types of columns are found in whole files. `now_ms` is the present time. `texts` names objects
+    that are JSON text in every file.
     """
 
     reader: FileReader
@@ -115,6 +118,8 @@ class Recogniser:
     is_alone: bool
     whole: bool
     now_ms: int
+    limits: LoadLimits
+    texts: frozenset[str] = frozenset()
 
     def layout(self, source: Source) -> Layout | None:
         """The layout of a file; None if it is complete without events. Raises UsageError if something is not clear."""
@@ -124,7 +129,7 @@ class Recogniser:
         if not any(map(str.strip, head.lines)) or (self.options.format is None and not head.has_events):
             return None
         kind = self._kind(source, head, written_as(given))
-        file = self.reader.open(source, kind, data, header=self.options.header, names=self.options.names)
+        file = self.reader.open(source, kind, data, self.options)
         times = replace(given, newest=file.newest)
         is_unsure = (
             file.heading is not None
@@ -151,11 +156,11 @@ class Recogniser:
             self.reader.head(file)
         profiles, wished = _profiles(self.reader, file, columns, fields, times), self.options.time_field
         if wished is not None:
-            time, clock = _named(file, fields, wished, is_alone=self.is_alone)
+            time, clock = _named(file, columns, wished, is_alone=self.is_alone)
         elif file.kind.name == "fields" and {"date", "time"} <= {*fields}:
             time, clock = "date", "time"
         else:
-            time, clock = _found(file, fields, profiles), None
+            time, clock = _found(file, columns, profiles), None
             _check_clocks(file, time, profiles)
         if time in profiles:
             _check_times(file, profiles[time], times)
@@ -205,7 +210,8 @@ class Recogniser:
 
         types = {name: type_ for name, type_ in self.held.items() if name != "eventdate"}
         types |= {name: Type(word) for name, word in self.options.types.items() if word in set(Type)}
-        wanted = Wanted(types, self.options.null, self.options.time_zone, rows)
+        flattening = Flattening(self.limits, self.held, types, self.texts, self.options.time_field)
+        wanted = Wanted(flattening, self.options.null, self.options.time_zone, rows)
         return COLUMNS_OF[file.kind.name](file, wanted)
 
     def _kind(self, source: Source, head: FileHead, written: str) -> FileKind:
@@ -219,8 +225,17 @@ class Recogniser:
                 raise UsageError(f"--header and --names are for csv and tsv, not for {name}")
             return FILE_KINDS[name or ("tsv" if ending.lower() in FILE_KINDS["tsv"].endings else "csv")]
         if name is None:
-            return kind_of(head, ending, written, self._time_names)
-        return best_log(head, written) if name == "log" else FILE_KINDS[name]
+            kind = kind_of(head, ending, written, self._time_names)
+        else:
+            kind = best_log(head, written) if name == "log" else FILE_KINDS[name]
+        if self.options.events_in is None:
+            return kind
+        if kind.name not in ("ndjson", "json"):
+            raise UsageError(
+                f"only ndjson and json have events in a member, and the format of {source.name} is {kind.name}",
+                reason="no-members",
+            )
+        return FILE_KINDS["json"] if name is None and head.has_one_line else kind
 
     @property
     def _time_names(self) -> Sequence[str]:
@@ -262,9 +277,9 @@ def _profiles(
     return {name: _Profile(*(next(found) for _ in range(5))) for name in chosen}
 
 
-def _named(file: KnownFile, fields: Collection[str], wished: str, *, is_alone: bool) -> tuple[str, str | None]:
+def _named(file: KnownFile, columns: Columns, wished: str, *, is_alone: bool) -> tuple[str, str | None]:
     """The column that the user names, or two as DATE,TIME; one of several files may have eventdate instead."""
-    name = file.source.name
+    name, fields = file.source.name, columns.types
     if wished in fields:
         if wished != "eventdate" and "eventdate" in fields:
             raise UsageError(f"{name} has a column eventdate, so '{wished}' cannot take its place")
@@ -275,30 +290,65 @@ def _named(file: KnownFile, fields: Collection[str], wished: str, *, is_alone: b
             return day, clock
     if "eventdate" in fields and not is_alone:
         return "eventdate", None
+    _check_lists(file, columns)
     raise UsageError(f"{name} has no column '{wished}'", hint=f"its columns are {', '.join(fields)}")
 
 
-def _found(file: KnownFile, fields: Collection[str], profiles: Mapping[str, _Profile]) -> str:
-    """The column eventdate, the only column of times, or one with a usual name."""
+def _check_lists(file: KnownFile, columns: Columns) -> None:
+    """Raise UsageError if a member of JSON without a time is an array of objects, because these may be the events."""
+    if columns.flat is not None and (lists := columns.flat.lists):
+        raise UsageError(
+            f"each event needs a time, and {file.source.name} has none outside the array {lists[0]}",
+            reason="events-in-array",
+            data={"member": lists[0]},
+        )
+
+
+def _found(file: KnownFile, columns: Columns, profiles: Mapping[str, _Profile]) -> str:
+    """The column of the event's time among those that are not inside objects, or else among those nearest the top."""
+    levels: dict[int, dict[str, str]] = {}
+    for name, path in columns.paths.items():
+        levels.setdefault(len(path), {})[name] = path[-1].casefold()
+    for level, names in sorted(levels.items()):
+        time = _likeliest(names, profiles, is_nested=level > 1)
+        if time is not None:
+            return time
+        if any(profiles[name].is_time for name in names if name in profiles):
+            break
     times = [name for name, one in profiles.items() if one.is_time]
-    usual = {name.casefold(): name for name in fields if name not in profiles or not profiles[name].is_clock}
-    known = [usual[word] for word in TIME_NAMES if word in usual]
-    if known and (known[0].casefold() == "eventdate" or len(times) != 1):
-        return known[0]
-    if len(times) == 1:
-        return times[0]
+    if not times:
+        _check_lists(file, columns)
     if clocks := [name for name, one in profiles.items() if one.is_clock]:
         raise UsageError(
             f"the column {clocks[0]} of {file.source.name} has times of day, and no column has their days",
             reason="no-column-of-days",
             data={"column": clocks[0]},
         )
-    hint = f"name it with --time-field: {', '.join(fields)}; if none has it, add a column of times"
+    hint = f"name it with --time-field: {', '.join(columns.types)}; if none has it, add a column of times"
     if times:
         hint = f"name one of those with times with --time-field: {', '.join(times)}"
     raise UsageError(
         f"each event needs a time, and it is not clear which column of {file.source.name} has it", hint=hint
     )
+
+
+def _likeliest(names: Mapping[str, str], profiles: Mapping[str, _Profile], *, is_nested: bool) -> str | None:
+    """The column eventdate, the only column of times, or one with a usual name; None if it is not clear.
+
+    `names` are the columns with the names of their members, in lower case. Inside objects, eventdate is a name like
+    others, and a usual name must be there once.
+    """
+    times = [name for name in names if name in profiles and profiles[name].is_time]
+    usual: dict[str, list[str]] = {}
+    for name, word in names.items():
+        if name not in profiles or not profiles[name].is_clock:
+            usual.setdefault(word, []).append(name)
+    known = [usual[word] for word in TIME_NAMES if word in usual]
+    if known and not is_nested and (names[known[0][-1]] == "eventdate" or len(times) != 1):
+        return known[0][-1]
+    if len(times) == 1:
+        return times[0]
+    return known[0][0] if known and len(known[0]) == 1 else None
 
 
 def _check_clocks(file: KnownFile, time: str, profiles: Mapping[str, _Profile]) -> None:

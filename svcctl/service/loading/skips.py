@@ -34,6 +34,7 @@ class Skip(StrEnum):
     CELLS = "too many cells"
     DEEP = "nested too deep"
     ENTRY = "no entry"
+    NO_EVENTS = "no events"
     NO_TIME = "no time"
     TIME = "unread time"
     UNREAD_NUMBER = "unread number"
@@ -52,6 +53,7 @@ class Change(StrEnum):
     FINER = "finer time"
     ZONE = "assumed zone"
     INFINITE = "infinite number"
+    JSON = "JSON text"
 
 
 class Aside(StrEnum):
@@ -62,6 +64,7 @@ class Aside(StrEnum):
     BLANK = "blank"
     HEADING = "repeated heading"
     UNFINISHED = "unfinished"
+    OUTSIDE = "outside the events"
 
 
 NULLED = "another type"
@@ -76,6 +79,7 @@ _SENTENCES: Mapping[str, str] = {
     Skip.CELLS: "it has too many cells: {value}",
     Skip.DEEP: f"values in it are nested more than {MAX_DEPTH} deep",
     Skip.ENTRY: "{value} is not an entry of the format {kind}",
+    Skip.NO_EVENTS: "it has no array {fields}",
     Skip.NO_TIME: "it has no {fields} that can be read",
     Skip.TIME: "{fields} {value} is not a time",
     Skip.SHORT_YEAR: "{fields} {value} has a year of two digits",
@@ -91,11 +95,13 @@ _SENTENCES: Mapping[str, str] = {
     "null of other values, and --null names texts that mean null (a table that is there needs --replace, too)",
     Change.FINER: "times are kept to the millisecond",
     Change.ZONE: "times without a zone were read as UTC; --time-zone names their zone",
+    Change.JSON: "arrays, and objects that did not become columns, are JSON text: {fields}",
     Change.INFINITE: "NaN and infinite numbers are null: {fields}",
     Aside.JOINED: "it belongs to the entry above it",
     Aside.COMMENT: "it is a comment, and was left out",
     Aside.BLANK: "it is blank, and was left out",
     Aside.HEADING: "it is the heading again, and was left out",
+    Aside.OUTSIDE: "members outside the events were left out: {value}",
     Aside.UNFINISHED: "it is the last line, is not finished, and was left out: {value}",
 }
 

@@ -60,9 +60,14 @@ class Field:
         return f"({self.raw} IS NOT NULL AND {self.stored} IS NULL)"
 
 
+def is_nested(sql_type: str) -> bool:
+    """Whether values of a type of DuckDB have values inside them."""
+    return sql_type.endswith("]") or sql_type.startswith(("STRUCT", "MAP"))
+
+
 def field(value: str, sql_type: str, zone: str) -> Field:
     """A column by its type in DuckDB. Types that events do not have become text, and nested values JSON text."""
-    if sql_type.endswith("]") or sql_type.startswith(("STRUCT", "MAP")):
+    if is_nested(sql_type):
         return Field(value, f"to_json({value})::VARCHAR", Type.STR)
     type_ = _STORED.get(re.split(r"[(_ ]", sql_type)[0], Type.STR)
     if type_ is Type.TIMESTAMP and (zone != "UTC" or "ZONE" in sql_type):

@@ -205,7 +205,7 @@ def test_long_statements_are_planned_without_a_search_for_common_parts(tmp_path:
     source = Source(written(tmp_path, "a.csv", ROW), "a.csv")
     settings = "SELECT current_setting('threads'), current_setting('disabled_optimizers') FROM lines"
     with reading("UTC", LoadWatch(undisturbed)) as reader:
-        file = reader.open(source, FILE_KINDS["csv"], reader.first_bytes(source, len(ROW)))
+        file = reader.open(source, FILE_KINDS["csv"], reader.first_bytes(source, len(ROW)), LoadOptions())
         found = []
         for sql in (settings, settings + " " * LONG_SQL, settings):
             reader.stream(file, Tally())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shlex
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -30,6 +31,7 @@ from svcctl.errors import Advice, CommandLine, ServiceError, SvcctlError, Termin
 from svcctl.io.file_offsets import read_so_far
 from svcctl.profiles import LOCAL
 from svcctl.service.loading.kinds import FILE_KINDS
+from svcctl.service.loading.skips import Change
 from svcctl.terminal.diagnostics import Reported, Work
 from svcctl.terminal.layout import second_text
 from svcctl.words import counted, size_text, some
@@ -266,6 +268,8 @@ def tell_findings(svc: Context, loaded: Loaded) -> None:
         note(f"{counted(aside.count, 'line')}; the first: {aside.place}: {aside.sentence}")
     for change in loaded.changes:
         note(f"{counted(change.count, 'row')}; the first: {change.place}: {change.sentence}")
+        if loaded.rows == 1 and change.what == Change.JSON:
+            note(f"if {some(change.fields)} has events, load them with --events-in {shlex.quote(change.fields[0])}")
 
 
 def drop(ctx: typer.Context, tables: TablesArg, yes: YesOpt = False) -> None:

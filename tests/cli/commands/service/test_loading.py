@@ -65,6 +65,34 @@ def test_a_load_adds_to_what_was_there_and_replace_takes_its_place(own: Own) -> 
     assert rows(own, "from t") == ["2024-02-01 00:00:00.000\tx"]
 
 
+EVENTS = [{"time": f"2024-01-31T10:00:0{n}Z", "req": {"status": 200 + n, "hdr": {"a b": "x"}}} for n in range(2)]
+
+
+def test_events_in_a_member_are_loaded_with_the_option_that_the_hint_names(own: Own) -> None:
+    file = own.file("a.json", json.dumps({"result": {"items": EVENTS}, "next": None}, indent=1))
+    refused = loaded(own, file)
+    assert (refused.code, "--events-in result.items" in refused.stderr) == (2, True)
+    done = loaded(own, file, "--events-in", "result.items")
+    assert (done.code, "left out: 'next'" in done.stderr) == (0, True)
+    assert rows(own, "from t") == [f"2024-01-31 10:00:0{n}.000\t{200 + n}\tx" for n in range(2)]
+
+
+def test_a_note_says_how_events_in_a_member_of_one_event_are_loaded(own: Own) -> None:
+    done = loaded(own, own.file("a.json", json.dumps({"time": "2024-01-31", "my items": EVENTS}, indent=1)))
+    assert (done.code, "--events-in 'my items'" in done.stderr) == (0, True)
+
+
+@pytest.mark.parametrize("form", ["ndjson", "json", "csv"])
+def test_columns_of_members_are_equal_after_a_round_trip(own: Own, form: str) -> None:
+    odd = {"req": {"tags": [1], "status_1": None}, "err": {"code": 1}, "req.status": 7}
+    lines = [EVENTS[0], EVENTS[1] | odd, EVENTS[0] | {"err": "x"}]
+    assert loaded(own, own.file("a.ndjson", "".join(json.dumps(one) + "\n" for one in lines))).code == 0
+    done = own("query", "from t", "--from", "1970-01-01", "-f", form)
+    assert loaded(own, own.file(f"b.{form}", done.stdout), table="u").code == 0
+    described = [own("tables", table, "-f", "tsv").stdout for table in ("t", "u")]
+    assert (described[0], rows(own, "from t")) == (described[1], rows(own, "from u"))
+
+
 def test_a_load_whose_id_is_there_does_nothing(own: Own) -> None:
     once = (own.file("a.csv", CSV), "--id", "2024-01-31")
     assert loaded(own, *once).code == 0

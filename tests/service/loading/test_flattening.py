@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +24,6 @@ from svcctl.service.loading.limits import LoadLimits
 from svcctl.service.loading.skips import Change
 
 TIME = "2026-01-02T10:00:00Z"
-Objects = list[dict[str, Any]]
 
 
 def text(*objects: object) -> str:
@@ -294,3 +296,63 @@ def test_structs_of_parquet_become_columns(engine: DuckDBEngine, tmp_path: Path,
     assert columns(engine) == ["req.size str", *inside, "tags str"]
     assert stored(engine) == [(str(2**63), *values, '[{"a":1}]'), (None, *[None] * len(values), None)]
     assert named(result) == ("tags",) if depth == 5 else ("req.hdr", "tags")
+
+
+NAMES = [
+    "a",
+    "A",
+    "b",
+    "",
+    "a.b",
+    "b c",
+    "é",
+    "É",
+    "time",
+    "eventdate",
+    "column0",
+    "a_1",
+    "(line)",
+    "x/y",
+    "~",
+    '"',
+    "'",
+]
+
+
+def random_value(random: Random, values: Iterator[int], depth: int) -> object:
+    """An object, an array, null, or a number or text that no other value is equal to."""
+    kind, value = random.random(), next(values)
+    if kind < 0.4 and depth < 7:
+        return {name: random_value(random, values, depth + 1) for name in random.sample(NAMES, random.randint(0, 3))}
+    if kind < 0.5 and depth < 7:
+        return [random_value(random, values, depth + 1) for _ in range(random.randint(0, 2))]
+    return random.choice([value, value + 0.5, f"s{value}", None])
+
+
+def scalars(value: object) -> Iterator[str]:
+    """The texts and numbers inside a value; a text that begins with a bracket is JSON."""
+    if isinstance(value, str) and value.startswith(("[", "{")):
+        value = json.loads(value)
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        yield from (scalar for inner in value for scalar in scalars(inner))
+    elif value is not None:
+        yield str(value).removesuffix(".0")
+
+
+@pytest.mark.parametrize(("seed", "depth", "most"), [(1, 5, 200), (2, 2, 200), (3, 7, 60), (4, 4, 5)])
+def test_nothing_of_an_object_is_lost(engine: DuckDBEngine, tmp_path: Path, seed: int, depth: int, most: int) -> None:
+    random, values = Random(seed), iter(range(10_000))
+    objects = [
+        {name: random_value(random, values, 1) for name in random.sample(NAMES[:8], random.randint(1, 5))}
+        for _ in range(8)
+    ]
+    lines = text(*({"id": f"id{at}"} | one for at, one in enumerate(objects)))
+    source = Source(written(tmp_path, "a.ndjson", lines), "a")
+    limits = LoadLimits(depth=depth, nested_columns=most)
+    options = LoadOptions(strict=True, time_field="time")
+    loading.load(engine, [source], "t", options, undisturbed, limits=limits, clock=lambda: NOW)
+    rows_by_id = {row[0]: row[1:] for row in stored(engine)}
+    for at, one in enumerate(objects):
+        assert Counter(scalars(list(rows_by_id[f"id{at}"]))) == Counter(scalars(one))

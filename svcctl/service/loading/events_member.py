@@ -1,7 +1,7 @@
 """Events in a member of JSON objects: an array such as `Records`, or `items` of the object `result`.
 
-A name with dots is that of a member, or else a path. Of ndjson, the events are read by SQL from the table `objects`,
-which has the number and text of each line. Of a document, which may be large, the array is copied to a file.
+A name with dots is that of a member, or else a path. Events of ndjson are read by SQL from the table `objects`, which
+has the number and text of each line. The array of a document, which may be large, is copied to a file.
 """
 
 from __future__ import annotations

@@ -108,8 +108,8 @@ class _Profile:
 class Recogniser:
     """Recognises the files of a load. `held` are the columns of the table, if events are added to it.
 
-    With `whole`, the types of columns are found in whole files. `now_ms` is the present time. `texts` names objects
-    that are JSON text in every file.
+    With `whole`, the types of columns are found in whole files. `now_ms` is the present time. `limits` are those
+    of the load, and `texts` names objects that are JSON text in every file.
     """
 
     reader: FileReader

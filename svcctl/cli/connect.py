@@ -1,6 +1,6 @@
-"""Make a client from a profile: settings become credentials, names and a transport.
+"""The client of a command: what it sends is shown with --verbose, and a retry is a note.
 
-A client that changes something at a service expires the names that completion has cached.
+If it changes something at a service, the names that completion has cached expire.
 """
 
 from __future__ import annotations
@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-from svcctl.api.addresses import Paths
-from svcctl.api.auth import Bearer, Credentials, HeaderNames, Jwt, Signature
 from svcctl.api.client import Client
 from svcctl.api.models import LOST_TABLES
 from svcctl.api.transport import Event, Exchange, Retry
@@ -17,6 +15,7 @@ from svcctl.cli.completion.cache import expire_names
 from svcctl.dates.lengths import length_text
 from svcctl.errors import UnprovenEnd
 from svcctl.profiles import Profile
+from svcctl.profiles.client import client_of
 from svcctl.terminal.diagnostics import Diagnostics
 
 
@@ -35,35 +34,7 @@ def connect(
         if observe:
             observe(event)
 
-    return Client(
-        profile.base_url,
-        _credentials(profile, clock),
-        paths=Paths(**profile.mappings["paths"]),
-        provisioning_url=profile.provisioning_url,
-        timeout=profile.timeout,
-        retries=profile.retries,
-        verify=profile.ca_bundle or True,
-        socket=profile.socket,
-        clock=clock,
-        observe=heard,
-        any_close=profile.accepts_any_close,
-        guard=profile.guard,
-    )
-
-
-def _credentials(profile: Profile, clock: Callable[[], float]) -> Credentials:
-    match profile.method:
-        case "token":
-            return Bearer(profile.token)
-        case "jwt":
-            return Jwt(profile.token)
-        case _:
-            return Signature(
-                profile.api_key,
-                profile.api_secret,
-                HeaderNames(**profile.header_names),
-                clock,
-            )
+    return client_of(profile, clock=clock, observe=heard)
 
 
 def _tell(diagnostics: Diagnostics, event: Event) -> None:

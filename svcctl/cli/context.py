@@ -235,12 +235,7 @@ class Context:
             work = text
 
         with self.diagnostics.working(lambda: Work(work)):
-            if process.await_answer(self.files, lambda: self.diagnostics.note(process.WAITING)):
-                return False
-            if unasked:
-                process.require_background(self.files)
-            notify("starting the local service")
-            started = process.start(self.files, notify, self.diagnostics.note)
+            started = process.answering(self.files, notify, self.diagnostics.note, unasked=unasked)
         if started:
             self.diagnostics.note("started the local service (stop it with 'svcctl service stop')")
         return started

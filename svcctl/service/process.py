@@ -357,6 +357,22 @@ def _answer(files: Files, request: bytes, go_on: Callable[[], bool]) -> int | No
     return int(status[1]) if status else None
 
 
+def answering(
+    files: Files, notify: Callable[[str], None], note: Callable[[str], None], *, unasked: bool = True
+) -> bool:
+    """Start the service unless it runs, and wait until it answers; False when it was already running.
+
+    `notify` receives lines of progress, and `note` other lines. Unavailable when the start is `unasked` and the last
+    service was run with --listen, or when the service hangs.
+    """
+    if await_answer(files, lambda: note(WAITING)):
+        return False
+    if unasked:
+        require_background(files)
+    notify("starting the local service")
+    return start(files, notify, note)
+
+
 def start(files: Files, notify: Callable[[str], None], note: Callable[[str], None]) -> bool:
     """Start the service in the background and wait until it answers; False when another process has started it.
 

@@ -1,7 +1,7 @@
-"""Hints that name svcctl commands, by the reason of an error of the service or of the client.
+"""Hints that name svcctl commands, by the reason of an error of the service, the client, a profile or a date.
 
-The service and the client say in a message and a hint what happened, for any client. A row here says what to type; it
-is printed after that hint.
+Their messages and hints say what happened, for any program. A row here says what to type; it is printed after the
+error's own hint.
 """
 
 from __future__ import annotations
@@ -126,6 +126,17 @@ HINTS: Mapping[str, Row] = {
     "no-members": ("leave out --events-in, or name the format with --format",),
     "seconds-or-milliseconds": ("say which with --time-format epoch or --time-format epoch_ms",),
     "unclear-numbers": _number_format,
+    # Profiles
+    "setting-missing": ("set it with 'svcctl profile set {profile} {field}=…' or the environment variable {variable}",),
+    "secret-file-unread": (
+        "write the secret to it, or name its file with 'svcctl profile set {profile} {field}=PATH'",
+    ),
+    "unknown-profile": ("create one with 'svcctl profile set {profile}'",),
+    "no-profiles-file": ("'svcctl profile set NAME' creates it",),
+    # Dates
+    "not-a-date": ("'svcctl help dates' lists them all",),
+    "range-not-begun": ("--follow waits for events that are to come",),
+    "range-ends-first": ("see how a pair resolves with 'svcctl range --from … --to …'",),
     # Queries
     "not-a-query": ("see 'svcctl help examples'",),
     "unknown-function": ("see 'svcctl help functions'",),

@@ -61,7 +61,7 @@ def resolve(
     if last < begin:
         raise RangeEndsFirst(
             f"the range ends before it starts: from {moment_text(begin)} to {moment_text(last)} (UTC)",
-            hint="see how a pair resolves with 'svcctl range --from … --to …'",
+            reason="range-ends-first",
         )
     return Range(begin, last)
 
@@ -224,9 +224,7 @@ def _until_now(from_: Moment, to: Moment | None, zone: Zone | None, now: datetim
     start = resolve(from_, None, now=now, zone=clocks, operators=EVERY).start
     if start > now:
         (text,) = _in_clocks(clocks, start)
-        raise UsageError(
-            f"--from is in the future: {text} {_name(zone)}", hint="--follow waits for events that are to come"
-        )
+        raise UsageError(f"the range begins in the future: {text} {_name(zone)}", reason="range-not-begun")
     end = resolve(from_, to, now=now, zone=clocks, operators=EVERY).end
     if end is None or end <= now:
         return to, None

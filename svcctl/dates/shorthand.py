@@ -32,10 +32,7 @@ from svcctl.dates.times import MAX_DATE_CHARS, TIME, two_digits
 from svcctl.dates.zones import Zone
 from svcctl.errors import UsageError
 
-FORMS = (
-    "write 5m, 1h30m, 1d, now, today, yesterday, 31/01/2024 10:00, 2024-01-31T10:00:00Z or epoch seconds; "
-    "'svcctl help dates' lists them all"
-)
+FORMS = "write 5m, 1h30m, 1d, now, today, yesterday, 31/01/2024 10:00, 2024-01-31T10:00:00Z or epoch seconds"
 """The hint for a text that is not even nearly a date."""
 
 
@@ -218,8 +215,9 @@ def parse_moment(text: str, *, today: date | None = None) -> Typed:
 def _needed(text: str, moment: Typed | None, today: date | None = None) -> Typed:
     """The date that a text stands for; UsageError with the nearest date when it stands for none."""
     if moment is None:
-        hint = _corrected(text.strip(), today=today) or FORMS
-        raise UsageError(f"'{text.strip()}' is not a valid date", hint=hint)
+        hint = _corrected(text.strip(), today=today)
+        reason = None if hint else "not-a-date"
+        raise UsageError(f"'{text.strip()}' is not a valid date", hint=hint or FORMS, reason=reason)
     return moment
 
 

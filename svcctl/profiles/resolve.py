@@ -29,6 +29,14 @@ if TYPE_CHECKING:
     from svcctl.dates.zones import Zone
 
 
+CREDENTIALS = ("auth", "api_key", "api_secret", "token")
+"""The settings that say who asks."""
+FLAG = "flag --{}"
+"""The name of a flag as the source of a value."""
+ARGUMENT = "argument {}"
+"""The name of an argument of a call as the source of a value."""
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """A setting's value and its source in words: `flag`, `environment SVCCTL_FORMAT`, `profile prod`, `default`.
@@ -185,15 +193,18 @@ class Profile:
         if value := self._text(name):
             return value
         setting = SETTINGS[name]
+        if self.name is None and self.name_source == ARGUMENT.format("base_url"):
+            raise ProfileError(f"base_url is given without {name}", hint="give token, or api_key and api_secret")
         if self.name is None:
             raise ProfileError(
                 f"{self.name_source.removeprefix('environment ')} is set but {setting.environment} is not",
                 hint="set it too, or choose a profile with --profile",
             )
-        command = f"'svcctl profile set {self.name} {name}{'_file' if setting.secret else ''}=…'"
+        field = f"{name}_file" if setting.secret else name
         raise ProfileError(
             f"profile {self.name} has no {name}",
-            hint=f"set it with {command} or the environment variable {setting.environment}",
+            reason="setting-missing",
+            data={"profile": self.name, "field": field, "variable": setting.environment},
         )
 
 
@@ -203,29 +214,39 @@ def resolve(
     flags: Mapping[str, Any],
     environment: Mapping[str, str],
     local: Callable[[str], Fields],
+    spelled: str = FLAG,
 ) -> Profile:
     """Every setting of the chosen profile.
 
-    `flags` holds what was given on the command line (`profile`, `timeout`, …; None for not given). `local` yields the
+    `flags` holds what was given on the command line (`profile`, `timeout`, …; None for not given), or the arguments of
+    a call; `spelled` is how their names are shown. A text is parsed as that of the environment is. With a `base_url`
+    and no `profile`, the flags alone give the connection. Credentials among them replace all others. `local` yields the
     fields of a built-in profile, and is called only when one is chosen. A field that is a function is called on use.
     """
-    alone = environment.get("SVCCTL_BASE_URL") and not (flags.get("profile") or environment.get(PROFILE_ENVIRONMENT))
-    # When the environment gives the connection, a profiles file that the environment names may be missing.
+    named_by_flag = flags.get("profile") is not None or flags.get("base_url") is not None
+    alone = (
+        flags.get("base_url") or (environment.get("SVCCTL_BASE_URL") and not environment.get(PROFILE_ENVIRONMENT))
+    ) and not flags.get("profile")
+    # When a profile is not needed, a profiles file that the environment names may be missing.
     document = store.before() if alone and flags.get("config") is None else store.load()
-    name, source = profile_in_use(document, flags, environment)
+    name, source = profile_in_use(document, flags, environment, spelled)
     fields: Fields = {}
     if name is not None and name in BUILT_IN:
         fields = local(name)
     elif name is not None:
         fields = document.usable(name)
-    # --profile is a flag, and flags take precedence over the environment.
-    named_by_flag = flags.get("profile") is not None
+    replaced = any(flags.get(credential) is not None for credential in CREDENTIALS)
+    if replaced:
+        fields = _without_credentials(fields, flags)
     values = {}
     for setting in SETTINGS.values():
         text = None if setting.environment is None else environment.get(setting.environment) or None
-        if setting.connection and named_by_flag:
+        # Flags take precedence over the environment: a profile that one names is used with its own connection.
+        if (setting.connection and named_by_flag) or (setting.name in CREDENTIALS and replaced):
             text = None
-        values[setting.name] = _resolve_one(setting, flags.get(setting.name), text, fields, str(name), store.path)
+        values[setting.name] = _resolve_one(
+            setting, flags.get(setting.name), text, fields, str(name), store.path, spelled
+        )
     mappings = {key: dict(fields.get(key) or {}) for key in MAPPINGS}
     return Profile(name, source, values, mappings, [error.message for error in document.unclear.values()])
 
@@ -250,12 +271,24 @@ _FIRST = len(_PREFIX) + 1
 """Leading characters that must match: most variables are ruled out without loading the comparison of names."""
 
 
+def _without_credentials(fields: Fields, flags: Mapping[str, Any]) -> Fields:
+    """The fields of a profile without its credentials; a kind of tokens stays for another token."""
+    names = {field for name in CREDENTIALS for field in SETTINGS[name].fields}
+    if flags.get("token") is not None and fields.get("auth") != "signature":
+        names -= {"auth"}
+    return {name: value for name, value in fields.items() if name not in names}
+
+
 def profile_in_use(
-    document: Document, flags: Mapping[str, Any], environment: Mapping[str, str]
+    document: Document, flags: Mapping[str, Any], environment: Mapping[str, str], spelled: str = FLAG
 ) -> tuple[str | None, str]:
-    """The name of the profile in use (None if the environment gives the connection), and where the name comes from."""
+    """The name of the profile in use, and where the name comes from. None if flags, or else the environment, give the
+    connection.
+    """
     if name := flags.get("profile"):
-        return name, "flag --profile"
+        return name, spelled.format("profile")
+    if flags.get("base_url"):
+        return None, spelled.format("base_url")
     if name := environment.get(PROFILE_ENVIRONMENT):
         return name, f"environment {PROFILE_ENVIRONMENT}"
     if environment.get("SVCCTL_BASE_URL"):
@@ -265,10 +298,13 @@ def profile_in_use(
     return LOCAL, "built in"
 
 
-def _resolve_one(setting: ProfileSetting, flag: Any, text: str | None, fields: Fields, name: str, path: Path) -> Value:
+def _resolve_one(
+    setting: ProfileSetting, flag: Any, text: str | None, fields: Fields, name: str, path: Path, spelled: str
+) -> Value:
     profile = f"profile {name}"
     if flag is not None:
-        return Value(setting, flag, f"flag --{setting.name.replace('_', '-')}")
+        source = spelled.format(setting.name)
+        return Value(setting, _value_of(setting, flag, source) if isinstance(flag, str) else flag, source)
     if text is not None:
         source = f"environment {setting.environment}"
         value = Value(setting, _value_of(setting, text, source), source)
@@ -280,7 +316,7 @@ def _resolve_one(setting: ProfileSetting, flag: Any, text: str | None, fields: F
         if (file := fields.get(f"{setting.name}_file")) is not None:
             return Value(
                 setting,
-                SecretFile(path.parent / home.expanded(file), _FILE_HINT.format(name=name, key=setting.name)),
+                SecretFile(path.parent / home.expanded(file), {"profile": name, "field": f"{setting.name}_file"}),
                 f"{profile}, file {file}",
             )
         if (command := fields.get(f"{setting.name}_command")) is not None:
@@ -290,9 +326,6 @@ def _resolve_one(setting: ProfileSetting, flag: Any, text: str | None, fields: F
     if fields.get(setting.name) is not None:
         return Value(setting, _value_of(setting, str(fields[setting.name]), profile), profile)
     return Value(setting, setting.default_value, "default" if setting.default is not None else "not set")
-
-
-_FILE_HINT = "write the secret to it, or name its file with 'svcctl profile set {name} {key}_file=PATH'"
 
 
 def _value_of(setting: ProfileSetting, text: str, source: str) -> Any:

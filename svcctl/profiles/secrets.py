@@ -14,7 +14,7 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -84,8 +84,8 @@ class SecretValue:
 @dataclass(frozen=True, eq=False)
 class SecretFile:
     path: Path
-    hint: str | None = None
-    """The hint for a file that cannot be read."""
+    setting: Mapping[str, str] | None = None
+    """The `profile` and the `field` of it that name the file; None if nothing stored does."""
     seconds: float = READ_SECONDS
 
     @cached_property
@@ -95,7 +95,9 @@ class SecretFile:
             return secret_text(self._bytes(), f"secret file {self.path}")
         except OSError as error:
             raise home.unexpanded(self.path) or ProfileError(
-                f"secret file {self.path} cannot be read: {reason(error)}", hint=self.hint
+                f"secret file {self.path} cannot be read: {reason(error)}",
+                reason="secret-file-unread",
+                data=self.setting,
             ) from None
 
     @property

@@ -80,7 +80,9 @@ class Document:
     def unknown(self, name: str) -> ProfileError:
         return ProfileError(
             f"no profile '{name}'",
-            hint=f"profiles are: {choices(self.names)}; create one with 'svcctl profile set {name}'",
+            hint=f"profiles are: {choices(self.names)}",
+            reason="unknown-profile",
+            data={"profile": name},
         )
 
 
@@ -112,7 +114,8 @@ class ProfileStore:
             if self.named:
                 raise ProfileError(
                     f"profiles file {self.path} does not exist",
-                    hint=f"{self.named} names it; 'svcctl profile set NAME' creates it",
+                    hint=f"{self.named} names it",
+                    reason="no-profiles-file",
                 ) from None
             return Document()
         except (OSError, UnicodeDecodeError) as error:

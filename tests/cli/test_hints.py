@@ -24,6 +24,8 @@ DATA = {
     "column": "clock",
     "max_rows": 3,
     "member": "Records",
+    "profile": "prod",
+    "field": "api_key",
 }
 EPOCHS = (
     "read them as epochs of any year with --time-format epoch, epoch_ms, epoch_us or epoch_ns; or name another column "
@@ -59,6 +61,18 @@ def test_every_row_makes_a_hint_from_data(reason: str) -> None:
             ["svcctl service serve --listen :1"],
         ),
         ("query-sorts", {"sort": "n:desc", "top": "3"}, "sort what is printed with --sort n:desc --top 3", []),
+        (
+            "setting-missing",
+            {"profile": "p", "field": "api_key", "variable": "SVCCTL_API_KEY"},
+            "set it with 'svcctl profile set p api_key=…' or the environment variable SVCCTL_API_KEY",
+            [],
+        ),
+        (
+            "secret-file-unread",
+            {"profile": "p", "field": "token_file"},
+            "write the secret to it, or name its file with 'svcctl profile set p token_file=PATH'",
+            [],
+        ),
         ("query-sorts", {"sort": "n"}, "sort what is printed with --sort n", []),
         ("unknown-query", {"similar": False}, "save one with 'svcctl service queries set'", []),
         ("query-sorts", {}, "use --sort, as --sort n:desc", []),

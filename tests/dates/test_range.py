@@ -118,7 +118,7 @@ def test_a_request_that_does_not_wait_ends_now_and_a_note_names_the_end_that_was
 def test_a_request_that_does_not_wait_cannot_start_in_the_future(start: float | str, end: str) -> None:
     with pytest.raises(UsageError) as caught:
         dates_of(start, end, None, BERLIN, now=NOW, written=False, waits=False)
-    assert caught.value.message.startswith("--from is in the future: 2024-0")
+    assert caught.value.message.startswith("the range begins in the future: 2024-0")
     assert caught.value.message.endswith(" Europe/Berlin")
 
 

@@ -15,9 +15,6 @@ WORDS = {
     "an invalid value": "{field} '{text}' (environment {environment}) cannot be used: {reason}",
     "no secret": "profile p has no api_secret",
 }
-HINTS = {
-    "no secret": ("set it with 'svcctl profile set p api_secret_file=…' or the environment variable SVCCTL_API_SECRET"),
-}
 
 
 def test_with_nothing_configured_the_local_service_is_used(store: ProfileStore) -> None:
@@ -101,9 +98,10 @@ def test_a_missing_setting_says_how_to_give_it(store: ProfileStore) -> None:
     store.set("p", {"base_url": "https://a.example"})
     with pytest.raises(ProfileError) as caught:
         _ = look_up(store, {"profile": "p"}).api_secret
-    assert (caught.value.message, caught.value.hint) == (
-        WORDS["no secret"],
-        HINTS["no secret"],
+    assert caught.value.message == WORDS["no secret"]
+    assert (caught.value.reason, caught.value.data) == (
+        "setting-missing",
+        {"profile": "p", "field": "api_secret_file", "variable": "SVCCTL_API_SECRET"},
     )
 
 

@@ -20,7 +20,6 @@ WORDS = {
 }
 HINTS = {
     "a command that is not there": "check its name, and PATH",
-    "a file that is not there": "write the secret to it, or name its file with 'svcctl profile set p token_file=PATH'",
 }
 
 
@@ -236,9 +235,10 @@ def test_a_secret_file_that_cannot_be_read_says_what_to_do(store: ProfileStore, 
     store.set("p", {"base_url": "https://a.example", "token_file": str(tmp_path / "none")})
     with pytest.raises(ProfileError) as caught:
         _ = look_up(store, {"profile": "p"}).token
-    assert (caught.value.message, caught.value.hint) == (
-        WORDS["a file that is not there"].format(none=tmp_path / "none"),
-        HINTS["a file that is not there"],
+    assert caught.value.message == WORDS["a file that is not there"].format(none=tmp_path / "none")
+    assert (caught.value.reason, caught.value.data) == (
+        "secret-file-unread",
+        {"profile": "p", "field": "token_file"},
     )
 
 

@@ -19,7 +19,7 @@ WORDS = {
 }
 HINTS = {
     "open to others": "close it with: chmod 600 '{path}'",
-    "an unknown profile": "profiles are: local, local-reseller; create one with 'svcctl profile set prod'",
+    "an unknown profile": "profiles are: local, local-reseller",
 }
 
 SETTER = """

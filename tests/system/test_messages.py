@@ -1,10 +1,10 @@
-"""Messages of the service and of the client name no svcctl command: other clients print them, too."""
+"""Messages of the service, the client and the library name no svcctl command: other programs print them, too."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -49,11 +49,22 @@ def texts(tree: ast.AST) -> Iterator[str]:
             yield node.value
 
 
-FOUND = {str(path.relative_to(PACKAGE)): list(texts(ast.parse(path.read_text()))) for path in FILES}
+def texts_in(paths: Iterable[Path]) -> dict[str, list[str]]:
+    return {str(path.relative_to(PACKAGE)): list(texts(ast.parse(path.read_text()))) for path in paths}
 
 
-def test_no_message_of_the_service_or_the_client_names_a_command() -> None:
-    assert {name: text for name, found in FOUND.items() for text in found if COMMAND.search(text)} == {}
+FOUND = texts_in(FILES)
+LIBRARY = texts_in(
+    path
+    for path in (PACKAGE / "library.py", *(PACKAGE / "dates").glob("*.py"), *(PACKAGE / "profiles").glob("*.py"))
+    if path.name != "diagnosis.py"  # it is for a command alone
+)
+"""The texts of what the library shares with commands."""
+
+
+def test_no_message_of_the_service_the_client_or_the_library_names_a_command() -> None:
+    found = [(name, text) for name, found in (FOUND | LIBRARY).items() for text in found if COMMAND.search(text)]
+    assert found == []
 
 
 def test_messages_that_name_options_get_fewer() -> None:
@@ -68,4 +79,4 @@ def test_a_command_is_found_in_a_text(text: str, names: bool) -> None:
 
 
 def test_each_hint_is_for_a_reason_of_the_service_or_the_client() -> None:
-    assert set(HINTS) <= {text for found in FOUND.values() for text in found}
+    assert set(HINTS) <= {text for found in (FOUND | LIBRARY).values() for text in found}

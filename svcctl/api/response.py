@@ -130,8 +130,8 @@ class QueryResponse:
         self._accepts = accepts
         self._unproven: UnprovenEnd | None = None
         self._body = _without_page_or_error(self._counted(body), content_type, mode, self._delivered)
-        self._batches: Iterator[list[tuple[Any, ...]]] = iter(())
-        self._ahead: list[list[tuple[Any, ...]]] = []
+        self._batches: Iterator[Any] = iter(())
+        self._ahead: list[Any] = []
 
     @property
     def date(self) -> float | None:
@@ -166,6 +166,14 @@ class QueryResponse:
         self._batches = self._with_facts(self._allowed_batches(self.mode.rows(self._body, self._delivered)))
         return Batches(self._all())
 
+    def packed(self, pack: Callable[[bytes], T | None], size: Callable[[], int]) -> Iterator[T | list[tuple[Any, ...]]]:
+        """The decoded rows in batches, or what `pack` makes of their lines, see `LineFormat.packed`.
+
+        Only json/simple/compact is read so.
+        """
+        self._batches = self._with_facts(self._allowed_batches(VALUES.packed(self._body, self._delivered, pack, size)))
+        return self._all()
+
     def _allowed_blocks(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         """The blocks up to the last row that the guard allows. TooManyRows after it, if there are more."""
         most, count = self._guard.max_rows, 0
@@ -180,8 +188,8 @@ class QueryResponse:
             count = rows
             yield block
 
-    def _allowed_batches(self, batches: Iterator[list[tuple[Any, ...]]]) -> Iterator[list[tuple[Any, ...]]]:
-        """The same for rows."""
+    def _allowed_batches(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """The same for batches of rows, as lists or in another form that has a length and slices."""
         most, count = self._guard.max_rows, 0
         for batch in batches:
             if most is not None and count + len(batch) > most:
@@ -192,7 +200,7 @@ class QueryResponse:
             count += len(batch)
             yield batch
 
-    def _all(self) -> Iterator[list[tuple[Any, ...]]]:
+    def _all(self) -> Iterator[Any]:
         while self._ahead:
             yield self._ahead.pop(0)
         yield from self._batches

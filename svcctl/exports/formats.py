@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from svcctl.api.formats.batches import batches_of
 from svcctl.errors import UsageError
 from svcctl.exports.workers.spool import Spool
-from svcctl.io import parquet
+from svcctl.io import arrow, parquet
 from svcctl.io.compression import COMPRESSIONS, Sink
 from svcctl.io.losses import Losses
 from svcctl.words import format_name
@@ -101,7 +101,7 @@ def _stored_batches(part: Part) -> Iterator[pa.RecordBatch]:
         for piece in part():
             local.write(piece)
         with ParquetFile(local.file) as file:
-            yield from file.iter_batches(parquet.ROWS_AT_ONCE, use_threads=False)
+            yield from file.iter_batches(arrow.ROWS_AT_ONCE, use_threads=False)
 
 
 FORMATS = {

@@ -6,17 +6,14 @@ writer holds a row group of `BYTES_PER_GROUP` bytes, or one batch of rows, in me
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from ipaddress import IPv4Address, IPv6Address
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from svcctl.errors import IncompleteResult
-from svcctl.io import extras
+from svcctl.io import arrow, extras
+from svcctl.io.arrow import ROWS_AT_ONCE, Columns
 from svcctl.io.compression import Sink
 
 if TYPE_CHECKING:
@@ -25,11 +22,6 @@ if TYPE_CHECKING:
 ROWS_PER_GROUP = 32_768
 BYTES_PER_GROUP = 1 << 20
 """A row group ends when it has this many bytes, or ROWS_PER_GROUP rows: a writer holds one in memory."""
-ROWS_AT_ONCE = 1024
-"""Rows that are decoded before they are packed into columns."""
-
-Columns = Sequence[Sequence[str]]
-"""The name and the type of each column."""
 
 
 def need() -> None:
@@ -39,33 +31,20 @@ def need() -> None:
 
 def batches(rows: Iterable[Sequence[Any]], columns: Columns) -> Iterator[pa.RecordBatch]:
     """The rows as typed columns. IncompleteResult for a value that does not have the type of its column."""
-    arrow = _pyarrow()
-    schema = _schema(columns)
-    left = iter(rows)
-    while some := list(islice(left, ROWS_AT_ONCE)):
-        arrays = []
-        for field, (name, kind), values in zip(schema, columns, zip(*some, strict=True), strict=True):
-            convert = _TEXT_OF.get(kind, _text) if arrow.types.is_string(field.type) else None
-            try:
-                if kind in _WHOLE_NUMBERS and not _INTEGERS.issuperset(map(type, values)):
-                    raise ValueError("Arrow would cut a fraction off")
-                given = values if convert is None else [None if value is None else convert(value) for value in values]
-                arrays.append(arrow.array(given, field.type))
-            except (arrow.ArrowException, ValueError, TypeError, OverflowError):
-                raise IncompleteResult(f"column {name} holds a value that is not of its type {kind}") from None
-        yield arrow.RecordBatch.from_arrays(arrays, schema=schema)
+    _pyarrow()
+    return arrow.batches(rows, columns)
 
 
 def write(packed: Iterable[pa.RecordBatch], columns: Columns, sink: Sink) -> None:
     """Write a parquet file; a row group ends with the batch that makes it large enough."""
-    arrow = _pyarrow()
+    pyarrow = _pyarrow()
     from pyarrow import parquet
 
-    schema = _schema(columns)
-    with parquet.ParquetWriter(arrow.PythonFile(_Appended(sink), "w"), schema, compression="zstd") as writer:
+    schema = arrow.schema_of(columns)
+    with parquet.ParquetWriter(pyarrow.PythonFile(_Appended(sink), "w"), schema, compression="zstd") as writer:
         for group in _grouped(packed):
             with _packing:
-                writer.write_table(arrow.Table.from_batches(group, schema), ROWS_PER_GROUP + ROWS_AT_ONCE)
+                writer.write_table(pyarrow.Table.from_batches(group, schema), ROWS_PER_GROUP + ROWS_AT_ONCE)
 
 
 def _grouped(packed: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
@@ -106,33 +85,6 @@ class _Appended:
     def flush(self) -> None: ...
 
     def close(self) -> None: ...
-
-
-def _schema(columns: Columns) -> pa.Schema:
-    arrow = _pyarrow()
-    types = {
-        "timestamp": arrow.timestamp("ms", "UTC"),
-        "int4": arrow.int32(),
-        "int8": arrow.int64(),
-        "float8": arrow.float64(),
-        "bool": arrow.bool_(),
-    }
-    return arrow.schema([(name, types.get(kind, arrow.string())) for name, kind in columns])
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-_TEXT_OF: dict[str, Callable[[Any], str]] = {
-    "ip4": lambda value: value if isinstance(value, str) else str(IPv4Address(value)),
-    "ip6": lambda value: value if isinstance(value, str) else str(IPv6Address(value)),
-}
-"""How the values of types that parquet does not have become text; a service writes addresses as text or as integers."""
-
-
-_WHOLE_NUMBERS = frozenset({"timestamp", "int4", "int8"})
-_INTEGERS = frozenset({int, type(None)})
 
 
 def _pyarrow() -> Any:

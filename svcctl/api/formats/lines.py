@@ -12,13 +12,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from svcctl.api.formats.progress import MAX_ROW, NAMES_PER_COLUMN, Delivered
 from svcctl.api.json_text import without_bytes
 from svcctl.api.models import METADATA, Column
 from svcctl.api.refusals import is_error_line, lone_refusal, read_refusal
 from svcctl.errors import IncompleteResult
+
+T = TypeVar("T")
 
 _UNREADABLE = object()
 AT_ONCE = 64 * 1024
@@ -79,7 +81,41 @@ class LineFormat:
         if self.metadata:
             next(blocks, None)
             yield []
+        yield from self._decoded(blocks, delivered, 0)
+
+    def packed(
+        self, chunks: Iterable[bytes], delivered: Delivered, pack: Callable[[bytes], T | None], size: Callable[[], int]
+    ) -> Iterator[T | list[tuple[Any, ...]]]:
+        """The rows as `rows` yields them, or what `pack` makes of a block of them.
+
+        It gets lines, and returns None for rows that are to be decoded. `size` says how many bytes of lines are waited
+        for, if the answer does not end; it may change. The columns are known when either is called. This is for a
+        format with metadata.
+        """
+        blocks = self.raw(chunks, delivered)
+        next(blocks, None)
+        yield []
         counted = 0
+        for block in _gathered(blocks, size):
+            if (part := pack(block)) is not None:
+                counted += block.count(b"\n")
+                delivered.rows = counted
+                yield part
+                continue
+            for rows in self._decoded((block,), delivered, counted):
+                yield rows
+                counted += len(rows)
+
+    def values(self, lines: bytes) -> bytes | None:
+        """The lines without the same beginning and end of each; None if any line may have others."""
+        end = self.end + (b"\r\n" if lines.endswith(b"\r\n") else b"\n")
+        if not (lines.startswith(self.begin) and lines.endswith(end)):
+            return None
+        values = lines[len(self.begin) : -len(end)].replace(end + self.begin, b"\n") + b"\n"
+        return None if self.begin in values or b'],"' in values else values
+
+    def _decoded(self, blocks: Iterable[bytes], delivered: Delivered, counted: int) -> Iterator[list[tuple[Any, ...]]]:
+        """The rows of blocks that follow `counted` others."""
         for lines in _pieces(blocks):
             if (rows := self._arrays(lines, delivered)) is not None:
                 counted += len(rows)
@@ -169,6 +205,20 @@ class LineFormat:
             yield b"".join(good)
         if failure:
             raise failure
+
+
+def _gathered(blocks: Iterable[bytes], size: Callable[[], int]) -> Iterator[bytes]:
+    """The same lines in blocks of at least `size` bytes, but for the last one."""
+    gathered: list[bytes] = []
+    count = 0
+    for block in blocks:
+        gathered.append(block)
+        count += len(block)
+        if count >= size():
+            yield b"".join(gathered)
+            gathered, count = [], 0
+    if gathered:
+        yield b"".join(gathered)
 
 
 def _pieces(blocks: Iterable[bytes]) -> Iterator[bytes]:

@@ -1,0 +1,115 @@
+"""Rows as Arrow's typed columns: for parquet files, and for programs that use Arrow.
+
+The types of columns are those of a compact result. Timestamps are `timestamp[ms, UTC]`; a type that Arrow does not
+have, and one that nobody knows, is text. pyarrow must be installed, and is imported when a function needs it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from ipaddress import IPv4Address, IPv6Address
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from svcctl.errors import IncompleteResult
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS_AT_ONCE = 1024
+"""Rows that are decoded before they are packed into columns."""
+
+Columns = Sequence[Sequence[str]]
+"""The name and the type of each column."""
+
+
+def schema_of(columns: Columns) -> pa.Schema:
+    """The schema of rows with these columns."""
+    import pyarrow as pa
+
+    types = {
+        "timestamp": pa.timestamp("ms", "UTC"),
+        "int4": pa.int32(),
+        "int8": pa.int64(),
+        "float8": pa.float64(),
+        "bool": pa.bool_(),
+    }
+    return pa.schema([(name, types.get(kind, pa.string())) for name, kind in columns])
+
+
+def batches(rows: Iterable[Sequence[Any]], columns: Columns) -> Iterator[pa.RecordBatch]:
+    """The rows as typed columns. IncompleteResult for a value that does not have the type of its column."""
+    import pyarrow as pa
+
+    schema = schema_of(columns)
+    left = iter(rows)
+    while some := list(islice(left, ROWS_AT_ONCE)):
+        arrays = []
+        for field, (name, kind), values in zip(schema, columns, zip(*some, strict=True), strict=True):
+            convert = TEXT_OF.get(kind, _text) if pa.types.is_string(field.type) else None
+            try:
+                if kind in _WHOLE_NUMBERS and not _INTEGERS.issuperset(map(type, values)):
+                    raise ValueError("Arrow would cut a fraction off")
+                given = values if convert is None else [None if value is None else convert(value) for value in values]
+                arrays.append(pa.array(given, field.type))
+            except (pa.ArrowException, ValueError, TypeError, OverflowError):
+                raise IncompleteResult(f"column {name} holds a value that is not of its type {kind}") from None
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def batch_of_values(values: bytes, columns: Columns) -> pa.RecordBatch | None:
+    """The rows of lines of JSON values with commas between them, such as `1706695200000,"a",null`.
+
+    Arrow's reader of csv takes most of them: a text is in quotes, and a null or a number is not. None if any value may
+    be written in a way that csv reads differently, or has another type than its column: JSON must read the rows then.
+    """
+    import pyarrow as pa
+    from pyarrow import csv
+
+    escaped = b"\\" in values
+    # Without the escapes that csv reads as JSON does, each quote begins or ends a text.
+    plain = values.replace(b"\\\\", b"").replace(b'\\"', b"").replace(b"\\/", b"") if escaped else values
+    blank = b"\t" in values or b"\r" in values or b'" ' in values or (escaped and b' "' in values)
+    if not columns or blank or (escaped and b"\\" in plain):
+        return None
+    schema = schema_of(columns)
+    types = [pa.int64() if pa.types.is_timestamp(field.type) else field.type for field in schema]
+    names = list(map(str, range(len(types))))
+    try:
+        table = csv.read_csv(
+            pa.py_buffer(values),
+            csv.ReadOptions(use_threads=False, column_names=names, block_size=len(values)),
+            csv.ParseOptions(escape_char="\\" if escaped else False, double_quote=False),
+            csv.ConvertOptions(
+                column_types=dict(zip(names, types, strict=True)),
+                null_values=["null"],
+                true_values=["true"],
+                false_values=["false"],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowException:
+        return None
+    arrays = [column.combine_chunks().cast(field.type) for column, field in zip(table.columns, schema, strict=True)]
+    texts = [array for array in arrays if pa.types.is_string(array.type)]
+    if plain.count(b'"') != 2 * sum(len(array) - array.null_count for array in texts):
+        return None  # a text without quotes, or a number in quotes
+    if not escaped and any(b'"' in array.buffers()[2].to_pybytes() for array in texts if array.buffers()[2]):
+        return None  # a blank or anything else before the quotes of a text
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+TEXT_OF: dict[str, Callable[[Any], str]] = {
+    "ip4": lambda value: value if isinstance(value, str) else str(IPv4Address(value)),
+    "ip6": lambda value: value if isinstance(value, str) else str(IPv6Address(value)),
+}
+"""How the values of types that Arrow does not have become text; a service writes addresses as text or as integers."""
+
+_WHOLE_NUMBERS = frozenset({"timestamp", "int4", "int8"})
+_INTEGERS = frozenset({int, type(None)})

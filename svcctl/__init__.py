@@ -1,3 +1,30 @@
-"""svcctl: query stored events, export them, and run the jobs, domains and roles of the service behind them."""
+"""svcctl: query stored events, export them, and run the jobs, domains and roles of the service behind them.
+
+As a library: `svcctl.connect` makes a client, and `svcctl help library` has examples. Its parts are imported when they
+are first used.
+"""
+
+TYPE_CHECKING = False  # the module `typing` would take a tenth of the time that the interpreter needs to start
+if TYPE_CHECKING:
+    from svcctl import errors
+    from svcctl.api.models import Column, Domain, Job, Role
+    from svcctl.library import QueryAnswer, ServiceClient, connect
 
 __version__ = "0.1.0"
+__all__ = ["Column", "Domain", "Job", "QueryAnswer", "Role", "ServiceClient", "connect", "errors"]
+
+_MODULES = {"Column": "api.models", "Domain": "api.models", "Job": "api.models", "Role": "api.models"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'svcctl' has no attribute '{name}'")
+    from importlib import import_module
+
+    if name == "errors":
+        return import_module("svcctl.errors")
+    return getattr(import_module(f"svcctl.{_MODULES.get(name, 'library')}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

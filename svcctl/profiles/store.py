@@ -220,9 +220,8 @@ class ProfileStore:
             raise ProfileError(f"profiles file {self.path} cannot be written: {reason(error)}") from None
 
 
-def default_store(environment: Mapping[str, str], config: Path | None) -> ProfileStore:
-    """The store at `--config`, else SVCCTL_CONFIG, else the platform's config directory."""
-    origin = "--config"
+def default_store(environment: Mapping[str, str], config: Path | None, origin: str = "--config") -> ProfileStore:
+    """The store at the path that `origin` gives, else SVCCTL_CONFIG, else the platform's config directory."""
     if config is None and (named := environment.get(CONFIG_ENVIRONMENT)):
         config, origin = Path(named), CONFIG_ENVIRONMENT
     if config is not None:

@@ -24,7 +24,7 @@ FLOORS = (
     {"api"},
     {"profiles", "terminal", "exports"},
     {"service"},
-    {"cli"},
+    {"library", "cli"},
     {"__main__"},
 )
 """The rooms of the house, from the ground up: imports run downward only, also within functions."""
@@ -54,6 +54,8 @@ ALLOWED = {
         "service.process",
         "service.settings",
     },
+    "library": {"profiles", "api", "dates", "io", "errors", "service.process"},
+    "": {"library", "api.models", "errors"},
     "cli.commands.service": {"service"},
     "cli.completion.names": {"service"},
     "__main__": {"cli"},

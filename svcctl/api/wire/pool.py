@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
@@ -36,17 +37,28 @@ class Pool(httpx.BaseTransport):
     `silence` is how many seconds the rest of it may be silent, and `path` is what is sent in place of the URL's path
     and query. `reader` is the pipe that the answer is written to: waiting ends with ReaderClosed when nobody reads it.
     With `closing`, a body ends with its connection, in a ReadError or a ReadTimeout if that does not end properly.
+    After a fork, the child opens connections of its own: bytes on the parent's are for the parent.
     """
 
     def __init__(self, route: Route, *, idle_seconds: float = IDLE) -> None:
         self._route = route
         self._idle_seconds = idle_seconds
+        self._closed = False
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin without connections, and with a lock that no thread of another process holds."""
+        self._process = os.getpid()
         self._idle: defaultdict[Origin, list[Connection]] = defaultdict(list)
         self._lock = threading.Lock()
-        self._closed = False
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """The answer, once its head is there. httpx.TransportError when there is none."""
+        if self._process != os.getpid():
+            parents = [connection for connections in self._idle.values() for connection in connections]
+            self._begin()
+            for connection in parents:
+                connection.close()
         where, wishes = origin(request.url), request.extensions
         timeout = wishes["timeout"]
         target = wishes.get("path", request.url.raw_path)

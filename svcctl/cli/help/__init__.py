@@ -10,7 +10,7 @@ WIDTH = 80
 
 TOPICS = (
     *("dates", "formats", "recipes", "profiles", "environment", "exit-codes", "query-language", "destinations"),
-    *("export", "apply", "service", "loading", "cluster"),
+    *("export", "apply", "service", "loading", "cluster", "library"),
 )
 PARTS = {
     "functions": ("query-language", "\nFunctions\n", "\nContinuous queries\n"),

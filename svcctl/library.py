@@ -1,0 +1,676 @@
+"""The library: what `import svcctl` offers to notebooks, scripts and connectors.
+
+>>> with svcctl.connect("local") as client:
+...     for result, n in client.query("from auth.all group by result select count() as n", from_="1h"):
+...         assert n > 0
+
+Settings, dates, requests and errors are those of the command line. Nothing here prints, and nothing of the process is
+changed; the local service is started only for a built-in profile. Threads may share a client, but not an answer.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import UTC, date, datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from svcctl.errors import IncompleteResult, UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from svcctl.api.client import Client
+    from svcctl.api.models import Column, Domain, Job, Role
+    from svcctl.api.query import QueryRequest
+    from svcctl.api.response import QueryResponse
+    from svcctl.dates.range import Dates
+    from svcctl.dates.shorthand import Typed
+    from svcctl.profiles import Profile
+
+    Names = Sequence[str] | str
+    """Several names, one of them, or `*` for all."""
+
+Moment = str | float | date
+"""A date: text as in `--from` (`1h`, `yesterday`, `2026-11-25 09:00`), epoch seconds, a date, or an aware datetime."""
+
+MODE = "json/simple/compact"
+"""The response format that names the types of columns before the rows, and is read as it arrives."""
+
+
+BYTES_AT_ONCE = 1 << 20
+"""The bytes of lines that become a batch of Arrow."""
+
+
+def connect(
+    profile: str | None = None,
+    *,
+    base_url: str | None = None,
+    token: str | None = None,
+    api_key: str | None = None,
+    api_secret: str | None = None,
+    auth: Literal["signature", "token", "jwt"] | None = None,
+    provisioning_url: str | None = None,
+    socket: str | os.PathLike[str] | None = None,
+    ca_bundle: str | os.PathLike[str] | None = None,
+    tls_close: Literal["notify", "any"] | None = None,
+    timeout: float | str | None = None,
+    retries: int | None = None,
+    time_zone: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    paths: Mapping[str, str] | None = None,
+    config: str | os.PathLike[str] | None = None,
+) -> ServiceClient:
+    """A client of the service of a profile; without a name, of the one that the command line would use.
+
+    The other arguments are the settings of profiles, and take precedence over the environment and the profile. With
+    `base_url` no profile is read: the arguments alone give the connection. Credentials replace those of the profile.
+    `timeout` is in seconds, or a text such as `30s`. `config` is the path of a profiles file.
+
+    The profile `local` starts the local service if it does not run. Nothing else is sent before the first request.
+
+    UsageError for arguments that exclude each other, ProfileError for a profile that cannot be used.
+    """
+    arguments = {
+        "profile": profile,
+        "base_url": base_url,
+        "token": token,
+        "api_key": api_key,
+        "api_secret": api_secret,
+        "auth": auth,
+        "provisioning_url": provisioning_url,
+        "socket": None if socket is None else os.fspath(socket),
+        "ca_bundle": None if ca_bundle is None else os.fspath(ca_bundle),
+        "tls_close": tls_close,
+        "timeout": None if timeout is None else str(timeout),
+        "retries": None if retries is None else str(retries),
+        "time_zone": time_zone,
+        "config": None if config is None else os.fspath(config),
+    }
+    _check_arguments(arguments)
+    resolved = _profile(arguments, {"headers": headers or {}, "paths": paths or {}})
+    from svcctl.profiles.client import client_of
+
+    return ServiceClient(client_of(resolved), resolved)
+
+
+def _check_arguments(arguments: Mapping[str, Any]) -> None:
+    """UsageError for arguments that exclude each other, lack each other or are empty."""
+    for name, value in arguments.items():
+        if value == "":
+            raise UsageError(f"{name} is empty")
+    for one, other in (("profile", "base_url"), ("token", "api_key"), ("token", "api_secret")):
+        if arguments[one] is not None and arguments[other] is not None:
+            raise UsageError(f"{one} and {other} exclude each other")
+    if (arguments["api_key"] is None) != (arguments["api_secret"] is None):
+        raise UsageError("api_key and api_secret are given together")
+
+
+def _profile(arguments: Mapping[str, Any], mappings: Mapping[str, Mapping[str, str]]) -> Profile:
+    """The settings, after the local service has been started if they are those of a built-in profile."""
+    from dataclasses import replace
+    from pathlib import Path
+
+    from svcctl import profiles
+    from svcctl.profiles.resolve import ARGUMENT
+    from svcctl.profiles.settings import MAPPINGS, unknown_field
+    from svcctl.service import process
+
+    config = arguments["config"]
+    files = process.default_files
+    resolved = profiles.resolve(
+        profiles.default_store(os.environ, Path(config) if config else None, ARGUMENT.format("config")),
+        flags=arguments,
+        environment=os.environ,
+        local=lambda name: process.profile_fields(files(os.environ), name),
+        spelled=ARGUMENT,
+    )
+    for group, names in mappings.items():
+        for name in names:
+            if name not in MAPPINGS[group]:
+                raise unknown_field(f"{group}.{name}", f"argument {group}")
+    if resolved.name in profiles.BUILT_IN:
+        process.answering(files(os.environ), _ignored, _ignored)
+    merged = {group: {**resolved.mappings[group], **names} for group, names in mappings.items()}
+    return replace(resolved, mappings=merged)
+
+
+def _ignored(text: str) -> None:
+    """Take a line that a terminal would show."""
+
+
+class ServiceClient:
+    """A client of one service, which `connect` makes. Use it in `with`, or close it.
+
+    Threads may share a client. After a fork, the child may use it, too, with connections of its own; an answer that
+    the parent has begun is for the parent.
+    """
+
+    def __init__(self, client: Client, profile: Profile) -> None:
+        self._client = client
+        self._profile = profile
+        self._closed = False
+        self._answers: weakref.WeakSet[QueryAnswer] = weakref.WeakSet()
+        self._lock = threading.Lock()
+        self._finalizer = weakref.finalize(self, client.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections, also those of answers that are not read to their end."""
+        self._closed = True
+        with self._lock:
+            answers = list(self._answers)
+        for answer in answers:
+            answer.close()
+        self._finalizer()
+
+    @property
+    def jobs(self) -> JobOperations:
+        """The jobs of the account."""
+        return JobOperations(self)
+
+    @property
+    def domains(self) -> DomainOperations:
+        """The domains of a reseller."""
+        return DomainOperations(self)
+
+    @property
+    def roles(self) -> RoleOperations:
+        """The roles of domains."""
+        return RoleOperations(self)
+
+    def query(
+        self,
+        query: str | None = None,
+        *,
+        from_: Moment,
+        to: Moment | None = "now",
+        time_zone: str | None = None,
+        limit: int | None = None,
+        skip: int | None = None,
+        query_id: str | None = None,
+    ) -> QueryAnswer:
+        """Run a query, or a saved one by its ID, and return its answer as soon as that begins.
+
+        The range is `from_ <= eventdate < to`; `to` counts from `from_` if it is a length, and an end in the future is
+        now. With `to=None` the query goes on and waits for events. `time_zone` is for dates without an offset and days.
+
+        >>> answer = client.query("from auth.all group by result select count() as n", from_="1d")
+        >>> [(column.name, column.type) for column in answer.columns]
+        [('result', 'str'), ('n', 'int8')]
+
+        UsageError for arguments that cannot be used, ServiceError if the service refuses, Unavailable if there is no
+        answer.
+        """
+        from svcctl.api.query import QueryRequest
+
+        dates = self._dates(from_, to, time_zone, waits=to is None)
+        request = QueryRequest(
+            from_=dates.from_, to=dates.to, query=query, query_id=query_id, mode=MODE, limit=limit, skip=skip
+        )
+        answer = QueryAnswer(self._open, request)
+        with self._lock:
+            self._answers.add(answer)
+        return answer
+
+    @property
+    def _open(self) -> Client:
+        if self._closed:
+            raise UsageError("the client is closed")
+        return self._client
+
+    def _dates(
+        self,
+        from_: Moment,
+        to: Moment | None,
+        time_zone: str | None,
+        *,
+        waits: bool,
+        written: bool = False,
+        date_format: str | None = None,
+    ) -> Dates:
+        from svcctl.dates.range import dates_of
+        from svcctl.dates.zones import named_zone
+
+        return dates_of(
+            _typed(from_, "from_"),
+            None if to is None else _typed(to, "to"),
+            date_format,
+            named_zone(time_zone) if time_zone else self._profile.time_zone,
+            now=datetime.fromtimestamp(time.time(), UTC),
+            written=written,
+            waits=waits,
+        )
+
+
+class QueryAnswer(Iterator[tuple[Any, ...]]):
+    """The answer to a query, read once: as tuples, as batches of Arrow, or as a table of Arrow.
+
+    Tuples have a value per column: aware datetimes in UTC for timestamps, int, float, bool, str, and None for null. An
+    answer that was cut raises IncompleteResult in place of its end. Closing it, or dropping it, frees its connection.
+    """
+
+    def __init__(self, client: Client, request: QueryRequest) -> None:
+        self._process = os.getpid()
+        self._stack = ExitStack()
+        self._response: QueryResponse = self._stack.enter_context(client.query(request))
+        self._packer = _Packer(self._response)
+        self._parts = self._response.packed(self._packer.pack, self._packer.size)
+        self._at_once = 0 if request.continuous else BYTES_AT_ONCE
+        self._rows: Iterator[tuple[Any, ...]] | None = None
+        self._state = "open"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free the connection; rows that were not read are lost."""
+        if self._state == "open":
+            self._state = "closed"
+        self._stack.close()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns with their names and types, such as `Column(name='n', type='int8')`; waits for the answer."""
+        if self._state == "open":
+            with _Closing(self):
+                self._check_process()
+                return self._response.columns
+        return self._response.columns
+
+    @property
+    def row_count(self) -> int:
+        """The rows that were read so far."""
+        return self._response.row_count or 0
+
+    def __iter__(self) -> Self:
+        self._check_open()
+        return self
+
+    def __next__(self) -> tuple[Any, ...]:
+        if self._state == "read":
+            raise StopIteration
+        self._check_open()
+        with _Closing(self):
+            if self._rows is None:
+                self._rows = _tuples(self._parts, self._response)
+            row = next(self._rows, None)
+            if row is None:
+                self._end()
+                raise StopIteration
+            return row
+
+    def batches(self) -> pa.RecordBatchReader:
+        """The rows as a reader of Arrow: it has the schema, and yields record batches as they arrive.
+
+        >>> reader = client.query("from auth.all select user", from_="1h").batches()
+        >>> reader.schema.names, sum(batch.num_rows for batch in reader) > 0
+        (['user'], True)
+
+        Its types are those of `arrow`. IncompleteResult in place of the end of a cut answer. MissingExtra without
+        pyarrow.
+        """
+        self._begin_arrow()
+        import pyarrow as pa
+
+        from svcctl.io.arrow import schema_of
+
+        with _Closing(self):
+            return pa.RecordBatchReader.from_batches(schema_of(self._packer.columns), self._batches())
+
+    def arrow(self) -> pa.Table:
+        """All rows as a table of Arrow, whose `to_pandas()` is a data frame.
+
+        >>> client.query("from auth.all group select count() as n", from_="1h").arrow().schema.types
+        [DataType(int64)]
+
+        Timestamps are `timestamp[ms, UTC]`, int4 and int8 are int32 and int64, float8 is double, bool is bool, and all
+        other types are string. A table without rows has the same types. IncompleteResult for a cut answer. MissingExtra
+        without pyarrow.
+        """
+        return self.batches().read_all()
+
+    def _begin_arrow(self) -> None:
+        from svcctl.io import extras
+
+        self._check_open()
+        if self._rows is not None:
+            raise UsageError("a part of the answer was read as tuples")
+        extras.need("parquet", "Arrow")
+        self._packer.packs, self._packer.bytes = True, self._at_once
+        self._rows = iter(())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        from svcctl.io import arrow
+        from svcctl.io.losses import Losses
+
+        losses = Losses()
+        with _Closing(self):
+            for part in self._parts:
+                if not isinstance(part, list):
+                    yield part
+                elif part:
+                    yield from arrow.batches(losses.rows(part), self._packer.columns)
+            self._end()
+
+    def _end(self) -> None:
+        self._state = "read"
+        self._stack.close()
+
+    def _check_open(self) -> None:
+        self._check_process()
+        if self._state == "read":
+            raise UsageError("the answer was read already: an answer is read once")
+        if self._state == "closed":
+            raise UsageError("the answer is closed")
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise UsageError("the answer was begun in another process: run the query in this one")
+
+
+class _Closing:
+    """A block that closes an answer if it is left by an error, also by Ctrl-C."""
+
+    def __init__(self, answer: QueryAnswer) -> None:
+        self._answer = answer
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._answer.close()
+
+
+class _Packer:
+    """Makes batches of Arrow from the lines of an answer, once `packs` is set. It knows no answer, so that an answer
+    that nobody uses is freed at once.
+    """
+
+    def __init__(self, response: QueryResponse) -> None:
+        self._response = response
+        self.packs = False
+        self.bytes = 0
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        return [(column.name, column.type or "") for column in self._response.columns]
+
+    def size(self) -> int:
+        return self.bytes
+
+    def pack(self, lines: bytes) -> pa.RecordBatch | None:
+        if not self.packs:
+            return None
+        from svcctl.api.formats.lines import VALUES
+        from svcctl.io.arrow import batch_of_values
+
+        values = VALUES.values(lines)
+        return None if values is None else batch_of_values(values, self.columns)
+
+
+def _tuples(parts: Iterator[Any], response: QueryResponse) -> Iterator[tuple[Any, ...]]:
+    """The rows of an answer, one by one."""
+    from svcctl.io.losses import Losses
+
+    losses = Losses()
+    for part in parts:
+        if part:
+            yield from _converted(losses.rows(part), response.columns)
+
+
+def _converted(rows: Sequence[Sequence[Any]], columns: Sequence[Column]) -> Iterator[tuple[Any, ...]]:
+    """The rows with datetimes and with addresses as text. IncompleteResult for a date that Python does not have."""
+    kinds = [column.type for column in columns]
+    if not _CONVERTED.intersection(kinds):
+        return iter(map(tuple, rows))
+    values = [
+        map(_CONVERSIONS[kind], column, [name] * len(column)) if kind in _CONVERSIONS else column
+        for kind, column, name in zip(kinds, zip(*rows, strict=True), (column.name for column in columns), strict=True)
+    ]
+    return zip(*values, strict=True)
+
+
+def _moment(value: Any, name: str) -> datetime | None:
+    from svcctl.dates.epochs import from_ms
+
+    try:
+        return None if value is None else from_ms(value)
+    except (OverflowError, TypeError):
+        raise IncompleteResult(
+            f"column {name} has the date {value}, which Python cannot hold", hint="read the answer as Arrow"
+        ) from None
+
+
+def _address(value: Any, kind: str) -> str | None:
+    from svcctl.io.arrow import TEXT_OF
+
+    return None if value is None else TEXT_OF[kind](value)
+
+
+_CONVERSIONS: Mapping[str | None, Any] = {
+    "timestamp": _moment,
+    "ip4": lambda value, name: _address(value, "ip4"),
+    "ip6": lambda value, name: _address(value, "ip6"),
+}
+_CONVERTED = frozenset(_CONVERSIONS)
+
+
+def _typed(moment: Moment, name: str) -> Typed:
+    """The date of an argument. UsageError for a datetime without a zone, and for what is not a date."""
+    from svcctl.dates.epochs import to_seconds
+    from svcctl.dates.operators import check_epoch
+    from svcctl.dates.shorthand import parse_moment
+
+    if isinstance(moment, datetime):
+        if moment.utcoffset() is None:
+            raise UsageError(
+                f"{name} is a datetime without a time zone", hint="give it one, as in datetime.now(timezone.utc)"
+            )
+        return to_seconds(moment)
+    if isinstance(moment, date):
+        return parse_moment(moment.isoformat())
+    if isinstance(moment, str):
+        return parse_moment(moment)
+    if isinstance(moment, int | float) and not isinstance(moment, bool):
+        return check_epoch(moment)
+    raise UsageError(f"{name} is not a date but {type(moment).__name__}", hint="give text, epoch seconds or a datetime")
+
+
+class JobOperations:
+    """Queries that the service runs by itself and whose rows go to a destination: `client.jobs`."""
+
+    def __init__(self, client: ServiceClient) -> None:
+        self._of = client
+
+    def list(self) -> tuple[Job, ...]:
+        """All jobs of the account."""
+        return self._of._open.jobs()
+
+    def get(self, job_id: str) -> Job:
+        """A job by its ID. NotFound if there is none."""
+        return self._of._open.job(job_id)
+
+    def launch(
+        self,
+        query: str | None = None,
+        destination: str = "donothing",
+        params: Mapping[str, Any] | None = None,
+        *,
+        from_: Moment,
+        to: Moment | None = None,
+        time_zone: str | None = None,
+        date_format: Literal["default", "sql", "iso"] | None = None,
+        query_id: str | None = None,
+    ) -> Job:
+        """Launch a job, and return it.
+
+        `destination` is a type such as `kafka`, and `params` has its parameters. Without `to` the job never ends; it
+        waits for an end in the future. Dates in its rows are written in `time_zone` and `date_format`.
+
+        >>> job = client.jobs.launch("from auth.all", "donothing", {"friendlyName": "count"}, from_="now")
+        >>> job.friendly_name, client.jobs.remove(job.id).status
+        ('count', 'REMOVED')
+
+        UsageError for a destination that is not known, or has not the parameters that it needs.
+        """
+        from svcctl.api.destinations import Destination, known_key
+        from svcctl.api.query import QueryRequest
+
+        given = {known_key(destination, key): value for key, value in (params or {}).items()}
+        target = Destination(destination, given)
+        _check_destination(target, endless=to is None)
+        written = time_zone is not None
+        dates = self._of._dates(from_, to, time_zone, waits=True, written=written, date_format=date_format)
+        request = QueryRequest(
+            from_=dates.from_,
+            to=dates.to,
+            query=query,
+            query_id=query_id,
+            mode="csv" if written or date_format else "json",
+            destination=target,
+            date_format=dates.date_format,
+            time_zone=dates.time_zone if written else None,
+        )
+        client = self._of._open
+        return client.job(client.launch(request))
+
+    def stop(self, job_id: str) -> Job:
+        """Stop a job. Conflict if it is stopped already."""
+        return self._of._open.stop_job(job_id)
+
+    def start(self, job_id: str) -> Job:
+        """Start a stopped job, which goes on where it stopped."""
+        return self._of._open.start_job(job_id)
+
+    def remove(self, job_id: str) -> Job:
+        """Remove a job. NotFound if there is none."""
+        return self._of._open.remove_job(job_id)
+
+
+def _check_destination(destination: Any, *, endless: bool) -> None:
+    from svcctl.api import destinations
+
+    kind = destination.type
+    if destinations.canonical_type(kind) not in destinations.TYPES:
+        meant, types = destinations.suggest_type(kind), f"types are {', '.join(destinations.NAMES)}"
+        hint = f"did you mean '{meant}'? {types}" if meant else types
+        raise UsageError(f"unknown destination type '{kind}'", hint=hint)
+    if needed := destinations.missing(destination):
+        raise UsageError(f"{kind} needs {' and '.join(parameter.key for parameter in needed)}")
+    for key, why in destinations.mistakes(destination, endless=endless):
+        raise UsageError(f"{key} {why}")
+
+
+class DomainOperations:
+    """The customer domains of a reseller, whose credentials they need: `client.domains`."""
+
+    def __init__(self, client: ServiceClient) -> None:
+        self._of = client
+
+    def list(self) -> tuple[Domain, ...]:
+        """All domains of the reseller."""
+        return self._of._open.domains()
+
+    def get(self, name: str) -> Domain:
+        """A domain by its full name. NotFound if there is none."""
+        return self._of._open.domain(name)
+
+    def create(self, name: str, plan: str, *, time: float | None = None, volume: float | None = None) -> Domain:
+        """Create a domain with a price plan; the answer has its full name."""
+        return self._of._open.create_domain(name, plan, time=time, volume=volume)
+
+    def enable(self, name: str) -> None:
+        """Enable a domain. Conflict if it is enabled already."""
+        self._of._open.enable_domain(name)
+
+    def disable(self, name: str) -> None:
+        """Disable a domain. Conflict if it is disabled already."""
+        self._of._open.disable_domain(name)
+
+    def delete(self, name: str) -> None:
+        """Delete a domain, and the users who are in no other one."""
+        self._of._open.delete_domain(name)
+
+
+class RoleOperations:
+    """The roles of domains: `client.roles`.
+
+    `policies` and `applications` are names, or `*` for all; `resource_ids` has lists of numbers by labels. An argument
+    that is None is not sent: a new role then has all that is available, and an update leaves it alone.
+    """
+
+    def __init__(self, client: ServiceClient) -> None:
+        self._of = client
+
+    def list(self, domain: str) -> tuple[Role, ...]:
+        """All roles of a domain."""
+        return self._of._open.roles(domain)
+
+    def get(self, domain: str, name: str) -> Role:
+        """A role by its name. NotFound if there is none."""
+        return self._of._open.role(domain, name)
+
+    def create(
+        self,
+        domain: str,
+        name: str,
+        *,
+        description: str | None = None,
+        policies: Names | None = None,
+        applications: Names | None = None,
+        resource_ids: Mapping[str, Sequence[int]] | None = None,
+        finder_name: str | None = None,
+        default_application_name: str | None = None,
+    ) -> Role:
+        """Create a role."""
+        fields = (description, policies, applications, resource_ids, finder_name, default_application_name)
+        return self._of._open.create_role(domain, _role(name, *fields))
+
+    def update(
+        self,
+        domain: str,
+        name: str,
+        *,
+        new_name: str | None = None,
+        description: str | None = None,
+        policies: Names | None = None,
+        applications: Names | None = None,
+        resource_ids: Mapping[str, Sequence[int]] | None = None,
+        finder_name: str | None = None,
+        default_application_name: str | None = None,
+    ) -> Role:
+        """Change the fields that are given; an empty `default_application_name` removes the default."""
+        fields = (description, policies, applications, resource_ids, finder_name, default_application_name)
+        return self._of._open.update_role(domain, name, _role(new_name, *fields))
+
+    def delete(self, domain: str, name: str) -> None:
+        """Delete a role."""
+        self._of._open.delete_role(domain, name)
+
+
+def _role(name: str | None, *values: Any) -> Role:
+    from svcctl.api.models import Role
+
+    fields = ("description", "policies", "applications", "resourceIds", "finderName", "defaultApplicationName")
+    lists = [list(value) if isinstance(value, set | frozenset) else value for value in values]
+    return Role.from_json({"name": name, **dict(zip(fields, lists, strict=True))})

@@ -224,7 +224,7 @@ _svcctl_place() {
         words=(bash zsh fish)
         ;;
     'svcctl help 0')
-        words=(dates formats recipes profiles environment exit-codes query-language destinations export apply service loading cluster functions examples proxy query tables job range domain role profile api completion help)
+        words=(dates formats recipes profiles environment exit-codes query-language destinations export apply service loading cluster library functions examples proxy query tables job range domain role profile api completion help)
         ;;
     *' --profile' | *' -p')
         kind=profiles

@@ -150,7 +150,7 @@ function __svcctl_place --no-scope-shadowing
         case 'svcctl completion 0'
         set words bash '' zsh '' fish ''
         case 'svcctl help 0'
-        set words dates '' formats '' recipes '' profiles '' environment '' exit-codes '' query-language '' destinations '' export '' apply '' service '' loading '' cluster '' functions '' examples '' proxy '' query '' tables '' job '' range '' domain '' role '' profile '' api '' completion '' help ''
+        set words dates '' formats '' recipes '' profiles '' environment '' exit-codes '' query-language '' destinations '' export '' apply '' service '' loading '' cluster '' library '' functions '' examples '' proxy '' query '' tables '' job '' range '' domain '' role '' profile '' api '' completion '' help ''
         case '* --profile' '* -p'
         set kind profiles
         case '* --config' '* --output' '* -o' '* --out' '* --output-file' '* --outfile' '* --file' '* -F' '* --load' '* --dest-json' '* --metrics' '* --from-file'

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import shutil
 import socket
 import statistics
@@ -22,7 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -85,6 +86,49 @@ for _ in sys.stdin:
     rows.read_next_batch()
     print(time.process_time() - used, time.perf_counter() - started, flush=True)
     rows.close()
+"""
+OUR_SMALL = """
+import json, sys, time, svcctl
+from pathlib import Path
+token = json.loads((Path(sys.argv[1]) / "credentials.json").read_text())["local"]["token"]
+where = {"base_url": "http://localhost", "socket": sys.argv[1] + "/service.sock", "token": token}
+for _ in sys.stdin:
+    used, started = time.process_time(), time.perf_counter()
+    with svcctl.connect(**where) as client:
+        for _ in range(10):
+            assert len(list(client.query("from bench", from_="2026-10-01", limit=10))) == 10
+    print(time.process_time() - used, time.perf_counter() - started, flush=True)
+"""
+PLAIN_SMALL = """
+import json, sys, time, httpx, msgpack
+from datetime import UTC, datetime
+from pathlib import Path
+token = json.loads((Path(sys.argv[1]) / "credentials.json").read_text())["local"]["token"]
+fields = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+body = {"query": "from bench", "from": 1790812800, "to": "now", "limit": 10, "mode": {"type": MODE}}
+def rows(content):
+    answer = msgpack.unpackb(content) if MODE == "msgpack" else json.loads(content)
+    assert answer["status"] == 0
+    rows = answer["object"]["d"] if "compact" in MODE else [tuple(row.values()) for row in answer["object"]]
+    return [(datetime.fromtimestamp(row[0] / 1000, UTC), *row[1:]) for row in rows]
+for _ in sys.stdin:
+    used, started = time.process_time(), time.perf_counter()
+    transport = httpx.HTTPTransport(uds=sys.argv[1] + "/service.sock")
+    with httpx.Client(transport=transport, base_url="http://localhost", headers=fields) as client:
+        for _ in range(10):
+            assert len(rows(client.post("/search/query", json=body).raise_for_status().content)) == 10
+    print(time.process_time() - used, time.perf_counter() - started, flush=True)
+"""
+OUR_ARROW = """
+import sys, svcctl
+with svcctl.connect() as client:
+    table = client.query("from bench", from_="2026-10-01").arrow()
+assert table.num_rows == int(sys.argv[1]), table.num_rows
+"""
+PLAIN_ARROW = """
+import sys
+from pyarrow import csv
+assert csv.read_csv(sys.stdin.buffer).num_rows == int(sys.argv[1])
 """
 SORTED = """
 import duckdb, sys
@@ -249,6 +293,26 @@ class Table:
                 times = f"{found.beside:.3f} | {found.alone:.3f} | {ratio:.2f}"
                 yield f"| {what} | the small alone | - | - | - | {times} | 5 | - |"
 
+    def library(self) -> Iterator[str]:
+        """The library in one process against what a script does by itself."""
+        names = [f"library: {what}" for what in ("ten small queries", f"{self.service_rows} rows to Arrow")]
+        if not any(map(self.wanted, names)):
+            return
+        small, arrow = names
+        with bench.service(self.service_rows) as (given, data, _):
+            environment = {**self.environment, **given}
+            for mode in ("msgpack", "json", "json/compact"):
+                if self.wanted(small):
+                    plain = f"MODE = {mode!r}\n{PLAIN_SMALL}"
+                    with asking(OUR_SMALL, str(data)) as ours, asking(plain, str(data)) as theirs:
+                        peer = f"httpx and {mode}"
+                        yield self.row(small, peer, lambda: ours(""), lambda: theirs(""), "1", self.runs * 4)
+            if self.wanted(arrow):
+                count = str(self.service_rows)
+                pipe = f"{shlex.join(bench.curl(data, 'csv'))} | {shlex.join([*PYTHON, PLAIN_ARROW, count])}"
+                table = replace(self, environment=environment)
+                yield table.command(arrow, "curl and pyarrow.csv", [*PYTHON, OUR_ARROW, count], ["sh", "-c", pipe], "3")
+
     def _queries(
         self, what: str, mode: str, format_: str, kind: str, data: Path, alone: Path, environment: Mapping[str, str]
     ) -> Iterator[str]:
@@ -326,6 +390,7 @@ def lines(given: argparse.Namespace, home: Path) -> Iterator[str]:
     yield from table.decoding()
     own = Table(given.rows, given.service_rows, given.runs, given.only, given.skip, home, environment)
     yield from own.service()
+    yield from own.library()
     yield from table.memory()
 
 

@@ -477,6 +477,8 @@ _CONVERTED = frozenset(_CONVERSIONS)
 
 def _typed(moment: Moment, name: str) -> Typed:
     """The date of an argument. UsageError for a datetime without a zone, and for what is not a date."""
+    from numbers import Integral
+
     from svcctl.dates.epochs import to_seconds
     from svcctl.dates.operators import check_epoch
     from svcctl.dates.shorthand import parse_moment
@@ -491,8 +493,8 @@ def _typed(moment: Moment, name: str) -> Typed:
         return parse_moment(moment.isoformat())
     if isinstance(moment, str):
         return parse_moment(moment)
-    if isinstance(moment, int | float) and not isinstance(moment, bool):
-        return check_epoch(moment)
+    if isinstance(moment, Integral | float) and not isinstance(moment, bool):
+        return check_epoch(moment if isinstance(moment, float) else int(moment))  # numpy has integers of its own
     raise UsageError(f"{name} is not a date but {type(moment).__name__}", hint="give text, epoch seconds or a datetime")
 
 

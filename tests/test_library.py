@@ -16,6 +16,8 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import numpy
+import pandas
 import pyarrow as pa
 import pytest
 from support.scripted import Serve, head, ok
@@ -205,6 +207,7 @@ def test_a_table_of_arrow_has_the_types_and_the_nulls_also_without_rows(client: 
         (1706659200.0, datetime(2024, 1, 31, 11, 0, 1, tzinfo=timezone(timedelta(hours=1)))),
         (datetime(2024, 1, 31, tzinfo=UTC), "1706695201"),
         ("2024-01-30 23:00+00:00", "2024-01-31T10:00:01Z"),
+        (pandas.Timestamp("2024-01-31", tz="UTC"), numpy.int64(1706695201)),
     ],
 )
 def test_dates_are_texts_seconds_dates_or_datetimes(client: svcctl.ServiceClient, from_: Any, to: Any) -> None:
@@ -217,7 +220,9 @@ def test_a_day_without_an_offset_is_one_of_the_time_zone(client: svcctl.ServiceC
     assert len(list(client.query("from sample", from_="2024-01-31", skip=1, limit=2))) == 2
 
 
-@pytest.mark.parametrize("from_", [datetime(2024, 1, 31), True, None, b"1h", 1706695200000, "soon"])
+@pytest.mark.parametrize(
+    "from_", [datetime(2024, 1, 31), True, pandas.Timestamp("2024-01-31"), None, b"1h", 1706695200000, "soon"]
+)
 def test_what_is_no_date_is_refused(client: svcctl.ServiceClient, from_: Any) -> None:
     with pytest.raises(errors.UsageError) as caught:
         client.query("from sample", from_=from_)
@@ -238,6 +243,35 @@ def test_an_answer_that_is_not_whole_raises_at_its_end_and_makes_no_table(serve:
             client.query("from t", from_="1h").arrow()
         with pytest.raises(errors.IncompleteResult):
             list(client.query("from t", from_="1h").batches())
+
+
+LATE_DATES = b'{"d":[81957744000000,"4567",1]}\n{"d":[253402300799999,"9999",2]}\n'
+TOO_LATE = b'{"d":[253402300800000,"10000",3]}\n'
+
+
+@pytest.mark.usefixtures("alone")
+def test_dates_of_any_year_stay_those_dates_or_are_refused(serve: Serve) -> None:
+    whole = head("200 OK", MODE) + TYPED + LATE_DATES
+    with scripted(serve, whole, whole, whole + TOO_LATE, whole + TOO_LATE) as client:
+        assert [when.year for when, _, _ in client.query("from t", from_="1h")] == [4567, 9999]
+        frame = client.query("from t", from_="1h").arrow().to_pandas()
+        assert [when.year for when in frame["t"].dt.to_pydatetime()] == [4567, 9999]
+        assert client.query("from t", from_="1h").arrow()["t"].cast("int64").to_pylist()[-1] == 253402300800000
+        with pytest.raises(errors.IncompleteResult) as caught:
+            list(client.query("from t", from_="1h"))
+        assert "Arrow" in str(caught.value.hint)
+
+
+@pytest.mark.usefixtures("alone")
+def test_clients_with_other_credentials_share_nothing(serve: Serve) -> None:
+    service = serve(ok('{"status":0,"object":[]}'))
+    clients = [svcctl.connect(base_url=service.url, token=f"t{number}") for number in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda client: [client.jobs.list() for _ in range(5)], clients))
+    sent = sorted(headers["authorization"] for _, headers, _ in service.requests)
+    assert sent == sorted(f"Bearer t{number}" for number in range(4) for _ in range(5))
+    for client in clients:
+        client.close()
 
 
 def test_an_answer_is_read_once(client: svcctl.ServiceClient) -> None:

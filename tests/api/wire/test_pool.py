@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 import threading
@@ -459,6 +460,28 @@ def test_many_threads_share_a_pool() -> None:
         for server in servers:
             server.join(20)
     assert answers == [(200, b"ok")] * 160
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_after_a_fork_the_parent_keeps_its_connections_and_the_child_has_others(
+    secure: bool, certificate: Path
+) -> None:
+    seen: list[bytes] = []
+    tls = server_context(certificate) if secure else None
+    with peer(answering(OK, OK, OK, seen=seen), tls=tls) as [port]:
+        url = f"{'https' if secure else 'http'}://localhost:{port.decode()}/"
+        pool = Pool(Route(trust(False, ("https://x",))))
+        assert read(pool, asked(url)) == (200, b"ok")
+        if (child := os.fork()) == 0:
+            try:  # the peer is busy with the connection of the parent
+                read(pool, asked(url, timeout=0.2))
+            except (httpx.ConnectTimeout, httpx.ReadTimeout):
+                os._exit(7)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert read(pool, asked(url)) == (200, b"ok")
+        assert len(seen) == 2
+        pool.close()
 
 
 def descriptors() -> set[str]:

@@ -18,11 +18,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, date, datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
 
-from svcctl.errors import IncompleteResult, UsageError
-
+TYPE_CHECKING = False  # importing `typing` and the errors would take twice as long as the rest
 if TYPE_CHECKING:
+    from typing import Any, Literal, Self
+
     import pyarrow as pa
 
     from svcctl.api.client import Client
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from svcctl.api.response import QueryResponse
     from svcctl.dates.range import Dates
     from svcctl.dates.shorthand import Typed
+    from svcctl.errors import UsageError
     from svcctl.profiles import Profile
 
     Names = Sequence[str] | str
@@ -103,12 +104,12 @@ def _check_arguments(arguments: Mapping[str, Any]) -> None:
     """UsageError for arguments that exclude each other, lack each other or are empty."""
     for name, value in arguments.items():
         if value == "":
-            raise UsageError(f"{name} is empty")
+            raise _unusable(f"{name} is empty")
     for one, other in (("profile", "base_url"), ("token", "api_key"), ("token", "api_secret")):
         if arguments[one] is not None and arguments[other] is not None:
-            raise UsageError(f"{one} and {other} exclude each other")
+            raise _unusable(f"{one} and {other} exclude each other")
     if (arguments["api_key"] is None) != (arguments["api_secret"] is None):
-        raise UsageError("api_key and api_secret are given together")
+        raise _unusable("api_key and api_secret are given together")
 
 
 def _profile(arguments: Mapping[str, Any], mappings: Mapping[str, Mapping[str, str]]) -> Profile:
@@ -138,6 +139,13 @@ def _profile(arguments: Mapping[str, Any], mappings: Mapping[str, Mapping[str, s
         process.answering(files(os.environ), _ignored, _ignored)
     merged = {group: {**resolved.mappings[group], **names} for group, names in mappings.items()}
     return replace(resolved, mappings=merged)
+
+
+def _unusable(message: str, hint: str | None = None) -> UsageError:
+    """The error of something that cannot be used as it was given."""
+    from svcctl.errors import UsageError
+
+    return UsageError(message, hint=hint)
 
 
 def _ignored(text: str) -> None:
@@ -228,7 +236,7 @@ class ServiceClient:
     @property
     def _open(self) -> Client:
         if self._closed:
-            raise UsageError("the client is closed")
+            raise _unusable("the client is closed")
         return self._client
 
     def _dates(
@@ -255,7 +263,7 @@ class ServiceClient:
         )
 
 
-class QueryAnswer(Iterator[tuple[Any, ...]]):
+class QueryAnswer(Iterator["tuple[Any, ...]"]):
     """The answer to a query, read once: as tuples, as batches of Arrow, or as a table of Arrow.
 
     Tuples have a value per column: aware datetimes in UTC for timestamps, int, float, bool, str, and None for null. An
@@ -352,7 +360,7 @@ class QueryAnswer(Iterator[tuple[Any, ...]]):
 
         self._check_open()
         if self._rows is not None:
-            raise UsageError("a part of the answer was read as tuples")
+            raise _unusable("a part of the answer was read as tuples")
         extras.need("parquet", "Arrow")
         self._packer.packs, self._packer.bytes = True, self._at_once
         self._rows = iter(())
@@ -377,13 +385,13 @@ class QueryAnswer(Iterator[tuple[Any, ...]]):
     def _check_open(self) -> None:
         self._check_process()
         if self._state == "read":
-            raise UsageError("the answer was read already: an answer is read once")
+            raise _unusable("the answer was read already: an answer is read once")
         if self._state == "closed":
-            raise UsageError("the answer is closed")
+            raise _unusable("the answer is closed")
 
     def _check_process(self) -> None:
         if self._process != os.getpid():
-            raise UsageError("the answer was begun in another process: run the query in this one")
+            raise _unusable("the answer was begun in another process: run the query in this one")
 
 
 class _Closing:
@@ -452,6 +460,7 @@ def _converted(rows: Sequence[Sequence[Any]], columns: Sequence[Column]) -> Iter
 
 def _moment(value: Any, name: str) -> datetime | None:
     from svcctl.dates.epochs import from_ms
+    from svcctl.errors import IncompleteResult
 
     try:
         return None if value is None else from_ms(value)
@@ -485,8 +494,8 @@ def _typed(moment: Moment, name: str) -> Typed:
 
     if isinstance(moment, datetime):
         if moment.utcoffset() is None:
-            raise UsageError(
-                f"{name} is a datetime without a time zone", hint="give it one, as in datetime.now(timezone.utc)"
+            raise _unusable(
+                f"{name} is a datetime without a time zone", "give it one, as in datetime.now(timezone.utc)"
             )
         return to_seconds(moment)
     if isinstance(moment, date):
@@ -495,7 +504,7 @@ def _typed(moment: Moment, name: str) -> Typed:
         return parse_moment(moment)
     if isinstance(moment, Integral | float) and not isinstance(moment, bool):
         return check_epoch(moment if isinstance(moment, float) else int(moment))  # numpy has integers of its own
-    raise UsageError(f"{name} is not a date but {type(moment).__name__}", hint="give text, epoch seconds or a datetime")
+    raise _unusable(f"{name} is not a date but {type(moment).__name__}", "give text, epoch seconds or a datetime")
 
 
 class JobOperations:
@@ -576,11 +585,11 @@ def _check_destination(destination: Any, *, endless: bool) -> None:
     if destinations.canonical_type(kind) not in destinations.TYPES:
         meant, types = destinations.suggest_type(kind), f"types are {', '.join(destinations.NAMES)}"
         hint = f"did you mean '{meant}'? {types}" if meant else types
-        raise UsageError(f"unknown destination type '{kind}'", hint=hint)
+        raise _unusable(f"unknown destination type '{kind}'", hint)
     if needed := destinations.missing(destination):
-        raise UsageError(f"{kind} needs {' and '.join(parameter.key for parameter in needed)}")
+        raise _unusable(f"{kind} needs {' and '.join(parameter.key for parameter in needed)}")
     for key, why in destinations.mistakes(destination, endless=endless):
-        raise UsageError(f"{key} {why}")
+        raise _unusable(f"{key} {why}")
 
 
 class DomainOperations:

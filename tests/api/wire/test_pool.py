@@ -462,6 +462,7 @@ def test_many_threads_share_a_pool() -> None:
     assert answers == [(200, b"ok")] * 160
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # the peer is a thread of the parent
 @pytest.mark.parametrize("secure", [False, True])
 def test_after_a_fork_the_parent_keeps_its_connections_and_the_child_has_others(
     secure: bool, certificate: Path

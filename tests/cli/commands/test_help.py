@@ -79,6 +79,7 @@ def test_help_alone_names_the_topics(shell: Shell) -> None:
         "  service         The local service: requests and answers\n"
         "  loading         Loading files into tables\n"
         "  cluster         From a laptop to a cluster\n"
+        "  library         Use svcctl in Python: import svcctl\n"
         "  functions       part of query-language\n"
         "  examples        part of query-language\n"
         "  proxy           part of environment\n"

@@ -444,6 +444,32 @@ def test_a_base_url_never_gets_the_credentials_of_the_environment(monkeypatch: p
         svcctl.connect(base_url="https://other.example")
 
 
+def test_a_read_only_environment_refuses_changes_before_they_are_sent(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SVCCTL_READ_ONLY", "true")
+    with scripted(serve) as client, pytest.raises(errors.UsageError) as error:
+        client.jobs.stop("3f2a")
+    assert error.value.reason == "read-only"
+
+
+@pytest.mark.parametrize("read", [list, svcctl.QueryAnswer.arrow])
+def test_an_answer_with_more_rows_than_max_rows_is_not_whole(
+    read: Callable[[svcctl.QueryAnswer], Any], serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = head("200 OK", MODE) + TYPED + ROWS
+    monkeypatch.setenv("SVCCTL_MAX_ROWS", "1")
+    with scripted(serve, answer, answer) as client:
+        cut = client.query("from t", from_="1h")
+        with pytest.raises(errors.TooManyRows) as error:
+            read(cut)
+        assert error.value.data == {"max_rows": 1}
+        assert cut.row_count == 1
+    monkeypatch.setenv("SVCCTL_MAX_ROWS", "2")
+    with scripted(serve, answer) as client:
+        assert len(read(client.query("from t", from_="1h"))) == 2
+
+
 def test_jobs_are_launched_and_changed(client: svcctl.ServiceClient) -> None:
     job = client.jobs.launch("from auth.all", "DoNothing", {"friendlyname": "library"}, from_="now")
     try:

@@ -22,10 +22,18 @@ from svcctl.service.engines import ARROW, ROWS_PER_BATCH, Engine, Engines, Exten
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.dialect import DuckDBDialect
 from svcctl.service.engines.duckdb.lake_reader import LakeReader
-from svcctl.service.engines.duckdb.syntax import quote
+from svcctl.service.engines.duckdb.syntax import SQL_TYPES, quote
+from svcctl.service.engines.duckdb.widening import is_lossy, widened
 from svcctl.service.engines.lake.shared_tables import LakeTables
 from svcctl.service.engines.spark import Connection, Server, SparkReader
-from svcctl.service.engines.table_rules import AlreadyLoaded, UnknownTable, check_table, replaced
+from svcctl.service.engines.table_rules import (
+    AlreadyLoaded,
+    ColumnChange,
+    UnknownTable,
+    check_table,
+    replaced,
+    unwidened,
+)
 from svcctl.service.http.access_log import TABLE as ACCESS_TABLE
 from svcctl.service.language.dialect import Dialect, write
 from svcctl.service.language.types import Column, Plan, Table, Type
@@ -114,6 +122,7 @@ class PlainEngine:
         *,
         create: Sequence[Column] | None = None,
         replace: bool = False,
+        change: ColumnChange | None = None,
         load_id: str | None = None,
         go_on: Callable[[], None] | None = None,
     ) -> int:
@@ -122,6 +131,9 @@ class PlainEngine:
         if create is not None:
             check_table(name, create, self._tables, replace=replace)
         columns = self.table(name).columns if create is None else create
+        if change is not None:
+            self._check_change(name, change)
+            columns = change.after
         unknown = [given for given in rows.schema.names if given not in {column.name for column in columns}]
         if unknown:
             raise UsageError(f"table '{name}' has no column {', '.join(map(repr, unknown))}")
@@ -130,7 +142,7 @@ class PlainEngine:
             stored = pa.table(
                 [
                     given[column.name].cast(pa.timestamp("ms"), safe=False).cast(_stored(column.type))
-                    if column.type is Type.TIMESTAMP
+                    if column.type is Type.TIMESTAMP and column.name in given.schema.names
                     else given[column.name].cast(_stored(column.type))
                     if column.name in given.schema.names
                     else pa.nulls(len(given), _stored(column.type))
@@ -148,17 +160,39 @@ class PlainEngine:
             if replace and name in self._tables:
                 self.drop(name)
             self.create(name, create)
+        if change is not None:
+            self._change(name, change)
         cursor = self._connection.cursor()
         cursor.register("incoming", stored)
         end = f'SELECT coalesce(max("(position)"), 0) FROM {quote(name)}'
         cursor.execute(
-            f"INSERT INTO {quote(name)} SELECT *, ({end}) + row_number() OVER (), {self._versions[name] + 1} "
+            f'INSERT INTO {quote(name)} BY NAME SELECT *, ({end}) + row_number() OVER () AS "(position)", '
+            f'{self._versions[name] + 1} AS "(version)" '
             "FROM incoming"
         )
         self._versions[name] += 1
         if load_id is not None:
             self._loads.add((name, load_id))
         return len(stored)
+
+    def _check_change(self, name: str, change: ColumnChange) -> None:
+        change.check(name, self.table(name).columns)
+        for column, wider in change.widened:
+            if lossy := is_lossy(column, wider.type):
+                count = f"SELECT count(*) FROM {quote(name)} WHERE {lossy}"
+                [(values,)] = self._connection.cursor().execute(count).fetchall()
+                if values:
+                    raise unwidened(name, column, values)
+
+    def _change(self, name: str, change: ColumnChange) -> None:
+        cursor, table = self._connection.cursor(), self.table(name)
+        for column in change.added:
+            type_ = SQL_TYPES[Type.INT8 if column.type is Type.IP4 else column.type]
+            cursor.execute(f"ALTER TABLE {quote(name)} ADD COLUMN {quote(column.name)} {type_}")
+        for column, wider in change.widened:
+            values = f"TYPE {SQL_TYPES[wider.type]} USING {widened(column, wider.type)}"
+            cursor.execute(f"ALTER TABLE {quote(name)} ALTER COLUMN {quote(wider.name)} {values}")
+        self._tables[name] = Table(name, change.after, added=table.added + len(change.added))
 
     def has_load(self, name: str, load_id: str) -> bool:
         return (name, load_id) in self._loads

@@ -22,7 +22,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from svcctl.errors import SvcctlError, UsageError
-from svcctl.service.engines.table_rules import UnknownTable, check_case
+from svcctl.service.engines.table_rules import ColumnChange, UnknownTable, check_case
 from svcctl.service.language import compile, tree
 from svcctl.service.language.dialect import Dialect
 from svcctl.service.language.query_error import NOWHERE
@@ -139,6 +139,7 @@ class Tables(Protocol):
         *,
         create: Sequence[Column] | None = None,
         replace: bool = False,
+        change: ColumnChange | None = None,
         load_id: str | None = None,
         go_on: Callable[[], None] | None = None,
     ) -> int:
@@ -147,7 +148,10 @@ class Tables(Protocol):
         Columns are matched by name: columns that the rows lack become null, columns that the table lacks are a
         UsageError. Values are cast to the table's types, and timestamps are cut to milliseconds; ServiceError when a
         value does not fit, or a row has no eventdate. With `create` the table is made in the same transaction, and with
-        `replace` also in place of the table of that name. With a `load_id`, rows are stored once: AlreadyLoaded if
+        `replace` also in place of the table of that name. With a `change` the table gets its columns in the same
+        transaction, and events that are stored already have null in new ones; marks stay valid. Raises the errors of
+        `ColumnChange.check`, and UsageError if a stored value would change. Without a `change`, too, ColumnsChanged is
+        raised if another load changes the columns meanwhile. With a `load_id`, rows are stored once: AlreadyLoaded if
         `has_load` is true. `go_on` is called before others can see the change; if it raises, nothing is changed.
         """
 

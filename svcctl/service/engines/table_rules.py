@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from svcctl.api.loads import check_table_name
 from svcctl.errors import NotFound, ServiceError, UsageError
 from svcctl.service.language import tree
 from svcctl.service.language.types import Column, Type
-from svcctl.words import among
+from svcctl.words import among, counted
 
 
 class UnknownTable(NotFound):
@@ -36,6 +37,61 @@ class AlreadyLoaded(UsageError):
 
     def __init__(self, name: str, load_id: str) -> None:
         super().__init__(f"table '{name}' has the load {load_id} already")
+
+
+class ColumnsChanged(ServiceError):
+    """Another load has changed the columns of the table meanwhile."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"another load changed the columns of table '{name}'; nothing was changed", code=503)
+
+
+WIDER: Mapping[Type, tuple[Type, ...]] = {
+    Type.INT4: (Type.INT8, Type.FLOAT8, Type.STR),
+    Type.INT8: (Type.FLOAT8, Type.STR),
+    Type.FLOAT8: (Type.STR,),
+    Type.BOOL: (Type.STR,),
+    Type.IP4: (Type.STR,),
+    Type.TIMESTAMP: (Type.STR,),
+    Type.STR: (),
+}
+"""The types to which a column of each type can be widened. Float8 holds an int8 only up to 2^53."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """The columns of a table `before` a load and `after` it: some are new, at the end, and some have a wider type."""
+
+    before: tuple[Column, ...]
+    after: tuple[Column, ...]
+
+    @property
+    def added(self) -> tuple[Column, ...]:
+        return self.after[len(self.before) :]
+
+    @property
+    def widened(self) -> tuple[tuple[Column, Column], ...]:
+        """The columns with another type, as they were and as they become."""
+        pairs = zip(self.before, self.after, strict=False)
+        return tuple((old, new) for old, new in pairs if old != new)
+
+    def check(self, name: str, columns: Sequence[Column]) -> None:
+        """Raise ColumnsChanged if the table no longer has the columns `before`, UsageError for an impossible change."""
+        if tuple(columns) != self.before:
+            raise ColumnsChanged(name)
+        if len({column.name.casefold() for column in self.after}) < len(self.after):
+            raise UsageError(f"table '{name}' would have two columns of the same name")
+        for old, new in self.widened:
+            if old.name != new.name or new.type not in WIDER[old.type] or old.name == "eventdate":
+                raise UsageError(f"column '{old.name}' of table '{name}' cannot become {new.name} {new.type}")
+
+
+def unwidened(name: str, column: Column, values: int) -> UsageError:
+    """The error of a column that cannot be widened because some of its values would change."""
+    return UsageError(
+        f"column '{column.name}' of table '{name}' has {counted(values, 'value')} that float8 cannot hold exactly",
+        hint=f"nothing was changed; widen it to {Type.STR}, which keeps all digits",
+    )
 
 
 def check_table(name: str, columns: Sequence[Column], existing: Collection[str], *, replace: bool = False) -> None:

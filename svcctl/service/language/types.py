@@ -33,11 +33,13 @@ class Table:
     """A stored table: its dotted name, case-sensitive, and its columns in order; `eventdate` is always one of them.
 
     `ordered` is true if a plain scan already returns rows in the order of eventdate, so that a plan need not sort.
+    `added` is how many of its columns were added by loads after it was made.
     """
 
     name: str
     columns: tuple[Column, ...]
     ordered: bool = False
+    added: int = 0
 
 
 Catalog = Mapping[str, Table]

@@ -21,7 +21,7 @@ from support.events import batches, store
 
 from svcctl.errors import ServiceError, UsageError
 from svcctl.service.engines import ARROW, BYTES_PER_BATCH, Engine, Mark
-from svcctl.service.engines.table_rules import AlreadyLoaded, UnknownTable
+from svcctl.service.engines.table_rules import AlreadyLoaded, ColumnChange, ColumnsChanged, UnknownTable
 from svcctl.service.language import Column, Plan, Type, compile, parse
 
 COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8))
@@ -127,6 +127,114 @@ def test_a_column_that_the_table_lacks_is_refused_and_leaves_nothing(engine: Eng
     with pytest.raises(UsageError, match=r"^table 't' has no column 'other'$"):
         engine.stored.append("t", pa.table({"eventdate": [at(1)], "other": [1]}).to_reader())
     assert rows(engine, "from t select n") == [0]
+
+
+def changed(engine: Engine, *columns: Column, event: Mapping[str, object], **options: Any) -> int:
+    """Store an event with a change of table t, which gets these columns after those that it has, or in their place."""
+    before = engine.stored.table("t").columns
+    names = {column.name: column for column in columns}
+    after = [names.pop(column.name, column) for column in before]
+    change = ColumnChange(before, (*after, *names.values()))
+    with_all = [event.get(column.name) for column in change.after]
+    return engine.stored.append("t", batches(change.after, [with_all]), change=change, **options)
+
+
+EXTRA = Column("extra", Type.STR)
+
+
+def test_an_added_column_is_null_in_older_events_and_comes_last(engine: Engine) -> None:
+    add(engine, (0, 0), (5, 5))
+    first = engine.stored.mark("t")
+    before = plan(engine)
+    added = [Column(f"{type_}2", type_) for type_ in Type]
+    values = ("a", 1, 2, 0.5, True, 9)
+    event = {"eventdate": at(1), "n": 1, "timestamp2": at(9)} | dict(
+        zip([c.name for c in added[1:]], values, strict=True)
+    )
+    assert changed(engine, *added, event=event) == 1
+    table = engine.stored.table("t")
+    assert (table.columns, table.added, engine.stored.tables()["t"]) == ((*COLUMNS, *added), len(added), table)
+    nulls = (None,) * len(added)
+    assert rows(engine) == [(at(0), 0, *nulls), (at(1), 1, at(9), *values), (at(5), 5, *nulls)]
+    assert rows(engine, "from t where isnull(str2) select n") == [0, 5]
+    with engine.reader.stream(before) as stream:
+        assert sum(batch.num_rows for batch in stream) == 3
+    engine.stored.check_mark("t", first)
+    assert (rows(engine, since=first), rows(engine, until=first)) == (
+        [(at(1), 1, at(9), *values)],
+        [(at(0), 0, *nulls), (at(5), 5, *nulls)],
+    )
+    add(engine, (2, 2))
+    assert rows(engine, "from t select n, str2") == [(0, None), (1, "a"), (2, None), (5, None)]
+    engine.stored.remove_before("t", at(1))
+    assert rows(engine, "from t select n, str2") == [(1, "a"), (2, None), (5, None)]
+    assert engine.stored.trim("t", most=2, since=at(0)) == 2
+    assert len(rows(engine)) == 2
+
+
+@pytest.mark.parametrize(
+    ("before", "value", "after", "becomes"),
+    [
+        (Type.INT4, -7, Type.INT8, -7),
+        (Type.INT4, -7, Type.FLOAT8, -7.0),
+        (Type.INT4, -7, Type.STR, "-7"),
+        (Type.INT8, 2**53, Type.FLOAT8, 2.0**53),
+        (Type.INT8, -(2**63), Type.FLOAT8, -(2.0**63)),
+        (Type.INT8, 2**63 - 1, Type.STR, "9223372036854775807"),
+        (Type.FLOAT8, 0.1, Type.STR, "0.1"),
+        (Type.FLOAT8, 1e300, Type.STR, "1e+300"),
+        (Type.BOOL, True, Type.STR, "true"),
+        (Type.IP4, 0x0A000001, Type.STR, "10.0.0.1"),
+        (Type.TIMESTAMP, datetime(2024, 1, 31, 1, 2, 3, 45_000), Type.STR, "2024-01-31 01:02:03.045"),
+    ],
+)
+def test_a_column_that_is_widened_keeps_its_values_and_marks(
+    engine: Engine, before: Type, value: object, after: Type, becomes: object
+) -> None:
+    store(engine.stored, "t", (*COLUMNS, Column("x", before)), [(at(0), 0, value), (at(2), 2, None)])
+    text, mark = rows(engine, "from t select str(x)"), engine.stored.mark("t")
+    event = {"eventdate": at(1), "x": becomes}
+    assert changed(engine, Column("x", after), EXTRA, event=event, load_id="a") == 1
+    assert engine.stored.table("t").columns == (*COLUMNS, Column("x", after), EXTRA)
+    assert rows(engine, "from t select x") == [becomes, becomes, None]
+    assert text[0] == rows(engine, "from t select str(x)")[0] or after is Type.FLOAT8
+    assert (rows(engine, "from t select x", since=mark), engine.stored.has_load("t", "a")) == ([becomes], True)
+    assert (rows(engine, "from t select n", until=mark), rows(engine, "from t group select count() as n")) == (
+        [0, 2],
+        [3],
+    )
+    add(engine, (9, 9))
+    assert rows(engine, "from t select n") == [0, None, 2, 9]
+
+
+@pytest.mark.parametrize(("type_", "added"), [(Type.FLOAT8, ()), (Type.INT4, ()), (Type.STR, (Column("N", Type.STR),))])
+def test_a_change_that_loses_something_is_refused_and_changes_nothing(
+    engine: Engine, type_: Type, added: tuple[Column, ...]
+) -> None:
+    add(engine, (0, 2**53 + 1), (1, 2**63 - 1), (2, 2**53))
+    table, mark = engine.stored.table("t"), engine.stored.mark("t")
+    with pytest.raises(UsageError):
+        changed(engine, Column("n", type_), *added, event={"eventdate": at(1), "n": None})
+    assert (engine.stored.table("t"), engine.stored.mark("t")) == (table, mark)
+    assert rows(engine, "from t select n") == [2**53 + 1, 2**63 - 1, 2**53]
+
+
+def test_a_change_that_is_given_up_or_comes_late_changes_nothing(engine: Engine) -> None:
+    def give_up() -> None:
+        raise ServiceError("enough")
+
+    add(engine, (0, 0))
+    wide = Column("n", Type.FLOAT8)
+    with pytest.raises(ServiceError, match=r"^enough$"):
+        changed(engine, EXTRA, wide, event={"eventdate": at(1), "n": 0.5}, go_on=give_up)
+    assert (engine.stored.table("t").columns, rows(engine)) == (COLUMNS, [(at(0), 0)])
+    stale = ColumnChange(COLUMNS, (*COLUMNS, EXTRA))
+    changed(engine, EXTRA, event={"eventdate": at(1), "n": 1, "extra": "a"})
+    with pytest.raises(ColumnsChanged):
+        engine.stored.append("t", batches(COLUMNS, [(at(2), 2)]), change=stale)
+    assert rows(engine) == [(at(0), 0, None), (at(1), 1, "a")]
+    engine.stored.append("t", batches(COLUMNS, [(at(3), 3)]), create=COLUMNS, replace=True)
+    assert engine.stored.table("t").added == 0
 
 
 @pytest.mark.parametrize("values", [["1", "text"], [1, 2**40]], ids=["text", "large"])

@@ -227,10 +227,10 @@ def test_columns_of_events_may_have_the_names_of_the_hidden_ones(lake: LakeTable
 def test_a_load_that_is_tried_again_is_not_doubled(lake: LakeTables) -> None:
     add(lake, (0, 0))
     for id_ in "ab":
-        assert lake.extend("t", _arranged(lake, [(FIRST, 7, 1)]), id_=id_) == 1
+        assert lake.extend(lake.snapshot("t"), _arranged(lake, [(FIRST, 7, 1)]), id_=id_) == 1
     lake.checkpoint("t")
     with closing(LakeTables(lake.folder.uri, {})) as other, pytest.raises(AlreadyLoaded):
-        other.extend("t", _arranged(other, [(FIRST, 7, 1)]), id_="b")
+        other.extend(other.snapshot("t"), _arranged(other, [(FIRST, 7, 1)]), id_="b")
     assert numbers(lake) == [0, 7, 7]
 
 
@@ -242,7 +242,7 @@ def test_a_load_whose_rows_were_replaced_or_dropped_is_no_longer_there(lake: Lak
     for id_, replace in (("a", False), ("b", True)):
         lake.make("t", COLUMNS, _arranged(lake, [(FIRST, 7, 1)]), id_=id_, replace=replace)
     assert known() == [False, True, False]
-    assert lake.extend("t", _arranged(lake, [(FIRST, 8, 1)]), id_="a") == 1
+    assert lake.extend(lake.snapshot("t"), _arranged(lake, [(FIRST, 8, 1)]), id_="a") == 1
     assert known() == [True, True, False]
     lake.drop("t")
     lake.make("t", COLUMNS, _arranged(lake, [(FIRST, 7, 1)]), id_="c")
@@ -258,7 +258,7 @@ def test_a_load_into_a_table_that_is_replaced_meanwhile_is_refused(lake: LakeTab
             other.append("t", batches(COLUMNS, [(FIRST, 2, 2)]), create=COLUMNS, replace=True)
 
     with pytest.raises(ServiceError) as caught, lake.scanner.arranged("t", _reader(rows())) as arranged:
-        lake.extend("t", arranged)
+        lake.extend(lake.snapshot("t"), arranged)
     assert caught.value.message == "table 't' was dropped or replaced during the load; nothing was loaded"
     assert numbers(lake) == [2]
     assert len(list(tmp_path.rglob("*.parquet"))) == 2

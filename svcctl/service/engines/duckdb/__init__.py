@@ -4,6 +4,7 @@
     date_order.py    whether the rows of a load arrive in order of date
     positions.py     the positions of rows, by which marks work
     opening.py       opens the service's file and checks its version; DuckDB in memory for other work
+    widening.py      columns that get a wider type
     windows.py       windows of dates, which are sorted one after the other
     long_texts.py    slices of a table with long texts
     lake_reader.py   runs plans over the tables of a shared folder, see `engines.lake`

@@ -2,7 +2,8 @@
 
 Tables are in the schema `events`, each under its dotted name as one identifier. `main.stored` records for each table
 whether its rows are stored in the order of eventdate, because then a plan can scan instead of sort; `main.loaded` has
-the IDs of its loads. Only one process can open the file, by DuckDB's own lock.
+the IDs of its loads, and `main.grown` how many columns loads have added to it. Only one process can open the file, by
+DuckDB's own lock.
 
 Statements are written by the query compiler, but they are not trusted: once the file is open, they cannot reach files,
 extensions, settings or Python variables. Files of events are read elsewhere, and arrive here as Arrow batches.
@@ -42,8 +43,9 @@ from svcctl.service.engines.duckdb.opening import (
 from svcctl.service.engines.duckdb.reading import Reading, Selects
 from svcctl.service.engines.duckdb.statement import Statement, translated
 from svcctl.service.engines.duckdb.syntax import ARRIVED, SQL_TYPES, TYPES, quote
+from svcctl.service.engines.duckdb.widening import is_lossy, widened
 from svcctl.service.engines.duckdb.windows import SORTED_ROWS, windowed
-from svcctl.service.engines.table_rules import AlreadyLoaded, UnknownTable, check_table
+from svcctl.service.engines.table_rules import AlreadyLoaded, ColumnChange, UnknownTable, check_table, unwidened
 from svcctl.service.language.dialect import write
 from svcctl.service.language.types import Column, Plan, Table, Type
 
@@ -196,6 +198,7 @@ class DuckDBEngine(Reading):
         *,
         create: Sequence[Column] | None = None,
         replace: bool = False,
+        change: ColumnChange | None = None,
         load_id: str | None = None,
         go_on: Callable[[], None] | None = None,
     ) -> int:
@@ -203,6 +206,9 @@ class DuckDBEngine(Reading):
             if load_id is not None and _has_load(cursor, name, load_id):
                 raise AlreadyLoaded(name, load_id)
             table = self.table(name) if create is None else self._create(cursor, name, create, replace=replace)
+            if change is not None:
+                with interruptible(cursor, go_on) if go_on else nullcontext():
+                    table = self._change(cursor, table, change)
             relation = _relation(table)
             arriving = Arriving(rows)
             cursor.register("incoming", arriving.reader())
@@ -244,6 +250,26 @@ class DuckDBEngine(Reading):
             check()
         return added
 
+    def _change(self, cursor: duckdb.DuckDBPyConnection, table: Table, change: ColumnChange) -> Table:
+        """Add and widen columns of a table."""
+        change.check(table.name, table.columns)
+        self._described = False
+        relation = _relation(table)
+        for column in change.added:
+            cursor.execute(f"ALTER TABLE {relation} ADD COLUMN {quote(column.name)} {SQL_TYPES[column.type]}")
+        for old, new in change.widened:
+            if (lossy := is_lossy(old, new.type)) and (
+                values := self._one(cursor, f"SELECT count(*) FROM {relation} WHERE {lossy}")
+            ):
+                raise unwidened(table.name, old, values)
+            cursor.execute(
+                f"ALTER TABLE {relation} ALTER COLUMN {quote(new.name)} TYPE {SQL_TYPES[new.type]} "
+                f"USING {widened(old, new.type)}"
+            )
+        added = table.added + len(change.added)
+        cursor.execute("INSERT OR REPLACE INTO main.grown VALUES (?, ?)", [table.name, added])
+        return replace(table, columns=change.after, added=added)
+
     def _check_values(self, rows: int, columns: int) -> None:
         """Raise ServiceError if a load has more values than fit in memory before they are written.
 
@@ -273,6 +299,7 @@ class DuckDBEngine(Reading):
         self._latest.pop(name, None)
         cursor.execute(f"DROP TABLE {relation}")
         cursor.execute("DELETE FROM main.loaded WHERE name = ?", [name])
+        cursor.execute("DELETE FROM main.grown WHERE name = ?", [name])
 
     def trim(self, name: str, *, most: int, since: datetime) -> int:
         relation = _relation(self.table(name))
@@ -466,14 +493,16 @@ class DuckDBEngine(Reading):
     @staticmethod
     def _read_tables(cursor: duckdb.DuckDBPyConnection) -> Mapping[str, Table]:
         rows = cursor.execute(
-            "SELECT s.name, s.ordered, c.column_name, c.data_type FROM main.stored s "
+            "SELECT s.name, s.ordered, coalesce(g.added, 0), c.column_name, c.data_type FROM main.stored s "
+            "LEFT JOIN main.grown g ON g.name = s.name "
             "JOIN duckdb_columns() c ON c.schema_name = ? AND c.table_name = s.name ORDER BY s.name, c.column_index",
             [SCHEMA],
         ).fetchall()
-        columns: dict[tuple[str, bool], list[Column]] = {}
-        for name, ordered, column, sql_type in rows:
-            columns.setdefault((name, ordered), []).append(Column(column, TYPES[sql_type]))
-        return MappingProxyType({name: Table(name, tuple(of), ordered) for (name, ordered), of in columns.items()})
+        columns: dict[tuple[str, bool, int], list[Column]] = {}
+        for name, ordered, added, column, sql_type in rows:
+            columns.setdefault((name, ordered, added), []).append(Column(column, TYPES[sql_type]))
+        tables = (Table(name, tuple(of), ordered, added) for (name, ordered, added), of in columns.items())
+        return MappingProxyType({table.name: table for table in tables})
 
 
 @contextmanager

@@ -20,16 +20,18 @@ from svcctl.errors import ServiceError, Unavailable
 from svcctl.service.engines.duckdb.opening import MEMORY_LIMIT, open_reader
 from svcctl.service.engines.duckdb.sorting import arranged
 from svcctl.service.engines.duckdb.statement import Cause, StatementFailed, translated
-from svcctl.service.engines.duckdb.syntax import literal, quote
+from svcctl.service.engines.duckdb.syntax import SQL_TYPES, literal, quote
 from svcctl.service.engines.lake import Lake, layout
 from svcctl.service.engines.lake.snapshot import NO_LOAD, File, Loads, Part, Snapshot, whole
-from svcctl.service.language.types import Column
+from svcctl.service.language.types import Column, Type
 
 ROWS_PER_BATCH = 1 << 16
 Window = tuple[datetime | None, datetime | None]
 """The range of events that are read, in UTC and without a zone."""
 Source = Callable[[Part], str]
 _REGISTERED = "files"
+FILE_TYPES = {**SQL_TYPES, Type.IP4: SQL_TYPES[Type.INT8]}
+"""DuckDB's type for each type of events in a file, see `layout`."""
 
 
 class Scanner:
@@ -72,7 +74,7 @@ class Scanner:
 
         def source(part: Part) -> str:
             if self._lake.folder.local is not None and part.files:
-                rows = self._files(table, part)
+                rows = self._files(table, part, names)
             else:
                 rows = _REGISTERED
                 cursor.register(rows, self._scanner(table, part, schema, [*names, *schema.names[-2:]], window))
@@ -86,10 +88,15 @@ class Scanner:
         finally:
             cursor.close()
 
-    def _files(self, table: Snapshot, part: Part) -> str:
-        """SQL for the rows of a part, whose files DuckDB opens."""
+    def _files(self, table: Snapshot, part: Part, names: Sequence[str]) -> str:
+        """SQL for some columns of a part, whose files DuckDB opens. Columns that a file lacks are null."""
         listed = ", ".join(literal(f"{self._lake.folder.local}/{table.name}/{file.path}") for file in part.files)
-        rows = f"read_parquet([{listed}], hive_partitioning=false)"
+        wanted = {"eventdate", *names, table.hidden.load, table.hidden.row}
+        columns = ", ".join(
+            f"{name}: {{name: {name}, type: '{type_}', default_value: NULL}}"
+            for name, type_ in ((literal(name), type_) for name, type_ in _file_types(table) if name in wanted)
+        )
+        rows = f"read_parquet([{listed}], hive_partitioning=false, schema=MAP {{{columns}}})"
         bounds = [f"eventdate >= {_date(part.start)}"] if part.start is not None else []
         bounds += [f"eventdate < {_date(part.end)}"] if part.end is not None else []
         return f"(SELECT * FROM {rows} WHERE {' AND '.join(bounds)})" if bounds else rows
@@ -152,6 +159,14 @@ def _reachable(name: str, uri: str) -> Iterator[None]:
             case Cause.FAILED | Cause.UNREAD:
                 raise Unavailable(f"cannot read table '{name}' in {uri}: {error.message}") from None
         raise
+
+
+def _file_types(table: Snapshot) -> Iterator[tuple[str, str]]:
+    """The columns of a table's files with their types in DuckDB."""
+    for column in table.columns:
+        yield column.name, FILE_TYPES[column.type]
+    for name in (table.hidden.load, table.hidden.row):
+        yield name, FILE_TYPES[Type.INT8]
 
 
 def _date(date: datetime) -> str:

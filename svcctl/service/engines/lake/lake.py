@@ -30,7 +30,14 @@ from svcctl.service.engines.lake.folder import Folder
 from svcctl.service.engines.lake.log import Action, Entry, Log
 from svcctl.service.engines.lake.snapshot import Loads, Snapshot, SnapshotReader, translated
 from svcctl.service.engines.lake.writer import Files, numbered
-from svcctl.service.engines.table_rules import AlreadyLoaded, TableExists, UnknownTable, check_table
+from svcctl.service.engines.table_rules import (
+    AlreadyLoaded,
+    ColumnChange,
+    ColumnsChanged,
+    TableExists,
+    UnknownTable,
+    check_table,
+)
 from svcctl.service.language.types import Column, Table
 
 LIST_SECONDS = 1.0
@@ -64,7 +71,7 @@ class Lake:
         if time.monotonic() - self._listed_at >= LIST_SECONDS:
             with self._reading(), ThreadPoolExecutor(THREADS) as threads:
                 found = list(threads.map(self._readable, self.folder.names()))
-            listed = {each.name: Table(each.name, each.columns) for each in found if each}
+            listed = {each.name: each.table for each in found if each}
             if listed != self._listed:  # callers take the same mapping as a sign that nothing has changed
                 self._listed = MappingProxyType(listed)
             self._listed_at = time.monotonic()
@@ -114,7 +121,7 @@ class Lake:
         self.folder.require()
 
     def table(self, name: str) -> Table:
-        return Table(name, self.snapshot(name).columns)
+        return self.snapshot(name).table
 
     def everywhere(self, name: str) -> bool:
         return True
@@ -151,33 +158,56 @@ class Lake:
         reader = self.reader(name)
         return reader.snapshot is not None and reader.has_load(_within(reader.snapshot.id, load_id))
 
-    def extend(self, name: str, batches: Iterable[pa.RecordBatch], *, id_: str | None = None) -> int:
+    def extend(
+        self,
+        table: Snapshot,
+        batches: Iterable[pa.RecordBatch],
+        *,
+        change: ColumnChange | None = None,
+        rewritten: Sequence[Action] = (),
+        id_: str | None = None,
+    ) -> int:
         """Store rows, which have all columns and are ordered by eventdate. Returns how many they are.
 
-        Raises AlreadyLoaded when a load with this ID is in the table, ServiceError when another process replaces it.
+        With a `change` the table gets its columns; `rewritten` are the files with the earlier rows if these changed.
+        Raises AlreadyLoaded when a load with this ID is in the table, ServiceError when another process replaces it,
+        and ColumnsChanged when another process changes its columns, or any of it while its files are rewritten.
         """
-        table = self.snapshot(name)
+        name, columns = table.name, table.columns if change is None else change.after
         if id_ is not None and self.has_load(name, id_):
             raise AlreadyLoaded(name, id_)
         load = _load_number(table)
-        with Files(self.folder, name, table.columns) as files:
-            for batch in numbered(batches, table.columns, load):
+        with Files(self.folder, name, columns) as files:
+            for batch in numbered(batches, columns, load):
                 files.write(batch)
             adds = files.adds()
             if not adds:
                 return 0
             loaded = None if id_ is None else _within(table.id, id_)
             actions: list[Action] = [*([] if loaded is None else [_transaction(loaded)]), *adds]
+            if change is not None:
+                added = table.table.added + len(change.added)
+                actions.insert(0, {"metaData": layout.changed_metadata(name, table.metadata, columns, added)})
+            if rewritten:
+                now = seconds_to_ms(time.time())
+                actions += [*(removal(table, file.path, now) for file in table.files), *rewritten]
 
             def conflict(entry: Entry) -> None:
-                if entry.begun is not None:
+                if entry.begun not in (None, table.id):
                     raise ServiceError(f"table '{name}' was dropped or replaced during the load; nothing was loaded")
                 if id_ is not None and loaded in entry.loaded_ids:
                     raise AlreadyLoaded(name, id_)
+                if rewritten or (entry.begun == table.id and (change or not self._still_fits(table))):
+                    raise ColumnsChanged(name)
 
             self._commit(name, table.version, lambda: actions, "WRITE", load=load, conflict=conflict)
             files.keep()
             return files.rows
+
+    def _still_fits(self, table: Snapshot) -> bool:
+        """Whether files with the columns of a snapshot fit its table as it is now: it has only gained columns."""
+        now = self.snapshot(table.name)
+        return now.columns[: len(table.columns)] == table.columns and now.hidden == table.hidden
 
     def make(
         self,
@@ -274,7 +304,7 @@ class Lake:
             next(iter(action.values()))["dataChange"] = not keeps_rows
 
         def conflict(entry: Entry) -> None:
-            if entry.begun is not None or entry.removed & gone:
+            if entry.begun not in (None, table.id) or entry.removed & gone:
                 raise ServiceError(f"another process changed table '{table.name}' at the same time", code=503)
 
         self._commit(table.name, table.version, lambda: [*actions, *adds], "OPTIMIZE", conflict=conflict)

@@ -14,12 +14,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from svcctl.errors import UsageError
 from svcctl.service.engines import ARROW
 from svcctl.service.language.types import Column, Type
 
 TYPE_KEY = "svcctl.type"
 LOADED_KEY = "svcctl.load"
 """The key for the number of a load, in the load's commit."""
+ADDED_KEY = "svcctl.added"
+"""The key for how many columns loads have added to a table, in the table's configuration."""
+ADDED_KEY = "svcctl.added"
+"""The key for how many columns loads have added to a table, in the table's configuration."""
 DROPPED_KEY = "svcctl.dropped"
 """The key that marks a dropped table, in the table's configuration."""
 
@@ -74,21 +79,53 @@ def file_schema(columns: Sequence[Column]) -> pa.Schema:
 
 def metadata(columns: Sequence[Column], id_: str, created: int, *, dropped: bool = False) -> dict[str, Any]:
     """The metadata of a new table; `created` is in epoch milliseconds."""
-    names = hidden(columns)
-    fields = [_field(column.name, DELTA[column.type], {TYPE_KEY: str(column.type)}) for column in columns]
-    fields += [_field(names.load, "long"), _field(names.row, "long"), _field(names.day, "date")]
     return {
         "id": id_,
         "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps({"type": "struct", "fields": fields}),
-        "partitionColumns": [names.day],
+        "schemaString": json.dumps({"type": "struct", "fields": _fields(columns)}),
+        "partitionColumns": [hidden(columns).day],
         "configuration": {
-            "delta.dataSkippingStatsColumns": f"eventdate,{names.load}",
+            _STATISTICS_KEY: _statistics(columns),
             "delta.logRetentionDuration": "interval 90 days",
             **({DROPPED_KEY: "true"} if dropped else {}),
         },
         "createdTime": created,
     }
+
+
+def changed_metadata(table: str, before: Mapping[str, Any], columns: Sequence[Column], added: int) -> dict[str, Any]:
+    """The metadata of a table that gets other columns. Fields and settings that other tools have added stay.
+
+    Raises UsageError if another tool has added a field that has the name of a new column.
+    """
+    fields = json.loads(before["schemaString"])["fields"]
+    own = {column.name for column in columns_of(before["schemaString"])}
+    names = hidden(columns_of(before["schemaString"]))
+    others = [field for field in fields if field["name"] not in {*own, names.load, names.row, names.day}]
+    for column in columns:
+        if column.name.casefold() in {field["name"].casefold() for field in others}:
+            raise UsageError(f"another tool has added a column '{column.name}' to table '{table}'")
+    configuration = before["configuration"] | {ADDED_KEY: str(added), _STATISTICS_KEY: _statistics(columns)}
+    return {
+        **before,
+        "schemaString": json.dumps({"type": "struct", "fields": [*_fields(columns), *others]}),
+        "partitionColumns": [hidden(columns).day],
+        "configuration": configuration,
+    }
+
+
+_STATISTICS_KEY = "delta.dataSkippingStatsColumns"
+
+
+def _statistics(columns: Sequence[Column]) -> str:
+    return f"eventdate,{hidden(columns).load}"
+
+
+def _fields(columns: Sequence[Column]) -> list[dict[str, Any]]:
+    """The fields of a table's schema, the hidden ones included."""
+    names = hidden(columns)
+    fields = [_field(column.name, DELTA[column.type], {TYPE_KEY: str(column.type)}) for column in columns]
+    return [*fields, _field(names.load, "long"), _field(names.row, "long"), _field(names.day, "date")]
 
 
 def columns_of(schema: str) -> tuple[Column, ...]:

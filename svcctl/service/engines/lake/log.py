@@ -22,7 +22,8 @@ WAIT_SECONDS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A commit: the number of its load, the ID of the table that it began, the files that it removed, its own ID."""
+    """A commit: the number of its load, the ID of the table that it began or whose columns it changed, the files that
+    it removed, the IDs of its loads, its own ID."""
 
     load: int | None
     begun: str | None

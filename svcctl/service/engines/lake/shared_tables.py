@@ -10,13 +10,17 @@ from pathlib import Path
 import pyarrow as pa
 
 from svcctl.service.engines.duckdb.opening import MEMORY_LIMIT
-from svcctl.service.engines.duckdb.scanner import Scanner
+from svcctl.service.engines.duckdb.scanner import FILE_TYPES, Scanner
 from svcctl.service.engines.duckdb.statement import Statement
 from svcctl.service.engines.duckdb.syntax import literal, quote
+from svcctl.service.engines.duckdb.widening import is_lossy, widened
 from svcctl.service.engines.lake.lake import Lake
+from svcctl.service.engines.lake.layout import hidden
+from svcctl.service.engines.lake.log import Action
 from svcctl.service.engines.lake.snapshot import SORTED_ROWS, File, Snapshot, parts
 from svcctl.service.engines.lake.upkeep import together
 from svcctl.service.engines.lake.writer import Files
+from svcctl.service.engines.table_rules import ColumnChange, unwidened
 from svcctl.service.language.types import Column
 
 ROWS_PER_BATCH = 1 << 16
@@ -55,14 +59,52 @@ class LakeTables(Lake):
         *,
         create: Sequence[Column] | None = None,
         replace: bool = False,
+        change: ColumnChange | None = None,
         load_id: str | None = None,
         go_on: Callable[[], None] | None = None,
     ) -> int:
-        with self.scanner.arranged(name, rows, create) as arranged:
-            batches = _followed(arranged, go_on) if go_on else arranged
-            if create is not None:
-                return self.make(name, create, batches, replace=replace, id_=load_id)
-            return self.extend(name, batches, id_=load_id)
+        if create is not None:
+            with self.scanner.arranged(name, rows, create) as arranged:
+                return self.make(name, create, _followed(arranged, go_on), replace=replace, id_=load_id)
+        table = self.snapshot(name)
+        if change is not None:
+            change.check(name, table.columns)
+        columns = table.columns if change is None else change.after
+        with self.scanner.arranged(name, rows, columns) as arranged, Files(self.folder, name, columns) as old:
+            rewritten = self._converted(table, change, old, go_on) if change is not None else []
+            batches = _followed(arranged, go_on)
+            added = self.extend(table, batches, change=change, rewritten=rewritten, id_=load_id)
+            if added:
+                old.keep()
+            return added
+
+    def _converted(
+        self, table: Snapshot, change: ColumnChange, written: Files, go_on: Callable[[], None] | None
+    ) -> list[Action]:
+        """Write the rows of all files with wider columns, or other names of hidden ones. Returns the files to add.
+
+        None if neither changes: the files then stay. Raises UsageError if a value would change.
+        """
+        now = hidden(change.after)
+        if not change.widened and now == table.hidden:
+            return []
+        for column, wider in change.widened:
+            if (lossy := is_lossy(column, wider.type)) and (values := self.scanner.count(table, lossy, table.files)):
+                raise unwidened(table.name, column, values)
+        wider_types = {new.name: new.type for _, new in change.widened}
+        values_of = [
+            f"{widened(column, wider_types[column.name]) if column.name in wider_types else quote(column.name)} "
+            f"AS {quote(column.name)}"
+            for column in table.columns
+        ]
+        values_of += [f"NULL::{FILE_TYPES[column.type]} AS {quote(column.name)}" for column in change.added]
+        numbers = zip((table.hidden.load, table.hidden.row), (now.load, now.row), strict=True)
+        values_of += [f"{quote(old)} AS {quote(new)}" for old, new in numbers]
+        self._copy(table, table.files, written, f"SELECT {', '.join(values_of)}", go_on=go_on)
+        adds = written.adds()
+        for action in adds:
+            action["add"]["dataChange"] = True
+        return adds
 
     def trim(self, name: str, *, most: int, since: datetime) -> int:
         table = self.snapshot(name)
@@ -106,27 +148,41 @@ class LakeTables(Lake):
 
         The files in `gone` are removed from the table with their rows.
         """
-        names = table.hidden
-        order = f"ORDER BY {', '.join(map(quote, ('eventdate', names.load, names.row)))}"
-        with (
-            Files(self.folder, table.name, table.columns) as written,
-            self.scanner.scanning(table) as (cursor, source),
-        ):
-            selects = (
-                f"SELECT * FROM {source(part)} WHERE {condition or 'true'} {'' if part.ordered else order}"
-                for part in parts(files, self.sorted_rows)
-            )
-            with closing(Statement(cursor, selects, ROWS_PER_BATCH)) as statement:
-                for batch in statement:
-                    written.write(batch)
+        with Files(self.folder, table.name, table.columns) as written:
+            self._copy(table, files, written, "SELECT *", condition or "true")
             adds = written.adds()
             old = [file.path for file in (*files, *gone)]
             self.exchange(table, old, adds, keeps_rows=condition is None)
             written.keep()
             return len(adds)
 
+    def _copy(
+        self,
+        table: Snapshot,
+        files: Sequence[File],
+        written: Files,
+        select: str,
+        condition: str = "true",
+        *,
+        go_on: Callable[[], None] | None = None,
+    ) -> None:
+        """Write the rows of files that meet a condition, in order, as `select` (without FROM) makes them."""
+        names = table.hidden
+        order = f"ORDER BY {', '.join(map(quote, ('eventdate', names.load, names.row)))}"
+        with self.scanner.scanning(table) as (cursor, source):
+            selects = (
+                f"{select} FROM (SELECT * FROM {source(part)} WHERE {condition} {'' if part.ordered else order})"
+                for part in parts(files, self.sorted_rows)
+            )
+            with closing(Statement(cursor, selects, ROWS_PER_BATCH)) as statement:
+                for batch in statement:
+                    written.write(batch)
+                    if go_on:
+                        go_on()
 
-def _followed(batches: Iterator[pa.RecordBatch], go_on: Callable[[], None]) -> Iterator[pa.RecordBatch]:
+
+def _followed(batches: Iterator[pa.RecordBatch], go_on: Callable[[], None] | None) -> Iterator[pa.RecordBatch]:
     """Pass batches through, and call `go_on` after the last one."""
     yield from batches
-    go_on()
+    if go_on:
+        go_on()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -15,8 +15,8 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from svcctl.dates.epochs import MILLISECOND
 from svcctl.errors import ServiceError, Unavailable
-from svcctl.service.engines.lake.layout import DROPPED_KEY, Hidden, columns_of, hidden
-from svcctl.service.language.types import Column
+from svcctl.service.engines.lake.layout import ADDED_KEY, DROPPED_KEY, Hidden, columns_of, hidden
+from svcctl.service.language.types import Column, Table
 
 _GAPS = ("Expected contiguous commit files", "No table metadata or protocol found")
 """Messages of the library about a log in which versions are missing, between others or at its beginning."""
@@ -89,13 +89,21 @@ class Loads:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A table as of a version; dropped tables have no snapshot. A table that replaces another has another `id`."""
+    """A table as of a version; dropped tables have no snapshot. A table that replaces another has another `id`.
+
+    `metadata` is Delta's action of this name.
+    """
 
     name: str
     version: int
     id: str
     columns: tuple[Column, ...]
     files: tuple[File, ...]
+    metadata: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def table(self) -> Table:
+        return Table(self.name, self.columns, added=int(self.metadata["configuration"].get(ADDED_KEY) or 0))
 
     @property
     def hidden(self) -> Hidden:
@@ -273,14 +281,25 @@ def translated(name: str, uri: str) -> Iterator[None]:
 
 def _snapshot(name: str, table: DeltaTable) -> Snapshot | None:
     metadata = table.metadata()
-    columns = columns_of(table.schema().to_json())
+    schema = table.schema().to_json()
+    columns = columns_of(schema)
     if not columns or DROPPED_KEY in metadata.configuration:
         return None
     _check_readable(name, table, metadata.configuration)
     names = hidden(columns)
     rows = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     files = (_file(name, names, row) for row in rows)
-    return Snapshot(name, table.version(), str(metadata.id), columns, tuple(file for file in files if file))
+    action = {
+        "id": str(metadata.id),
+        "name": metadata.name,
+        "description": metadata.description,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": schema,
+        "partitionColumns": metadata.partition_columns,
+        "configuration": metadata.configuration,
+        "createdTime": metadata.created_time,
+    }
+    return Snapshot(name, table.version(), str(metadata.id), columns, tuple(file for file in files if file), action)
 
 
 def _check_readable(name: str, table: DeltaTable, configuration: Mapping[str, str | None]) -> None:

@@ -149,7 +149,7 @@ _svcctl_place() {
         words=(--listen --state --tables --engine --create --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service load -')
-        words=(--table --time-field --time-format --types --null --header --names --events-in --max-skipped --strict --time-zone --format --replace --tables --create --id --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        words=(--table --time-field --time-format --types --null --header --names --events-in --max-skipped --strict --time-zone --format --replace --fixed-columns --tables --create --id --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl service load --format' | 'svcctl service load -f' | 'svcctl service load --output-format')
         words=(csv tsv ndjson json parquet access log syslog logfmt fields)

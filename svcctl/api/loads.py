@@ -64,6 +64,8 @@ class LoadOptions:
     """The names of the columns of csv, instead of those in the file."""
     events_in: str | None = None
     """The member of JSON objects with an array of events, such as `Records` or `result.items`."""
+    fixed_columns: bool = False
+    """Whether a load that would add a column to its table, or widen one, fails."""
 
     @property
     def skip_limit(self) -> SkipLimit:
@@ -84,6 +86,7 @@ class LoadOptions:
             "header": self.header,
             "names": list(self.names),
             "eventsIn": self.events_in,
+            "fixedColumns": self.fixed_columns,
         }
 
     @classmethod
@@ -103,6 +106,7 @@ class LoadOptions:
             header=optional_flag(source, "header"),
             names=texts(source, "names"),
             events_in=optional_text(source, "eventsIn"),
+            fixed_columns=flag(source, "fixedColumns", False),
         )
 
 
@@ -136,6 +140,8 @@ class Loaded:
     was changed in other lines, and `asides` which lines are no events of their own, such as comments.
     `oldest` and `newest` are the dates of the events, in epoch milliseconds; `before` counts the events that the table
     held before the load, and `empty` names the files without events.
+    `added` are the new columns of the table with their types, `widened` those with another type, and `left` the members
+    of JSON for which it had no room. `wider` has the types that would hold values which are null now, by column.
     """
 
     table: str
@@ -150,6 +156,10 @@ class Loaded:
     """The names of the jobs that read the table when it was replaced, as far as they are known."""
     nulls: tuple[Finding, ...] = ()
     asides: tuple[Finding, ...] = ()
+    added: tuple[str, ...] = ()
+    widened: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    wider: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def end(self) -> int | None:
@@ -175,6 +185,10 @@ class Loaded:
             tuple(str(job["friendlyName"]) for job in records(source.get("jobs") or [])),
             _findings(source, "nulls"),
             _findings(source, "asides"),
+            added=texts(source, "added"),
+            widened=texts(source, "widened"),
+            left=texts(source, "left"),
+            wider=members(source, "wider"),
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -88,6 +88,10 @@ HINTS: Mapping[str, Row] = {
     ),
     # Loads
     "columns-differ": ("with --replace, the table has the loaded events only: see 'svcctl help loading'",),
+    "columns-fixed": ("without --fixed-columns, the load adds them to the table",),
+    "value-unfit": lambda data: (
+        f"to keep such values, widen the column with --types {shlex.quote(data['column'] + '=' + data['type'])}"
+    ),
     "packed-file": lambda data: Advice("unpack it: ", _piped(f"{data['unpacker']} FILE", data)),
     "unclear-format": lambda data: (
         f"name it with {_format_option(data)}: {', '.join(data['formats'])}; or how the times of a log are written "

@@ -64,6 +64,7 @@ LOAD_DEPTH = _setting("SVCCTL_LOAD_DEPTH", "levels of nested JSON that become co
 LOAD_NESTED_COLUMNS = _setting(
     "SVCCTL_LOAD_NESTED_COLUMNS", "columns that a file may have for members of nested JSON", _count, "200"
 )
+LOAD_COLUMNS = _setting("SVCCTL_LOAD_COLUMNS", "columns that loads may add to a table", parse_count, "200")
 LINE_END = _setting("SVCCTL_LINE_END", "end of the lines that the local service sends", str, "lf", "lf", "crlf")
 CORS_ORIGINS = _setting("SVCCTL_CORS_ORIGINS", "origins of web pages that may use the local service (CORS)", _origins)
 DESTINATIONS_ALLOWED = _setting(allowed_hosts.VARIABLE, "hosts that jobs may deliver to", allowed_hosts.parse)
@@ -90,7 +91,7 @@ SPARK_CA_BUNDLE = _setting(
 SERVICE_SETTINGS = (
     *(DEMO, QUERY_TIME, PADDING_TIME, LAG, CONNECTIONS, ACCESS_EVENTS, ACCESS_TIME),
     *(QUERY_PLACES, OPEN_QUERIES, RUNNING_JOBS, TOTAL_JOBS, LOAD_TIME, LOAD_BYTES, LOAD_RATIO, LOAD_MEMORY),
-    *(LOAD_DEPTH, LOAD_NESTED_COLUMNS),
+    *(LOAD_DEPTH, LOAD_NESTED_COLUMNS, LOAD_COLUMNS),
     *(LINE_END, CORS_ORIGINS, DESTINATIONS_ALLOWED),
     *(STATE, STATE_PASSWORD_FILE, TABLES, TABLES_LOCK, ENGINE, SPARK_TOKEN, SPARK_CA_BUNDLE),
 )

@@ -26,6 +26,7 @@ DATA = {
     "member": "Records",
     "profile": "prod",
     "field": "api_key",
+    "type": "float8",
 }
 EPOCHS = (
     "read them as epochs of any year with --time-format epoch, epoch_ms, epoch_us or epoch_ns; or name another column "

@@ -112,7 +112,9 @@ class ReadingOptions:
         name = next((name for name, value in vars(self).items() if value not in (None, False)), None)
         return name and f"--{name.replace('_', '-')}"
 
-    def read(self, format: str | None, time_zone: str | None, *, replace: bool = False) -> LoadOptions:
+    def read(
+        self, format: str | None, time_zone: str | None, *, replace: bool = False, fixed_columns: bool = False
+    ) -> LoadOptions:
         """The options of a load. UsageError for values that cannot be used."""
         from svcctl.api.loads import LoadOptions, SkipLimit
 
@@ -131,6 +133,7 @@ class ReadingOptions:
             header=_yes_or_no(self.header),
             names=_names(self.names),
             events_in=self.events_in,
+            fixed_columns=fixed_columns,
         )
 
 

@@ -122,6 +122,13 @@ def replaced(name: str) -> ServiceError:
     )
 
 
+def widened(name: str) -> ServiceError:
+    """The error of a query whose answer has named the type of a column that has a wider one now."""
+    return ServiceError(
+        f"a column of table '{name}' has a wider type now, so the answer cannot continue; a new query has this type"
+    )
+
+
 def lost(name: str) -> ServiceError:
     """The error of a query that continues after its table has lost events that it has read, or was about to read."""
     return ServiceError(

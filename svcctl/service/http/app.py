@@ -170,10 +170,11 @@ def _launch(request: Request, asked: AskedQuery) -> str:
     stored = service.engines.of(table).stored
     everywhere = stored.everywhere(table)
     mark = None if everywhere else stored.mark(table)
+    columns = tuple(column.name for column in stored.table(table).columns)
     job = _jobs(request).launch(
         request.state.account,
         type=destination.type,
-        request=StoredQuery(asked, launched, mark=mark),
+        request=StoredQuery(asked, launched, mark=mark, columns=columns),
         params=destination.params,
         everywhere=everywhere,
         follow=follow,

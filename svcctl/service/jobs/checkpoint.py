@@ -27,13 +27,15 @@ VERSION = 1
 class StoredQuery:
     """A job's query as it was asked, when the job was launched, and what is left out, if it continues another one.
 
-    `mark` is the end of its table then, if that table is in the service's own file.
+    `mark` is the end of its table then, if that table is in the service's own file. `columns` are the names of the
+    columns that its table had then; None for all that it has.
     """
 
     asked: AskedQuery
     launched: datetime
     covered: Covered | None = None
     mark: Mark | None = None
+    columns: tuple[str, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
         asked, end = self.asked, self.asked.range.end
@@ -50,6 +52,7 @@ class StoredQuery:
             "continues": asked.continues,
             "covered": self.covered and asdict(self.covered),
             "mark": self.mark,
+            "columns": self.columns,
         }
 
     @classmethod
@@ -64,9 +67,9 @@ class StoredQuery:
             limit=source["limit"],
             continues=source["continues"],
         )
-        covered = source["covered"]
+        covered, columns = source["covered"], source.get("columns")
         left_out = None if covered is None else Covered(**covered)
-        return cls(asked, from_ms(source["launched"]), left_out, source.get("mark"))
+        return cls(asked, from_ms(source["launched"]), left_out, source.get("mark"), columns and tuple(columns))
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ def follow(before: StoredJob, after: StoredJob) -> StoredJob:
         done, start = None, max(start, from_ms(last_datetime))
     _check_kinds(old.request, query, done)
     asked = replace(query.asked, range=replace(query.asked.range, start=start))
-    request = StoredQuery(asked, query.launched, done, query.mark)
+    request = replace(query, asked=asked, covered=done)
     return replace(after, request=request, progress=JobProgress(last_datetime=last_datetime, before=rest))
 
 

@@ -98,7 +98,16 @@ def _deliver(
     if query.mark is not None:
         table = parse(query.asked.query).table
         engines.of(table).stored.check_mark(table, query.mark)
-    steps = Steps(engines, query.asked, clock, launched=query.launched, lag=lag, repeatable=True, covered=query.covered)
+    steps = Steps(
+        engines,
+        query.asked,
+        clock,
+        launched=query.launched,
+        lag=lag,
+        repeatable=True,
+        covered=query.covered,
+        columns=query.columns,
+    )
     if only_step and _is_whole(engines, steps, rest.progress):
         return rest.progress
     saved = SavedProgress(rest.progress, run, save, uncounted=rest.progress.sent if only_step else 0)

@@ -1,4 +1,4 @@
-"""The limits of a load: its time, the bytes that its files unpack to, and its memory."""
+"""The limits of a load: its time, the bytes that its files unpack to, its memory, and the columns that it adds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from typing import Self
 
 from svcctl.dates.lengths import length_text
 from svcctl.errors import ServiceError
-from svcctl.service.settings import LOAD_BYTES, LOAD_DEPTH, LOAD_MEMORY, LOAD_NESTED_COLUMNS, LOAD_RATIO, LOAD_TIME
+from svcctl.service.settings import (
+    LOAD_BYTES,
+    LOAD_COLUMNS,
+    LOAD_DEPTH,
+    LOAD_MEMORY,
+    LOAD_NESTED_COLUMNS,
+    LOAD_RATIO,
+    LOAD_TIME,
+)
 from svcctl.words import size_text
 
 MAX_FIELDS = 1000
@@ -38,10 +46,12 @@ class LoadLimits:
     """The levels of members that become columns: 2 for `a.b`, 1 if no objects do."""
     nested_columns: int = LOAD_NESTED_COLUMNS.default_value
     """The columns that a file may have for members of its objects."""
+    added_columns: int = LOAD_COLUMNS.default_value
+    """The columns that all loads together may add to a table."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
-        settings = (LOAD_TIME, LOAD_BYTES, LOAD_RATIO, LOAD_MEMORY, LOAD_DEPTH, LOAD_NESTED_COLUMNS)
+        settings = (LOAD_TIME, LOAD_BYTES, LOAD_RATIO, LOAD_MEMORY, LOAD_DEPTH, LOAD_NESTED_COLUMNS, LOAD_COLUMNS)
         return cls(*(setting.read(environment) for setting in settings))
 
 

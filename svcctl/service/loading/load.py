@@ -19,11 +19,12 @@ from svcctl.dates.epochs import seconds_to_ms, to_ms
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.service.engines import ARROW, Tables
 from svcctl.service.engines.duckdb.syntax import LINE
-from svcctl.service.engines.table_rules import AlreadyLoaded, TableExists
+from svcctl.service.engines.table_rules import AlreadyLoaded, ColumnsChanged, TableExists
 from svcctl.service.language.types import Column, Type
 from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.events import BITS, MARKS, MISFIT, NULLS, SKIPPED, select
 from svcctl.service.loading.files import FileReader, reading
+from svcctl.service.loading.growth import Growth, check_number, growth, wider_type
 from svcctl.service.loading.limits import LoadLimits, LoadWatch
 from svcctl.service.loading.recognition import LOOKED_AT, Layout, Recogniser
 from svcctl.service.loading.skips import (
@@ -40,10 +41,6 @@ from svcctl.service.loading.skips import (
 )
 from svcctl.service.loading.values import NUMBERS, merged
 from svcctl.words import some
-
-_ANEW = "load into another table, or replace it"
-DIFFERS = "columns-differ"
-"""The reason of errors about files whose columns differ from those of the table."""
 
 
 class Misfit(Exception):
@@ -65,8 +62,8 @@ def load(
 
     `go_on` is called while files are read, and before others see the events; if it raises an error, the load ends with
     this error and changes nothing. A load that reaches one of `limits` ends with a ServiceError. When another load
-    makes the table meanwhile, this one begins again and adds to it. It also begins again when the columns or types of a
-    file turn out to be others than in its head.
+    makes the table or changes its columns meanwhile, this one begins again and adds to it. It also begins again when
+    the columns or types of a file turn out to be others than in its head.
     Raises UsageError when a file, its format, its time or its columns cannot be used. Files without events load nothing
     and change nothing; --replace needs events.
     """
@@ -79,7 +76,7 @@ def load(
             return _load(engine, sources, table, options, watch, load_id, now_ms, whole=whole)
         except AlreadyLoaded:
             return None
-        except TableExists:
+        except (TableExists, ColumnsChanged):
             continue
         except Misfit:
             whole = True
@@ -97,9 +94,9 @@ def _load(
     whole: bool,
 ) -> Loaded:
     there = table in engine.tables()
-    made = not there or options.replace
     before = engine.events(table) if there else 0
-    held = {} if made else {column.name: column.type for column in engine.table(table).columns}
+    present = engine.table(table) if there and not options.replace else None
+    held = {column.name: column.type for column in present.columns} if present else {}
     with reading(options.time_zone or "UTC", watch) as reader:
         recogniser = Recogniser(reader, options, held, len(sources) == 1, whole, now_ms, watch.limits)
         found = _layouts(recogniser, sources)
@@ -111,14 +108,21 @@ def _load(
             return Loaded(table, 0, before=before, empty=tuple(empty))
         types = _types(layouts, options.types)
         layouts = _with_texts_marked(layouts, types, {*held, *options.types})
-        if not made:
-            types = _held_types(table, held, types, options.types)
-        rows = _Rows(reader, layouts, types, options)
-        columns = tuple(Column(name, type_) for name, type_ in types.items())
+        check_number(table, len(types))
+        grown = Growth(layouts, types)
+        if present is not None:
+            grown = growth(present, layouts, types, options, watch.limits.added_columns)
+        rows = _Rows(reader, grown.layouts, grown.types, options, held)
+        columns = tuple(Column(name, type_) for name, type_ in grown.types.items())
         try:
-            create = columns if made else None
             added = engine.append(
-                table, rows.batches(), create=create, replace=options.replace, load_id=load_id, go_on=watch.check
+                table,
+                rows.batches(),
+                create=columns if present is None else None,
+                replace=options.replace,
+                change=grown.change,
+                load_id=load_id,
+                go_on=watch.check,
             )
         except (SvcctlError, Misfit):
             if rows.failure is None:
@@ -136,6 +140,10 @@ def _load(
         rows.findings(Change),
         nulls=rows.nulls(),
         asides=rows.findings(Aside),
+        added=grown.added,
+        widened=grown.widened,
+        left=grown.left,
+        wider=rows.wider(),
     )
 
 
@@ -182,24 +190,6 @@ def _with_texts_marked(layouts: Sequence[Layout], types: Mapping[str, Type], nam
     return found
 
 
-def _held_types(
-    table: str, held: Mapping[str, Type], types: Mapping[str, Type], wished: Mapping[str, str]
-) -> dict[str, Type]:
-    """The table's types for the columns of files. Raises UsageError if it lacks a column, or a wished type differs."""
-    for name, word in wished.items():
-        if name in held and held[name] != word:
-            raise UsageError(
-                f"column '{name}' of table '{table}' is {held[name]} already, not {word}", hint=_ANEW, reason=DIFFERS
-            )
-    if unknown := [name for name in types if name not in held]:
-        raise UsageError(
-            f"table '{table}' has no column {', '.join(map(repr, unknown))}",
-            hint=f"it has {', '.join(held)}; {_ANEW}",
-            reason=DIFFERS,
-        )
-    return {name: held[name] for name in types}
-
-
 @dataclass
 class _Rows:
     """The rows of files, one file after the other. Rows without an eventdate are left out and counted."""
@@ -208,6 +198,8 @@ class _Rows:
     layouts: Sequence[Layout]
     types: Mapping[str, Type]
     options: LoadOptions
+    held: Mapping[str, Type]
+    """The columns that the table has before the load."""
     tallies: list[tuple[Layout, Tally]] = field(default_factory=list)
     oldest: datetime | None = None
     newest: datetime | None = None
@@ -257,7 +249,7 @@ class _Rows:
             hint = f"{NOTHING}; without --strict such {{}}"
             if skipped:
                 raise unread(*about, file.kind.name, hint.format("lines are skipped"))
-            raise unfit(*about, self.types, hint.format("values are null"))
+            raise unfit(*about, self.types, hint.format("values are null"), self.wider())
         if skipped and not tally.rows:
             raise unread(*about, file.kind.name)
         if not self.options.skip_limit.allows(skipped, skipped + tally.rows):
@@ -291,6 +283,16 @@ class _Rows:
                 had = found.get(column)
                 found[column] = finding if had is None else replace(had, count=had.count + count)
         return tuple(found[column] for column in self.types if column in found)
+
+    def wider(self) -> dict[str, str]:
+        """For columns of the table with values that do not fit, the type that holds the first of these values."""
+        found: dict[str, str] = {}
+        for _, tally in self.tallies:
+            for column, (_, _, value, _) in tally.nulls.items():
+                held = self.types[column] if column in self.held else Type.STR
+                if column not in found and (wider := wider_type(held, value or "")):
+                    found[column] = wider
+        return found
 
     def _place(self, layout: Layout, line: int) -> str:
         name = f"{layout.file.source.name}, " if len(self.layouts) > 1 else ""

@@ -242,10 +242,14 @@ def too_many(file: str, unit: str, tally: Tally, kind: str) -> UsageError:
     )
 
 
-def unfit(file: str, unit: str, tally: Tally, types: Mapping[str, str], hint: str) -> UsageError:
-    """The error for the first value that does not fit its column, which has one of `types`."""
+def unfit(
+    file: str, unit: str, tally: Tally, types: Mapping[str, str], hint: str, wider: Mapping[str, str]
+) -> UsageError:
+    """The error for the first value that does not fit its column, whose type is in `types`, or could be in `wider`."""
     column, (_, line, value, _) = min(tally.nulls.items(), key=lambda item: item[1][1])
     return UsageError(
         f"{file} could not be read: {unit} {line}: {column} {sentence(NULLED, value, [column], types[column])}",
         hint=hint,
+        reason="value-unfit" if column in wider else None,
+        data={"column": column, "type": wider.get(column)},
     )

@@ -3,6 +3,10 @@
 A query whose range is over has a single step. A query without `to`, or with one in the future, has a step whenever
 there is something new: rows as they are stored, groups of a period when the period is over, other groups at `to`.
 
+A query keeps the columns that its table had at first: those that loads add later are not among `*`. A wider type of a
+column takes effect in the next step of a job, whose rows are text; an answer that is open ends with an error, because
+it has named its types.
+
 A period is closed `lag` after its end. Events that are stored later are in no group: `late_after` counts those that the
 query asks for.
 
@@ -11,14 +15,14 @@ The module `schedule` decides which step comes next.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from svcctl.dates.epochs import MILLISECOND, from_ms, seconds_to_ms, to_ms
 from svcctl.errors import NotFound, ServiceError
 from svcctl.service.engines import Engine, Engines, Mark, Reader
-from svcctl.service.engines.table_rules import replaced
+from svcctl.service.engines.table_rules import replaced, widened
 from svcctl.service.language import Plan, QueryError, compile, parse, tree
 from svcctl.service.language.types import Catalog
 from svcctl.service.queries.request import AskedQuery
@@ -37,6 +41,7 @@ class Steps:
     `launched` is when the query was asked. If its range ends later than that, the last step waits for the end. A
     step of a `repeatable` query returns the same rows in the same order each time it runs. A period is closed `lag`
     seconds after its end. A `complete` table gets no more events, so the query does not wait for the end of its range.
+    `columns` are the names of the columns that the table had when the query was asked; those of now if None.
     QueryError when the query cannot run, or cannot run without an end.
     """
 
@@ -51,7 +56,11 @@ class Steps:
         repeatable: bool = False,
         complete: bool = False,
         covered: Covered | None = None,
+        columns: Sequence[str] | None = None,
     ) -> None:
+        self.columns = columns
+        """The names of the table's columns that the query has; None before the table is known."""
+        self._repeatable = repeatable
         self._engines = engines
         self._clock = clock
         self._zone = asked.zone
@@ -127,7 +136,7 @@ class Steps:
         assert before.end is not None
         plan = compile(
             _counting(self._query),
-            self._tables(),
+            self._narrowed(self._tables()),
             dialect=self._engine.reader.dialect,
             start=from_ms(self.schedule.start),
             end=from_ms(before.end),
@@ -152,7 +161,7 @@ class Steps:
     def plan(self, step: Step, *, dated: bool = False) -> Plan:
         """The plan of a step; `dated` adds a column with each row's date, see `compile`.
 
-        ServiceError when the table was replaced by one with other columns.
+        ServiceError when the table was replaced by one with other columns, or the answer has named other types.
         """
         tables = self._tables()
         asked = step, dated, id(tables)  # a write may have changed the order or the columns of a table
@@ -161,7 +170,7 @@ class Steps:
         limit = self.schedule.limit
         plan = compile(
             self._query,
-            tables,
+            self._narrowed(tables),
             dialect=self._engine.reader.dialect,
             start=from_ms(step.start),
             end=None if step.end is None else from_ms(step.end),
@@ -171,10 +180,23 @@ class Steps:
             limit=None if limit is None else limit - step.first,
             dated=dated,
         )
-        if self._planned is not None and plan.columns != self._planned[1].columns:
-            raise replaced(self._query.table)
+        if self._planned is not None and (before := self._planned[1].columns) != plan.columns:
+            if [column.name for column in before] != [column.name for column in plan.columns]:
+                raise replaced(self._query.table)
+            if not self._repeatable:
+                raise widened(self._query.table)
         self._planned = asked, plan, tables
         return plan
+
+    def _narrowed(self, tables: Catalog) -> Catalog:
+        """The tables, with those columns of the query's own that it had at first."""
+        table = tables.get(self._query.table)
+        if table is None:
+            return tables
+        if self.columns is None:
+            self.columns = [column.name for column in table.columns]
+        names = {*self.columns}
+        return {**tables, table.name: replace(table, columns=tuple(one for one in table.columns if one.name in names))}
 
     def _tables(self) -> Catalog:
         """The tables, with the query's own looked up if it is missing. Unavailable while it cannot be read."""

@@ -40,6 +40,7 @@ QUERY = StoredQuery(
     ),
     FIRST + timedelta(hours=1),
     Covered(None, 4, 1704067200000),
+    columns=("eventdate", "n"),
 )
 QUERY_STORED = {
     "version": 1,
@@ -54,6 +55,7 @@ QUERY_STORED = {
     "continues": "a",
     "covered": {"since": None, "until": 4, "end": 1704067200000},
     "mark": None,
+    "columns": ("eventdate", "n"),
 }
 STEP = Step(3, 2, 4, 10, 1, None, 5, False)
 CHECKPOINT = Checkpoint(STEP, {"parts": 1})

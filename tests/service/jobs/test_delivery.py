@@ -17,7 +17,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from support.engines import engines_of, new_lake
-from support.events import selected
+from support.events import batches, selected
 
 from svcctl.api.models import JobStatus
 from svcctl.dates.epochs import to_ms
@@ -27,6 +27,7 @@ from svcctl.service import rendering
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.engines.table_rules import ColumnChange
 from svcctl.service.jobs import delivery, job_table
 from svcctl.service.jobs.checkpoint import Checkpoint, JobProgress, Rest, StoredQuery
 from svcctl.service.jobs.continuation import follow
@@ -383,6 +384,66 @@ def test_a_job_says_that_the_rest_of_the_one_before_cannot_be_delivered(tmp_path
     assert kept is not None
     assert run.error == ("job old, which this one continues: it does not answer",)
     assert kept.progress.to_json() == job.progress.to_json()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(
+    ("query", "delivered"),
+    [
+        ("from t", [f"2024-01-01 00:00:0{n}.000,{n}" for n in (0, 1, 2)] + ["2024-01-01 00:00:03.000,0.5"]),
+        (
+            "from t select *, n + 1 as m",
+            [f"2024-01-01 00:00:0{n}.000,{n},{n + 1}" for n in (0, 1, 2)] + ["2024-01-01 00:00:03.000,0.5,1.5"],
+        ),
+        ("from t select n", ["0", "1", "2", "0.5"]),
+    ],
+)
+def test_a_job_keeps_its_columns_when_its_table_gains_some(
+    query: str, delivered: list[str], tmp_path: Path, *, shared: bool
+) -> None:
+    """A column is added while the job runs, another one while it is stopped; then a column gets a wider type."""
+    world, columns = World(), (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8))
+    tables = new_lake(str(tmp_path / "tables")) if shared else DuckDBEngine()
+    with tables as engine, closing(Store(tmp_path / "state.db")) as store:
+        engines = engines_of(engine)
+
+        def add(n: float, *changed: Column) -> None:
+            now = {column.name: column for column in (engine.table("t").columns if n else columns)}
+            after = tuple((now | {column.name: column for column in changed}).values())
+            change = ColumnChange(tuple(now.values()), after) if changed else None
+            event = {
+                "eventdate": FIRST.replace(tzinfo=None) + timedelta(seconds=3 if n == 0.5 else n),
+                "n": n,
+                "a": "x",
+            }
+            event |= {column.name: None for column in after if column.name not in event}
+            rows = batches(after, [[event[column.name] for column in after]])
+            engine.append("t", rows, create=None if n else columns, change=change)
+            world.now += timedelta(minutes=1)
+
+        add(0)
+        asked = AskedQuery(query, Range(FIRST, None), "csv")
+        request = StoredQuery(asked, LAUNCH, mark=engine.mark("t"), columns=("eventdate", "n"))
+        job_table.add(store, StoredJob("one", ME.owner, JobStatus.RUNNING, "donothing", "", query, request, {}))
+
+        def run_until(*steps: Callable[[], None]) -> None:
+            left = list(steps)
+
+            def happens() -> None:
+                left.pop(0)() if left else run.stopping.set()
+
+            run = Run("one", store)
+            run.stopping = Idle(happens)
+            job = job_table.get(store, "one")
+            assert job is not None
+            delivery.deliver(engines, lambda: world.now, job, run, connect=lambda *_, endless: Files(world))
+
+        run_until(lambda: add(1, Column("a", Type.STR)))
+        add(2, Column("b", Type.BOOL))
+        run_until(lambda: None, lambda: add(0.5, Column("n", Type.FLOAT8)), lambda: None)
+        engine.check_mark("t", request.mark or 0)
+    lines = [row.decode().rstrip() for row in _held(world)]
+    assert lines == delivered
 
 
 @pytest.mark.parametrize(

@@ -203,12 +203,14 @@ def test_events_that_are_added_become_the_columns_of_the_table(
 @pytest.mark.parametrize(
     ("added", "unknown"), [({"req": {"new": 1}}, "req.new"), ({"req": 5}, "req"), ({"n": {"a": 1}}, "n.a")]
 )
-def test_members_that_the_table_lacks_are_refused(
+def test_members_that_the_table_lacks_are_added_unless_columns_are_fixed(
     engine: DuckDBEngine, tmp_path: Path, added: dict[str, Any], unknown: str
 ) -> None:
     load(engine, written(tmp_path, "a.ndjson", text(FIRST)), "t")
     with pytest.raises(UsageError, match=f"no column '{unknown}'$"):
-        load(engine, written(tmp_path, "b.ndjson", text(added)), "t")
+        load(engine, written(tmp_path, "b.ndjson", text(added)), "t", fixed_columns=True)
+    load(engine, written(tmp_path, "b.ndjson", text(added)), "t")
+    assert columns(engine)[-1] == f"{unknown} int8"
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.engines import chosen_engine, engines_of
-from support.events import selected
+from support.events import batches, selected
 
 from svcctl.dates.range import Range
+from svcctl.errors import ServiceError
 from svcctl.service.engines import Engines
 from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.engines.table_rules import ColumnChange
 from svcctl.service.language import Column, QueryError, Type
 from svcctl.service.queries.continuous import GRACE, LATE_MS, Steps
 from svcctl.service.queries.request import AskedQuery
@@ -308,6 +310,30 @@ class Asked:
     @property
     def late(self) -> int:
         return self.counted.count if self.counted else 0
+
+
+def change(engines: Engines, column: Column) -> None:
+    """Give table t a column, or another type of one, with an event."""
+    stored = engines.of("t").stored
+    before = stored.table("t").columns
+    after = tuple(({one.name: one for one in before} | {column.name: column}).values())
+    event = [NOON.replace(tzinfo=None), *[1] * (len(after) - 1)]
+    stored.append("t", batches(after, [event]), change=ColumnChange(before, after))
+
+
+@pytest.mark.parametrize("query", ["from t", "from t select *", "from t where n = 1 select *, n as m"])
+def test_an_answer_keeps_its_columns_and_ends_when_one_gets_another_type(engines: Engines, query: str) -> None:
+    steps = Steps(engines, AskedQuery(query, Range(FIRST, None)), lambda: NOON, launched=NOON)
+    first = steps.next(None, 0)
+    assert first is not None
+    change(engines, Column("added", Type.INT8))
+    second = steps.next(first, 0)
+    assert second is not None
+    assert steps.plan(second).columns == steps.plan(first).columns == steps.shape.columns
+    assert "added" not in [column.name for column in steps.shape.columns]
+    change(engines, Column("n", Type.FLOAT8))
+    with pytest.raises(ServiceError, match=r"^a column of table 't' has a wider type now"):
+        steps.plan(replace(second, now=second.now + 1))
 
 
 GROUPS = "from t where n = 1 group every 10s select count() as n"

@@ -34,7 +34,7 @@ from svcctl.service.loading.kinds import FILE_KINDS
 from svcctl.service.loading.skips import Change
 from svcctl.terminal.diagnostics import Reported, Work
 from svcctl.terminal.layout import second_text
-from svcctl.words import counted, size_text, some
+from svcctl.words import counted, plural, size_text, some
 
 if TYPE_CHECKING:
     from svcctl.api.loads import Loaded, LoadOptions
@@ -77,6 +77,14 @@ LoadFormatOpt = Annotated[
 ReplaceOpt = Annotated[
     bool,
     typer.Option("--replace", rich_help_panel=Heading.TABLE, help="Drop the events and columns that the table has."),
+]
+FixedOpt = Annotated[
+    bool,
+    typer.Option(
+        "--fixed-columns",
+        rich_help_panel=Heading.TABLE,
+        help="Load nothing if a file has a column that the table lacks.",
+    ),
 ]
 IntoOpt = Annotated[
     str | None,
@@ -124,6 +132,7 @@ def load(
     time_zone: LoadZoneOpt = None,
     format: LoadFormatOpt = None,
     replace: ReplaceOpt = False,
+    fixed_columns: FixedOpt = False,
     tables: IntoOpt = None,
     create: CreateOpt = False,
     load_id: IdOpt = None,
@@ -148,7 +157,7 @@ def load(
         raise UsageError("--id is empty", hint="name the load, or leave out --id")
     if create and tables is None:
         raise UsageError("--create makes a shared folder", hint="name it with --tables")
-    options = how.read(format, time_zone, replace=replace)
+    options = how.read(format, time_zone, replace=replace, fixed_columns=fixed_columns)
     with as_files(svc, files) as given, refused_as_usage():
         if tables is None:
             loaded = _load(svc, given, table, options, load_id)
@@ -243,6 +252,7 @@ def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
     note(f"loaded {counted(loaded.rows, 'event')} into {loaded.table}, {range_text(loaded.oldest, loaded.newest)}")
     if loaded.before and not replace:
         note(f"{loaded.table} already held {counted(loaded.before, 'event')}; --replace would have replaced them")
+    _tell_columns(svc, loaded)
     tell_findings(svc, loaded)
     if svc.diagnostics.is_terminal:
         since = from_ms(loaded.oldest)
@@ -264,12 +274,27 @@ def tell_findings(svc: Context, loaded: Loaded) -> None:
     for null in loaded.nulls:
         values = f"{counted(null.count, 'value')} of {', '.join(null.fields)}"
         svc.diagnostics.warning(f"null in place of {values}; the first: {null.place}: {null.sentence}")
+        if null.fields[0] in loaded.wider:
+            wish = shlex.quote(f"{null.fields[0]}={loaded.wider[null.fields[0]]}")
+            note(f"--types {wish} would have widened the column for such values")
     for aside in loaded.asides:
         note(f"{counted(aside.count, 'line')}; the first: {aside.place}: {aside.sentence}")
     for change in loaded.changes:
         note(f"{counted(change.count, 'row')}; the first: {change.place}: {change.sentence}")
         if loaded.rows == 1 and change.what == Change.JSON:
             note(f"if {some(change.fields)} has events, load them with --events-in {shlex.quote(change.fields[0])}")
+
+
+def _tell_columns(svc: Context, loaded: Loaded) -> None:
+    """Say how the load has changed the columns of its table."""
+    note, table = svc.diagnostics.note, loaded.table
+    if loaded.added:
+        new = plural(len(loaded.added), "a new column", "new columns")
+        note(f"{table} has {new}, null in earlier events: {some(loaded.added)}")
+    if loaded.widened:
+        note(f"{table} has {plural(len(loaded.widened), 'a wider column', 'wider columns')}: {some(loaded.widened)}")
+    if loaded.left:
+        note(f"loads can add no more columns to {table}: {some(loaded.left)} became JSON text in its column rest")
 
 
 def drop(ctx: typer.Context, tables: TablesArg, yes: YesOpt = False) -> None:

@@ -1,0 +1,171 @@
+"""How a table changes for a load: it gets the columns that it lacks, and a named type can widen a column.
+
+Loads add a limited number of columns to a table. From then on, further members of JSON are kept as JSON text in one
+column, REST; other files with further columns are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from svcctl.api.loads import LoadOptions
+from svcctl.errors import UsageError
+from svcctl.service.engines.duckdb.syntax import literal, quote
+from svcctl.service.engines.table_rules import WIDER, ColumnChange
+from svcctl.service.language.types import Column, Table, Type
+from svcctl.service.loading.limits import MAX_FIELDS
+from svcctl.service.loading.recognition import Layout
+from svcctl.service.loading.skips import NOTHING
+from svcctl.service.loading.values import field as value_field
+from svcctl.service.settings import LOAD_COLUMNS
+from svcctl.words import counted
+
+REST = "rest"
+"""The column with the members of JSON for which a table can have no more columns."""
+_ANEW = "load into another table, or replace it"
+DIFFERS = "columns-differ"
+"""The reason of errors about files whose columns differ from those of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The files of a load with the columns of its table: `types` are those of the columns in the files.
+
+    `left` are the columns of JSON that became members of REST, `change` is None if the table stays as it is.
+    """
+
+    layouts: Sequence[Layout]
+    types: Mapping[str, Type]
+    change: ColumnChange | None = None
+    left: tuple[str, ...] = ()
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The new columns with their types."""
+        return tuple(f"{column.name} {column.type}" for column in self.change.added) if self.change else ()
+
+    @property
+    def widened(self) -> tuple[str, ...]:
+        """The widened columns with their types before and after."""
+        pairs = self.change.widened if self.change else ()
+        return tuple(f"{old.name} from {old.type} to {new.type}" for old, new in pairs)
+
+
+def growth(
+    table: Table, layouts: Sequence[Layout], types: Mapping[str, Type], options: LoadOptions, most: int
+) -> Growth:
+    """How a table takes files whose columns have these types; loads add at most `most` columns to it.
+
+    A new column without a value in any file is left out: its type is not known yet. Raises UsageError if the table
+    cannot take the files, or must keep its columns.
+    """
+    held = {column.name: column.type for column in table.columns}
+    wider = _wider(table, held, options)
+    new = [name for name in types if name not in held]
+    if new and options.fixed_columns:
+        raise UsageError(
+            f"table '{table.name}' has no column {', '.join(map(repr, new))}",
+            hint=f"it has {', '.join(held)}",
+            reason="columns-fixed",
+        )
+    new = [name for name in new if name in options.types or _has_value(layouts, name)]
+    _check_case(table, new)
+    room = max(0, min(most - table.added, MAX_FIELDS - len(held)))
+    left = new[room:]
+    found = {name: type_ for name, type_ in types.items() if name in held or name in new[:room]}
+    if left:
+        _check_rest(table, layouts, left, held, len(new), most)
+        layouts = [_with_rest(layout, left) if _is_json(layout) else layout for layout in layouts]
+        found[REST] = Type.STR
+    after = held | wider | {name: type_ for name, type_ in found.items() if name not in held}
+    check_number(table.name, len(after))
+    found = {name: after[name] for name in found}
+    change = ColumnChange(table.columns, tuple(Column(name, type_) for name, type_ in after.items()))
+    return Growth(layouts, found, None if change.after == change.before else change, tuple(left))
+
+
+def check_number(table: str, count: int) -> None:
+    """Raise UsageError if a table would have too many columns."""
+    if count > MAX_FIELDS:
+        raise UsageError(f"table '{table}' would have {count:,} columns, and can have {MAX_FIELDS:,}", hint=NOTHING)
+
+
+def wider_type(held: Type, value: str) -> Type | None:
+    """The narrowest wider type of a column that holds a value which does not fit the column; None if there is none."""
+    for wider in WIDER[held]:
+        try:
+            if wider is Type.STR or (wider is Type.FLOAT8 and float(value) is not None):
+                return wider
+            if wider is Type.INT8 and -(1 << 63) <= int(value) < 1 << 63:
+                return wider
+        except ValueError:
+            continue
+    return None
+
+
+def _wider(table: Table, held: Mapping[str, Type], options: LoadOptions) -> dict[str, Type]:
+    """The columns of a table that get the types which the user names. UsageError for a type that is not wider."""
+    wider = {name: Type(word) for name, word in options.types.items() if name in held and held[name] != word}
+    for name, type_ in wider.items():
+        if options.fixed_columns or type_ not in WIDER[held[name]] or name == "eventdate":
+            raise UsageError(
+                f"column '{name}' of table '{table.name}' is {held[name]} already, not {type_}",
+                hint=_ANEW,
+                reason=DIFFERS,
+            )
+    return wider
+
+
+def _has_value(layouts: Sequence[Layout], name: str) -> bool:
+    return any(name in layout.types and name not in layout.columns.blank for layout in layouts)
+
+
+def _check_case(table: Table, new: Collection[str]) -> None:
+    """Raise UsageError for a column that differs from one of the table only in case: engines cannot tell them apart."""
+    known = {column.name.casefold(): column.name for column in table.columns}
+    for name in new:
+        if other := known.get(name.casefold()):
+            raise UsageError(
+                f"column '{name}' differs from column '{other}' of table '{table.name}' only in case",
+                hint=f"name it '{other}' in the file, or {_ANEW}",
+                reason=DIFFERS,
+            )
+
+
+def _check_rest(
+    table: Table, layouts: Sequence[Layout], left: Collection[str], held: Mapping[str, Type], count: int, most: int
+) -> None:
+    """Raise UsageError unless the columns for which there is no room can be members of REST."""
+    others = [layout for layout in layouts if not _is_json(layout) and not layout.types.keys().isdisjoint(left)]
+    has_own = any(REST in layout.types for layout in layouts) or held.get(REST, Type.STR) is not Type.STR
+    if others or has_own:
+        raise UsageError(
+            f"the load would add {counted(count, 'column')} to table '{table.name}', to which loads have added "
+            f"{table.added} and may add {most}",
+            hint=f"{NOTHING}; set {LOAD_COLUMNS.name} for the service, or {_ANEW}",
+            reason=DIFFERS,
+        )
+
+
+def _is_json(layout: Layout) -> bool:
+    return layout.file.kind.name in ("ndjson", "json")
+
+
+def _with_rest(layout: Layout, names: Collection[str]) -> Layout:
+    """A layout of JSON with the column REST: JSON text of those of some columns that have a value, null without any."""
+    columns = layout.columns
+    members = []
+    for name in names:
+        if name in layout.types:
+            value = f"({columns.sql[name]})"
+            is_nested = f"json_valid({value}) AND json_type({value}) IN ('OBJECT', 'ARRAY')"
+            text = f"to_json({value})::VARCHAR"
+            if columns.types[name] == "VARCHAR":
+                text = f"CASE WHEN {is_nested} THEN {value} ELSE {text} END"
+            key = f"to_json({literal(name)})::VARCHAR"
+            members.append(f"CASE WHEN {value} IS NOT NULL THEN {key} || ':' || {text} END")
+    sql = f"nullif('{{' || concat_ws(',', {', '.join(members)}) || '}}', '{{}}')" if members else "NULL::VARCHAR"
+    changed = replace(columns, sql={**columns.sql, REST: sql}, types={**columns.types, REST: "VARCHAR"})
+    fields = {**layout.fields, REST: value_field(quote(REST), "VARCHAR", "UTC")}
+    return replace(layout, columns=changed, fields=fields)

@@ -38,7 +38,7 @@ from svcctl.api import retry
 from svcctl.api.models import Column
 from svcctl.api.query import QueryRequest, outline
 from svcctl.dates.lengths import length_text
-from svcctl.errors import IncompleteResult, TooManyRows, Unavailable, UnprovenEnd
+from svcctl.errors import IncompleteResult, ServiceError, TooManyRows, Unavailable, UnprovenEnd
 from svcctl.words import counted, plural
 
 if TYPE_CHECKING:
@@ -266,7 +266,23 @@ class Follow:
         self._answered = self._clock()
         self._ahead = 0.0 if answer.date is None else answer.date - self._clock()
         self._arriving = answer.rows()
-        self.columns = answer.columns
+        if not self.columns:
+            self.columns = answer.columns
+        elif answer.columns != self.columns:
+            self._arriving = map(self._same_columns(answer.columns), self._arriving)
+
+    def _same_columns(self, now: Sequence[Column]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+        """Takes the columns of the first connection out of a row: a table may have gained some since.
+
+        ServiceError when one is gone or has another type, since rows would not be those that were delivered.
+        """
+        places = [now.index(column) for column in self.columns if column in now]
+        if len(places) < len(self.columns):
+            gone = next(column.name for column in self.columns if column not in now)
+            raise ServiceError(
+                f"the column {gone} of the answer is gone or has another type now, so the query cannot be resumed"
+            )
+        return lambda row: tuple(row[place] for place in places)
 
     def _came_late(self, count: int, lag: float) -> None:
         """Note how many events came too late so far, as the service counts them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from email.utils import formatdate
 from typing import Any
@@ -24,10 +24,14 @@ AUTH = Signature("KEY", "SECRET")
 START = 1_700_000_000
 
 
-def answer(*rows: tuple[int, str]) -> bytes:
-    """An answer of rows (second, text) that the service ends by closing the connection, as it ends any stream."""
-    m = {"eventdate": {"type": "timestamp", "index": 0}, "n": {"type": "str", "index": 1}}
-    lines = [{"m": m}, *({"d": [(START + second) * 1000, text]} for second, text in rows)]
+def answer(*rows: tuple[int, object], type_: str = "str", more: Sequence[str] = ()) -> bytes:
+    """An answer of rows (second, text) that the service ends by closing the connection, as it ends any stream.
+
+    It may have `more` columns of text.
+    """
+    names = {"eventdate": "timestamp", "n": type_} | dict.fromkeys(more, "str")
+    m = {name: {"type": type_, "index": index} for index, (name, type_) in enumerate(names.items())}
+    lines = [{"m": m}, *({"d": [(START + second) * 1000, text, *more]} for second, text in rows)]
     return (
         head("200 OK", "Content-Type: application/json") + "".join(json.dumps(line) + "\n" for line in lines).encode()
     )
@@ -230,6 +234,19 @@ def test_a_query_that_groups_is_resumed_at_its_newest_group_so_an_older_one_is_n
     with following(script, query="from t group every 1m select count()", limit=3) as (follow, _):
         assert texts(follow) == ["0: 6", "1: 6", "2: 6"]
     assert [json.loads(body)["from"] - START for _, _, body in script.requests] == [0, 60]
+
+
+def test_columns_that_the_table_gained_during_a_break_are_left_out(serve: Serve) -> None:
+    script = serve(answer((0, "a")), answer((0, "a"), (1, "b"), more=["x", "y"]))
+    with following(script, query="from t", limit=2) as (follow, _):
+        assert [row[1:] for row in follow.rows()] == [("a",), ("b",)]
+        assert [column.name for column in follow.columns] == ["eventdate", "n"]
+
+
+def test_a_query_whose_column_has_another_type_after_a_break_ends(serve: Serve) -> None:
+    script = serve(answer((0, 1), type_="int8"), answer((0, 1.0), type_="float8"))
+    with following(script, query="from t", limit=2) as (follow, _), pytest.raises(ServiceError, match=r"column n"):
+        list(follow.rows())
 
 
 def test_a_new_connection_is_incomplete_until_it_is_quiet_or_as_far_as_the_old_one_was_lost(serve: Serve) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -271,6 +271,18 @@ def counting(text: str, every: str = "") -> str:
     starts = {match[0]: match.start() for match in reversed([*filter(_is_keyword, _outside_brackets(text))])}
     end = starts.get("pragma", len(text))
     parts = (text[starts["from"] : end].rstrip(), "group", every, "select count() as n", text[end:])
+    return " ".join(filter(None, parts))
+
+
+def selecting(text: str, columns: Sequence[str]) -> str:
+    """The query with only some columns of its answer, for a query without groups.
+
+    A select before `from` applies last, so it moves behind the other clauses; pragmas stay behind all of them.
+    """
+    starts = {match[0]: match.start() for match in reversed([*filter(_is_keyword, _outside_brackets(text))])}
+    begin, end = starts["from"], starts.get("pragma", len(text))
+    names = ", ".join(f"`{name.replace('`', '``')}`" for name in columns)
+    parts = (text[begin:end].rstrip(), text[:begin].strip(), f"select {names}", text[end:])
     return " ".join(filter(None, parts))
 
 

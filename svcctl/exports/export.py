@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from svcctl.api.query import QueryRequest, outline
+from svcctl.api.query import ALL, QueryRequest, answer, outline
 from svcctl.dates.epochs import EPOCH
 from svcctl.errors import SvcctlError
 from svcctl.exports.formats import Format
@@ -67,7 +67,7 @@ class Export:
 
     `storage` holds the target, whose names are relative to it. `distant` says that reading an object back costs a
     transfer: then a rerun compares sizes instead of hashes. The record of a state describes at most `kept` windows of
-    earlier runs. `notes` are what the user should know about the windows.
+    earlier runs. `notes` are what the user should know about the windows. `columns` are those of the record.
     """
 
     order: Order
@@ -81,6 +81,7 @@ class Export:
     distant: bool = False
     notes: tuple[str, ...] = ()
     kept: int = 10_000
+    columns: tuple[str, ...] = ()
 
     @property
     def request(self) -> QueryRequest:
@@ -160,6 +161,7 @@ class Export:
             retries=self.order.retries,
             zone=self.file_zone(self.whole),
             plain=outline(self.order.query).is_plain,
+            columns=self.columns if ALL in answer(self.order.query) else None,
         )
 
 

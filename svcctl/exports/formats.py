@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from svcctl.api.formats.batches import batches_of
 from svcctl.errors import UsageError
@@ -30,6 +30,18 @@ Part = Callable[[], Iterator[bytes]]
 """Reads the stored part of a window, compressed as it is stored."""
 
 
+Look = Callable[[tuple[str, ...]], None]
+"""Gets the names of an answer's columns before a row is written; it may raise an error."""
+
+
+class WritePart(Protocol):
+    """Writes the rows of an answer, see `Format`. An answer in ndjson names its columns with its first row."""
+
+    def __call__(
+        self, answer: QueryResponse, sink: Sink, whole: bool, losses: Losses, look: Look | None = None, /
+    ) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """One format: the mode.type that is asked for, and its two ways to write.
@@ -43,7 +55,7 @@ class Format:
 
     name: str
     mode: str
-    part: Callable[[QueryResponse, Sink, bool, Losses], str]
+    part: WritePart
     merged: Callable[[Iterable[Part], str, Sink], None]
     heading: bool = False
     joins: bool = True
@@ -56,19 +68,30 @@ class Format:
         return head.strip() if self.heading or not head else ", ".join(" ".join(one) for one in json.loads(head))
 
 
-def _lines(*, heading: bool) -> Callable[[QueryResponse, Sink, bool, Losses], str]:
+def _lines(*, heading: bool) -> WritePart:
     """Parts of the service's own bytes, the first block of which is the heading in csv and tsv."""
 
-    def part(answer: QueryResponse, sink: Sink, whole: bool, losses: Losses) -> str:
+    def part(answer: QueryResponse, sink: Sink, whole: bool, losses: Losses, look: Look | None = None, /) -> str:
         blocks = answer.raw()
-        head = next(blocks) if heading else b""
-        if head and whole:
-            sink.write(head)
+        first = next(blocks, b"")
+        if look is not None and first:
+            look(tuple(column.name for column in answer.columns) if heading else _members(first))
+        if first and (whole or not heading):
+            sink.write(first)
         for block in blocks:
             sink.write(block)
-        return head.decode("utf-8", "surrogateescape")
+        return first.decode("utf-8", "surrogateescape") if heading else ""
 
     return part
+
+
+def _members(lines: bytes) -> tuple[str, ...]:
+    """The names in the object of the first line; none if it is not one, which the reader of the answer refuses."""
+    try:
+        row = json.loads(lines.partition(b"\n")[0])
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(row) if isinstance(row, dict) else ()
 
 
 def _joined(parts: Iterable[Part], head: str, sink: Sink) -> None:
@@ -81,8 +104,10 @@ def _joined(parts: Iterable[Part], head: str, sink: Sink) -> None:
 # Parquet
 
 
-def _parquet_part(answer: QueryResponse, sink: Sink, whole: bool, losses: Losses) -> str:
+def _parquet_part(answer: QueryResponse, sink: Sink, whole: bool, losses: Losses, look: Look | None = None, /) -> str:
     batches = map(losses.rows, batches_of(answer.rows()))
+    if look is not None:
+        look(tuple(column.name for column in answer.columns))
     columns = [(losses.text(column.name), column.type or "str") for column in answer.columns]
     head = json.dumps(columns, ensure_ascii=False)
     parquet.write(parquet.batches(chain.from_iterable(batches), columns), columns, sink)

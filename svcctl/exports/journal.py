@@ -47,6 +47,9 @@ class Journal:
         """The files whose content is replaced, each with what it held."""
         self.columns: list[tuple[str, str]] = []
         """The changes of columns from file to file: before, and now."""
+        self.left_out: dict[str, None] = {}
+        """The columns that the table has gained since the first windows, which are left out."""
+        self._columns = claim.record.columns
         self._heads: dict[Window, str] = {}
         """The heads of the windows that this run has fetched."""
         self._moved: list[str] = []
@@ -132,6 +135,8 @@ class Journal:
         elif self.head != fetched.head:
             self._begin_with(fetched.head)
         self.entries[fetched.entry.start] = fetched.entry
+        self._columns = self._columns or fetched.columns
+        self.left_out |= dict.fromkeys(fetched.left_out)
 
     def _begin_with(self, head: str) -> None:
         """Begin the merged file with other columns than earlier runs had: the parts of a file share one heading."""
@@ -220,7 +225,8 @@ class Journal:
     def save(self) -> None:
         """Save the record, and remove the parts that moved into the growing file."""
         started = self._clock()
-        self._record = replace(self._record, head=self.head, entries={one.window: one for one in self.entries.values()})
+        entries = {one.window: one for one in self.entries.values()}
+        self._record = replace(self._record, head=self.head, entries=entries, columns=self._columns)
         write(self._storage, self.export.folder, self._record)
         moved, self._moved = self._moved, []
         self._storage.remove(*moved)

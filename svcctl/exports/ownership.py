@@ -53,7 +53,7 @@ def claim(export: Export) -> Claim:
     record = replace(record, ranges=_ranges(export, record.ranges, there))
     if export.order.state is not None:
         record = _without_the_oldest(export, record)
-    return replace(made, record=record)
+    return replace(made, record=record, export=replace(export, columns=record.columns))
 
 
 def _continued(export: Export) -> Claim:
@@ -95,7 +95,8 @@ def _anew(export: Export) -> Claim:
     files = {file.path for file in merged}
     inside = tuple(entry for entry in record.inside if entry.path in files)
     head = record.head if entries else None
-    return Claim(export, replace(record, head=head, entries=entries, merged=merged, inside=inside))
+    columns = record.columns if entries or merged else ()
+    return Claim(export, replace(record, head=head, entries=entries, merged=merged, inside=inside, columns=columns))
 
 
 def _found(export: Export) -> Record | None:

@@ -69,7 +69,11 @@ def export_of(found: Inventory, environment: Mapping[str, str], retries: int) ->
         until=None if found.state is None else found.state.until,
     )
     return replace(
-        plan(order, environment), storage=found.storage, target=replace(found.stored, zone=about.clocks), about=about
+        plan(order, environment),
+        storage=found.storage,
+        target=replace(found.stored, zone=about.clocks),
+        about=about,
+        columns=found.record.columns,
     )
 
 
@@ -119,6 +123,8 @@ class Reconcile:
         self.differences: list[Difference] = []
         self.losses = Losses()
         """The losses of the windows that were replaced."""
+        self.left_out: dict[str, None] = {}
+        """The columns that the table has gained since the export began, which are left out."""
 
     def entries(self, start: int, end: int) -> list[Entry]:
         """The windows of finished files that have a part of a range, in order."""
@@ -172,6 +178,7 @@ class Reconcile:
                     self._failures.add(task.window, outcome)
                     continue
                 self._failures.end_row()
+                self.left_out |= dict.fromkeys(outcome.left_out)
                 entry, now = before[task.window], outcome.entry
                 if now.sha256 == entry.sha256:
                     continue

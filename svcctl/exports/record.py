@@ -158,7 +158,7 @@ class Record:
     the windows of whole runs became, and `inside` the windows in these, under the paths of the files. `replacing` is
     the file that reconcile is about to put in the place of a merged one, and the windows that differ in it. `head` is
     what every window begins with: the heading of csv and tsv, the columns of parquet as JSON, empty for ndjson; None
-    before the first window.
+    before the first window. `columns` are those of the first windows of a query for all columns, which later ones keep.
 
     `ranges` are those of all runs so far, as (start, end) in order: files of windows in them were written by this
     export, whatever ended its run, and what is missing of them is a gap. Where all runs write the same file, it is the
@@ -173,6 +173,7 @@ class Record:
     replacing: tuple[Entry, ...] = ()
     ranges: tuple[tuple[int, int], ...] = ()
     since: int = 0
+    columns: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -220,6 +221,7 @@ class Record:
             "directory": directory,
             "about": self.about.to_json(),
             "head": self.head,
+            "columns": self.columns,
             "since": self.since,
             "ranges": self.ranges,
             "replacing": [entry.to_dict() for entry in self.replacing],
@@ -262,6 +264,7 @@ class Record:
                 tuple(map(entry, document["replacing"])),
                 tuple((int(start), int(end)) for start, end in document["ranges"]),
                 document["since"],
+                tuple(map(str, document.get("columns", ()))),
             )
         except (ValueError, KeyError, TypeError, RecursionError):
             raise Damaged(f"the record {path} is damaged", hint="begin anew: the same command with --force") from None

@@ -12,7 +12,18 @@ from support.language_page import EXAMPLES as PAGE_EXAMPLES
 from system.test_example_queries import EXAMPLES
 
 from svcctl.api.destinations import Destination
-from svcctl.api.query import Clause, Outline, QueryRequest, answer, counting, keys, one_line, outline, visible
+from svcctl.api.query import (
+    Clause,
+    Outline,
+    QueryRequest,
+    answer,
+    counting,
+    keys,
+    one_line,
+    outline,
+    selecting,
+    visible,
+)
 from svcctl.api.response import MODES
 from svcctl.service.language import QueryError, parse, tree
 
@@ -323,3 +334,16 @@ from t  // c
 )
 def test_the_columns_that_the_last_clause_can_name(text: str, names: tuple[str, ...]) -> None:
     assert visible(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "narrowed"),
+    [
+        ("from t", "from t select `a`, `b``c`"),
+        ("from t where x = 'select' ", "from t where x = 'select' select `a`, `b``c`"),
+        ("from t select *, n as m pragma x", "from t select *, n as m select `a`, `b``c` pragma x"),
+        ("select *, n as m from t where n > 1", "from t where n > 1 select *, n as m select `a`, `b``c`"),
+    ],
+)
+def test_a_query_for_all_columns_is_narrowed_to_some_of_its_answer(text: str, narrowed: str) -> None:
+    assert selecting(text, ["a", "b`c"]) == narrowed

@@ -16,6 +16,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from svcctl.api import retry
+from svcctl.api.query import selecting
 from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
 from svcctl.exports.formats import FORMATS, Format
 from svcctl.exports.record import Entry
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from svcctl.dates.zones import Zone
     from svcctl.io.compression import Sink
     from svcctl.storage import Storage
+
+
+class _MoreColumns(Exception):
+    """An answer has all columns that are kept, and others."""
 
 
 class Stopped(Exception):
@@ -61,7 +66,8 @@ class Task:
     `path` is where the part goes in the storage, compressed as `compression` says (an ending, "" for none). A `whole`
     part is a file of its own, heading included; one that is not whole leaves out the heading and is not made for a
     window without events: it is a `part_of` a merged file. The rows of a `plain` query are those of any parts of the
-    window, in order. `zone` is that of the dates in the answers, None if none is requested.
+    window, in order. `zone` is that of the dates in the answers, None if none is requested. Of a query for all columns,
+    `columns` are those to keep, empty before any are known; it is None for a query that names its columns.
     """
 
     window: Window
@@ -74,6 +80,7 @@ class Task:
     plain: bool = False
     known: Known | None = None
     zone: Zone | None = None
+    columns: tuple[str, ...] | None = None
 
     @property
     def whole(self) -> bool:
@@ -95,6 +102,10 @@ class Fetched:
     seconds: float
     attempts: int
     losses: Losses = field(default_factory=Losses)
+    columns: tuple[str, ...] = ()
+    """The columns of a query for all columns, if the answer names them."""
+    left_out: tuple[str, ...] = ()
+    """The columns that the table has gained since the first window, which are not in the part."""
 
 
 @dataclass
@@ -106,6 +117,8 @@ class Progress:
     retries: int = 0
     trouble: SvcctlError | None = None
     """Why the last attempt at a window failed; None once a later attempt has succeeded."""
+    columns: tuple[str, ...] = ()
+    """The columns of the first window of a query for all columns."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, *, rows: int = 0, bytes: int = 0, retries: int = 0) -> None:
@@ -139,6 +152,8 @@ def fetch(
         if not pace.wait(stopping):
             raise Stopped
         part = _Part(progress, stopping)
+        if task.columns == ():
+            task = replace(task, columns=progress.columns)
         try:
             with turns:
                 head = _attempt(task, client, storage, part)
@@ -172,7 +187,9 @@ def fetch(
                 part.sha256 if made else "",
                 int(time.time()),
             )
-            return Fetched(entry, head, round(time.monotonic() - started, 3), attempt, part.losses)
+            seconds = round(time.monotonic() - started, 3)
+            progress.columns = progress.columns or part.columns
+            return Fetched(entry, head, seconds, attempt, part.losses, part.columns, part.left_out)
     raise AssertionError("an attempt returns or raises in the end")
 
 
@@ -187,6 +204,8 @@ class _Part:
         self.rows = 0
         self.bytes = 0
         self.losses = Losses()
+        self.columns: tuple[str, ...] = ()
+        self.left_out: tuple[str, ...] = ()
 
     @property
     def sha256(self) -> str:
@@ -233,10 +252,30 @@ def _storing() -> Iterator[None]:
 
 
 def _answered(task: Task, client: Client, part: _Part, sink: Sink) -> str:
-    """Send the window's requests and write their rows; returns the head of the answer."""
+    """Send the window's requests and write their rows; returns the head of the answer.
+
+    If the table has gained columns, they are sent again for the columns to keep, before a row is written.
+    """
+    try:
+        return _written(task, client, part, sink, task.request.query)
+    except _MoreColumns:
+        assert task.request.query is not None
+        return _written(task, client, part, sink, selecting(task.request.query, task.columns or ()))
+
+
+def _written(task: Task, client: Client, part: _Part, sink: Sink, query: str | None) -> str:
+    def look(names: tuple[str, ...]) -> None:
+        kept = task.columns or names
+        more = tuple(name for name in names if name not in kept)
+        if more and {*kept} <= {*names}:
+            part.left_out = more
+            raise _MoreColumns
+        part.columns = names
+
     requests = [
         replace(
             task.request,
+            query=query,
             from_=span.start,
             to=span.end,
             time_zone=task.zone.offset_name(span.start) if task.zone else None,
@@ -244,7 +283,8 @@ def _answered(task: Task, client: Client, part: _Part, sink: Sink) -> str:
         for span in task.spans()
     ]
     with client.query_spans(requests) as answer:
-        head = FORMATS[task.format].part(answer, sink, task.whole, part.losses)
+        looked = None if task.columns is None else look
+        head = FORMATS[task.format].part(answer, sink, task.whole, part.losses, looked)
         part.rows = answer.row_count or 0
     return head
 

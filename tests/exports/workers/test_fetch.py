@@ -84,6 +84,43 @@ def test_a_window_is_its_rows_without_the_heading(serve: Serve, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
+    ("format", "before", "now"),
+    [
+        ("csv", "b,a\n2,1\n", "b,c,a,d\n2,3,1,4\n"),
+        ("tsv", "b\ta\n2\t1\n", "b\tc\ta\td\n2\t3\t1\t4\n"),
+        ("ndjson", '{"b":2,"a":1}\n', '{"b":2,"c":3,"a":1,"d":4}\n'),
+    ],
+)
+def test_columns_that_a_table_has_gained_are_left_out(
+    serve: Serve, tmp_path: Path, format: str, before: str, now: str
+) -> None:
+    """The answer with all columns is given up before a row of it is stored, and the columns to keep are requested."""
+    mode = {"ndjson": "json/simple"}.get(format, format)
+    asked = task(format=format, columns=("b", "a"), request=QueryRequest(0, 3600, "from x where a > 0", mode=mode))
+    script = serve(http("200 OK", now, "Content-Type: text/plain"), http("200 OK", before, "Content-Type: text/plain"))
+    fetched = run(script, tmp_path, asked)
+    assert (fetched.columns, fetched.left_out, fetched.entry.rows) == (("b", "a"), ("c", "d"), 1)
+    assert (tmp_path / "part.csv").read_text() == before.removeprefix("b,a\n").removeprefix("b\ta\n")
+    queries = [json.loads(body)["query"] for _, _, body in script.requests]
+    assert queries == ["from x where a > 0", "from x where a > 0 select `b`, `a`"]
+
+
+@pytest.mark.parametrize("columns", [None, ("a", "c")])
+def test_columns_are_those_of_the_answer_if_the_query_names_them_or_one_is_gone(
+    serve: Serve, tmp_path: Path, columns: tuple[str, ...] | None
+) -> None:
+    script = serve(http("200 OK", "a,b\n1,2\n", CSV))
+    fetched = run(script, tmp_path, task(columns=columns))
+    assert (fetched.head, fetched.left_out, len(script.requests)) == ("a,b\n", (), 1)
+
+
+def test_the_first_window_decides_the_columns_of_a_run(serve: Serve, tmp_path: Path) -> None:
+    script, progress = serve(*(http("200 OK", text, CSV) for text in ("a\n1\n", "a,b\n1,2\n", "a\n1\n"))), Progress()
+    for left_out in ((), ("b",)):
+        assert run(script, tmp_path, task(columns=()), progress=progress).left_out == left_out
+
+
+@pytest.mark.parametrize(
     ("format", "mode", "answers"),
     [
         ("parquet", "json/simple/compact", (http("200 OK"), head("204 No Content"), http("200 OK", "{}\n"))),

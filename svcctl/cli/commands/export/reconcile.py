@@ -13,6 +13,7 @@ import typer
 
 from svcctl.cli.commands.export import metrics
 from svcctl.cli.commands.export.options import MaxTimeOpt, MetricsOpt, PaceOpt, WorkersOpt
+from svcctl.cli.commands.export.report import tell_left_out
 from svcctl.cli.commands.export.run import late, resumable, workers_of
 from svcctl.cli.commands.export.verify import range_of
 from svcctl.cli.completion.words import EXPORTS, Completes
@@ -133,6 +134,7 @@ def _print(svc: Context, run: Reconcile, format: str | None, *, dry: bool) -> No
     told = sorted((one for one in run.differences if dry or not one.fewer), key=lambda one: one.entry.window)
     rows = ([moment(one.entry.start), one.entry.rows, one.rows, one.file] for one in told)
     svc.output.records(RECONCILED, rows, svc.format(format, lists=True))
+    tell_left_out(svc, run.left_out)
     for text in loss_notes(run.losses):
         svc.diagnostics.note(text)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from svcctl.io.losses import Losses
 from svcctl.terminal.diagnostics import Work
 from svcctl.terminal.notes import loss_notes
 from svcctl.terminal.records import row_listing
-from svcctl.words import counted, size_text
+from svcctl.words import counted, plural, size_text, some
 
 if TYPE_CHECKING:
     from svcctl.exports.export import Export, Summary
@@ -73,6 +73,7 @@ def report(svc: Context, journal: Journal, workers: Workers, figures: dict[str, 
     finally:
         for text in loss_notes(losses):
             svc.diagnostics.note(text)
+        tell_left_out(svc, journal.left_out)
         for before, now in journal.columns:
             svc.diagnostics.warning(f"the columns are not those of earlier files any more: {now} (before: {before})")
         svc.diagnostics.trouble = going.progress.trouble
@@ -84,6 +85,16 @@ def report(svc: Context, journal: Journal, workers: Workers, figures: dict[str, 
         }
     _tell_summary(svc, export, summary, going, figures)
     return summary
+
+
+def tell_left_out(svc: Context, columns: Iterable[str]) -> None:
+    """Say which new columns of its table an export leaves out, and how to have them."""
+    if names := [*columns]:
+        new = plural(len(names), "a column", "columns")
+        svc.diagnostics.note(
+            f"the table has {new} that this export began without, left out: {some(names)}; another target, or --force "
+            "for all of its range, begins with them"
+        )
 
 
 def progress_line(going: RunProgress) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import shlex
 import shutil
 import subprocess
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from support.faults import FaultyProxy
 from support.shells import Shell
@@ -376,6 +379,75 @@ def test_two_states_do_not_export_to_one_path(moved: Moved) -> None:
     target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
     code, told = moved("export", QUERY, "--from", "2024-01-31T02:00:00Z", "--state", "other", "-o", target)
     assert (code, "the state 'timed'" in told) == (2, True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("ending", "query", "target"),
+    [
+        ("csv", "from {}", "{start:%FT%H}"),
+        ("csv", "from {} where n > 0 select *, n + 1 as m", "{from:%FT%H}"),
+        ("tsv.gz", "select * from {}", "{from:%FT%H}"),
+        ("ndjson", "select *, n + 1 as m from {}", "{start:%FT%H}"),
+        ("parquet", "from {}", "{from:%FT%H}"),
+    ],
+)
+def test_an_export_of_all_columns_keeps_those_that_it_began_with(
+    moved: Moved,
+    proxied: tuple[Shell, FaultyProxy],
+    events: Shell,
+    tmp_path: Path,
+    ending: str,
+    query: str,
+    target: str,
+) -> None:
+    table = "gaining.t" + hashlib.sha256(f"{ending}{query}{target}".encode()).hexdigest()[:8]
+    file, query = tmp_path / "a.csv", query.format(table)
+
+    def load(names: str, *rows: str) -> None:
+        file.write_text("\n".join((f"eventdate,{names}", *rows, "")))
+        assert events("service", "load", str(file), "--table", table).returncode == 0
+
+    def hourly(folder: str, *options: str) -> str:
+        moved.now += 3600
+        path = f"{tmp_path}/{folder}/{target}.{ending}"
+        code, said = moved("export", query, "--from", "2024-01-31", "--lag", "0", "-o", path, *options)
+        assert code == 0, said
+        return said
+
+    load("n", "2024-01-31 00:00:00,1", "2024-01-31 03:00:00,3")
+    state = f"a-{table}"
+    hourly("a", "--state", state)
+    load("x,n,y z`", "2024-01-31 01:30:00,q,2,1")
+    note = (
+        "svcctl: the table has columns that this export began without, left out: x, y z`; another target, or --force "
+        "for all of its range, begins with them\n"
+    )
+    assert note in "".join(hourly("a", "--state", state) for _ in range(4))
+    files = sorted(str(path) for path in (tmp_path / "a").iterdir() if not path.name.startswith("."))
+    assert {_names(path) for path in files} - {()} == {("eventdate", "n", *["m"] * ("as m" in query))}
+    load("x,n,y z`", "2024-01-31 00:10:00,q,9,1")
+    proxied[1].forget()
+    code, said = moved("export", "reconcile", state)
+    assert (code, note in said, "1 replaced" in said) == (0, True, True), said
+    assert moved("-q", "export", "verify", state) == (0, "")
+    assert {_names(path) for path in files} - {()} == {("eventdate", "n", *["m"] * ("as m" in query))}
+    assert note not in hourly("b", "--state", f"b-{table}")
+    others = {_names(str(path)) for path in (tmp_path / "b").iterdir() if not path.name.startswith(".")} - {()}
+    assert others == {("eventdate", "n", "x", "y z`", *["m"] * ("as m" in query))}
+
+
+def _names(path: str) -> tuple[str, ...]:
+    """The columns of a file; none of one without events that does not name them."""
+    if path.endswith(".parquet"):
+        return tuple(pq.read_schema(path).names)
+    data = Path(path).read_bytes()
+    rows = (gzip.decompress(data) if path.endswith(".gz") else data).decode().splitlines()
+    if path.endswith(".ndjson"):
+        found = {tuple(json.loads(row)) for row in rows}
+        assert len(found) < 2
+        return found.pop() if found else ()
+    return tuple(rows[0].split("\t" if ".tsv" in path else ",")) if rows else ()
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ ALL = LoadOptions(
     max_skipped=SkipLimit.parse("5%"),
     header=False,
     names=("time", "n"),
+    fixed_columns=True,
 )
 
 

@@ -6,6 +6,7 @@ An entry is a line with the lines that continue it: a stack trace belongs to the
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator
 from itertools import chain
 from typing import Protocol
@@ -60,15 +61,14 @@ def batches(
                 tally.add(Aside.BLANK, number, count=whole.count(b"\n"))
                 number += whole.count(b"\n")
                 continue
-            text = whole.decode(errors="replace")
-            lines = (text.replace("\r\n", "\n") if "\r" in text else text).removesuffix("\n").split("\n")
-            numbers = range(number, number + len(lines))
-            number += len(lines)
+            lines = _lines(whole)
+            first_number, number = number, number + len(lines)
             # The last line end is not searched: a pattern can match the empty text after it.
             if continues and inside and inside.search(whole, 0, len(whole) - whole.endswith(b"\n")):
-                yield _batch(*_joined(lines, numbers, continues, tally), tally, comment)
+                entries, numbers = _joined(lines.to_pylist(), range(first_number, number), continues, tally)
+                yield _batch(pa.array(entries, pa.string()), pa.array(numbers, pa.int64()), tally, comment)
             else:
-                batch = _batch(lines, numbers, tally, comment)
+                batch = _batch(lines, pa.arange(first_number, number), tally, comment)
                 yield without_deep(batch, tally) if is_json and may_be_deep(whole) else batch
 
 
@@ -154,18 +154,31 @@ def _trim(entries: list[list[str]], firsts: list[int], tally: Tally) -> None:
         tally.add(what, line, count=count)
 
 
-def _batch(lines: list[str], numbers: range | list[int], tally: Tally, comment: str) -> pa.RecordBatch:
-    texts = pa.array(lines, pa.string())
-    batch = pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64()), texts], schema=SCHEMA)
-    is_left_out = is_blank = pc.equal(texts, "")
+def _lines(data: bytes) -> pa.StringArray:
+    """The lines of a block. Bytes that are not UTF-8 are replaced."""
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n")
+    data = data.removesuffix(b"\n")
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        data = data.decode(errors="replace").encode()
+    offsets = pa.py_buffer(struct.pack("=2i", 0, len(data)))
+    return pc.split_pattern(pa.StringArray.from_buffers(1, offsets, pa.py_buffer(data)), "\n").flatten()
+
+
+def _batch(lines: pa.StringArray, numbers: pa.Int64Array, tally: Tally, comment: str) -> pa.RecordBatch:
+    batch = pa.RecordBatch.from_arrays([numbers, lines], schema=SCHEMA)
+    is_blank = pc.equal(lines, "")
     _count(Aside.BLANK, is_blank, numbers, tally)
+    is_left_out = is_blank
     if comment:
-        is_comment = pc.match_substring_regex(texts, f"^(?:{comment})")
+        is_comment = pc.match_substring_regex(lines, f"^(?:{comment})")
         _count(Aside.COMMENT, is_comment, numbers, tally)
         is_left_out = pc.or_(is_blank, is_comment)
-    return batch.filter(pc.invert(is_left_out))
+    return batch.filter(pc.invert(is_left_out)) if is_left_out.true_count else batch
 
 
-def _count(what: Aside, is_one: pa.BooleanArray, numbers: range | list[int], tally: Tally) -> None:
+def _count(what: Aside, is_one: pa.BooleanArray, numbers: pa.Int64Array, tally: Tally) -> None:
     if count := is_one.true_count:
-        tally.add(what, numbers[pc.index(is_one, True).as_py()], count=count)
+        tally.add(what, numbers[pc.index(is_one, True).as_py()].as_py(), count=count)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from svcctl.errors import UsageError
-from svcctl.service.engines.duckdb.syntax import LINE, SHORT, SQL_TYPES, distinct, literal, quote
+from svcctl.service.engines.duckdb.syntax import LINE, SHORT, SQL_TYPES, VALUES, distinct, literal, quote
 from svcctl.service.language.types import Type
 from svcctl.service.loading.files import KnownFile
 from svcctl.service.loading.flattening import (
@@ -111,7 +111,7 @@ def _typed(names: Sequence[str], table: str, wanted: Wanted, misfits: Sequence[s
 
     counted = _counts(list(open_.values()), table, wanted)
     sql, types = dict(cells), dict.fromkeys(names, "VARCHAR")
-    misfit, blank, mixed = list(misfits), set(), {}
+    misfit, blank, mixed, values_sql = list(misfits), set(), {}, []
     for at, (name, cell) in enumerate(open_.items()):
         values, numbers, odd, *ways = counted.get(at, [0] * (3 + len(WAYS)))
         found = [type_ for (type_, _), count in zip(WAYS, ways, strict=True) if count == values > 0]
@@ -121,10 +121,13 @@ def _typed(names: Sequence[str], table: str, wanted: Wanted, misfits: Sequence[s
         elif found:
             types[name] = SQL_TYPES[found[0]]
             value = f"TRY_CAST({cell} AS {types[name]})"
-            sql[name] = f"CASE WHEN {dict(WAYS)[found[0]].format(cell)} THEN {value} END"
-            misfit.append(f"{cell} IS NOT NULL AND ({sql[name]}) IS NULL")
+            values_sql.append(f"'v{at}': CASE WHEN {dict(WAYS)[found[0]].format(cell)} THEN {value} END")
+            sql[name] = f"{quote(VALUES)}.v{at}"
+            misfit.append(f"{cell} IS NOT NULL AND {sql[name]} IS NULL")
         elif odd and 2 * numbers >= values:
             mixed[name] = ODD.format(cell)
+    if values_sql:  # computed once, and then used as values and for misfits
+        table = f"(SELECT *, {{{', '.join(values_sql)}}} AS {quote(VALUES)} FROM {table})"
     return Columns(
         table,
         sql,

@@ -212,10 +212,11 @@ def batches(
         file.read(head.begin)
         number = head.line
         for block in blocks(file, tally, block_size, longest, number=head.line):
-            yield from rows.of(
-                _without_comments(block, source.name, head, number, tally) if head.fields_line else block
-            )
-            number += block.count(b"\n")
+            if head.fields_line:
+                yield from rows.of(_without_comments(block, source.name, head, number, tally))
+                number += block.count(b"\n")
+            else:
+                yield from rows.of(block)
         yield from rows.last()
 
 
@@ -282,12 +283,14 @@ class _Rows:
         if self._head.padded:
             data = self._shape.padded.sub(rb"\1", data)
         while data:
-            rows, end = self._lines(data), len(data)
+            rows = self._lines(data)
             if rows is not None:
                 yield rows
-            else:
-                end = _end(self._shape.records, data)
-                yield from self._records(data[:end])
+                self._number += rows.num_rows
+                data = b""
+                break
+            end = _end(self._shape.records, data)
+            yield from self._records(data[:end])
             self._number += _line_ends(data[:end])
             data = data[end:]
             if len(data) <= most:
@@ -308,7 +311,7 @@ class _Rows:
         lines = data.count(b"\n")
         if cells.num_rows != lines + 1:
             return None
-        return _numbered(cells.slice(0, lines), range(self._number, self._number + lines), self._head)
+        return _numbered(cells.slice(0, lines), pa.arange(self._number, self._number + lines), self._head)
 
     def _records(self, data: bytes) -> Iterator[pa.RecordBatch]:
         """The rows of records that may have several lines, with at most about MAX_CELLS cells at once."""
@@ -347,7 +350,12 @@ class _Rows:
             number, record = records[at]
             self._tally.skip(Skip.CELLS, number, _text(record), count=_line_ends(record))
         numbers = [number for at, (number, _) in enumerate(records) if at not in bad]
-        return _numbered(cells, numbers, self._head, [at in short for at in range(len(records)) if at not in bad])
+        return _numbered(
+            cells,
+            pa.array(numbers, pa.int64()),
+            self._head,
+            [at in short for at in range(len(records)) if at not in bad],
+        )
 
 
 def _text(data: bytes) -> str:
@@ -363,10 +371,10 @@ def _is_text(data: bytes) -> bool:
 
 
 def _numbered(
-    cells: pa.RecordBatch, numbers: Sequence[int], head: Heading, short: Sequence[bool] | None = None
+    cells: pa.RecordBatch, numbers: pa.Int64Array, head: Heading, short: Sequence[bool] | None = None
 ) -> pa.RecordBatch:
     shorts = pa.repeat(False, cells.num_rows) if short is None else pa.array(short, pa.bool_())
-    return pa.RecordBatch.from_arrays([*cells.columns, pa.array(numbers, pa.int64()), shorts], schema=head.schema)
+    return pa.RecordBatch.from_arrays([*cells.columns, numbers, shorts], schema=head.schema)
 
 
 def _parsed(data: bytes, shape: Shape, names: Sequence[str]) -> tuple[pa.RecordBatch, Mapping[int, pa_csv.InvalidRow]]:

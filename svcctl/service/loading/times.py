@@ -114,14 +114,15 @@ def _plain_time(text: str, zone: str) -> str:
     The texts are ISO 8601 without a blank after the clock and times of access logs, both of the years 1000 to 2999. A
     cast to TIMESTAMP would ignore an offset.
     """
+    clock = f"substr({text}, 12)"
     is_iso = (
-        f"strlen({text}) < 40 AND {text} BETWEEN '1' AND '3' AND substr({text}, 5, 1) = '-' "
-        f"AND substr({text}, 12, 1) BETWEEN '0' AND '9' AND NOT contains(substr({text}, 12), ' ')"
+        f"strlen({text}) < 40 AND {text} BETWEEN '1' AND '3' AND strpos({text}, '-') = 5 AND CASE strpos({text}, ' ') "
+        f"WHEN 0 THEN true WHEN 11 THEN {clock} BETWEEN '0' AND ':' AND NOT contains({clock}, ' ') END"
     )
     dotted = f"replace({text}, ',', '.')"
-    has_sign = " OR ".join(f"contains(substr({text}, 12), '{sign}')" for sign in "+-")
+    has_sign = " OR ".join(f"contains({clock}, '{sign}')" for sign in "+-")
     iso = (
-        f"CASE WHEN ends_with({text}, 'Z') THEN TRY_CAST({dotted} AS TIMESTAMP) WHEN {has_sign} "
+        f"CASE WHEN ends_with({text}, 'Z') THEN TRY_CAST({text} AS TIMESTAMP) WHEN {has_sign} "
         f"THEN {in_utc(f'TRY_CAST({dotted} AS TIMESTAMPTZ)', zone)} "
         f"ELSE {in_utc(f'TRY_CAST({dotted} AS TIMESTAMP)', zone)} END"
     )

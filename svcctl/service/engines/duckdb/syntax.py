@@ -14,7 +14,9 @@ LINE = "(line)"
 """The column of line numbers, in formats that are read line by line."""
 SHORT = "(short)"
 """The column that is true for rows of csv with too few cells."""
-RESERVED = (LINE, SHORT, "(when)", "(marks)", "(misfit)", "(skipped)", "(nulls)", "(text)", "(keys)")
+VALUES = "(values)"
+"""The column of the typed values of a row of text."""
+RESERVED = (LINE, SHORT, VALUES, "(when)", "(marks)", "(misfit)", "(skipped)", "(nulls)", "(text)", "(keys)")
 """Names of columns that reading a file adds to those of the file."""
 
 SQL_TYPES = {

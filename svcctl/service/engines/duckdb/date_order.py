@@ -11,6 +11,8 @@ from itertools import chain, islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from svcctl.service.engines.duckdb.row_groups import combined
+
 AHEAD = 8
 """How many batches are checked before the first is stored."""
 
@@ -36,7 +38,8 @@ class Arriving:
         self._batches = chain(first, self._rest(rows))
 
     def reader(self) -> pa.RecordBatchReader:
-        return pa.RecordBatchReader.from_batches(self._schema, self._batches)
+        """The rows, in batches of about a row group."""
+        return pa.RecordBatchReader.from_batches(self._schema, combined(self._batches))
 
     def _rest(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in rows:

@@ -1,0 +1,34 @@
+"""Combines small batches of rows, because DuckDB stores rows in fewer steps if a batch fills a row group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from svcctl.service.engines.duckdb.opening import ROW_GROUP_SIZE
+
+GROUP_BYTES = 1 << 23
+"""A combined batch is passed on with at least this many bytes, even if it does not fill a row group."""
+
+
+def combined(
+    batches: Iterable[pa.RecordBatch], rows: int = ROW_GROUP_SIZE, size: int = GROUP_BYTES
+) -> Iterator[pa.RecordBatch]:
+    """The same rows in the same order, in batches of `rows` rows or at least `size` bytes, but for the last one."""
+    waiting: list[pa.RecordBatch] = []
+    waiting_rows = waiting_bytes = 0
+    for batch in batches:
+        rest = batch
+        while waiting_rows + rest.num_rows >= rows:
+            yield pa.concat_batches([*waiting, rest.slice(0, rows - waiting_rows)])
+            rest = rest.slice(rows - waiting_rows)
+            waiting, waiting_rows, waiting_bytes = [], 0, 0
+        waiting.append(rest)
+        waiting_rows += rest.num_rows
+        waiting_bytes += rest.nbytes
+        if waiting_bytes >= size:
+            yield pa.concat_batches(waiting)
+            waiting, waiting_rows, waiting_bytes = [], 0, 0
+    if waiting_rows:
+        yield pa.concat_batches(waiting)

@@ -28,6 +28,7 @@ from svcctl.service.loading.flattening import (
     flattened,
 )
 from svcctl.service.loading.limits import MAX_FIELDS
+from svcctl.service.loading.members import compared, pointer
 from svcctl.service.loading.skips import Change
 from svcctl.service.loading.times import in_utc, yearless
 from svcctl.service.loading.values import NUMBER_LIKE, ODD, WAYS, is_nested, nothing
@@ -202,9 +203,10 @@ def _json(file: KnownFile, wanted: Wanted) -> Columns:
     nothing_there = literal(f':\\s*"(?:{null})"')
     line = f"regexp_replace(line, {nothing_there}, ':null', 'g')" if null else "line"
     lines = f"(SELECT number, {line} AS line FROM lines)"
-    valid = "CASE WHEN json_valid(line) THEN json_type(line) END = 'OBJECT'"
+    valid = "CASE WHEN json_valid(line) THEN starts_with(line, '{') OR json_type(line) = 'OBJECT' END"
+    lines = f"(SELECT number, line AS text, CASE WHEN {valid} THEN line END AS line FROM {lines})"
     # The structure of an object without members is "JSON", a string.
-    structure = f"""CASE WHEN {valid} THEN nullif(json_structure(line)::VARCHAR, '"JSON"') END"""
+    structure = """nullif(json_structure(line)::VARCHAR, '"JSON"')"""
     shapes = wanted.rows(
         f"SELECT {structure} AS shape, count(*) FROM {lines} GROUP BY shape ORDER BY min(number) "
         f"LIMIT {MAX_STRUCTURES + 1}"
@@ -226,9 +228,11 @@ def _json(file: KnownFile, wanted: Wanted) -> Columns:
     sql |= {name: f"CASE WHEN isfinite({sql[name]}) THEN {sql[name]} END" for name in floats}
     asked = literal(json.dumps(_transform(flat.leaves, types), ensure_ascii=False))
     seen = ", ".join(literal(shape) for shape, _ in shapes if shape)
+    fitting = {leaf.path: JSON if leaf.name in named else leaf.type for leaf in flat.leaves}
+    lines, fits = compared(lines, fitting, flat.opened)
     return Columns(
-        f"(SELECT *, json_transform(line, {asked}) AS event FROM (SELECT number, {structure} AS shape, line AS text, "
-        f"CASE WHEN {valid} THEN line END AS line FROM {lines}))",
+        f"(SELECT *, json_transform(line, {asked}) AS event, "
+        f"CASE WHEN NOT coalesce({fits}, false) THEN {structure} END AS shape FROM {lines})",
         sql,
         types,
         text="text",
@@ -242,7 +246,7 @@ def _json(file: KnownFile, wanted: Wanted) -> Columns:
         blank=frozenset(leaf.name for leaf in flat.leaves if leaf.type == NULL),
         misfit=f"CASE WHEN shape NOT IN ({seen}) THEN shape END",
         flat=flat,
-        members={leaf.path: JSON if leaf.name in named else leaf.type for leaf in flat.leaves},
+        members=fitting,
     )
 
 
@@ -250,8 +254,8 @@ def _json_value(leaf: Leaf, type_: str) -> str:
     """SQL for the values of a column of JSON."""
     if not (leaf.is_mixed or leaf.is_hidden):
         return ".".join(("event", *map(quote, leaf.path)))
-    value = f"TRY_CAST(line ->> {_pointer(leaf.path)} AS {type_})"
-    return f"CASE WHEN json_type(line, {_pointer(leaf.path)}) <> 'OBJECT' THEN {value} END" if leaf.is_mixed else value
+    value = f"TRY_CAST(line ->> {pointer(leaf.path)} AS {type_})"
+    return f"CASE WHEN json_type(line, {pointer(leaf.path)}) <> 'OBJECT' THEN {value} END" if leaf.is_mixed else value
 
 
 def _transform(leaves: Sequence[Leaf], types: Mapping[str, str]) -> dict[str, Any]:
@@ -276,7 +280,7 @@ def _is_mixed(leaf: Leaf) -> bool:
 def _is_odd(leaf: Leaf) -> str:
     """The condition that a value is not a number."""
     types = (*JSON_NUMBERS, NULL, *(["OBJECT"] if leaf.is_mixed else []))
-    return f"json_type(line, {_pointer(leaf.path)}) NOT IN ({', '.join(map(literal, types))})"
+    return f"json_type(line, {pointer(leaf.path)}) NOT IN ({', '.join(map(literal, types))})"
 
 
 def _is_json(leaf: Leaf, value: str) -> str:
@@ -284,16 +288,12 @@ def _is_json(leaf: Leaf, value: str) -> str:
     if not leaf.has_values and (leaf.member.members or not leaf.member.objects):
         return f"{value} IS NOT NULL"
     types = "'ARRAY'" if leaf.is_mixed else "'ARRAY', 'OBJECT'"
-    return f"json_type(line, {_pointer(leaf.path)}) IN ({types})"
+    return f"json_type(line, {pointer(leaf.path)}) IN ({types})"
 
 
 def _escaped(text: str) -> str:
     """A text as it stands in a string of JSON, as a pattern."""
     return re.escape(json.dumps(text, ensure_ascii=False)[1:-1])
-
-
-def _pointer(path: MemberPath) -> str:
-    return literal("".join("/" + name.replace("~", "~0").replace("/", "~1") for name in path))
 
 
 _MAX_INT8 = (1 << 63) - 1

@@ -15,6 +15,7 @@ from typing import Any
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb.syntax import LINE, SHORT, SQL_TYPES, VALUES, distinct, literal, quote
 from svcctl.service.language.types import Type
+from svcctl.service.loading import access_log
 from svcctl.service.loading.files import KnownFile
 from svcctl.service.loading.flattening import (
     JSON,
@@ -37,7 +38,6 @@ MAX_STRUCTURES = 100_000
 """The most different sets of members that the objects of a file may have."""
 _PEER = r"^(?:\[([0-9A-Fa-f:.]+)\]|(\d+\.\d+\.\d+\.\d+))(?::\d+)?$"
 """An address with a port, in brackets, or both, as some servers write it."""
-_REQUEST = r"^(\S+) (.*?)(?: (HTTP/\S+))?$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,14 +356,13 @@ def _struct_member(path: MemberPath) -> str:
 
 
 def _access(file: KnownFile, wanted: Wanted) -> Columns:
-    pattern = literal(file.kind.pattern)
-    names = "['server', 'host', 'user', 'time', 'request', 'status', 'bytes', 'referrer', 'agent', 'rest']"
-    hits = f"(SELECT number, line, regexp_extract(line, {pattern}, {names}) AS hit FROM lines)"
+    hits = access_log.hits(file.kind.pattern)
     [(server, rest)] = wanted.rows(f"SELECT max(hit.server), max(trim(hit.rest)) FROM {hits}")
+    peer = f"regexp_replace(hit.host, {literal(_PEER)}, '\\1\\2')"
     sql = {
         "eventdate": "nullif(hit.time, '')",
         **({"server": "nullif(hit.server, '')"} if server else {}),
-        "clientIp": f"regexp_replace(hit.host, {literal(_PEER)}, '\\1\\2')",
+        "clientIp": f"CASE WHEN contains(hit.host, ':') OR starts_with(hit.host, '[') THEN {peer} ELSE hit.host END",
         "user": "nullif(hit.user, '-')",
         "method": "nullif(request.method, '')",
         "uri": "coalesce(nullif(request.uri, ''), nullif(hit.request, '-'))",
@@ -376,9 +375,8 @@ def _access(file: KnownFile, wanted: Wanted) -> Columns:
     }
     types = {"statusCode": "INTEGER", "bytes": "BIGINT"}
     late = [test for test, has in (("hit.server <> ''", server), ("trim(hit.rest) <> ''", rest)) if not has]
-    request = f"regexp_extract(hit.request, {literal(_REQUEST)}, ['method', 'uri', 'protocol']) AS request"
     return Columns(
-        f"(SELECT *, {request} FROM {hits})",
+        access_log.with_request(hits),
         sql,
         dict.fromkeys(sql, "VARCHAR") | types,
         text="line",

@@ -1,0 +1,118 @@
+"""The cheap SQL for usual lines gives what the general SQL gives, also for lines that are almost usual."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from svcctl.service.engines.duckdb.syntax import literal
+from svcctl.service.language.types import Type
+from svcctl.service.loading import access_log
+from svcctl.service.loading.columns import Columns
+from svcctl.service.loading.kinds import ACCESS
+from svcctl.service.loading.members import compared
+from svcctl.service.loading.number_times import FIRST_MS, LAST_MS
+from svcctl.service.loading.times import TimeFormat, as_time, has_no_zone, short, text_as_time
+
+MUTATED_LINES = 1500
+GROUPS = ["server", "host", "user", "time", "request", "status", "bytes", "referrer", "agent", "rest"]
+REQUEST = r"^(\S+) (.*?)(?: (HTTP/\S+))?$"
+ACCESS_LINES = (
+    '10.0.0.1 - - [01/Oct/2026:00:00:00 +0000] "GET /a/b HTTP/1.1" 200 123 "-" "Agent/1.0 (a; b)"',
+    '10.0.0.1 - bob [01/Oct/2026:00:00:00 +0000] "GET /a HTTP/1.1" 304 -',
+    '[::1]:80 - - [2026-10-01T00:00:00+00:00] "-" 400 0 "http://a/" "-" 0.004 "x" y',
+    'www:443 10.0.0.1 - - [01/Oct/2026:00:00:00 +0000] "POST /a b HTTP/2.0" 200 7 "-" "say \\"hi\\""',
+)
+TIMES = (
+    "2026-10-01T10:20:30.123Z",
+    "2026-10-01 10:20:30,123",
+    "2026-03-29 02:30:00",
+    "2026-10-25T02:30:00+02:00",
+    "2026-10-01 10:20:30 -0530",
+    "01/Oct/2026:10:20:30 +0200",
+    "2026-10-01 10:20:30 CST",
+    "Thu, 01 Oct 2026 10:20:30 GMT",
+    "31.12.1999 10:20",
+    "1790812800",
+)
+OBJECTS = (
+    '{"t":"2026-10-01","n":1,"f":1.5,"b":true,"j":[1],"z":null}',
+    '{"t":null,"n":-1,"f":2,"b":null,"j":{"a":1},"z":null}',
+    '{"n":12,"t":"x"}',
+)
+MEMBERS = {"t": "VARCHAR", "n": "BIGINT", "f": "DOUBLE", "b": "BOOLEAN", "j": "JSON", "z": "NULL"}
+
+
+def mutated(texts: Sequence[str], count: int, seed: int) -> Iterator[str]:
+    """The texts, and texts with a few characters changed, added, removed or moved within them."""
+    chance = random.Random(seed)
+    alphabet = sorted({*"".join(texts), *" \t\r\f\v\\\"'[]{}:,.-+eE019aZ\x00é\u2028"})
+    yield from texts
+    for _ in range(count):
+        text = chance.choice(texts)
+        for _ in range(chance.randint(1, 3)):
+            start = chance.randrange(len(text) + 1)
+            end = start + chance.choice((0, 0, 1, 1, 2, 5))
+            piece = "".join(chance.choices(alphabet, k=chance.choice((0, 1, 1, 2))))
+            if chance.random() < 0.3:
+                at = chance.randrange(len(text) + 1)
+                piece = text[at : at + chance.randint(1, 8)]
+            text = text[:start] + piece + text[end:]
+        yield text
+
+
+def connection(lines: Sequence[str], zone: str = "UTC") -> duckdb.DuckDBPyConnection:
+    opened = duckdb.connect()
+    opened.execute(f"SET TimeZone={literal(zone)}")
+    table = pa.table({"number": pa.array(range(len(lines)), pa.int64()), "line": pa.array(lines, pa.string())})
+    opened.register("lines", table)
+    return opened
+
+
+def test_a_line_of_an_access_log_is_split_as_the_pattern_matches_it() -> None:
+    lines = list(mutated(ACCESS_LINES, MUTATED_LINES, 1))
+    with connection(lines) as opened:
+        split = f"SELECT line, hit, request FROM {access_log.with_request(access_log.hits(ACCESS))} ORDER BY number"
+        hit = f"SELECT *, regexp_extract(line, {literal(ACCESS)}, {GROUPS}) AS hit FROM lines"
+        request = f"regexp_extract(hit.request, {literal(REQUEST)}, ['method', 'uri', 'protocol'])"
+        matched = f"SELECT line, hit, {request} FROM ({hit}) ORDER BY number"
+        assert opened.execute(split).fetchall() == opened.execute(matched).fetchall()
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/St_Johns"])
+def test_a_usual_time_is_read_as_all_ways_of_writing_times_read_it(zone: str) -> None:
+    lines = list(mutated(TIMES, MUTATED_LINES, 2))
+    written = TimeFormat(zone)
+    general = text_as_time(short("line"), written)
+    within = f"TRY(CASE WHEN {general} BETWEEN epoch_ms({FIRST_MS}) AND epoch_ms({LAST_MS}) THEN {general} END)"
+    with connection(lines, zone) as opened:
+        rows = opened.execute(f"SELECT line, {as_time('line', Type.STR, written)}, {within} FROM lines").fetchall()
+    assert [line for line, time, expected in rows if time != expected] == []
+
+
+def test_a_time_without_a_zone_ends_with_a_digit_and_has_no_sign_after_its_date() -> None:
+    digits = " AND ".join(f"line[{at}] BETWEEN '0' AND '9'" for at in (3, 4, 5))
+    ends = "line[-1:] BETWEEN '0' AND '9' OR right(line, 2) IN ('AM', 'PM')"
+    offset = "line[-5] = '+' OR contains(line[11:], '+') OR contains(line[11:], '-')"
+    expected = f"({ends}) AND strlen(line) > 7 AND NOT ({offset}) AND NOT ({digits})"
+    with connection(list(mutated(TIMES, MUTATED_LINES, 3))) as opened:
+        rows = opened.execute(f"SELECT line, {has_no_zone('line')}, {expected} FROM lines").fetchall()
+    assert [line for line, is_local, local in rows if is_local != local] == []
+
+
+def test_objects_that_pass_the_comparison_of_members_have_fitting_structures() -> None:
+    lines = [line for line in mutated(OBJECTS, MUTATED_LINES, 4) if "\0" not in line]
+    columns = Columns("lines", {}, {}, members=MEMBERS)
+    with connection(lines) as opened:
+        table, fits = compared("(SELECT * FROM lines WHERE json_valid(line))", MEMBERS)
+        rows = opened.execute(f"SELECT json_structure(line)::VARCHAR, {fits} FROM {table}").fetchall()
+    passed = [shape for shape, is_fitting in rows if is_fitting]
+    assert [shape for shape in passed if not columns.fits(shape)] == []
+    assert len(passed) > len(OBJECTS)
+    unsure = [shape for shape, is_fitting in rows if not is_fitting and columns.fits(shape)]
+    assert [shape for shape in unsure if len(json.loads(shape)) > 1] == []

@@ -24,12 +24,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from http.client import HTTPConnection
+from itertools import count, repeat
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).parents[1])
-from bench import bench, mixed  # noqa: E402
+from bench import bench, mixed, text_loads  # noqa: E402
 from bench.static_server import serving  # noqa: E402
+
+from svcctl.service import process as service_process  # noqa: E402
 
 SVCCTL = [sys.executable, "-m", "svcctl"]
 PYTHON = [sys.executable, "-c"]
@@ -313,6 +317,33 @@ class Table:
                 table = replace(self, environment=environment)
                 yield table.command(arrow, "curl and pyarrow.csv", [*PYTHON, OUR_ARROW, count], ["sh", "-c", pipe], "3")
 
+    def text_loads(self) -> Iterator[str]:
+        """Loads of text files by client and service together, against the best statement of DuckDB."""
+        for kind, load in text_loads.TEXT_LOADS.items():
+            what = f"service, {self.service_rows} rows: load of {kind}"
+            if not self.wanted(what):
+                continue
+            text, alone = self.home / f"events.{kind}", self.home / "text.duckdb"
+            text_loads.write(kind, text, self.service_rows)
+            theirs = [*PYTHON, text_loads.PEER, str(alone), load.table, load.select.replace("{path}", str(text))]
+            reach = load.reach if self.service_rows >= 5_000_000 else load.reach * 1.5
+            with bench.service(0) as (given, data, _):
+                environment = {**self.environment, **given}
+                subprocess.run([*SVCCTL, "service", "start"], env=environment, check=True, capture_output=True)
+                process = service_process.running(service_process.Files(data))
+                assert process is not None
+                tables = map("{}{}".format, repeat(kind), count())
+                load_text = partial(self._load_text, process, text, tables, environment)
+                insert = partial(run, theirs, environment)
+                yield self.row(what, "INSERT … ORDER BY", load_text, insert, f"{reach}")
+            text.unlink()
+
+    def _load_text(self, process: int, text: Path, tables: Iterator[str], environment: Mapping[str, str]) -> Run:
+        """Load a file into the next table. The CPU time is that of the client and of the service."""
+        before = text_loads.cpu_seconds(process)
+        took = run([*SVCCTL, "service", "load", str(text), "--table", next(tables)], environment)
+        return Run(took.cpu + text_loads.cpu_seconds(process) - before, took.wall, text_loads.peak_mib(process))
+
     def _queries(
         self, what: str, mode: str, format_: str, kind: str, data: Path, alone: Path, environment: Mapping[str, str]
     ) -> Iterator[str]:
@@ -391,6 +422,7 @@ def lines(given: argparse.Namespace, home: Path) -> Iterator[str]:
     own = Table(given.rows, given.service_rows, given.runs, given.only, given.skip, home, environment)
     yield from own.service()
     yield from own.library()
+    yield from own.text_loads()
     yield from table.memory()
 
 

@@ -19,7 +19,8 @@ from svcctl.service.loading.limits import LoadWatch
 from svcctl.service.loading.nesting import may_be_deep, without_deep
 from svcctl.service.loading.skips import LONGEST_LINE, Aside, Skip, Tally
 
-BLOCK = 1 << 22
+BLOCK = 1 << 21
+"""How many bytes of a file are read at once; several times as many are in memory."""
 BOM = b"\xef\xbb\xbf"
 LONGEST = 1 << 20
 """The most bytes of an entry of several lines; a further line begins a new entry."""

@@ -21,14 +21,16 @@ def combined(
     for batch in batches:
         rest = batch
         while waiting_rows + rest.num_rows >= rows:
-            yield pa.concat_batches([*waiting, rest.slice(0, rows - waiting_rows)])
+            group = pa.concat_batches([*waiting, rest.slice(0, rows - waiting_rows)])
             rest = rest.slice(rows - waiting_rows)
-            waiting, waiting_rows, waiting_bytes = [], 0, 0
+            waiting, waiting_rows, waiting_bytes = [], 0, 0  # not in memory while the group is stored
+            yield group
         waiting.append(rest)
         waiting_rows += rest.num_rows
         waiting_bytes += rest.nbytes
         if waiting_bytes >= size:
-            yield pa.concat_batches(waiting)
+            group = pa.concat_batches(waiting)
             waiting, waiting_rows, waiting_bytes = [], 0, 0
+            yield group
     if waiting_rows:
         yield pa.concat_batches(waiting)

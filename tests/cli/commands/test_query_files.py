@@ -160,7 +160,7 @@ def test_a_file_without_events_has_no_chart_and_fails_where_rows_are_needed(shel
     [
         (("--load", "nope.log", "from file"), 2, "no file nope.log"),
         (("--load", ".", "from file"), 2, "is a directory"),
-        (("--load", "access.log", "from access.log"), 2, "hint: not 'from access.log': from file"),
+        (("--load", "access.log", "from access.log"), 2, "hint: write 'from file' in place of 'from access.log'"),
         (("--load", "access.log", "from web.access"), 4, "hint: begin it with: from file"),
         (("--load", "access.log", "from file whree x"), 1, "did you mean 'where'?"),
         (("--load", "access.log", "from file where uris = 1"), 1, "no column 'uris'"),

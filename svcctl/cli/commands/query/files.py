@@ -88,7 +88,8 @@ def _check_table(text: str, options: QueryOptions) -> None:
     begin, named, *_ = (*text.split(maxsplit=2), "", "")
     if begin == "from" and named.strip("`'\"") in {str(file) for file in options.load or ()}:
         raise UsageError(
-            f"the files of --load are the table {FILE_TABLE}", hint=f"not 'from {named}': from {FILE_TABLE}"
+            f"the files of --load are the table {FILE_TABLE}",
+            hint=f"write 'from {FILE_TABLE}' in place of 'from {named}'",
         )
 
 

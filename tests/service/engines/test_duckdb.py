@@ -19,6 +19,7 @@ from support.events import selected
 from svcctl.errors import Locked, NotFound, ServiceError, SvcctlError, UsageError
 from svcctl.service.engines import Mark
 from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.engines.duckdb.engine import MANY_ROWS
 from svcctl.service.engines.duckdb.opening import ROW_GROUP_SIZE
 from svcctl.service.engines.duckdb.windows import windowed
 from svcctl.service.language import Plan, compile, parse
@@ -166,6 +167,34 @@ def test_a_sort_larger_than_the_memory_goes_through_the_disk(tmp_path: Path) -> 
 def planned(engine: DuckDBEngine, query: str) -> Plan:
     start, now = datetime(2023, 1, 1, tzinfo=UTC), datetime(2024, 5, 6, tzinfo=UTC)
     return compile(parse(query), engine.tables(), dialect=engine.dialect, start=start, end=None, now=now)
+
+
+def test_the_first_rows_of_many_come_before_later_ones_are_computed(engine: DuckDBEngine) -> None:
+    """Row 5000 fails: a plan that reads fewer than MANY_ROWS is one statement, which fails before its first row."""
+    engine.append("t", selected(COUNTING.format(0, MANY_ROWS + 2)), create=COLUMNS)
+    failing = ["CASE WHEN c0 = 5000 THEN error('row 5000') ELSE c0 END"]
+
+    def first_row(query: str, since: Mark | None = None) -> object:
+        with engine.render(planned(engine, query), failing, since=since) as rows:
+            return next(iter(rows)).column(0)[0].as_py()
+
+    assert first_row("from t select n") == 0
+    with pytest.raises(ServiceError, match="row 5000"):
+        first_row("from t where n >= 4000 select n")
+    with pytest.raises(ServiceError, match="row 5000"):
+        first_row("from t select n", since=int(engine.mark("t")) - MANY_ROWS + 100)
+
+
+@pytest.mark.parametrize(("query", "step"), [("from t select n", 1), ("from t where n % 3 = 0 select n", 3)])
+def test_a_plan_that_is_read_in_two_parts_has_each_row_once(engine: DuckDBEngine, query: str, step: int) -> None:
+    count = MANY_ROWS + 20_000
+    engine.append("t", selected(COUNTING.format(0, count)), create=COLUMNS)
+    begin = int(engine.mark("t")) - count
+    for first, end in ((0, count), (9_000, count), (0, count - 1), (9_000, count - 5_000), (count, count)):
+        since, until = begin + first if first else None, begin + end if end < count else None
+        with engine.stream(planned(engine, query), since=since, until=until) as stream:
+            rows = [n for batch in stream for n in batch.column(0).to_pylist()]
+        assert rows == list(range(first, end, step)), (first, end)
 
 
 @pytest.mark.parametrize("column", ["n", "rowid"])

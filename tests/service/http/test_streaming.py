@@ -81,7 +81,8 @@ class Served:
 def endless_events() -> bytes:
     """A file of events with the table `endless`, a view of DuckDB's own: nobody has loaded its events.
 
-    It has no text, of which the engine would ask how much each row of a table has.
+    It has no text, of which the engine would ask how much each row of a table has, and hides the row numbers, which a
+    view does not have.
     """
     with TemporaryDirectory() as directory:
         file = Path(directory) / "endless.duckdb"
@@ -89,7 +90,7 @@ def endless_events() -> bytes:
         with duckdb.connect(str(file)) as connection:
             connection.execute(
                 "CREATE VIEW events.endless AS SELECT TIMESTAMP '2024-01-01 11:59:00' AS eventdate, i AS n,"
-                " 1 / (i + 1) AS part FROM range(1000000000000000) r(i);"
+                " 1 / (i + 1) AS part, i AS rowid FROM range(1000000000000000) r(i);"
                 " INSERT INTO main.stored VALUES ('endless', true)"
             )
         return file.read_bytes()

@@ -11,6 +11,7 @@ extensions, settings or Python variables. Files of events are read elsewhere, an
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 import uuid
@@ -41,7 +42,7 @@ from svcctl.service.engines.duckdb.opening import (
     readable,
 )
 from svcctl.service.engines.duckdb.reading import Reading, Selects
-from svcctl.service.engines.duckdb.statement import Statement, translated
+from svcctl.service.engines.duckdb.statement import VECTOR, Statement, translated
 from svcctl.service.engines.duckdb.syntax import ARRIVED, SQL_TYPES, TYPES, quote
 from svcctl.service.engines.duckdb.widening import is_lossy, widened
 from svcctl.service.engines.duckdb.windows import SORTED_ROWS, windowed
@@ -51,6 +52,7 @@ from svcctl.service.language.types import Column, Plan, Table, Type
 
 ROWID = "rowid"
 """DuckDB's pseudo-column of row numbers. It counts from 0 without gaps, because tables are rewritten to delete rows."""
+_WITHIN = f"eventdate >= ? AND eventdate < ? AND {ROWID} >= ? AND {ROWID} < ?"
 BLOCK = 1 << 18
 """DuckDB's unit of storage in bytes, in which the size of a table is counted."""
 _WIDTHS = {Type.TIMESTAMP: 8, Type.INT8: 8, Type.FLOAT8: 8, Type.INT4: 4, Type.IP4: 4, Type.BOOL: 1}
@@ -62,6 +64,8 @@ _RUNS = """
     ) GROUP BY run ORDER BY 1
 """
 """The rows before a date as runs of row numbers: at most one run for each load, because a load is stored sorted."""
+FIRST_ROWS, MANY_ROWS = VECTOR, 200 * VECTOR
+"""How many rows have a statement of their own, so that they come early, in plans that read more than MANY_ROWS."""
 _CONNECT = "USE store; SET enable_progress_bar=false"
 
 
@@ -361,6 +365,35 @@ class DuckDBEngine(Reading):
         """The plan's SELECT over the rows between two positions, or several SELECTs that return its rows in turn."""
         if (sliced := self._sliced(cursor, plan, since, until)) is not None:
             return sliced
+        if self._in_windows(plan):
+            select, within = self._over_rows(plan, since, until)
+            events = self._between(cursor, plan) if since is None or until is None else until - since
+            return Selects(list(windowed(cursor, select, within, events, self._sorted_rows)))
+        second = self._second_part(cursor, plan, since, until)
+        parts = [(since, until)] if second is None else [(since, second), (second, until)]
+        return Selects([write(self._over_rows(plan, *part)[0], self.dialect) for part in parts])
+
+    def _second_part(
+        self, cursor: duckdb.DuckDBPyConnection, plan: Plan, since: int | None, until: int | None
+    ) -> int | None:
+        """The row number after the first FIRST_ROWS of a plan that reads many rows; None for other plans.
+
+        DuckDB computes up to 50 vectors before it returns the first one, so the first rows have a statement of their
+        own. Preparing another statement takes longer than computing a few vectors.
+        """
+        table = self.table(plan.table)
+        if not (plan.by_event and table.ordered) or plan.selective or _has_rowid(table):
+            return None
+        rows = [0 if since is None else since, sys.maxsize if until is None else until]
+        following = cursor.execute(
+            f"SELECT {ROWID} FROM {_relation(table)} WHERE {_WITHIN} LIMIT 1 OFFSET {MANY_ROWS}",
+            [plan.start or datetime.min, plan.end or datetime.max, *rows],
+        ).fetchall()
+        # The rows of a range of dates are consecutive in an ordered table.
+        return following[0][0] - MANY_ROWS + FIRST_ROWS if following else None
+
+    def _over_rows(self, plan: Plan, since: int | None, until: int | None) -> tuple[exp.Select, exp.Select]:
+        """The plan's SELECT over the rows between two positions, and the SELECT in it that reads the table."""
         select = plan.select.copy()
         source = next(node for node in select.find_all(exp.Table))
         within = source.parent_select
@@ -369,8 +402,7 @@ class DuckDBEngine(Reading):
             if mark is not None:
                 within.where(compare(this=self.dialect.position(), expression=exp.Literal.number(mark)), copy=False)
         source.set("db", exp.to_identifier(SCHEMA, quoted=True))
-        table = self.table(plan.table)
-        if any(column.name.casefold() == ROWID for column in table.columns):
+        if _has_rowid(self.table(plan.table)):
             # a column of this name hides DuckDB's own, so the rows are counted
             source.set("alias", None)
             rows = exp.select("*", f'row_number() OVER () - 1 AS "{POSITION}"', dialect="duckdb").from_(source.copy())
@@ -383,10 +415,7 @@ class DuckDBEngine(Reading):
             for limit in select.find_all(exp.Limit):
                 # DuckDB 2.0 fails on a literal limit after a sort of rows between two rowids
                 limit.set("expression", exp.Subquery(this=exp.Select(expressions=[limit.expression])))
-        if not self._in_windows(plan):
-            return Selects([write(select, self.dialect)])
-        events = self._between(cursor, plan) if since is None or until is None else until - since
-        return Selects(list(windowed(cursor, select, within, events, self._sorted_rows)))
+        return select, within
 
     def _sliced(
         self, cursor: duckdb.DuckDBPyConnection, plan: Plan, since: int | None, until: int | None
@@ -400,7 +429,7 @@ class DuckDBEngine(Reading):
         whole = replace(plan, select=select)
         read = {column.name for column in select.find_all(exp.Column)}
         texts = [column.name for column in table.columns if column.type is Type.STR and column.name in read]
-        if not whole.by_event or any(column.name.casefold() == ROWID for column in table.columns):
+        if not whole.by_event or _has_rowid(table):
             return None
         relation = f"store.{_relation(table)}"
         groups = long_texts.groups(cursor, relation, texts)
@@ -408,7 +437,7 @@ class DuckDBEngine(Reading):
             return None
         dates = [plan.start or datetime.min, plan.end or datetime.max]
         rows = [since or 0, sum(group.rows for group in groups) if until is None else until]
-        kept = f"{relation} WHERE eventdate >= ? AND eventdate < ? AND {ROWID} >= ? AND {ROWID} < ?"
+        kept = f"{relation} WHERE {_WITHIN}"
         if table.ordered:
             [(first, last)] = cursor.execute(f"SELECT min({ROWID}), max({ROWID}) FROM {kept}", dates + rows).fetchall()
             parts = long_texts.ranges(groups, first or 0, 0 if last is None else last + 1)
@@ -526,6 +555,11 @@ def _size(table: Table) -> str:
     fixed = sum(_WIDTHS.get(column.type, 0) for column in table.columns)
     texts = [f"coalesce(sum(strlen({quote(column.name)})), 0)" for column in table.columns if column.type is Type.STR]
     return f"SELECT nullif({' + '.join([f'count(*) * {fixed}', *texts])}, 0)::BIGINT FROM {_relation(table)}"
+
+
+def _has_rowid(table: Table) -> bool:
+    """Whether a column of the table hides DuckDB's row numbers."""
+    return any(column.name.casefold() == ROWID for column in table.columns)
 
 
 def _sorted(relation: str) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import Enum
+from itertools import islice
 
 import duckdb
 import pyarrow as pa
@@ -121,9 +122,9 @@ VECTOR = 2048
 class Statement:
     """A Stream of the rows of some SELECTs, one after the other, from row number `skip` and before number `stop`.
 
-    A batch has at most `rows_per_batch` rows, and at most about BYTES_PER_BATCH. Closing the stream closes its
-    connection. The first SELECT is checked at once; the others are asked for while rows are read, and an interrupt also
-    stops work on the connection that they need first.
+    A batch has at most `rows_per_batch` rows, and at most about BYTES_PER_BATCH. The first one has at most VECTOR rows,
+    so that it comes early. Closing the stream closes its connection. The first SELECT is checked at once; the others
+    are asked for while rows are read, and an interrupt also stops work on the connection that they need first.
     """
 
     def __init__(
@@ -147,7 +148,9 @@ class Statement:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         held: list[pa.RecordBatch] = []
         rows = size = 0
-        for batch in self._vectors():
+        vectors = self._vectors()
+        yield from islice(vectors, 1)
+        for batch in vectors:
             if held and (rows + batch.num_rows > self._rows_per_batch or size + batch.nbytes > BYTES_PER_BATCH):
                 yield _joined(held)
                 held, rows, size = [], 0, 0

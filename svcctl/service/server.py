@@ -3,6 +3,7 @@ signal."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import os
@@ -17,11 +18,13 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import uvicorn
 
 from svcctl.errors import Terminated, Unavailable, UsageError, reason
+from svcctl.io.allocator import limit_arenas
 from svcctl.io.parquet import start_arrow
 from svcctl.io.setting import Setting
 from svcctl.io.temporary import remove_left_over
@@ -75,6 +78,8 @@ OTHER_DESCRIPTORS = 200
 """Open files beside connections: of the state, the events, jobs and loads."""
 SIGNAL_SECONDS = 0.2
 """How soon a service that makes demo events notices a signal."""
+TICK_SECONDS = 1.0
+"""How often the Date of answers is renewed, and the Unix socket checked."""
 SETTLE_SECONDS, SHARED_SETTLE_SECONDS = 1.0, 0.4
 """How soon the service notices that another process has disabled a domain, or stopped a job."""
 
@@ -125,12 +130,23 @@ class _Server(uvicorn.Server):
         ready: Callable[[], None],
     ) -> None:
         super().__init__(config)
-        config.callback_notify, config.timeout_notify = self._restore, 0  # every second
+        config.callback_notify, config.timeout_notify = self._restore, 0  # at every tick
         self._own = own
         self._is_ours = is_ours
         self._serving = serving
         self._ready = ready
         self._failed = False
+        self._leaving = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        """Wait for a signal, with a tick every second. uvicorn's own loop wakes up ten times a second."""
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._leaving.wait(), TICK_SECONDS)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        asyncio.get_running_loop().call_soon_threadsafe(self._leaving.set)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
@@ -252,7 +268,8 @@ class _Masking(logging.Formatter):
 
 
 def _prepare_process() -> None:
-    """Set up what belongs to the whole process: its log, the mode of new files, and Arrow."""
+    """Set up what belongs to the whole process: memory, its log, the mode of new files, and Arrow."""
+    limit_arenas()
     to_stderr = logging.StreamHandler()
     to_stderr.setFormatter(_Masking("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[to_stderr])
@@ -275,14 +292,21 @@ def _tables(
     """
     gone = threading.Event()
 
+    def extend(own: DuckDBEngine) -> None:
+        for table, fraction, _ in demo.extend(own, datetime.now(UTC), history):
+            if gone.is_set():
+                raise Terminated
+            progress(table, fraction)
+
     def made() -> tuple[DuckDBEngine, EventsRecord]:
+        if history and not files.events.exists():
+            # DuckDB keeps 50 MB of the events of a month in memory, until it is closed.
+            with DuckDBEngine(files.events) as first:
+                extend(first)
         with ExitStack() as closing:
             own = closing.enter_context(DuckDBEngine(files.events))
             record = checked(own)
-            for table, fraction, _ in demo.extend(own, datetime.now(UTC), history):
-                if gone.is_set():
-                    raise Terminated
-                progress(table, fraction)
+            extend(own)
             closing.pop_all()
         return own, record
 

@@ -195,6 +195,8 @@ def check_access(connection: Connection, domain: StoredDomain) -> None:
 def refusals(store: Store, ids: Collection[int]) -> dict[int, SvcctlError]:
     """Return the reason for each of these domains that cannot be accessed."""
     found: dict[int, SvcctlError] = {}
+    if not ids:
+        return found
     with store.reading() as connection:
         for id in ids:
             try:

@@ -124,11 +124,18 @@ class Due:
 def due(store: Store) -> dict[str, Due]:
     """The jobs whose rows are to be delivered, by ID: those that are RUNNING, of active domains and of resellers.
 
-    The service asks every second, so no JSON is read.
+    The service asks every second, so no JSON is read, and nothing while the state of one process stays the same. In a
+    shared state leases end with time alone.
     """
-    with store.reading() as connection:
+
+    def read(connection: Connection) -> dict[str, Due]:
         rows = connection.execute(select(_JOBS.id, _JOBS.fence, free(store)).where(DUE).order_by(_JOBS.number))
         return {job_id: Due(fence, bool(is_free)) for job_id, fence, is_free in rows}
+
+    if not store.shared:
+        return store.remembered("due jobs", read)
+    with store.reading() as connection:
+        return read(connection)
 
 
 Room = Callable[[Sequence[Owner]], None]

@@ -109,6 +109,10 @@ class SvcctlError(Exception):
         if data is not None:
             self.data = data
 
+    def __reduce__(self) -> Any:
+        """Errors pass between processes, whatever their constructors take."""
+        return type(self).__new__, (type(self), *self.args), {**vars(self), "data": dict(self.data)}
+
     def advised_by(self, cause: SvcctlError) -> Self:
         """This error, with the hint, the reason and the data of its cause."""
         self.hint, self.reason, self.data = cause.hint, cause.reason, cause.data

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+from collections.abc import Iterator
 
 import pytest
 
@@ -204,3 +205,18 @@ def test_hints_are_joined_as_sentences_and_keep_their_commands() -> None:
     assert advice is not None
     assert pickle.loads(pickle.dumps(advice)).commands == errors.Advice("so: ", advice).commands == (command,)
     assert errors.advice_of(None, "") is None
+
+
+def every_class(kind: type[errors.SvcctlError]) -> Iterator[type[errors.SvcctlError]]:
+    yield kind
+    for narrower in kind.__subclasses__():
+        if narrower.__module__ == errors.__name__:
+            yield from every_class(narrower)
+
+
+@pytest.mark.parametrize("kind", [*every_class(errors.SvcctlError)])
+def test_an_error_of_another_process_is_the_same_error(kind: type[errors.SvcctlError]) -> None:
+    error = errors.MissingExtra("Arrow", "parquet") if kind is errors.MissingExtra else kind("no", hint="so")
+    copy = pickle.loads(pickle.dumps(error.advised_by(error)))
+    assert (type(copy), str(copy), vars(copy)) == (kind, str(error), vars(error))
+    assert errors.commands_in(copy.hint) == errors.commands_in(error.hint or "")

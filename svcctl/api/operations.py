@@ -7,6 +7,7 @@ stops and starts jobs.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,8 @@ OWN_READS = (
 OWN_POST_READS = ("/service/domain/check", "/service/temporary-table")
 """The paths of svcctl's own service to which a POST changes nothing that outlives its request."""
 
+_ROUTING = re.compile("method|url|uri|path", re.IGNORECASE)
+"""Names of headers that may make another request of one, such as X-HTTP-Method-Override and X-Original-URL."""
 _JOB_VERBS = frozenset({"stop", "start", "remove"})
 """Segments that are not job IDs: a deployment may take the ID from elsewhere."""
 
@@ -46,8 +49,8 @@ class Operations:
         """A request that may change something, in words, else None; `headers` are names that a caller has added."""
         path, question_mark, _ = url.partition("?")
         request = f"{method} {urlsplit(path).path or '/'}"
-        if (header := next((name for name in headers if "method" in name.lower()), None)) is not None:
-            return f"{request} with the header {header}"  # such as X-HTTP-Method-Override
+        if (header := next(filter(_ROUTING.search, headers), None)) is not None:
+            return f"{request} with the header {header}"
         if method in ("GET", "HEAD"):
             reads = any(_matches(path, pattern) for pattern in self._reads())
         else:

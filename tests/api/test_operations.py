@@ -139,8 +139,10 @@ def test_a_query_is_known_however_its_url_is_written_but_read_in_one_form_only()
     assert not OPERATIONS.is_query("POST", f"{BASE}/search/jobs")
 
 
-@pytest.mark.parametrize("header", ["X-HTTP-Method-Override", "x-method-override", "X-HTTP-Method"])
-def test_a_header_that_replaces_the_method_may_change_something(header: str) -> None:
+@pytest.mark.parametrize(
+    "header", ["X-HTTP-Method-Override", "x-method-override", "X-HTTP-Method", "X-Original-URL", "x-rewrite-url"]
+)
+def test_a_header_that_replaces_the_method_or_the_path_may_change_something(header: str) -> None:
     assert change("GET", "/search/jobs", b"", "accept") is None
     assert change("GET", "/search/jobs", b"", "accept", header) == f"GET /v2/search/jobs with the header {header}"
 

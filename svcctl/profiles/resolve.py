@@ -227,8 +227,12 @@ def resolve(
     alone = (
         flags.get("base_url") or (environment.get("SVCCTL_BASE_URL") and not environment.get(PROFILE_ENVIRONMENT))
     ) and not flags.get("profile")
-    # When a profile is not needed, a profiles file that the environment names may be missing.
-    document = store.before() if alone and flags.get("config") is None else store.load()
+    if flags.get("config") is None and (flags.get("profile") or environment.get(PROFILE_ENVIRONMENT)) in BUILT_IN:
+        document = Document()  # so that the local service can be stopped when the profiles file is broken
+    elif flags.get("config") is None and alone:
+        document = store.before()  # a profiles file that the environment names may be missing
+    else:
+        document = store.load()
     name, source = profile_in_use(document, flags, environment, spelled)
     fields: Fields = {}
     if name is not None and name in BUILT_IN:

@@ -142,6 +142,29 @@ def test_a_query_still_starts_the_local_service(shell: Shell) -> None:
         assert shell("service", "stop").returncode == 0
 
 
+@pytest.mark.parametrize("content", ["profiles: [\n", None])
+def test_the_local_service_can_be_stopped_when_the_profiles_file_is_broken(
+    shell: Shell, tmp_path: Path, content: str | None
+) -> None:
+    file = tmp_path / "profiles.yaml"
+    variable = {"SVCCTL_CONFIG": str(file)}
+    if content is not None:
+        file.write_text(content)
+        file.chmod(0o600)
+    try:
+        assert shell("-p", "local", "service", "start", **variable).returncode == 0
+        assert shell("service", "status", **variable).returncode == 0
+        refused = shell("service", "stop", **variable)
+        assert (refused.returncode, str(file) in refused.stderr) == (2, True)
+        named = shell("-p", "local", "--config", str(file), "service", "stop")
+        assert (named.returncode, str(file) in named.stderr) == (2, True)
+        read_only = shell("-p", "local", "service", "stop", **variable, SVCCTL_READ_ONLY="true")
+        assert (read_only.returncode, "read_only is true" in read_only.stderr) == (2, True)
+        assert shell("-p", "local", "service", "stop", **variable).returncode == 0
+    finally:
+        shell("service", "stop")
+
+
 def test_the_profiles_of_svcctl_itself_can_be_changed(guarded: Shell) -> None:
     assert guarded("profile", "set", "spare", "timeout=20").returncode == 0
     assert guarded("-p", "audit", "profile", "rm", "spare", "--yes").returncode == 0

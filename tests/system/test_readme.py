@@ -7,6 +7,7 @@ bar or width of a column counts. The picture is drawn by `support/picture.py`.
 """
 
 import re
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def test_a_session_of_the_readme_prints_what_it_says(
     shell = Shell(
         tmp_path,
         {
-            "PATH": f"{add_command(tmp_path).parent}:/usr/bin:/bin",
+            "PATH": f"{add_command(tmp_path).parent}:{Path(sys.executable).parent}:/usr/bin:/bin",
             "SVCCTL_DATA": str(service.home / "data"),
             "XDG_CONFIG_HOME": str(tmp_path / "config"),
         },

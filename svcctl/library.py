@@ -63,6 +63,8 @@ def connect(
     timeout: float | str | None = None,
     retries: int | None = None,
     time_zone: str | None = None,
+    read_only: bool | None = None,
+    max_rows: int | None = None,
     headers: Mapping[str, str] | None = None,
     paths: Mapping[str, str] | None = None,
     config: str | os.PathLike[str] | None = None,
@@ -71,7 +73,8 @@ def connect(
 
     The other arguments are the settings of profiles, and take precedence over the environment and the profile. With
     `base_url` no profile is read: the arguments alone give the connection. Credentials replace those of the profile.
-    `timeout` is in seconds, or a text such as `30s`. `config` is the path of a profiles file.
+    `timeout` is in seconds, or a text such as `30s`. `config` is the path of a profiles file. `read_only` and
+    `max_rows` can tighten those of the environment and of the profile, and not loosen them.
 
     The profile `local` starts the local service if it does not run. Nothing else is sent before the first request.
 
@@ -91,9 +94,14 @@ def connect(
         "timeout": None if timeout is None else str(timeout),
         "retries": None if retries is None else str(retries),
         "time_zone": time_zone,
+        "read_only": None if read_only is None else str(read_only).lower(),
+        "max_rows": None if max_rows is None else str(max_rows),
         "config": None if config is None else os.fspath(config),
     }
     _check_arguments(arguments)
+    for name, mapping in (("headers", headers), ("paths", paths)):
+        _check_mapping(name, mapping)
+        _check_texts(**{f"{name}.{key}": value for key, value in (mapping or {}).items()})
     resolved = _profile(arguments, {"headers": headers or {}, "paths": paths or {}})
     from svcctl.profiles.client import client_of
 
@@ -101,7 +109,8 @@ def connect(
 
 
 def _check_arguments(arguments: Mapping[str, Any]) -> None:
-    """UsageError for arguments that exclude each other, lack each other or are empty."""
+    """UsageError for arguments that exclude each other, lack each other, are empty or no texts."""
+    _check_texts(**arguments)
     for name, value in arguments.items():
         if value == "":
             raise _unusable(f"{name} is empty")
@@ -146,6 +155,28 @@ def _unusable(message: str, hint: str | None = None) -> UsageError:
     from svcctl.errors import UsageError
 
     return UsageError(message, hint=hint)
+
+
+def _check_texts(**arguments: Any) -> None:
+    """UsageError for an argument that is neither text nor None."""
+    for name, value in arguments.items():
+        if value is not None and not isinstance(value, str):
+            raise _unusable(f"{name} is not text but {type(value).__name__}")
+
+
+def _check_mapping(name: str, value: object) -> None:
+    """UsageError for an argument that is neither a mapping nor None."""
+    if value is not None and not isinstance(value, Mapping):
+        raise _unusable(f"{name} is not a dict but {type(value).__name__}")
+
+
+def _whole(name: str, value: Any) -> int | None:
+    """A number of rows, also one of numpy. UsageError for an argument that is neither a whole number nor None."""
+    from numbers import Integral
+
+    if value is None or (isinstance(value, Integral) and not isinstance(value, bool)):
+        return None if value is None else int(value)
+    raise _unusable(f"{name} is not a whole number but {type(value).__name__}")
 
 
 def _ignored(text: str) -> None:
@@ -224,9 +255,16 @@ class ServiceClient:
         """
         from svcctl.api.query import QueryRequest
 
+        _check_texts(query=query, query_id=query_id)
         dates = self._dates(from_, to, time_zone, waits=to is None)
         request = QueryRequest(
-            from_=dates.from_, to=dates.to, query=query, query_id=query_id, mode=MODE, limit=limit, skip=skip
+            from_=dates.from_,
+            to=dates.to,
+            query=query,
+            query_id=query_id,
+            mode=MODE,
+            limit=_whole("limit", limit),
+            skip=_whole("skip", skip),
         )
         answer = QueryAnswer(self._open, request)
         with self._lock:
@@ -252,6 +290,7 @@ class ServiceClient:
         from svcctl.dates.range import dates_of
         from svcctl.dates.zones import named_zone
 
+        _check_texts(time_zone=time_zone)
         return dates_of(
             _typed(from_, "from_"),
             None if to is None else _typed(to, "to"),
@@ -492,6 +531,8 @@ def _typed(moment: Moment, name: str) -> Typed:
     from svcctl.dates.operators import check_epoch
     from svcctl.dates.shorthand import parse_moment
 
+    if isinstance(moment, float | datetime) and str(moment) in ("nan", "NaT"):  # NaT of pandas is a datetime
+        raise _unusable(f"{name} is not a date but {moment}")
     if isinstance(moment, datetime):
         if moment.utcoffset() is None:
             raise _unusable(
@@ -503,7 +544,7 @@ def _typed(moment: Moment, name: str) -> Typed:
     if isinstance(moment, str):
         return parse_moment(moment)
     if isinstance(moment, Integral | float) and not isinstance(moment, bool):
-        return check_epoch(moment if isinstance(moment, float) else int(moment))  # numpy has integers of its own
+        return check_epoch(float(moment) if isinstance(moment, float) else int(moment))  # numpy has types of its own
     raise _unusable(f"{name} is not a date but {type(moment).__name__}", "give text, epoch seconds or a datetime")
 
 
@@ -547,6 +588,8 @@ class JobOperations:
         from svcctl.api.destinations import Destination, known_key
         from svcctl.api.query import QueryRequest
 
+        _check_texts(query=query, query_id=query_id, destination=destination, date_format=date_format)
+        _check_mapping("params", params)
         given = {known_key(destination, key): value for key, value in (params or {}).items()}
         target = Destination(destination, given)
         _check_destination(target, endless=to is None)

@@ -63,7 +63,7 @@ def scripted(serve: Serve, *answers: Any) -> svcctl.ServiceClient:
 
 SIGNATURES = {
     "connect": "profile, *, base_url, token, api_key, api_secret, auth, provisioning_url, socket, ca_bundle, "
-    "tls_close, timeout, retries, time_zone, headers, paths, config",
+    "tls_close, timeout, retries, time_zone, read_only, max_rows, headers, paths, config",
     "ServiceClient.close": "",
     "ServiceClient.domains": "property",
     "ServiceClient.jobs": "property",
@@ -217,6 +217,7 @@ def test_a_table_of_arrow_has_the_types_and_the_nulls_also_without_rows(client: 
         (datetime(2024, 1, 31, tzinfo=UTC), "1706695201"),
         ("2024-01-30 23:00+00:00", "2024-01-31T10:00:01Z"),
         (pandas.Timestamp("2024-01-31", tz="UTC"), numpy.int64(1706695201)),
+        (numpy.float64(1706659200), numpy.float64(1706695201)),
     ],
 )
 def test_dates_are_texts_seconds_dates_or_datetimes(client: svcctl.ServiceClient, from_: Any, to: Any) -> None:
@@ -230,7 +231,18 @@ def test_a_day_without_an_offset_is_one_of_the_time_zone(client: svcctl.ServiceC
 
 
 @pytest.mark.parametrize(
-    "from_", [datetime(2024, 1, 31), True, pandas.Timestamp("2024-01-31"), None, b"1h", 1706695200000, "soon"]
+    "from_",
+    [
+        datetime(2024, 1, 31),
+        True,
+        pandas.Timestamp("2024-01-31"),
+        pandas.NaT,
+        float("nan"),
+        None,
+        b"1h",
+        1706695200000,
+        "soon",
+    ],
 )
 def test_what_is_no_date_is_refused(client: svcctl.ServiceClient, from_: Any) -> None:
     with pytest.raises(errors.UsageError) as caught:
@@ -281,6 +293,38 @@ def test_clients_with_other_credentials_share_nothing(serve: Serve) -> None:
     assert sent == sorted(f"Bearer t{number}" for number in range(4) for _ in range(5))
     for client in clients:
         client.close()
+
+
+WRONG_TYPES: list[Callable[[Any], object]] = [
+    lambda client: client.query(b"from sample", from_="1h"),
+    lambda client: client.query(query_id=5, from_="1h"),
+    lambda client: client.query("from sample", from_="today", time_zone=UTC),
+    lambda client: client.query("from sample", from_="1h", limit="3"),
+    lambda client: client.query("from sample", from_="1h", skip=True),
+    lambda client: client.jobs.get(None),
+    lambda client: client.jobs.launch("from auth.all", 5, from_="now"),
+    lambda client: client.jobs.launch("from auth.all", params=["a"], from_="now"),
+    lambda client: client.jobs.launch("from auth.all", params={"friendlyName": b"a"}, from_="now"),
+    lambda client: client.domains.create("acme", "basic", time="14"),
+    lambda client: client.domains.create("acme", "basic", volume=True),
+    lambda client: client.roles.create("acme", "night", resource_ids={"tables": {1, 2}}),
+]
+
+
+@pytest.mark.parametrize("call", WRONG_TYPES)
+@pytest.mark.usefixtures("alone")
+def test_an_argument_of_another_type_is_refused_before_anything_is_sent(
+    call: Callable[[Any], object], serve: Serve
+) -> None:
+    service = serve()
+    with svcctl.connect(base_url=service.url, token="t") as client, pytest.raises(errors.UsageError):
+        call(client)
+    assert service.requests == []
+
+
+def test_numbers_of_numpy_are_limits(client: svcctl.ServiceClient) -> None:
+    answer: Any = client.query("from sample", from_="2024-01-31", limit=numpy.int64(2))  # type: ignore[arg-type]
+    assert len(list(answer)) == 2
 
 
 def test_an_answer_is_read_once(client: svcctl.ServiceClient) -> None:
@@ -388,6 +432,13 @@ def test_after_a_fork_the_child_has_its_own_connections_and_the_parent_its_answe
         {"base_url": "https://a.example", "token": "t", "timeout": -1},
         {"base_url": "https://a.example", "token": "t", "retries": "many"},
         {"base_url": "https://a.example", "token": "t", "headers": {"key": "x"}},
+        {"base_url": b"https://a.example", "token": "t"},
+        {"base_url": "https://a.example", "token": 5},
+        {"base_url": "https://a.example", "token": "t", "time_zone": UTC},
+        {"base_url": "https://a.example", "token": "t", "paths": {"query": 5}},
+        {"base_url": "https://a.example", "token": "t", "paths": ["query"]},
+        {"base_url": "https://a.example", "token": "t", "read_only": "yes"},
+        {"base_url": "https://a.example", "token": "t", "max_rows": True},
         {"profile": "none"},
         {"config": "/none.yaml"},
     ],
@@ -451,6 +502,21 @@ def test_a_read_only_environment_refuses_changes_before_they_are_sent(
     with scripted(serve) as client, pytest.raises(errors.UsageError) as error:
         client.jobs.stop("3f2a")
     assert error.value.reason == "read-only"
+
+
+@pytest.mark.usefixtures("alone")
+def test_the_arguments_guard_a_client_and_do_not_loosen_a_guard(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = serve(head("200 OK", MODE) + TYPED + ROWS)
+    with svcctl.connect(base_url=service.url, token="t", read_only=True, max_rows=1) as client:
+        with pytest.raises(errors.UsageError, match="argument read_only"):
+            client.jobs.remove("3f2a")
+        assert service.requests == []
+        with pytest.raises(errors.TooManyRows):
+            client.query("from t", from_="1h").arrow()
+    monkeypatch.setenv("SVCCTL_READ_ONLY", "true")
+    client = svcctl.connect(base_url=service.url, token="t", read_only=False)
+    with client, pytest.raises(errors.UsageError, match="environment SVCCTL_READ_ONLY"):
+        client.jobs.remove("3f2a")
 
 
 @pytest.mark.parametrize("read", [list, svcctl.QueryAnswer.arrow])

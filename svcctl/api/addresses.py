@@ -168,6 +168,8 @@ _TRUST_HINTS = {
 
 def segment(name: str) -> str:
     """A name as one segment of a path; UsageError for a name that would change the path."""
+    if not isinstance(name, str):
+        raise UsageError(f"a name is not text but {type(name).__name__}")
     if name in ("", ".", ".."):
         raise UsageError(f"'{name}' cannot be used as a name")
     try:

@@ -299,7 +299,7 @@ class Client:
         """Creates a domain; the answer holds its full name."""
         for key, value in (("time", time), ("volume", volume)):
             if value is not None and not is_amount(value):
-                raise UsageError(f"{key} must be 0 or more, not {value:g}")
+                raise UsageError(f"{key} must be 0 or more, not {value}")
         given = Domain(name, plan, time=time, volume=volume)
         call = replace(self._domain_call("POST"), body=encoded(given.to_json()), repeatable=False)
         return self._sender.send(call, lambda response: Domain.from_json(record(decoded(response), "name")))

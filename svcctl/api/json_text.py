@@ -32,6 +32,8 @@ def encoded(fields: Mapping[str, Any], name: str = "the request") -> bytes:
         return text.encode("utf-8")
     except UnicodeEncodeError:
         raise UsageError(f"{name} holds bytes that are not UTF-8") from None
+    except TypeError as error:
+        raise UsageError(f"{name} cannot be sent: {error}") from None
     except ValueError:
         raise UsageError(f"{name} holds a number that is infinite, or none (NaN): JSON has no such numbers") from None
 

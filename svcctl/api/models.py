@@ -203,7 +203,7 @@ class Domain:
 
 def is_amount(value: float) -> bool:
     """Whether a number can be the time or the volume of a domain."""
-    return 0 <= value < math.inf
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
 ALL = "*"

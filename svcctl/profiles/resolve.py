@@ -306,16 +306,25 @@ def _resolve_one(
     setting: ProfileSetting, flag: Any, text: str | None, fields: Fields, name: str, path: Path, spelled: str
 ) -> Value:
     profile = f"profile {name}"
+    texts = {
+        spelled.format(setting.name): flag,
+        f"environment {setting.environment}": text,
+        profile: fields.get(setting.name),
+    }
+    if (strictness := setting.strictness) is not None:
+        values = [
+            Value(setting, _value_of(setting, str(written), source), source)
+            for source, written in reversed(texts.items())
+            if written is not None
+        ]
+        if values:
+            return max(values, key=lambda value: strictness(value.value))
     if flag is not None:
         source = spelled.format(setting.name)
         return Value(setting, _value_of(setting, flag, source) if isinstance(flag, str) else flag, source)
     if text is not None:
         source = f"environment {setting.environment}"
-        value = Value(setting, _value_of(setting, text, source), source)
-        if (strictness := setting.strictness) is not None and fields.get(setting.name) is not None:
-            stored = Value(setting, _value_of(setting, str(fields[setting.name]), profile), profile)
-            return max(stored, value, key=lambda either: strictness(either.value))
-        return value
+        return Value(setting, _value_of(setting, text, source), source)
     if setting.secret:
         if (file := fields.get(f"{setting.name}_file")) is not None:
             return Value(

@@ -90,6 +90,15 @@ def test_the_long_description_leads_to_no_files_of_the_repository(metadata: Mess
     assert headings.findall(text) == headings.findall((ROOT / "README.md").read_text(encoding="utf-8"))
 
 
+def test_the_version_of_the_metadata_is_one_that_upload_tools_know(built: Path, metadata: Message) -> None:
+    [sdist] = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        described = archive.extractfile(f"{sdist.name.removesuffix('.tar.gz')}/PKG-INFO")
+        assert described is not None
+        versions = {metadata["Metadata-Version"], Parser().parsestr(described.read().decode())["Metadata-Version"]}
+    assert versions == {"2.4"}
+
+
 def test_the_classifiers_begin_with_the_oldest_python(metadata: Message) -> None:
     versions = re.findall(r"Python :: (3\.\d+)$", "\n".join(metadata.get_all("Classifier", [])), re.MULTILINE)
     assert metadata["Requires-Python"] == f">={versions[0]}"

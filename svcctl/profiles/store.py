@@ -93,6 +93,8 @@ class ProfileStore:
     path: Path
     named: str | None = None
     """How the user named the path: --config or an environment variable; None for the default path."""
+    lock_patience: float = 10.0
+    """The seconds to wait for another process that changes the file."""
 
     @property
     def is_missing(self) -> bool:
@@ -144,7 +146,9 @@ class ProfileStore:
             yield
             return
         handle = lock(
-            directory / f".{self.path.name}.lock", f"profiles file {self.path} is being changed", patience=1.5
+            directory / f".{self.path.name}.lock",
+            f"profiles file {self.path} is being changed",
+            patience=self.lock_patience,
         )
         try:
             yield

@@ -1,5 +1,6 @@
 """The profiles file: what is kept, and what is refused."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,7 +10,8 @@ import pytest
 from support.profiles import PROD, look_up
 
 from svcctl.dates.zones import named_zone
-from svcctl.errors import ProfileError
+from svcctl.errors import Locked, ProfileError
+from svcctl.io.files import lock
 from svcctl.profiles.store import ProfileStore
 
 # What the errors say, each once; the tests state their kind.
@@ -223,6 +225,15 @@ def test_a_file_with_an_unclear_profile_is_not_changed_except_to_remove_that(sto
     assert store.path.read_text() == TWICE
     store.remove("a")
     assert store.load().profiles == {"b": {"token": "v"}}
+
+
+def test_nobody_changes_the_file_while_another_process_does(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    held = lock(path.with_name(".config.yaml.lock"), "held")
+    with pytest.raises(Locked, match=r"config\.yaml is being changed$"):
+        ProfileStore(path, lock_patience=0.1).set("other", {"base_url": "https://c.example.com"})
+    os.close(held)
+    assert not path.exists()
 
 
 def test_profiles_that_are_set_at_once_before_there_is_a_file_are_all_kept(tmp_path: Path) -> None:

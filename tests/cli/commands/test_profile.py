@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +9,6 @@ import pytest
 import yaml
 from support.shells import SVCCTL, Shell
 from support.terminal import Terminal, open_shell
-
-from svcctl.io.files import lock
 
 COMMAND = " ".join(SVCCTL)
 
@@ -222,15 +219,6 @@ def test_service_refuses_the_profile_of_another_service(shell: Shell) -> None:
     assert (done.returncode, "--profile" in done.stderr) == (2, True)
     done = shell("-p", "prod", "service", "load", "a.csv", "-t", "a.b")
     assert (done.returncode, "svcctl service load FILE -t TABLE --tables URI" in done.stderr) == (2, True)
-
-
-def test_nobody_changes_the_file_while_another_command_does(shell: Shell) -> None:
-    path = shell.home / ".config" / "svcctl" / "config.yaml"
-    path.parent.mkdir(parents=True)
-    held = lock(path.with_name(".config.yaml.lock"), "held")
-    done = shell("profile", "set", "other", "base_url=https://c.example.com")
-    os.close(held)
-    assert (done.returncode, done.stderr) == (9, f"svcctl: error: profiles file {path} is being changed\n")
 
 
 # A person

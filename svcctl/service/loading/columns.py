@@ -29,7 +29,7 @@ from svcctl.service.loading.flattening import (
     flattened,
 )
 from svcctl.service.loading.limits import MAX_FIELDS
-from svcctl.service.loading.members import compared, pointer
+from svcctl.service.loading.members import compared, pointer, with_object
 from svcctl.service.loading.skips import Change
 from svcctl.service.loading.times import in_utc, yearless
 from svcctl.service.loading.values import NUMBER_LIKE, ODD, WAYS, is_nested, nothing
@@ -202,13 +202,11 @@ def _json(file: KnownFile, wanted: Wanted) -> Columns:
     null = "|".join(map(_escaped, wanted.null))
     nothing_there = literal(f':\\s*"(?:{null})"')
     line = f"regexp_replace(line, {nothing_there}, ':null', 'g')" if null else "line"
-    lines = f"(SELECT number, {line} AS line FROM lines)"
-    valid = "CASE WHEN json_valid(line) THEN starts_with(line, '{') OR json_type(line) = 'OBJECT' END"
-    lines = f"(SELECT number, line AS text, CASE WHEN {valid} THEN line END AS line FROM {lines})"
+    entries = f"(SELECT number, {line} AS text FROM lines)"
     # The structure of an object without members is "JSON", a string.
     structure = """nullif(json_structure(line)::VARCHAR, '"JSON"')"""
     shapes = wanted.rows(
-        f"SELECT {structure} AS shape, count(*) FROM {lines} GROUP BY shape ORDER BY min(number) "
+        f"SELECT {structure} AS shape, count(*) FROM {with_object(entries)} GROUP BY shape ORDER BY min(number) "
         f"LIMIT {MAX_STRUCTURES + 1}"
     )
     if len(shapes) > MAX_STRUCTURES:
@@ -229,10 +227,11 @@ def _json(file: KnownFile, wanted: Wanted) -> Columns:
     asked = literal(json.dumps(_transform(flat.leaves, types), ensure_ascii=False))
     seen = ", ".join(literal(shape) for shape, _ in shapes if shape)
     fitting = {leaf.path: JSON if leaf.name in named else leaf.type for leaf in flat.leaves}
-    lines, fits = compared(lines, fitting, flat.opened)
+    objects = with_object(entries, are_mostly_valid=all(shape for shape, _ in shapes))
+    objects, fits = compared(objects, fitting, flat.opened)
     return Columns(
         f"(SELECT *, json_transform(line, {asked}) AS event, "
-        f"CASE WHEN NOT coalesce({fits}, false) THEN {structure} END AS shape FROM {lines})",
+        f"CASE WHEN {fits} THEN NULL ELSE {structure} END AS shape FROM {objects})",
         sql,
         types,
         text="text",

@@ -11,25 +11,34 @@ MAX_COMPARED = 64
 """The most members that are compared: each is looked up, which takes longer the more there are."""
 
 
+def with_object(table: str, *, are_mostly_valid: bool = False) -> str:
+    """A table with `names`, the names of the members of `text`, and `line`, which is the text if it is a JSON object.
+
+    A text that `are_mostly_valid` is parsed once, but a batch with invalid texts takes longer.
+    """
+    names = "TRY(json_keys(text))" if are_mostly_valid else "CASE WHEN json_valid(text) THEN json_keys(text) END"
+    is_object = "CASE WHEN json_valid(text) THEN starts_with(text, '{') OR json_type(text) = 'OBJECT' END"
+    line = f"CASE WHEN len(names) > 0 THEN text WHEN {is_object} THEN text END"
+    return f"(SELECT *, {line} AS line FROM (SELECT *, {names} AS names FROM {table}))"
+
+
 def compared(table: str, members: Mapping[MemberPath, str], objects: Collection[MemberPath]) -> tuple[str, str]:
-    """A table with the types of `line` added, and the condition that the row has no other members and types.
+    """A table of `with_object` with the types of members, and the condition that a row has no other members and types.
 
     `members` are the types of members that are columns, and `objects` the members whose own members are.
     The condition is never true for a row that differs. For some rows that do not, it is false or null: those with
     values that are objects or arrays, unless the type of the member is JSON, and those with more than MAX_COMPARED.
     """
-    places = list(dict.fromkeys((*objects, *members)))
+    parents = {(), *objects}
+    counted = [place for place in dict.fromkeys((*objects, *members)) if place[:-1] in parents]
+    places = [*counted, *(place for place in members if place[:-1] not in parents)]
     if len(places) > MAX_COMPARED:
         return table, "false"
-    parents = [(), *objects]
-    counts = ", ".join(f"coalesce(len(json_keys(line, {pointer(parent)})), 0)" for parent in parents)
-    added = f"json_type(line, [{', '.join(map(pointer, places))}]) AS member_types, [{counts}] AS numbers_of_members"
-    # Equal only if no member is unknown or there twice.
-    tests = ["numbers_of_members[1] > 0"]
-    for parent_at, parent in enumerate(parents, 1):
-        inner = [at for at, place in enumerate(places, 1) if place[:-1] == parent]
-        count = f"list_count([{', '.join(f'member_types[{at}]' for at in inner)}])" if inner else "0"
-        tests.append(f"{count} = numbers_of_members[{parent_at}]")
+    inner = (f" + coalesce(len(json_keys(line, {pointer(place)})), 0)" for place in objects)
+    added = f"json_type(line, [{', '.join(map(pointer, places))}]) AS member_types"
+    # Fewer are known if a member is unknown or there twice.
+    known = "member_types" if len(counted) == len(places) else f"member_types[:{len(counted)}]"
+    tests = [f"len(names) > 0 AND list_count({known}) = len(names){''.join(inner)}"]
     for at, place in enumerate(places, 1):
         types = _types_within(members.get(place, NULL))
         if types is not None:

@@ -15,7 +15,7 @@ from svcctl.service.loading import access_log
 from svcctl.service.loading.columns import Columns
 from svcctl.service.loading.flattening import EventMember, Flattening, flattened
 from svcctl.service.loading.kinds import ACCESS
-from svcctl.service.loading.members import compared
+from svcctl.service.loading.members import compared, with_object
 from svcctl.service.loading.number_times import FIRST_MS, LAST_MS
 from svcctl.service.loading.times import TimeFormat, as_time, has_no_zone, short, text_as_time
 
@@ -124,9 +124,27 @@ def test_objects_that_pass_the_comparison_of_members_have_fitting_structures() -
     members = {leaf.path: leaf.type for leaf in flat.leaves}
     columns = Columns("lines", {}, {}, members=members, flat=flat)
     with connection(lines) as opened:
-        table, fits = compared("(SELECT * FROM lines WHERE json_valid(line))", members, flat.opened)
+        texts = "(SELECT number, line AS text FROM lines WHERE json_valid(line))"
+        table, fits = compared(with_object(texts), members, flat.opened)
         rows = opened.execute(f"SELECT json_structure(line)::VARCHAR, {fits} FROM {table}").fetchall()
     passed = [shape for shape, is_fitting in rows if is_fitting]
     assert [shape for shape in passed if not columns.fits(shape)] == []
     assert len(passed) > len(OBJECTS)
     assert sum('"o":{' in shape for shape in passed) > 2
+
+
+@pytest.mark.parametrize("are_mostly_valid", [False, True])
+def test_lines_with_objects_are_valid_json_of_the_type_object(are_mostly_valid: bool) -> None:
+    lines = list(mutated((*OBJECTS, " {}", "[1]", '"{"', "null"), MUTATED_LINES, 5))
+    texts = "(SELECT number, line AS text FROM lines)"
+    is_object = "CASE WHEN json_valid(text) THEN json_type(text) = 'OBJECT' END"
+    names = f"CASE WHEN {is_object} THEN json_keys(text) END"
+    table = with_object(texts, are_mostly_valid=are_mostly_valid)
+    with connection(lines) as opened:
+        rows = opened.execute(f"SELECT text, line, names, {is_object}, {names} FROM {table}").fetchall()
+    differing = [
+        text
+        for text, line, found, has_object, expected in rows
+        if (line is not None) != bool(has_object) or (found or []) != (expected or [])
+    ]
+    assert differing == []

@@ -21,6 +21,7 @@ ALL = LoadOptions(
     header=False,
     names=("time", "n"),
     fixed_columns=True,
+    events_in="Records",
 )
 
 

@@ -1,1 +1,1 @@
-"""The client as a library: the standard library, certifi, httpx, msgpack and `svcctl.errors`, no command line."""
+"""The client as a library: the standard library, certifi, idna, msgpack and `svcctl.errors`, no command line."""

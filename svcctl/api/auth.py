@@ -9,13 +9,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-import httpx
-
 from svcctl.api.wire.heads import check_header
+from svcctl.api.wire.messages import Request
 from svcctl.dates.epochs import seconds_to_ms
 
 JSON = {"Content-Type": "application/json"}
@@ -37,7 +36,7 @@ def sign(api_key: str, api_secret: str, body: bytes, timestamp_ms: int) -> str:
     return hmac.new(api_secret.encode(), message, hashlib.sha256).hexdigest()
 
 
-def _add(request: httpx.Request, headers: Mapping[str, str]) -> None:
+def _add(request: Request, headers: Mapping[str, str]) -> None:
     """Add headers to a request. LocalProtocolError for one that cannot be sent."""
     for name, value in headers.items():
         check_header(name, value)
@@ -45,7 +44,7 @@ def _add(request: httpx.Request, headers: Mapping[str, str]) -> None:
 
 
 @dataclass(frozen=True)
-class Signature(httpx.Auth):
+class Signature:
     """API key and secret; `clock` gives epoch seconds."""
 
     api_key: str
@@ -62,21 +61,21 @@ class Signature(httpx.Auth):
         """The same for resellers, whose API key some deployments take in a header of its own."""
         return replace(self, names=replace(self.names, apikey=self.names.reseller_apikey or self.names.apikey))
 
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+    def authorize(self, request: Request) -> None:
+        """Add the headers of this method. LocalProtocolError for one that cannot be sent."""
         timestamp_ms = seconds_to_ms(self.clock())
         _add(
             request,
             {
                 self.names.apikey: self.api_key,
                 self.names.timestamp: str(timestamp_ms),
-                self.names.sign: sign(self.api_key, self.api_secret, request.read(), timestamp_ms),
+                self.names.sign: sign(self.api_key, self.api_secret, request.body, timestamp_ms),
             },
         )
-        yield request
 
 
 @dataclass(frozen=True)
-class Token(httpx.Auth):
+class Token:
     """A token in the `Authorization` header under the scheme that the subclass names."""
 
     scheme = ""
@@ -90,9 +89,9 @@ class Token(httpx.Auth):
     def of_reseller(self) -> Self:
         return self
 
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+    def authorize(self, request: Request) -> None:
+        """Add the headers of this method. LocalProtocolError for one that cannot be sent."""
         _add(request, {"Authorization": f"{self.scheme} {self.token}"})
-        yield request
 
 
 class Bearer(Token):

@@ -16,8 +16,6 @@ from http import HTTPStatus
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-import httpx
-
 from svcctl.api import retry
 from svcctl.api.addresses import DEFAULT_PATHS, Paths, checked_url, is_closed_without_notify, segment, trust
 from svcctl.api.auth import Credentials
@@ -28,7 +26,9 @@ from svcctl.api.models import Domain, Job, JobStatus, Role, is_amount
 from svcctl.api.operations import Operations
 from svcctl.api.refusals import CID, decoded, is_exact, launched, record, records, refusal_in
 from svcctl.api.transport import CUT_TEXTS, LATE, Call, Event, Preview, Sender
-from svcctl.api.wire.pool import CLOSE_SECONDS, Closing, Pool
+from svcctl.api.wire.failures import DecodingError, RequestError, TimeoutException
+from svcctl.api.wire.messages import Closing, Response, Transport
+from svcctl.api.wire.pool import CLOSE_SECONDS, Pool
 from svcctl.api.wire.sockets import Route
 from svcctl.errors import (
     Conflict,
@@ -71,7 +71,7 @@ class Client:
     `timeout` is in seconds, for connecting, for each wait for more bytes and for each wait that a Retry-After asks for;
     `retries` counts attempts after the first.
     `verify` is True, False or the path of a CA bundle. `socket` is the path of a Unix socket, to which requests go
-    whatever host they name; `transport`, a transport of httpx, replaces the network.
+    whatever host they name; `transport` replaces the network.
     `clock` gives epoch seconds. `any_close` accepts answers whose TLS connection was closed without close_notify.
     `observe` is called with each Exchange, each Retry, and the first UnprovenEnd that is accepted. `environment` has
     the variables that may name a proxy. With a read-only `guard`, UsageError for every request that may change
@@ -89,7 +89,7 @@ class Client:
         retries: int = 4,
         verify: bool | str = True,
         socket: str | None = None,
-        transport: httpx.BaseTransport | None = None,
+        transport: Transport | None = None,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
         observe: Callable[[Event], None] | None = None,
@@ -104,9 +104,8 @@ class Client:
         self._operations = Operations(self._base_url, self._provisioning_url, paths)
         if transport is None:
             transport = Pool(Route(trust(verify, (self._base_url, self._provisioning_url)), socket, environment))
-        http = httpx.Client(transport=transport, trust_env=False)
         self._sender = Sender(
-            http,
+            transport,
             auth,
             timeout=timeout,
             retries=retries,
@@ -272,7 +271,7 @@ class Client:
 
         call = self._job_call(method, verb, job_id)
 
-        def answered(response: httpx.Response) -> Job:
+        def answered(response: Response) -> Job:
             return Job.from_json({"id": job_id, **record(decoded(response), "status")})
 
         job = self._sender.send(call, answered, already)
@@ -426,13 +425,13 @@ class Client:
             with self._answer(replace(call, as_is=True, once=True, closing=closing)) as response:
                 for _ in pieces(response):
                     pass
-        except (httpx.RequestError, UnprovenEnd) as error:
+        except (RequestError, UnprovenEnd) as error:
             return False if is_closed_without_notify(error) else None
         return closing.seen or None
 
     # Between a call and its answer
 
-    def _checked_body(self, response: httpx.Response) -> Iterator[bytes]:
+    def _checked_body(self, response: Response) -> Iterator[bytes]:
         """The body of an answer in any format; that of a refusal may be cut, because its status says enough."""
         try:
             yield from _body(response)
@@ -459,7 +458,7 @@ class Client:
                 raise
 
     @contextmanager
-    def _answer(self, call: Call) -> Iterator[httpx.Response]:
+    def _answer(self, call: Call) -> Iterator[Response]:
         response = self._sender.send(call, lambda response: response)
         try:
             yield response
@@ -481,14 +480,14 @@ def _count(text: str) -> int:
     return int(text[:9]) if text.isascii() and text.isdecimal() else 0
 
 
-def _body(response: httpx.Response) -> Iterator[bytes]:
+def _body(response: Response) -> Iterator[bytes]:
     try:
         yield from pieces(response)
-    except httpx.DecodingError as error:
+    except DecodingError as error:
         raise IncompleteResult(f"the result is incomplete: {error}") from None
-    except httpx.TimeoutException:
+    except TimeoutException:
         raise IncompleteResult("the result is incomplete: the service fell silent") from None
-    except httpx.RequestError:
+    except RequestError:
         raise IncompleteResult(BROKEN) from None
 
 

@@ -38,7 +38,7 @@ from svcctl.errors import (
 from svcctl.words import json_text
 
 if TYPE_CHECKING:
-    import httpx
+    from svcctl.api.wire.messages import Response
 
 NO_SPACE = 507
 """An HTTP status that is Unavailable but not retried: a disk stays full between two attempts."""
@@ -331,13 +331,13 @@ def _line(value: Any) -> str:
     return "" if value is None else " ".join(filter(None, map(str.strip, json_text(value).splitlines())))
 
 
-def decoded(response: httpx.Response) -> Any:
+def decoded(response: Response) -> Any:
     """The payload of an answer, None for an empty one; raises the error that a body states, even with HTTP 200."""
     payload = _answer(response, whole(response))
     return payload["object"] if isinstance(payload, dict) and "object" in payload else payload
 
 
-def launched(response: httpx.Response) -> Job:
+def launched(response: Response) -> Job:
     """The job in the notification of a launch, for which the interface shows no shape.
 
     The job's ID is `id` or `jobId`, in `object` or beside it, or the only UUID in a text. ServiceError with the whole
@@ -370,7 +370,7 @@ def _text(body: bytes) -> str:
 _UUID = re.compile("[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 
-def _answer(response: httpx.Response, body: bytes) -> Any:
+def _answer(response: Response, body: bytes) -> Any:
     """An answer with its envelope, None for an empty one; raises the error that it states."""
     if not body.strip():
         return None

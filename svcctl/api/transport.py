@@ -13,17 +13,28 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeVar
-from urllib.parse import quote, urlsplit
-
-import httpx
+from urllib.parse import quote, urljoin, urlsplit
 
 from svcctl.api import addresses, retry
 from svcctl.api.auth import Credentials
 from svcctl.api.formats.body import read_into
 from svcctl.api.guard import Guard
 from svcctl.api.refusals import CID, MAX_BODY, error_of
+from svcctl.api.wire.failures import (
+    ConnectError,
+    ConnectTimeout,
+    DecodingError,
+    InvalidURL,
+    LocalProtocolError,
+    ProxyError,
+    ReadError,
+    RequestError,
+    TimeoutException,
+    UnsupportedProtocol,
+)
 from svcctl.api.wire.heads import check_header
-from svcctl.api.wire.pool import Closing
+from svcctl.api.wire.messages import Closing, Headers, Request, Response, Transport
+from svcctl.api.wire.sockets import origin
 from svcctl.api.wire.tunnels import ProxyFailure
 from svcctl.errors import IncompleteResult, ServiceError, SvcctlError, Unavailable, UnprovenEnd, UsageError
 from svcctl.words import is_secret, mask, mask_urls, size_text
@@ -46,9 +57,9 @@ _DEFAULTS = {
 }
 _SAFE = "!$%&'()*+,-./:;=?@[]_~"
 """The characters of a path or a query that are sent as they are; `%` begins what is quoted already."""
-_UNSENDABLE = (httpx.LocalProtocolError, httpx.UnsupportedProtocol, UnicodeEncodeError)
+_UNSENDABLE = (InvalidURL, LocalProtocolError, UnsupportedProtocol, UnicodeEncodeError)
 """The errors of a request that was not sent; a character that cannot be encoded is one of the URL."""
-_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+_NOT_SENT = (ConnectError, ConnectTimeout, ProxyError)
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 
 _MAYBE_DONE = "the service may have done it: check before trying again"
@@ -133,7 +144,7 @@ class Sender:
 
     def __init__(
         self,
-        http: httpx.Client,
+        transport: Transport,
         auth: Credentials,
         *,
         timeout: float,
@@ -145,7 +156,7 @@ class Sender:
         change: Callable[[Call], str | None],
         guard: Guard,
     ) -> None:
-        self._http = http
+        self._transport = transport
         self._auth = auth
         self._change = change
         self._guard = guard
@@ -158,11 +169,9 @@ class Sender:
         self._accepted = False
 
     def close(self) -> None:
-        self._http.close()
+        self._transport.close()
 
-    def send(
-        self, call: Call, read: Callable[[httpx.Response], T], after_loss: Callable[[], T | None] | None = None
-    ) -> T:
+    def send(self, call: Call, read: Callable[[Response], T], after_loss: Callable[[], T | None] | None = None) -> T:
         """What `read` makes of a successful answer, after as many attempts as are needed and allowed.
 
         `read` closes the answer, or leaves that to the caller; it raises Unavailable for one that is not what it should
@@ -184,7 +193,7 @@ class Sender:
                 failure = self.error(call, response, _start_of(response))
             except _UNSENDABLE as error:
                 raise _unsendable(error) from None
-            except (httpx.RequestError, httpx.InvalidURL) as error:
+            except RequestError as error:
                 lost = not isinstance(error, _NOT_SENT)
                 failure = _no_answer(call, error, hint=_MAYBE_DONE if lost and not call.repeatable else None)
                 most = 1 if isinstance(error, ProxyFailure) and error.is_final else retry.attempts(error)
@@ -222,44 +231,43 @@ class Sender:
     def preview(self, call: Call) -> Preview:
         request = self._built(call)
         try:
-            request = next(self._signer(call).sync_auth_flow(request))
+            self._signer(call).authorize(request)
         except _UNSENDABLE as error:
             raise _unsendable(error) from None
         head = [f"{request.method} {call.url}", *(f"{name}: {value}" for name, value in self._shown(request.headers))]
         body, note = _shown_body(call.body)
         return Preview("\n".join([*head, "", body]), note)
 
-    def _exchange(self, call: Call, request: httpx.Request) -> httpx.Response:
+    def _exchange(self, call: Call, request: Request) -> Response:
         """One attempt, signed when it is sent; the body of the answer is not read yet."""
         started = time.monotonic()
         try:
-            response = self._http.send(request, stream=True, auth=self._signer(call))
-        except (httpx.RequestError, httpx.InvalidURL) as error:  # of these, a redirect may hold the second
+            self._signer(call).authorize(request)
+            response = self._transport.send(request)
+        except RequestError as error:
             self._tell(call, request, None, time.monotonic() - started, type(error).__name__)
             raise
         self._tell(call, request, response, time.monotonic() - started, None)
         return response
 
-    def _built(self, call: Call) -> httpx.Request:
-        """The request of one attempt. It is not built by the client, which would add headers and cookies."""
+    def _built(self, call: Call) -> Request:
+        """The request of one attempt, without the headers that authorize it."""
         silence = max(self._timeout, SILENCE) if call.endless else self._timeout
-        timeout = httpx.Timeout(self._timeout, read=None if call.whole else silence)
-        wishes = {
-            "timeout": timeout.as_dict(),
-            "silence": silence,
-            "path": _target(call.url),
-            "reader": call.reader,
-            "closing": call.closing,
-            "accepts": self.accepts,
-        }
         try:
-            for name, value in (call.headers or {}).items():
-                check_header(name, value)
-            headers = httpx.Headers(_DEFAULTS)
-            headers.update(call.headers)
-            headers.pop("content-length", None)
-            return httpx.Request(call.method, call.url, headers=headers, content=call.body, extensions=wishes)
-        except (httpx.InvalidURL, *_UNSENDABLE) as error:
+            return Request(
+                call.method,
+                call.url,
+                _headers(call),
+                _target(call.url),
+                call.body,
+                timeout=self._timeout,
+                first=None if call.whole else silence,
+                silence=silence,
+                reader=call.reader,
+                closing=call.closing,
+                accepts=self.accepts,
+            )
+        except _UNSENDABLE as error:
             raise _unsendable(error) from None
 
     def _signer(self, call: Call) -> Credentials:
@@ -268,8 +276,8 @@ class Sender:
     def _tell(
         self,
         call: Call,
-        request: httpx.Request,
-        response: httpx.Response | None,
+        request: Request,
+        response: Response | None,
         seconds: float,
         failure: str | None,
     ) -> None:
@@ -291,19 +299,21 @@ class Sender:
             )
         )
 
-    def _shown(self, headers: httpx.Headers) -> tuple[tuple[str, str], ...]:
+    def _shown(self, headers: Headers) -> tuple[tuple[str, str], ...]:
         secret = self._auth.secret_headers | _SECRET_HEADERS
         return tuple((name, mask() if name in secret or is_secret(name) else value) for name, value in headers.items())
 
-    def _is_last(self, call: Call, response: httpx.Response, attempt: int) -> bool:
+    def _is_last(self, call: Call, response: Response, attempt: int) -> bool:
         """Whether no attempt follows this answer, which is not a success."""
         again = response.status_code in retry.STATUSES and not _may_be_done(call, response)
         return not again or attempt == self._attempts
 
-    def error(self, call: Call, response: httpx.Response, start: bytes) -> SvcctlError:
+    def error(self, call: Call, response: Response, start: bytes) -> SvcctlError:
         """The error that an answer without success states; `start` is the beginning of its body."""
         status = response.status_code
-        if location := response.headers.get("location") if response.has_redirect_location else None:
+        if location := response.headers.get("location") if response.is_redirect else None:
+            if not _is_url(urljoin(call.url, location)):
+                return Unavailable(f"the service redirects to {location}, which is not a URL")
             return ServiceError(
                 f"the service redirects to {location}",
                 code=status,
@@ -314,7 +324,7 @@ class Sender:
             status, response.headers.get("content-type", ""), start, hint=hint, cid=response.headers.get(CID)
         )
 
-    def _skew_hint(self, response: httpx.Response) -> str | None:
+    def _skew_hint(self, response: Response) -> str | None:
         theirs = retry.http_date(response.headers.get("date", ""))
         ahead = 0 if theirs is None else round(self._clock() - theirs)
         if abs(ahead) <= SKEW:
@@ -334,6 +344,28 @@ def _doubtful(*, changes: bool) -> Iterator[None]:
         raise
 
 
+def _headers(call: Call) -> Headers:
+    """The headers of a call's request. LocalProtocolError for one that cannot be sent."""
+    given = call.headers or {}
+    for name, value in given.items():
+        check_header(name, value)
+    headers = Headers(_DEFAULTS.items())
+    headers.update({name: value for name, value in given.items() if name.lower() != "content-length"})
+    first = {} if "host" in headers else {"Host": origin(call.url).authority}
+    if call.body or call.method in ("POST", "PUT", "PATCH"):
+        headers.fields.append(("Content-Length", str(len(call.body))))
+    headers.fields[:0] = first.items()
+    return headers
+
+
+def _is_url(text: str) -> bool:
+    try:
+        origin(text)
+    except (InvalidURL, UnsupportedProtocol):
+        return False
+    return True
+
+
 def _target(url: str) -> bytes:
     """The path and the query of a URL as they are sent: quoted where they must be, and otherwise as they are given."""
     parts = urlsplit(url)
@@ -343,7 +375,7 @@ def _target(url: str) -> bytes:
 
 def _unsendable(error: Exception) -> UsageError:
     """The error of a request that HTTP cannot carry; it shows nothing of the URL, or of a header, but its name."""
-    what = str(error) if isinstance(error, httpx.LocalProtocolError) else "its URL is not valid"
+    what = str(error) if isinstance(error, LocalProtocolError) else "its URL is not valid"
     return UsageError(f"the request cannot be sent: {what}")
 
 
@@ -373,15 +405,15 @@ def _shown_body(body: bytes) -> tuple[str, str]:
     return shown, MASKED if shown != text else ""
 
 
-def _may_be_done(call: Call, response: httpx.Response) -> bool:
+def _may_be_done(call: Call, response: Response) -> bool:
     """Whether a gateway answered, so that the service may already have done what must not be done twice."""
     return response.status_code in retry.STATUSES - retry.NOT_DONE and not call.repeatable
 
 
-def _start_of(response: httpx.Response) -> bytes:
+def _start_of(response: Response) -> bytes:
     """The first MAX_BODY bytes of an error's body, or those that can be read: its status says enough."""
     start = bytearray()
-    with suppress(Unavailable, IncompleteResult, httpx.RequestError):
+    with suppress(Unavailable, IncompleteResult, RequestError):
         read_into(start, response, MAX_BODY)
     return bytes(start)
 
@@ -389,17 +421,17 @@ def _start_of(response: httpx.Response) -> bytes:
 def _no_answer(call: Call, error: Exception, hint: str | None) -> Unavailable:
     """The error of a call without an answer; `hint` goes before what follows from the reason."""
     host = urlsplit(call.url).netloc
-    connected = isinstance(error, httpx.ReadError)
+    connected = isinstance(error, ReadError)
     meaning, advice = addresses.tls_failure(error, connected=connected) or (
         addresses.plain(error) or type(error).__name__,
         None,
     )
     message = f"no answer from {host}: {meaning}"
-    if isinstance(error, httpx.TimeoutException):
+    if isinstance(error, TimeoutException):
         message = f"no answer from {host} in time"
     elif isinstance(error, ProxyFailure):
         message, advice = f"no answer from {host}: {error}", error.hint(urlsplit(call.url).hostname or host)
-    elif isinstance(error, httpx.DecodingError):
+    elif isinstance(error, DecodingError):
         message = f"the answer from {host} cannot be read: {error}"
     elif connected and call.url.startswith("http:"):
         advice = "if this port expects TLS, base_url must begin with https://"

@@ -18,8 +18,6 @@ from email.utils import parsedate_to_datetime
 from functools import cached_property
 from pathlib import Path
 
-import httpx
-
 from svcctl.api import addresses
 from svcctl.api.addresses import checked_url, trust
 from svcctl.api.client import Client
@@ -106,7 +104,7 @@ class Subject:
 
     @cached_property
     def origin(self) -> Origin:
-        return origin(httpx.URL(checked_url(self.profile.base_url)))
+        return origin(checked_url(self.profile.base_url))
 
     @cached_property
     def route(self) -> Route:

@@ -1,13 +1,15 @@
 """The three authorization methods; the signatures were computed with `openssl dgst -sha256 -hmac`."""
 
-import httpx
 import pytest
 
 from svcctl.api.auth import Bearer, Credentials, HeaderNames, Jwt, Signature, sign
+from svcctl.api.wire.messages import Headers, Request
 
 
-def signed(auth: Credentials, body: bytes = b"") -> httpx.Headers:
-    return next(auth.sync_auth_flow(httpx.Request("POST", "https://service.test", content=body))).headers
+def signed(auth: Credentials, body: bytes = b"") -> Headers:
+    request = Request("POST", "https://service.test", Headers(), b"/", body)
+    auth.authorize(request)
+    return request.headers
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from support.over_httpx import OverHttpx
 from support.scripted import LOST, Script, Serve, head, http, ok, read_request
 
 from svcctl.api import retry
@@ -21,6 +22,19 @@ from svcctl.api.destinations import Destination
 from svcctl.api.models import Domain, Job, Role
 from svcctl.api.query import QueryRequest
 from svcctl.api.transport import Event, Exchange, Retry
+from svcctl.api.wire.failures import (
+    ConnectError,
+    ConnectTimeout,
+    DecodingError,
+    LocalProtocolError,
+    ProxyError,
+    ReadError,
+    ReadTimeout,
+    RemoteProtocolError,
+    TimeoutException,
+    UnsupportedProtocol,
+)
+from svcctl.api.wire.messages import Request, Response
 from svcctl.errors import (
     Conflict,
     CredentialsError,
@@ -272,17 +286,26 @@ def test_attempts_end_with_unavailable(serve: Serve) -> None:
     assert len(script.requests) == 3
 
 
+class Broken:
+    """A transport whose requests all end in an error."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+        self.sent = 0
+
+    def send(self, request: Request) -> Response:
+        self.sent += 1
+        raise self._error
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 def sent_in_vain(error: Exception, call: Callable[[Client], object]) -> tuple[SvcctlError, int]:
-    """How a call fails whose every request ends in an error of httpx, and how many requests were sent."""
-    sent = []
-
-    def fail(request: httpx.Request) -> httpx.Response:
-        sent.append(request)
-        raise error
-
-    transport = httpx.MockTransport(fail)
+    """How a call fails whose every request ends in an error, and how many requests were sent."""
+    transport = Broken(error)
     with Client("https://service.test", AUTH, transport=transport, sleep=lambda seconds: None) as service:
-        return failure(lambda: call(service)), len(sent)
+        return failure(lambda: call(service)), transport.sent
 
 
 @pytest.mark.parametrize(
@@ -294,7 +317,7 @@ def sent_in_vain(error: Exception, call: Callable[[Client], object]) -> tuple[Sv
     ],
 )
 def test_what_does_not_pass_by_itself_is_not_tried_again(cause: OSError, sent: int) -> None:
-    error = httpx.ConnectError(str(cause))
+    error = ConnectError(str(cause))
     error.__cause__ = cause
     failed, requests = sent_in_vain(error, Client.jobs)
     assert (type(failed), requests) == (Unavailable, sent)
@@ -303,17 +326,15 @@ def test_what_does_not_pass_by_itself_is_not_tried_again(cause: OSError, sent: i
 @pytest.mark.parametrize(
     ("error", "kind", "sent"),
     [
-        (httpx.ConnectError("gone"), Unavailable, 5),
-        (httpx.ConnectTimeout("gone"), Unavailable, 5),
-        (httpx.ProxyError("gone"), Unavailable, 5),
-        (httpx.PoolTimeout("gone"), Unavailable, 5),
-        (httpx.ReadTimeout("gone"), Unavailable, 1),
-        (httpx.WriteError("gone"), Unavailable, 1),
-        (httpx.RemoteProtocolError("gone"), Unavailable, 1),
-        (httpx.DecodingError("gone"), Unavailable, 1),
-        (httpx.TooManyRedirects("gone"), Unavailable, 1),
-        (httpx.LocalProtocolError("gone"), UsageError, 1),
-        (httpx.UnsupportedProtocol("gone"), UsageError, 1),
+        (ConnectError("gone"), Unavailable, 5),
+        (ConnectTimeout("gone"), Unavailable, 5),
+        (ProxyError("gone"), Unavailable, 5),
+        (ReadTimeout("gone"), Unavailable, 1),
+        (ReadError("gone"), Unavailable, 1),
+        (RemoteProtocolError("gone"), Unavailable, 1),
+        (DecodingError("gone"), Unavailable, 1),
+        (LocalProtocolError("gone"), UsageError, 1),
+        (UnsupportedProtocol("gone"), UsageError, 1),
     ],
 )
 def test_a_launch_is_sent_again_only_after_errors_that_say_it_was_not_sent(
@@ -321,17 +342,17 @@ def test_a_launch_is_sent_again_only_after_errors_that_say_it_was_not_sent(
 ) -> None:
     failed, requests = sent_in_vain(error, lambda service: service.launch(LAUNCH))
     assert (type(failed), requests) == (kind, sent)
-    assert ("in time" in failed.message) == isinstance(error, httpx.TimeoutException)
+    assert ("in time" in failed.message) == isinstance(error, TimeoutException)
 
 
-def test_a_transport_of_httpx_gets_the_request_and_gives_the_answer() -> None:
+def test_a_transport_of_a_program_gets_the_request_and_gives_the_answer() -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         assert (request.method, str(request.url)) == ("GET", "https://service.test/x")
         assert (request.headers["x-mine"], request.headers["accept"]) == ("1", "*/*")
         return httpx.Response(201, headers={"Content-Encoding": "gzip", "A": "b"}, content=gzip.compress(b"rows"))
 
     with (
-        Client("https://service.test", AUTH, transport=httpx.MockTransport(answer)) as service,
+        Client("https://service.test", AUTH, transport=OverHttpx(answer)) as service,
         service.request("GET", "/x", headers={"X-Mine": "1"}) as response,
     ):
         assert (response.status, response.headers["a"], b"".join(response.body)) == (201, "b", b"rows")

@@ -13,6 +13,7 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.over_httpx import OverHttpx
 
 from svcctl.api.auth import Signature
 from svcctl.api.client import Client
@@ -79,7 +80,7 @@ def test_every_event_is_printed_once(connections: list[Connection], skip: int) -
     rest = max(0, len(stored) - skip)
     service = Service(connections)
     with (
-        Client("http://127.0.0.1:1", Signature("KEY", "SECRET"), transport=httpx.MockTransport(service)) as client,
+        Client("http://127.0.0.1:1", Signature("KEY", "SECRET"), transport=OverHttpx(service)) as client,
         Follow(
             client,
             QueryRequest(START, query="from t", mode="json/simple/compact", skip=skip, limit=rest),

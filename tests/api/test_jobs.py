@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
+from support.over_httpx import OverHttpx
 
 from svcctl.api.auth import Signature
 from svcctl.api.client import Client
@@ -18,7 +19,7 @@ from svcctl.errors import Conflict, ServiceError, Unavailable
 def client_of(*answers: httpx.Response) -> Client:
     """A client of a service that gives these answers, one after the other."""
     script = iter(answers)
-    transport = httpx.MockTransport(lambda request: next(script))
+    transport = OverHttpx(lambda request: next(script))
     return Client("http://localhost", Signature("key", "secret"), transport=transport, retries=0)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import msgpack
 import pytest
+from support.over_httpx import OverHttpx
 from support.scripted import head
 from support.tls import ENDINGS, TlsScript, tls_service
 
@@ -65,12 +66,12 @@ MAYBE = "the result may be incomplete: the service closed the connection without
 BROKEN = "the result is incomplete: the connection broke in the middle"
 MESSAGES = {"close": MAYBE, "cut record": MAYBE, "reset": BROKEN}
 
-Over = Callable[[Path], httpx.BaseTransport | None]
+Over = Callable[[Path], OverHttpx | None]
 TRANSPORTS: Mapping[str, Over] = {
     "ours": lambda pem: None,
-    "httpx": lambda pem: httpx.HTTPTransport(verify=trust(str(pem), ("https://x",)) or False),
+    "httpx": lambda pem: OverHttpx(httpx.HTTPTransport(verify=trust(str(pem), ("https://x",)) or False)),
 }
-"""The transports of a client: its own, and that of httpx, which goes through some proxies."""
+"""The transports of a client: its own, and one that a program may bring."""
 
 
 @pytest.fixture(params=TRANSPORTS)

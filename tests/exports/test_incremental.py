@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-import httpx
 import pytest
 from support.exports import START, Exports, contents
 from support.shells import Shell
@@ -88,9 +87,9 @@ def test_whatever_happens_to_hourly_runs_every_event_is_exported_once(
     exports: Exports, events: Shell, tmp_path: Path, name: str
 ) -> None:
     random = Random(name)
-    transport = httpx.HTTPTransport(verify=False, uds=str(events.home / "data" / "service.sock"))
+    service = str(events.home / "data" / "service.sock")
     table = f"hourly.{'windows' if 'start' in name else 'runs'}"
-    with Client("http://localhost", exports.signature, transport=transport) as client:
+    with Client("http://localhost", exports.signature, socket=service) as client:
         hourly = Hourly(exports, client, table, name, random, tmp_path)
         happened = set()
         for hour in range(1, HOURS + 2):

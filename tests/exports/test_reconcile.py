@@ -15,7 +15,6 @@ from random import Random
 from typing import Any
 from uuid import uuid4
 
-import httpx
 import pytest
 from support.exports import START, WINDOW, WINDOWS, Exports, contents, left
 from support.shells import Shell
@@ -148,10 +147,10 @@ class Late:
 
 @pytest.fixture
 def late(exports: Exports, events: Shell, tmp_path: Path) -> Iterator[Late]:
-    transport = httpx.HTTPTransport(verify=False, uds=str(events.home / "data" / "service.sock"))
+    service = str(events.home / "data" / "service.sock")
     table = f"late.t{uuid4().hex}"
     (tmp_path / "out").mkdir()
-    with Client("http://localhost", exports.signature, transport=transport) as client:
+    with Client("http://localhost", exports.signature, socket=service) as client:
         yield Late(replace(exports, folder=tmp_path / "out"), client, table, "all.csv")
 
 

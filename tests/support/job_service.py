@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from support.engines import engines_of
 from support.events import selected
+from support.over_httpx import OverHttpx
 from support.reseller import InProcess
 from support.state import with_catalog
 from svcctl.api.auth import Bearer
@@ -140,7 +141,7 @@ class World:
 
     @property
     def client(self) -> Client:
-        return Client("http://localhost", Bearer("token"), transport=self.wire, retries=0)
+        return Client("http://localhost", Bearer("token"), transport=OverHttpx(self.wire), retries=0)
 
     def append(self, seconds: Sequence[int]) -> None:
         """Store an event for each second after FIRST; they are numbered in this order."""

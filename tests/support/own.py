@@ -15,6 +15,7 @@ import pytest
 
 from support.clients import without_cid
 from support.engines import chosen_engine
+from support.over_httpx import OverHttpx
 from support.reseller import WIDE, Done, InProcess, Recording, Scripted
 from support.state import with_catalog
 from svcctl.api.auth import Bearer
@@ -59,7 +60,9 @@ class Own:
     def __call__(self, *arguments: str, answers: Sequence[str] = (), answer: Callable[..., Any] | None = None) -> Done:
         stderr, prompt = self.stderr(), Scripted(answers)
         transport = Recording(answer or self.service())
-        client = Client("http://localhost", Bearer("token"), transport=transport, retries=0, clock=NOW.timestamp)
+        client = Client(
+            "http://localhost", Bearer("token"), transport=OverHttpx(transport), retries=0, clock=NOW.timestamp
+        )
         context = Running(
             diagnostics=Diagnostics(stderr, width=WIDE),
             environment=self.environment,

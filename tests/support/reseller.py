@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from support.clients import without_cid
+from support.over_httpx import OverHttpx
 from support.state import with_catalog
 from svcctl.api.addresses import Paths
 from svcctl.api.auth import Signature
@@ -151,7 +152,11 @@ def command_line(machine: Machine, capsys: pytest.CaptureFixture[str], jobs: Job
         stderr, prompt = Terminal() if terminal else io.StringIO(), Scripted(answers)
         transport = Recording(answer or in_process.handle_request)
         client = Client(
-            "http://localhost", Signature(KEY, SECRET), transport=transport, paths=Paths(**(paths or {})), retries=0
+            "http://localhost",
+            Signature(KEY, SECRET),
+            transport=OverHttpx(transport),
+            paths=Paths(**(paths or {})),
+            retries=0,
         )
         context = Context(
             diagnostics=Diagnostics(stderr, moving=False, width=WIDE),

@@ -216,9 +216,9 @@ def test_folders_of_a_room_never_import_each_other_in_a_circle(room: str) -> Non
 
 
 @pytest.mark.parametrize("name", [name for name in modules() if within(name, "api")])
-def test_the_client_library_needs_httpx_and_msgpack_and_nothing_else(name: str) -> None:
+def test_the_client_library_needs_three_small_packages_and_nothing_else(name: str) -> None:
     outside = {found.split(".")[0] for found in imports(modules()[name])} - set(sys.stdlib_module_names)
-    assert outside <= {"certifi", "httpx", "msgpack", "svcctl"}
+    assert outside <= {"certifi", "idna", "msgpack", "svcctl"}
 
 
 def bodies(path: Path) -> Iterator[tuple[str, int]]:
@@ -259,17 +259,17 @@ def test_commands_never_import_each_other_but_within_a_noun() -> None:
 @pytest.mark.parametrize(
     ("arguments", "absent"),
     [
-        (["--version"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlalchemy", "sqlglot", "msgpack"}),
-        (["--help"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlalchemy", "sqlglot", "msgpack"}),
-        (["range", "--from", "2h"], {"httpx", "rich", "duckdb", "pyarrow", "sqlalchemy", "sqlglot"}),
-        (["export", "--help"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlglot", "platformdirs", "zstandard"}),
-        (["help", "dates"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlalchemy", "sqlglot", "msgpack"}),
-        (["help", "formats"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlalchemy", "sqlglot", "msgpack"}),
-        (["complete", "jobs"], {"httpx", "rich", "duckdb", "pyarrow", "sqlalchemy", "sqlglot"}),
-        (["help", "environment"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlalchemy", "sqlglot", "msgpack"}),
-        (["service", "accounts", "list", "keys"], {"httpx", "rich", "alembic", "duckdb", "pyarrow", "sqlglot", "lark"}),
-        (["service", "queries", "list"], {"httpx", "rich", "alembic", "duckdb", "pyarrow", "sqlglot", "lark"}),
-        (["help", "query-language"], {"httpx", "rich", "yaml", "duckdb", "pyarrow", "sqlalchemy", "sqlglot", "lark"}),
+        (["--version"], {"rich", "yaml", "duckdb", "pyarrow", "sqlalchemy", "sqlglot", "msgpack"}),
+        (["--help"], {"rich", "yaml", "duckdb", "pyarrow", "sqlalchemy", "sqlglot", "msgpack"}),
+        (["range", "--from", "2h"], {"rich", "duckdb", "pyarrow", "sqlalchemy", "sqlglot"}),
+        (["export", "--help"], {"rich", "yaml", "duckdb", "pyarrow", "sqlglot", "platformdirs", "zstandard"}),
+        (["help", "dates"], {"rich", "yaml", "duckdb", "pyarrow", "sqlalchemy", "sqlglot", "msgpack"}),
+        (["help", "formats"], {"rich", "yaml", "duckdb", "pyarrow", "sqlalchemy", "sqlglot", "msgpack"}),
+        (["complete", "jobs"], {"rich", "duckdb", "pyarrow", "sqlalchemy", "sqlglot"}),
+        (["help", "environment"], {"rich", "yaml", "duckdb", "pyarrow", "sqlalchemy", "sqlglot", "msgpack"}),
+        (["service", "accounts", "list", "keys"], {"rich", "alembic", "duckdb", "pyarrow", "sqlglot", "lark"}),
+        (["service", "queries", "list"], {"rich", "alembic", "duckdb", "pyarrow", "sqlglot", "lark"}),
+        (["help", "query-language"], {"rich", "yaml", "duckdb", "pyarrow", "sqlalchemy", "sqlglot", "lark"}),
     ],
 )
 def test_a_command_loads_only_what_it_needs(arguments: list[str], absent: set[str], tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def loaded_by(arguments: list[str], environment: dict[str, str]) -> set[str]:
 
 
 FOREIGN = {
-    *("httpcore", "h11", "anyio", "certifi", "asyncio", "rich", "pygments", "click"),
+    *("httpx", "httpcore", "h11", "anyio", "certifi", "asyncio", "rich", "pygments", "click"),
     *("yaml", "msgpack", "xml", "duckdb", "pyarrow", "platformdirs"),
 }
 """Packages that a plain request to a service on this machine needs nothing of."""

@@ -4,7 +4,7 @@ svcctl asks for no compression, but proxies compress all the same. gzip and defl
 noticed however the answer is framed; they are decompressed in small pieces, so that a small block cannot fill the
 memory. Any other compression is refused: its bytes would be taken for data.
 
-A body that cannot be read to its end raises an httpx.RequestError: a DecodingError if its compression is damaged. A
+A body that cannot be read to its end raises a RequestError: a DecodingError if its compression is damaged. A
 body without a length or chunks ends with its connection. If that did not end properly, an UnprovenEnd follows the last
 byte; TLS ends properly with close_notify only (RFC 9112, section 8).
 """
@@ -16,22 +16,21 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from svcctl.api.addresses import is_closed_without_notify
+from svcctl.api.wire.failures import DecodingError, ReadError
 from svcctl.errors import Unavailable, UnprovenEnd
 from svcctl.io.compression import Damaged, compressions, gunzipped, inflated
 from svcctl.words import size_text
 
 if TYPE_CHECKING:
-    import httpx
+    from svcctl.api.wire.messages import Response
 
 BROKEN = "the result is incomplete: the connection broke in the middle"
 MAX_WHOLE = 64 * 1000 * 1000
 """The most bytes of an answer that is held whole. Streams of rows have no limit."""
 
 
-def pieces(response: httpx.Response) -> Iterator[bytes]:
+def pieces(response: Response) -> Iterator[bytes]:
     """The body as it comes, decompressed. Unavailable for a compression that svcctl does not read."""
-    if response.is_stream_consumed:  # a transport that reads the whole answer has decompressed it, too
-        return iter((response.content,))
     body = _received(response)
     codings = compressions(response.headers.get("content-encoding", ""))
     if not codings or _has_no_body(response):
@@ -55,17 +54,17 @@ def is_json(body: bytes) -> bool:
         return False
 
 
-def whole(response: httpx.Response, most: int = MAX_WHOLE, *, marks_end: Callable[[bytes], bool] = is_json) -> bytes:
+def whole(response: Response, most: int = MAX_WHOLE, *, marks_end: Callable[[bytes], bool] = is_json) -> bytes:
     """Read the whole body and close the answer. Unavailable when it has more than `most` bytes.
 
-    After an UnprovenEnd the body counts as whole if it `marks_end`, or if the request's extension `accepts` says so.
+    After an UnprovenEnd the body counts as whole if it `marks_end`, or if the request `accepts` it.
     """
     body = bytearray()
     cause = None
     try:
         read_into(body, response, most + 1)
     except UnprovenEnd as error:
-        if not marks_end(bytes(body)) and not response.request.extensions["accepts"](error):
+        if not marks_end(bytes(body)) and not response.request.accepts(error):
             cause = error.__cause__
     if cause is not None:
         raise cause
@@ -78,7 +77,7 @@ def whole(response: httpx.Response, most: int = MAX_WHOLE, *, marks_end: Callabl
     )
 
 
-def read_into(body: bytearray, response: httpx.Response, size: int) -> None:
+def read_into(body: bytearray, response: Response, size: int) -> None:
     """Read the first bytes of the body, at most `size`, and close the answer. After an error, `body` has what came."""
     try:
         for piece in pieces(response):
@@ -89,13 +88,11 @@ def read_into(body: bytearray, response: httpx.Response, size: int) -> None:
         response.close()
 
 
-def _received(response: httpx.Response) -> Iterator[bytes]:
+def _received(response: Response) -> Iterator[bytes]:
     """The bytes of the body as they arrive."""
-    import httpx  # the readers of formats, which import this module, need none of it
-
     try:
-        yield from response.iter_raw()
-    except httpx.ReadError as error:
+        yield from response.blocks
+    except ReadError as error:
         if "content-length" in response.headers or "transfer-encoding" in response.headers:
             raise
         raise _unproven(error) from error
@@ -112,7 +109,7 @@ def _unproven(error: Exception) -> UnprovenEnd:
     return unproven
 
 
-def length_of(response: httpx.Response) -> int | None:
+def length_of(response: Response) -> int | None:
     """Bytes of the body, if the head of the answer states them and it is not compressed."""
     length = response.headers.get("content-length", "")
     return (
@@ -120,7 +117,7 @@ def length_of(response: httpx.Response) -> int | None:
     )
 
 
-def _has_no_body(response: httpx.Response) -> bool:
+def _has_no_body(response: Response) -> bool:
     """Whether the answer has headers only, whatever its content-encoding is."""
     head = response.request.method == "HEAD" or response.status_code in (204, 304)
     return head or response.headers.get("content-length") == "0"
@@ -131,9 +128,7 @@ def _explained(body: Iterator[bytes], name: str) -> Iterator[bytes]:
     try:
         yield from body
     except Damaged as error:
-        import httpx
-
-        raise httpx.DecodingError(f"its {name} compression {error}") from None
+        raise DecodingError(f"its {name} compression {error}") from None
 
 
 _DECODERS: dict[str, Callable[[Iterable[bytes]], Iterator[bytes]]] = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Protocol
 
-import httpx
+from svcctl.api.wire.failures import RemoteProtocolError
 
 MAX_LINE = 4096
 """The most bytes of the line before a chunk; anything behind the size is ignored."""
@@ -50,7 +50,7 @@ class Length:
         return bytes(memoryview(box)[start:stop]), stop
 
     def closed(self) -> None:
-        raise httpx.RemoteProtocolError(CUT)
+        raise RemoteProtocolError(CUT)
 
 
 class UntilClose:
@@ -105,14 +105,14 @@ class Chunked:
         return b"".join(pieces), at
 
     def closed(self) -> None:
-        raise httpx.RemoteProtocolError(CUT)
+        raise RemoteProtocolError(CUT)
 
     def _refuse_bad_line(self, box: bytearray, at: int, end: int) -> None:
         """Raise unless these bytes may be the beginning of the line before a chunk."""
         lead = 0 if self._line is _FIRST else 2
         whole = box.find(b"\r\n", at + lead, end) >= 0
         if whole or end - at > MAX_LINE or not b"\r\n".startswith(bytes(box[at : at + lead])[: end - at]):
-            raise httpx.RemoteProtocolError(f"its answer has the chunk size {bytes(box[at : min(end, at + 20)])!r}")
+            raise RemoteProtocolError(f"its answer has the chunk size {bytes(box[at : min(end, at + 20)])!r}")
 
     def _end(self, box: bytearray, at: int, end: int) -> int:
         """Read what follows the last chunk: trailers and an empty line."""
@@ -122,5 +122,5 @@ class Chunked:
             return trailer.end()
         whole = box.find(b"\r\n\r\n", at, end) >= 0
         if whole or end - at > self._max_trailer:
-            raise httpx.RemoteProtocolError("its answer has trailers that are none")
+            raise RemoteProtocolError("its answer has trailers that are none")
         return at

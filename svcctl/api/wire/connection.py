@@ -13,9 +13,8 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import httpx
-
 from svcctl.api.wire.bodies import Framing
+from svcctl.api.wire.failures import ReadError, ReadTimeout, RemoteProtocolError, WriteTimeout
 from svcctl.api.wire.heads import MAX_HEAD, Head, read_head
 from svcctl.errors import ReaderClosed
 from svcctl.words import size_text
@@ -62,7 +61,7 @@ class Connection:
         try:
             self._socket.sendall(data)
         except TimeoutError:
-            raise httpx.WriteTimeout("the request could not be sent in time") from None
+            raise WriteTimeout("the request could not be sent in time") from None
         except OSError:
             pass
         self._socket.setblocking(False)
@@ -79,7 +78,7 @@ class Connection:
                 return head
             if head.status == 101:
                 break
-        raise httpx.RemoteProtocolError("it answers with interim answers only")
+        raise RemoteProtocolError("it answers with interim answers only")
 
     def body(self, framing: Framing, seconds: float | None, first: float | None) -> Iterator[bytes]:
         """The body, block by block; it may be silent for `first` seconds before it begins, and then for `seconds`."""
@@ -122,12 +121,12 @@ class Connection:
     def _head_bytes(self, deadline: float | None) -> bytes:
         while not (end := _HEAD_END.search(self._box, self._start, self._end)):
             if self._end - self._start > MAX_HEAD:
-                raise httpx.RemoteProtocolError(f"the head of its answer is longer than {size_text(MAX_HEAD)}")
+                raise RemoteProtocolError(f"the head of its answer is longer than {size_text(MAX_HEAD)}")
             begun = self._start < self._end
             if not self._fill(None if deadline is None else deadline - time.monotonic()):
                 if begun:
-                    raise httpx.RemoteProtocolError("it closed the connection in the middle of the head of its answer")
-                raise httpx.ReadError("it closed the connection without an answer")
+                    raise RemoteProtocolError("it closed the connection in the middle of the head of its answer")
+                raise ReadError("it closed the connection without an answer")
         data = bytes(self._box[self._start : end.end()])
         self._start = end.end()
         return data
@@ -164,7 +163,7 @@ class Connection:
                 if not self._secure:
                     break  # TLS delivers record by record, a plain socket all at once
         if end == ROOM and self._broken is not None:
-            raise httpx.ReadError(str(self._broken)) from self._broken
+            raise ReadError(str(self._broken)) from self._broken
         return end - ROOM
 
     def _wait(self, for_what: int, seconds: float | None) -> None:
@@ -172,7 +171,7 @@ class Connection:
         milliseconds = None if seconds is None else max(1, round(seconds * 1000))
         came = [number for number, _ in self._poll.poll(milliseconds)] if seconds is None or seconds > 0 else []
         if not came:
-            raise httpx.ReadTimeout("nothing came in time")
+            raise ReadTimeout("nothing came in time")
         if self._reader in came:
             raise ReaderClosed
 

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import httpx
-
 from svcctl.api.wire.bodies import Chunked, Framing, Length, UntilClose
+from svcctl.api.wire.failures import LocalProtocolError, RemoteProtocolError
+from svcctl.api.wire.messages import Headers
 
 MAX_HEAD = 100 * 1024
 """The most bytes of a head, and of the trailers behind a body."""
@@ -31,7 +31,7 @@ class Head:
     """The head of an answer."""
 
     status: int
-    headers: httpx.Headers
+    headers: Headers
     lasting: bool
     """Whether the connection may be used again behind the body."""
 
@@ -43,15 +43,15 @@ def is_header_name(text: str) -> bool:
 def check_header(name: str, value: str) -> None:
     """LocalProtocolError for a header that cannot be sent; it shows nothing of the value."""
     if not is_header_name(name):
-        raise httpx.LocalProtocolError("the name of a header is not one word of ASCII")
+        raise LocalProtocolError("the name of a header is not one word of ASCII")
     if not value.isascii() or not _VALUE.fullmatch(value.encode()):
-        raise httpx.LocalProtocolError(f"the header {name} is not one line of printable ASCII")
+        raise LocalProtocolError(f"the header {name} is not one line of printable ASCII")
 
 
 def request_head(method: bytes, target: bytes, fields: Iterable[tuple[bytes, bytes]]) -> bytes:
     """The head of a request. LocalProtocolError for a part that would break out of its line."""
     if not _NAME.fullmatch(method) or not target or not _VALUE.fullmatch(target) or b" " in target:
-        raise httpx.LocalProtocolError("the request line is not one")
+        raise LocalProtocolError("the request line is not one")
     lines = [b"%b %b HTTP/1.1" % (method, target)]
     for name, value in fields:
         check_header(name.decode("latin-1"), value.decode("latin-1"))
@@ -68,8 +68,8 @@ def read_head(data: bytes) -> Head:
     first, *lines = _LINE_END.split(text.rstrip("\r\n"))
     status = _STATUS.fullmatch(first)
     if status is None:
-        raise httpx.RemoteProtocolError(f"it does not speak HTTP/1.1, its answer begins with {first[:40]!r}")
-    headers = httpx.Headers(_fields(lines), encoding="utf-8")
+        raise RemoteProtocolError(f"it does not speak HTTP/1.1, its answer begins with {first[:40]!r}")
+    headers = Headers(_fields(lines))
     tokens = {token.strip().lower() for token in headers.get("connection", "").split(",")}
     return Head(int(status[2]), headers, status[1] != "0" and "close" not in tokens)
 
@@ -78,11 +78,11 @@ def framing(head: Head, method: str) -> Framing:
     """How the body behind a head is framed. RemoteProtocolError when its headers say different things."""
     coding, length = head.headers.get("transfer-encoding"), head.headers.get("content-length")
     if coding is not None and length is not None:
-        raise httpx.RemoteProtocolError("its answer has both a transfer-encoding and a content-length")
+        raise RemoteProtocolError("its answer has both a transfer-encoding and a content-length")
     if coding is not None and coding.lower() != "chunked":
-        raise httpx.RemoteProtocolError(f"its answer has the transfer-encoding {coding[:40]!r}")
+        raise RemoteProtocolError(f"its answer has the transfer-encoding {coding[:40]!r}")
     if length is not None and not _LENGTH.fullmatch(length):
-        raise httpx.RemoteProtocolError(f"its answer has the content-length {length[:40]!r}")
+        raise RemoteProtocolError(f"its answer has the content-length {length[:40]!r}")
     if method == "HEAD" or head.status in _EMPTY:
         return Length(0)
     if coding is not None:
@@ -99,6 +99,6 @@ def _fields(lines: Sequence[str]) -> list[tuple[str, str]]:
             continue
         field = _FIELD.fullmatch(line)
         if field is None:
-            raise httpx.RemoteProtocolError(f"its answer has the header line {line[:40]!r}")
+            raise RemoteProtocolError(f"its answer has the header line {line[:40]!r}")
         fields.append((field[1], field[2].strip(" \t")))
     return fields

@@ -1,4 +1,4 @@
-"""The transport under httpx: requests and their answers over connections that are kept for the next request."""
+"""The transport: requests and their answers over connections that are kept for the next request."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
-
-import httpx
 
 from svcctl.api.wire.connection import Connection
 from svcctl.api.wire.heads import framing, request_head
+from svcctl.api.wire.messages import Closing, Request, Response
 from svcctl.api.wire.sockets import Origin, Route, origin
 
 IDLE = 5.0
@@ -21,22 +19,10 @@ CLOSE_SECONDS = 3.0
 """Seconds to wait for the end of a connection that the service was asked to close."""
 
 
-@dataclass(slots=True)
-class Closing:
-    """The end of a connection, which is awaited for some seconds; `seen` is set when it was a proper one."""
-
-    seconds: float
-    seen: bool = False
-
-
-class Pool(httpx.BaseTransport):
+class Pool:
     """Sends requests, from several threads at once if need be, over connections that were idle for less than
     `idle_seconds`.
 
-    Of a request's extensions, `timeout` is httpx's: without a `read` timeout, the answer may take any time to begin.
-    `silence` is how many seconds the rest of it may be silent, and `path` is what is sent in place of the URL's path
-    and query. `reader` is the pipe that the answer is written to: waiting ends with ReaderClosed when nobody reads it.
-    With `closing`, a body ends with its connection, in a ReadError or a ReadTimeout if that does not end properly.
     After a fork, the child opens connections of its own: bytes on the parent's are for the parent.
     """
 
@@ -52,30 +38,28 @@ class Pool(httpx.BaseTransport):
         self._idle: defaultdict[Origin, list[Connection]] = defaultdict(list)
         self._lock = threading.Lock()
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """The answer, once its head is there. httpx.TransportError when there is none."""
+    def send(self, request: Request) -> Response:
+        """The answer, once its head is there. RequestError when there is none."""
         if self._process != os.getpid():
             parents = [connection for connections in self._idle.values() for connection in connections]
             self._begin()
             for connection in parents:
                 connection.close()
-        where, wishes = origin(request.url), request.extensions
-        timeout = wishes["timeout"]
-        target = wishes.get("path", request.url.raw_path)
-        data = request_head(request.method.encode(), target, request.headers.raw) + request.read()
-        connection = self._take(where) or Connection(self._route.dial(where, timeout["connect"]), self._idle_seconds)
+        where = origin(request.url)
+        fields = [(name.encode(), value.encode()) for name, value in request.headers.fields]
+        data = request_head(request.method.encode(), request.target, fields) + request.body
+        connection = self._take(where) or Connection(self._route.dial(where, request.timeout), self._idle_seconds)
         try:
-            connection.send(data, timeout["write"], wishes.get("reader"))
-            head = connection.head(timeout["read"])
-            silence = wishes.get("silence", timeout["read"])
-            blocks = connection.body(framing(head, request.method), silence, timeout["read"])
+            connection.send(data, request.timeout, request.reader)
+            head = connection.head(request.first)
+            blocks = connection.body(framing(head, request.method), request.silence, request.first)
         except BaseException:
             connection.close()
             raise
-        if closing := wishes.get("closing"):
-            blocks = _to_the_end(blocks, connection, closing)
+        if request.closing:
+            blocks = _to_the_end(blocks, connection, request.closing)
         body = _Body(self._kept(where, connection, blocks, head.lasting), connection)
-        return httpx.Response(head.status, headers=head.headers, stream=body)
+        return Response(request, head.status, head.headers, iter(body), body.close)
 
     def close(self) -> None:
         with self._lock:
@@ -111,7 +95,7 @@ def _to_the_end(blocks: Iterator[bytes], connection: Connection, closing: Closin
     closing.seen = True
 
 
-class _Body(httpx.SyncByteStream):
+class _Body:
     """The body of an answer, in blocks as they arrive; closed before its end, it gives its connection up."""
 
     def __init__(self, blocks: Iterator[bytes], connection: Connection) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-import httpx
-
+from svcctl.api.wire.failures import ConnectError, ConnectTimeout, InvalidURL, UnsupportedProtocol
 from svcctl.api.wire.proxies import Proxy, proxy_for
 from svcctl.api.wire.tunnels import blaming, open_tunnel
 from svcctl.io import unix_sockets
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     SecureConnection = ssl.SSLSocket | LayeredTLS
 
 PORTS = {"http": 80, "https": 443}
+MAX_URL_CHARS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +35,48 @@ class Origin:
     host: str
     port: int
 
+    @property
+    def authority(self) -> str:
+        """The host and the port as the header Host has them."""
+        host = f"[{self.host.replace('%', '%25')}]" if ":" in self.host else self.host
+        return host if self.port == PORTS["https" if self.secure else "http"] else f"{host}:{self.port}"
+
 
 KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 20, "TCP_KEEPCNT": 6}
 """Seconds until a silent connection is probed, seconds between probes, and how many may be lost: a dead connection is
 noticed after three minutes, however long an answer may take."""
 
 
-def origin(url: httpx.URL) -> Origin:
-    """The origin of a URL; UnsupportedProtocol when it is not of http or https."""
-    if url.scheme not in PORTS or not url.host:
-        raise httpx.UnsupportedProtocol("the URL is not of http or https")
-    host = url.raw_host.decode("ascii").replace("%25", "%")  # URLs write the % of an IPv6 zone so
-    return Origin(url.scheme == "https", host, url.port or PORTS[url.scheme])
+def origin(url: str) -> Origin:
+    """The origin of a URL. InvalidURL when it is not one, UnsupportedProtocol when it is not of http or https."""
+    if len(url) > MAX_URL_CHARS or any(char.isascii() and not char.isprintable() for char in url):
+        raise InvalidURL("the URL is too long, or has control characters")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise InvalidURL(str(error)) from None
+    if parts.scheme not in PORTS or not parts.hostname:
+        raise UnsupportedProtocol("the URL is not of http or https")
+    host = _in_ascii(parts.hostname).replace("%25", "%")  # URLs write the % of an IPv6 zone so
+    return Origin(parts.scheme == "https", host, port or PORTS[parts.scheme])
+
+
+def _in_ascii(host: str) -> str:
+    """A host as it is looked up. InvalidURL for a name, or an address, that cannot exist."""
+    if re.fullmatch(r"(?:[0-9]+\.){3}[0-9]+", host):
+        try:
+            ipaddress.IPv4Address(host)
+        except ValueError as error:
+            raise InvalidURL(str(error)) from None
+    if host.isascii():
+        return host
+    import idna
+
+    try:
+        return idna.encode(host).decode("ascii")
+    except idna.IDNAError as error:
+        raise InvalidURL(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +132,9 @@ class Route:
                 connection.close()
                 raise
         except TimeoutError:
-            raise httpx.ConnectTimeout("no connection in time") from None
+            raise ConnectTimeout("no connection in time") from None
         except (OSError, UnicodeError) as error:  # an impossible host name raises UnicodeError
-            raise httpx.ConnectError(str(error)) from error
+            raise ConnectError(str(error)) from error
 
 
 def _to_host(host: str, port: int, timeout: float | None) -> socket.socket:

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import httpx
-
 from svcctl.api import addresses, retry
 from svcctl.api.wire.connection import Connection
+from svcctl.api.wire.failures import ProxyError, ReadError, RemoteProtocolError, TimeoutException
 from svcctl.api.wire.heads import request_head
 from svcctl.api.wire.proxies import MAX_SOCKS_BYTES, Proxy
 from svcctl.errors import reason
@@ -33,7 +32,7 @@ _REPLIES = {
 _RULES = 2
 
 
-class ProxyFailure(httpx.ProxyError):
+class ProxyFailure(ProxyError):
     """A proxy made no connection to the service.
 
     `problem` continues a sentence that begins with the proxy. `advice` replaces the usual hint. `status` is the HTTP
@@ -91,9 +90,9 @@ def blaming(proxy: Proxy) -> Iterator[None]:
     """Turn failures on the way to a proxy, and while it makes a connection, into ProxyFailure."""
     try:
         yield
-    except (TimeoutError, httpx.TimeoutException) as error:
+    except (TimeoutError, TimeoutException) as error:
         raise ProxyFailure(proxy, "does not answer in time") from error
-    except (httpx.ReadError, httpx.RemoteProtocolError) as error:
+    except (ReadError, RemoteProtocolError) as error:
         raise ProxyFailure(proxy, f"failed: {addresses.plain(error)}") from error
     except (socket.gaierror, UnicodeError) as error:
         raise ProxyFailure(proxy, f"has no address: {reason(error)}") from error
@@ -163,7 +162,7 @@ def _received(connected: socket.socket, size: int) -> bytes:
     data = b""
     while len(data) < size:
         if not (piece := connected.recv(size - len(data))):
-            raise httpx.ReadError("it closed the connection without an answer")
+            raise ReadError("it closed the connection without an answer")
         data += piece
     return data
 

@@ -5,8 +5,8 @@ import json
 import tracemalloc
 import zlib
 from collections.abc import Callable
+from contextlib import closing
 
-import httpx
 import pytest
 from support.scripted import Serve, head, http
 
@@ -14,6 +14,7 @@ from svcctl.api.auth import Bearer
 from svcctl.api.client import Client
 from svcctl.api.formats.body import whole
 from svcctl.api.query import QueryRequest
+from svcctl.api.wire.messages import Headers, Request
 from svcctl.api.wire.pool import Pool
 from svcctl.api.wire.sockets import Route
 from svcctl.errors import CredentialsError, IncompleteResult, SvcctlError, Unavailable
@@ -160,11 +161,9 @@ def test_an_answer_that_is_held_whole_has_a_limit(serve: Serve, compress: bool) 
     if compress:
         start, data = compressed("gzip", jobs.encode())
         answer = start + data
-    with (
-        httpx.Client(transport=Pool(Route())) as pool,
-        pool.stream("GET", serve(answer).url) as response,
-        pytest.raises(Unavailable) as caught,
-    ):
+    pool = Pool(Route())
+    response = pool.send(Request("GET", serve(answer).url, Headers(), b"/"))
+    with closing(pool), pytest.raises(Unavailable) as caught:
         whole(response, most=2_000_000)
     assert (caught.value.message, caught.value.reason) == (
         f"the service's answer has {'more than 2.0' if compress else '4.5'} MB, and at most 2.0 MB are read as a whole",

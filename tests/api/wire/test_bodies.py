@@ -2,12 +2,12 @@
 
 from itertools import pairwise
 
-import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from svcctl.api.wire.bodies import CUT, Chunked, Framing, Length, UntilClose
+from svcctl.api.wire.failures import RemoteProtocolError
 
 BOX = 4096
 MAX_TRAILER = 200
@@ -62,7 +62,7 @@ def test_a_chunked_body_that_is_cut_anywhere_is_noticed(chunks: list[bytes], pla
         body, _ = received(framing, cut(wire[:end], places))
         assert b"".join(chunks).startswith(body)
         assert not framing.ended
-        with pytest.raises(httpx.RemoteProtocolError, match=CUT):
+        with pytest.raises(RemoteProtocolError, match=CUT):
             framing.closed()
 
 
@@ -88,10 +88,10 @@ def test_a_chunked_body_that_is_cut_anywhere_is_noticed(chunks: list[bytes], pla
     ],
 )
 def test_a_framing_that_is_wrong_is_refused(wire: bytes, message: str) -> None:
-    with pytest.raises(httpx.RemoteProtocolError) as caught:
+    with pytest.raises(RemoteProtocolError) as caught:
         received(Chunked(MAX_TRAILER), [wire])
     assert str(caught.value) == message
-    with pytest.raises(httpx.RemoteProtocolError):
+    with pytest.raises(RemoteProtocolError):
         received(Chunked(MAX_TRAILER), [wire[at : at + 1] for at in range(len(wire))])
 
 
@@ -100,7 +100,7 @@ def test_a_body_of_a_length_ends_there() -> None:
     assert received(framing, [b"he", b"llo!"]) == (b"hello", b"!")
     assert framing.ended
     assert Length(0).ended
-    with pytest.raises(httpx.RemoteProtocolError, match=CUT):
+    with pytest.raises(RemoteProtocolError, match=CUT):
         Length(1).closed()
 
 

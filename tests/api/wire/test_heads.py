@@ -1,9 +1,9 @@
 """Heads: what is read, what is refused, and which body follows."""
 
-import httpx
 import pytest
 
 from svcctl.api.wire.bodies import Chunked, Length, UntilClose
+from svcctl.api.wire.failures import LocalProtocolError, RemoteProtocolError
 from svcctl.api.wire.heads import framing, read_head, request_head
 
 
@@ -52,7 +52,7 @@ def test_whether_a_connection_lasts(status: str, line: str, lasting: bool) -> No
     ],
 )
 def test_what_is_no_head_is_refused(data: bytes, message: str) -> None:
-    with pytest.raises(httpx.RemoteProtocolError) as caught:
+    with pytest.raises(RemoteProtocolError) as caught:
         read_head(data)
     assert str(caught.value) == message
 
@@ -97,7 +97,7 @@ def test_how_a_body_is_framed(method: str, status: int, lines: list[str], kind: 
 def test_headers_that_say_different_things_are_refused(lines: list[str], message: str) -> None:
     data = "\r\n".join(["HTTP/1.1 200 OK", *lines, "", ""]).encode()
     for method in ("GET", "HEAD"):
-        with pytest.raises(httpx.RemoteProtocolError) as caught:
+        with pytest.raises(RemoteProtocolError) as caught:
             framing(read_head(data), method)
         assert str(caught.value).endswith(message)
 
@@ -123,5 +123,5 @@ def test_a_request_is_a_line_and_its_headers() -> None:
 def test_a_request_that_would_break_out_of_its_line_is_not_made(
     method: str, target: str, name: str, value: str
 ) -> None:
-    with pytest.raises(httpx.LocalProtocolError):
+    with pytest.raises(LocalProtocolError):
         request_head(method.encode(), target.encode(), [(name.encode(), value.encode())])

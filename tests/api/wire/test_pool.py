@@ -8,15 +8,24 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-import httpx
 import pytest
 from support.certificates import server_context
 
 from svcctl.api import retry
 from svcctl.api.addresses import trust
 from svcctl.api.wire.connection import BLOCK
+from svcctl.api.wire.failures import (
+    ConnectError,
+    ConnectTimeout,
+    ReadError,
+    ReadTimeout,
+    RemoteProtocolError,
+    UnsupportedProtocol,
+)
+from svcctl.api.wire.messages import Headers, Request
 from svcctl.api.wire.pool import Pool
 from svcctl.api.wire.sockets import KEEP_ALIVE, Route, origin
 
@@ -77,16 +86,16 @@ def answering(*answers: bytes, seen: list[bytes] | None = None) -> Serve:
     return serve
 
 
-def asked(url: str, method: str = "GET", timeout: float = 20.0, *, whole: bool = False) -> httpx.Request:
+def asked(url: str, method: str = "GET", timeout: float = 20.0, *, whole: bool = False) -> Request:
     """A request whose answer may begin at any time if it is a whole one."""
-    limits = httpx.Timeout(timeout, read=None if whole else timeout)
-    return httpx.Request(method, url, extensions={"timeout": limits.as_dict(), "silence": timeout})
+    first = None if whole else timeout
+    return Request(method, url, Headers(), b"/", timeout=timeout, first=first, silence=timeout)
 
 
-def read(pool: Pool, request: httpx.Request) -> tuple[int, bytes]:
-    response = pool.handle_request(request)
+def read(pool: Pool, request: Request) -> tuple[int, bytes]:
+    response = pool.send(request)
     try:
-        return response.status_code, b"".join(response.iter_raw())
+        return response.status_code, b"".join(response.blocks)
     finally:
         response.close()
 
@@ -182,8 +191,8 @@ def test_an_answer_closed_early_gives_its_connection_up() -> None:
     with peer(answering(long, seen=seen)) as [port]:
         pool = Pool(Route())
         for _ in range(2):
-            response = pool.handle_request(asked(f"http://127.0.0.1:{port.decode()}/"))
-            assert next(response.iter_raw()) == b"ok"
+            response = pool.send(asked(f"http://127.0.0.1:{port.decode()}/"))
+            assert next(response.blocks) == b"ok"
             response.close()
             response.close()
         pool.close()
@@ -224,13 +233,13 @@ def test_answers_are_read(method: str, answer: bytes, expected: tuple[int, bytes
     ],
 )
 def test_an_answer_that_is_not_whole_or_not_http_is_refused(answer: bytes, message: str) -> None:
-    with pytest.raises(httpx.RemoteProtocolError) as caught:
+    with pytest.raises(RemoteProtocolError) as caught:
         ask(answering(answer))
     assert str(caught.value) == message
 
 
 def test_a_connection_that_ends_without_an_answer_is_an_error_of_reading() -> None:
-    with pytest.raises(httpx.ReadError, match="without an answer"):
+    with pytest.raises(ReadError, match="without an answer"):
         ask(answering(b""))
 
 
@@ -246,11 +255,11 @@ def test_a_reset_after_some_bytes_is_not_the_end_of_the_body() -> None:
     delivered = threading.Event()
     with peer(serve) as [port]:
         pool = Pool(Route())
-        response = pool.handle_request(asked(f"http://127.0.0.1:{port.decode()}/"))
-        body = response.iter_raw()
+        response = pool.send(asked(f"http://127.0.0.1:{port.decode()}/"))
+        body = response.blocks
         assert next(body) == b"half"
         delivered.set()
-        with pytest.raises(httpx.ReadError, match="Connection reset by peer"):
+        with pytest.raises(ReadError, match="Connection reset by peer"):
             next(body)
         response.close()
         pool.close()
@@ -266,7 +275,7 @@ def test_silence_ends_in_a_timeout_before_the_head_in_it_and_in_the_body() -> No
 
         with peer(serve) as [port]:
             pool = Pool(Route())
-            with pytest.raises(httpx.ReadTimeout):
+            with pytest.raises(ReadTimeout):
                 read(pool, asked(f"http://127.0.0.1:{port.decode()}/", timeout=0.05))
             pool.close()
             over.set()
@@ -284,10 +293,10 @@ def test_an_answer_that_begins_when_all_of_it_is_there_may_take_any_time_to_begi
 
     with peer(serve) as [port]:
         pool = Pool(Route())
-        response = pool.handle_request(asked(f"http://127.0.0.1:{port.decode()}/", timeout=0.1, whole=True))
-        body = response.iter_raw()
+        response = pool.send(asked(f"http://127.0.0.1:{port.decode()}/", timeout=0.1, whole=True))
+        body = response.blocks
         assert next(body) == b"ok"
-        with pytest.raises(httpx.ReadTimeout):
+        with pytest.raises(ReadTimeout):
             next(body)
         over.set()
         response.close()
@@ -296,7 +305,7 @@ def test_an_answer_that_begins_when_all_of_it_is_there_may_take_any_time_to_begi
 
 def test_the_system_asks_a_silent_connection_for_signs_of_life() -> None:
     with peer(answering(OK)) as [port]:
-        url = httpx.URL(f"http://127.0.0.1:{port.decode()}/")
+        url = f"http://127.0.0.1:{port.decode()}/"
         with Route().open(origin(url), 5) as connection:
             assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
             for name, value in KEEP_ALIVE.items():
@@ -314,7 +323,7 @@ def test_a_head_that_trickles_has_a_limit_in_all() -> None:
 
     with peer(serve) as [port]:
         pool = Pool(Route())
-        with pytest.raises(httpx.ReadTimeout):
+        with pytest.raises(ReadTimeout):
             read(pool, asked(f"http://127.0.0.1:{port.decode()}/", timeout=0.2))
         over.set()
         pool.close()
@@ -331,7 +340,7 @@ def test_a_refusal_before_the_request_is_sent_whole_is_read() -> None:
     with peer(serve) as [port]:
         pool = Pool(Route())
         url = f"http://127.0.0.1:{port.decode()}/"
-        request = httpx.Request("POST", url, content=b"x" * 30_000_000, extensions=asked(url).extensions)
+        request = replace(asked(url, "POST"), body=b"x" * 30_000_000)
         assert read(pool, request) == (413, b"no")
         pool.close()
 
@@ -343,8 +352,8 @@ def test_no_peer_is_a_connect_error(tmp_path: Path) -> None:
         (Pool(Route()), "[Errno 111] Connection refused"),
         (Pool(Route(path=str(tmp_path / "none"))), "[Errno 2] No such file or directory"),
     ):
-        with pytest.raises(httpx.ConnectError) as caught:
-            pool.handle_request(asked(f"http://127.0.0.1:{port}/"))
+        with pytest.raises(ConnectError) as caught:
+            pool.send(asked(f"http://127.0.0.1:{port}/"))
         assert str(caught.value) == message
 
 
@@ -356,15 +365,15 @@ def test_a_name_that_does_not_exist_is_told_from_one_that_cannot_be_looked_up(
         raise socket.gaierror(code, "no address")
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    with pytest.raises(httpx.ConnectError) as caught:
-        Pool(Route()).handle_request(asked("http://nowhere.invalid/"))
+    with pytest.raises(ConnectError) as caught:
+        Pool(Route()).send(asked("http://nowhere.invalid/"))
     assert retry.attempts(caught.value) == attempts
 
 
 @pytest.mark.parametrize("url", ["ftp://localhost/", "http://", "/x"])
 def test_a_url_that_cannot_be_asked_is_refused(url: str) -> None:
-    with pytest.raises(httpx.UnsupportedProtocol):
-        Pool(Route()).handle_request(asked(url))
+    with pytest.raises(UnsupportedProtocol):
+        Pool(Route()).send(asked(url))
 
 
 def test_a_unix_socket_stands_for_every_host(tmp_path: Path) -> None:
@@ -401,8 +410,8 @@ def test_a_certificate_that_is_not_trusted_is_refused(
 ) -> None:
     with peer(answering(OK), tls=server_context(certificate)) as [port]:
         pool = Pool(Route(trust(str(certificate) if verify is None else verify, ("https://x",))))
-        with pytest.raises(httpx.ConnectError, match=message) as caught:
-            pool.handle_request(asked(f"https://{host}:{port.decode()}/"))
+        with pytest.raises(ConnectError, match=message) as caught:
+            pool.send(asked(f"https://{host}:{port.decode()}/"))
         assert retry.attempts(caught.value) == 1
 
 
@@ -429,8 +438,8 @@ def test_a_peer_that_does_not_finish_its_tls_is_a_connect_timeout() -> None:
 
     with peer(serve) as [port]:
         pool = Pool(Route(trust(False, ("https://x",))))
-        with pytest.raises(httpx.ConnectTimeout):
-            pool.handle_request(asked(f"https://localhost:{port.decode()}/", timeout=0.05))
+        with pytest.raises(ConnectTimeout):
+            pool.send(asked(f"https://localhost:{port.decode()}/", timeout=0.05))
         over.set()
 
 
@@ -476,7 +485,7 @@ def test_after_a_fork_the_parent_keeps_its_connections_and_the_child_has_others(
         if (child := os.fork()) == 0:
             try:  # the peer is busy with the connection of the parent
                 read(pool, asked(url, timeout=0.2))
-            except (httpx.ConnectTimeout, httpx.ReadTimeout):
+            except (ConnectTimeout, ReadTimeout):
                 os._exit(7)
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
@@ -494,7 +503,7 @@ def test_no_descriptor_is_left_open() -> None:
     for answer in (OK, OK[:-1], b"", b"HTTP/1.1 2", CHUNKED):
         try:
             ask(answering(answer))
-        except (httpx.RemoteProtocolError, httpx.ReadError):
+        except (RemoteProtocolError, ReadError):
             continue
     assert descriptors() == before
 
@@ -534,7 +543,7 @@ def test_a_large_answer_that_breaks_has_all_its_bytes_before_the_error() -> None
     def closed(connection: socket.socket) -> None:
         connection.close()
 
-    for ending, error in ((silent, httpx.ReadTimeout), (reset, httpx.ReadError), (closed, httpx.RemoteProtocolError)):
+    for ending, error in ((silent, ReadTimeout), (reset, ReadError), (closed, RemoteProtocolError)):
         delivered = threading.Event()
 
         def serve(connection: socket.socket, ending: Serve = ending, delivered: threading.Event = delivered) -> None:
@@ -545,10 +554,10 @@ def test_a_large_answer_that_breaks_has_all_its_bytes_before_the_error() -> None
         with peer(serve) as [port]:
             pool = Pool(Route())
             timeout = 0.2 if ending is silent else 20.0
-            response = pool.handle_request(asked(f"http://127.0.0.1:{port.decode()}/", timeout=timeout))
+            response = pool.send(asked(f"http://127.0.0.1:{port.decode()}/", timeout=timeout))
             left = len(LONG) - 1
             with pytest.raises(error):
-                for piece in response.iter_raw():
+                for piece in response.blocks:
                     left -= len(piece)
                     if not left:
                         delivered.set()

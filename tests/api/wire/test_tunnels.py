@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 from support.certificates import server_context
 from support.proxies import CONNECTED, Greeting, answering, http, proxy, socks
 
 from svcctl.api import retry
 from svcctl.api.addresses import trust
+from svcctl.api.wire.failures import ConnectError, ReadError
+from svcctl.api.wire.messages import Headers, Request
 from svcctl.api.wire.pool import Pool
 from svcctl.api.wire.sockets import Route, origin
 from svcctl.api.wire.tunnels import ProxyFailure
@@ -52,8 +53,8 @@ def service(certificate: Path) -> Iterator[int]:
         thread.join(10)
 
 
-def request(url: str, timeout: float = 10.0) -> httpx.Request:
-    return httpx.Request("GET", url, extensions={"timeout": httpx.Timeout(timeout).as_dict()})
+def request(url: str, timeout: float = 10.0) -> Request:
+    return Request("GET", url, Headers(), b"/", timeout=timeout, first=timeout, silence=timeout)
 
 
 def pool(certificate: Path, **environment: str) -> Pool:
@@ -85,8 +86,8 @@ def test_large_answers_come_through_a_proxy_whose_connection_is_used_again(
     with service(certificate) as port, proxy(greet, port, tls) as server:
         through = pool(certificate, HTTPS_PROXY=value.format(server.port))
         for _ in range(2):
-            response = through.handle_request(request(f"https://localhost:{DIRECT_PORT}/"))
-            assert b"".join(response.iter_raw()) == BODY
+            response = through.send(request(f"https://localhost:{DIRECT_PORT}/"))
+            assert b"".join(response.blocks) == BODY
         through.close()
         assert server.seen == seen
 
@@ -102,9 +103,7 @@ def test_large_answers_come_through_a_proxy_whose_connection_is_used_again(
 def test_a_socks_proxy_gets_an_address_as_one_and_a_name_in_ascii(certificate: Path, host: str, wanted: bytes) -> None:
     with proxy(socks(reply=5)) as server:
         with pytest.raises(ProxyFailure, match="makes no connection: connection refused"):
-            pool(certificate, HTTPS_PROXY=f"socks5://127.0.0.1:{server.port}").handle_request(
-                request(f"https://{host}/")
-            )
+            pool(certificate, HTTPS_PROXY=f"socks5://127.0.0.1:{server.port}").send(request(f"https://{host}/"))
         assert server.seen == [b"\0", wanted + b"\x01\xbb"]
 
 
@@ -149,7 +148,7 @@ def test_a_proxy_that_makes_no_connection_is_named_with_its_variable(
 ) -> None:
     with proxy(greet) as server, pytest.raises(ProxyFailure) as caught:
         through = pool(certificate, HTTPS_PROXY=value.format(f"127.0.0.1:{server.port}"))
-        through.handle_request(request("https://service.test/"))
+        through.send(request("https://service.test/"))
     address = f"127.0.0.1:{server.port}"
     assert str(caught.value) == f"the proxy {address} (from HTTPS_PROXY) {problem}"
     assert caught.value.hint("service.test") == hint.format(value.partition(":")[0], address)
@@ -161,7 +160,7 @@ def test_a_silent_proxy_is_a_failure_after_the_time_to_connect(certificate: Path
     with socket.create_server(("127.0.0.1", 0)) as silent:
         through = pool(certificate, all_proxy=f"{scheme}://127.0.0.1:{silent.getsockname()[1]}")
         with pytest.raises(ProxyFailure, match=r"\(from all_proxy\) does not answer in time"):
-            through.handle_request(request("https://service.test/", timeout=0.05))
+            through.send(request("https://service.test/", timeout=0.05))
 
 
 def test_a_proxy_that_nobody_listens_for_or_whose_name_has_no_address_is_a_failure(certificate: Path) -> None:
@@ -170,14 +169,14 @@ def test_a_proxy_that_nobody_listens_for_or_whose_name_has_no_address_is_a_failu
         ("nowhere.invalid", "has no address", 1),
     ):
         with pytest.raises(ProxyFailure, match=problem) as caught:
-            pool(certificate, https_proxy=place).handle_request(request("https://service.test/"))
+            pool(certificate, https_proxy=place).send(request("https://service.test/"))
         assert retry.attempts(caught.value) in (attempts, 3)  # 3 where no name can be looked up
 
 
 def test_an_https_proxy_that_speaks_plain_http_is_a_failure_with_the_right_scheme_as_advice(certificate: Path) -> None:
     with proxy(answering(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as server, pytest.raises(ProxyFailure) as caught:
         through = pool(certificate, HTTPS_PROXY=f"https://localhost:{server.port}")
-        through.handle_request(request("https://service.test/"))
+        through.send(request("https://service.test/"))
     assert str(caught.value).endswith("has no usable TLS: the port does not speak TLS")
     assert caught.value.hint("service.test") == "if the proxy speaks plain HTTP, begin HTTPS_PROXY with http://"
 
@@ -187,7 +186,7 @@ def test_an_https_proxy_with_a_certificate_of_nobody_trusted_is_a_failure_withou
 ) -> None:
     with proxy(http(), tls=server_context(certificate)) as server, pytest.raises(ProxyFailure) as caught:
         route = Route(trust(True, ("https://x",)), environment={"HTTPS_PROXY": f"https://localhost:{server.port}"})
-        Pool(route).handle_request(request("https://service.test/"))
+        Pool(route).send(request("https://service.test/"))
     assert str(caught.value).endswith("has no usable TLS: its certificate is not accepted: self-signed certificate")
     assert (caught.value.hint("service.test"), retry.attempts(caught.value)) == (None, 1)
 
@@ -195,8 +194,8 @@ def test_an_https_proxy_with_a_certificate_of_nobody_trusted_is_a_failure_withou
 def test_a_service_with_another_certificate_is_not_blamed_on_its_https_proxy(certificate: Path) -> None:
     with service(certificate) as port, proxy(http(), port, server_context(certificate)) as server:
         through = pool(certificate, HTTPS_PROXY=f"https://localhost:{server.port}")
-        with pytest.raises(httpx.ConnectError, match="Hostname mismatch"):
-            through.handle_request(request("https://service.test/"))
+        with pytest.raises(ConnectError, match="Hostname mismatch"):
+            through.send(request("https://service.test/"))
 
 
 @pytest.mark.parametrize("cut", [10, 100_000])
@@ -214,10 +213,10 @@ def test_the_end_of_a_connection_inside_another_one_is_noticed(certificate: Path
         thread = threading.Thread(target=serve)
         thread.start()
         through = pool(certificate, HTTPS_PROXY=f"https://localhost:{server.port}")
-        response = through.handle_request(request("https://localhost/"))
+        response = through.send(request("https://localhost/"))
         got = b""
-        with pytest.raises(httpx.ReadError):
-            for piece in response.iter_raw():
+        with pytest.raises(ReadError):
+            for piece in response.blocks:
                 got += piece
         response.close()
         assert got == BODY[:cut]
@@ -237,4 +236,4 @@ def test_the_end_of_a_connection_inside_another_one_is_noticed(certificate: Path
 )
 def test_only_https_to_a_host_takes_a_proxy(url: str, path: str | None, is_proxied: bool) -> None:
     route = Route(path=path, environment={"ALL_PROXY": "p"})
-    assert (route.proxy(origin(httpx.URL(url))) is not None) == is_proxied
+    assert (route.proxy(origin(url)) is not None) == is_proxied

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.job_service import Faults, Killed
+from support.over_httpx import OverHttpx
 from support.state import with_catalog
 
 from svcctl.api.auth import Bearer
@@ -72,7 +73,7 @@ def test_domains_and_roles_end_as_the_files_say_after_lost_answers_and_kills(
         domains.create(store, seed.RESELLER, {"name": "own", "plan": "basic"})
         users.assign(store, "own@demo", "ann@own.example", "OWNER")
         wire = Faults(build(Service(cast(Any, None), store, cast(Any, None))))
-        client = Client("http://localhost", Bearer("token"), transport=wire, retries=0)
+        client = Client("http://localhost", Bearer("token"), transport=OverHttpx(wire), retries=0)
         for state in states:
             wire.due = list(faults)
             with suppress(Killed, SvcctlError):

@@ -31,7 +31,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
@@ -65,8 +64,7 @@ def advice_of(*texts: str | None) -> Advice | None:
     return Advice(*parts) if parts else None
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(NamedTuple):
     """A thing of a file that an error is about: its kind, its name, and file and line if a file has it.
 
     `repeats`: what failed can be done again as it was, whether or not it was done in part.
@@ -326,8 +324,7 @@ class PagerLeft(ReaderClosed):
     """The person who read in a pager has seen enough."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExitCode:
+class ExitCode(NamedTuple):
     """An exit code, which scripts may rely on, and the errors that have it."""
 
     code: int

@@ -31,19 +31,19 @@ FORMAT_NAMES: Mapping[str, str] = {
 }
 """Other names of formats that are accepted."""
 
-_SECRET = re.compile(
+_SECRET = (
     r"secret|passw(?:or)?d|passphrase|token|sasl[._-]?jaas|oauthbearer[._-]?config"
     r"|auth[._-]?user[._-]?info|account[._-]?key"
     r"|(?:private|customer|encryption|keystore|storage|shared|signing|ssl|api)[._-]?key(?:[._-]?(?:content|data))?$"
     r"|(?:^|[._-])pwd$|credentials?(?:[._-]?json)?$|keystore$|(?:^|[._-])(?:pfx|p12|pkcs12)$"
 )
 """Parts of names that mean secrets, in lower case."""
-_PEM = re.compile(r"pem(?:$|[._-])")
-_CERTIFICATE = re.compile(r"(?:^|[._-])(?:ca|cert(?:ificate)?s?|chain)(?:$|[._-]|pem)")
+_PEM = r"pem(?:$|[._-])"
+_CERTIFICATE = r"(?:^|[._-])(?:ca|cert(?:ificate)?s?|chain)(?:$|[._-]|pem)"
 """What is public of a key in the PEM format."""
-_HARMLESS = re.compile(r"(?:location|file|path|type|provider|class|serializer|algorithm|endpoint[._-]?url)$")
+_HARMLESS = r"(?:location|file|path|type|provider|class|serializer|algorithm|endpoint[._-]?url)$"
 """Ends of names that mean a place or a kind of a secret."""
-_USER_INFO = re.compile(
+_USER_INFO = (
     r"(?<=://)(?:"
     r"[^\s/?#\"<>]*@"
     r"|(?![^\s/?#@]*:(?:\d+\b|[\s/?#]|$))(?!\[)[^\s/?#@:]+:[^\n\"<>]{0,1000}@"  # a / or a blank that is not encoded
@@ -52,8 +52,8 @@ _USER_INFO = re.compile(
 """User name and password of a URL. Text after a port is not a password."""
 _EXAMPLES = ("user@", "user:password@")
 """Placeholders for user and password in hints."""
-_URL_PARAMETER = re.compile(r"(?<=[?&;])([\w.-]+)=([^\s&;#\"'<>]+)")
-_WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
+_URL_PARAMETER = r"(?<=[?&;])([\w.-]+)=([^\s&;#\"'<>]+)"
+_WORDS = r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+"
 
 
 def is_secret(name: str) -> bool:
@@ -62,11 +62,11 @@ def is_secret(name: str) -> bool:
     Names that nobody knows are sent too, so a secret is recognised by how secrets are commonly named.
     """
     lowered = name.lower()
-    if _HARMLESS.search(lowered):
+    if re.search(_HARMLESS, lowered):
         return False
-    if _PEM.search(lowered) and not _CERTIFICATE.search(lowered):
+    if re.search(_PEM, lowered) and not re.search(_CERTIFICATE, lowered):
         return True
-    return _SECRET.search(lowered) is not None
+    return re.search(_SECRET, lowered) is not None
 
 
 def mask(secret: str = "") -> str:
@@ -78,8 +78,8 @@ def mask_urls(text: str) -> str:
     """A text whose URLs have their users, passwords and secret parameters masked; the other characters stay."""
     if "://" not in text:
         return text
-    text = _USER_INFO.sub(lambda found: found[0] if found[0].lower() in _EXAMPLES else f"{mask()}@", text)
-    return _URL_PARAMETER.sub(lambda found: f"{found[1]}={mask()}" if is_secret(found[1]) else found[0], text)
+    text = re.sub(_USER_INFO, lambda found: found[0] if found[0].lower() in _EXAMPLES else f"{mask()}@", text)
+    return re.sub(_URL_PARAMETER, lambda found: f"{found[1]}={mask()}" if is_secret(found[1]) else found[0], text)
 
 
 def nearest(name: str, known: Iterable[str], likeness: float = LIKENESS) -> str | None:
@@ -105,7 +105,9 @@ def having_word(name: str, known: Iterable[str]) -> str | None:
     word = name.casefold()
     if len(word) < SHORTEST:
         return None
-    found = [one for one in known if word in map(str.casefold, _WORDS.findall(one)) or one.casefold().startswith(word)]
+    found = [
+        one for one in known if word in map(str.casefold, re.findall(_WORDS, one)) or one.casefold().startswith(word)
+    ]
     return found[0] if len(found) == 1 and found[0] != name else None
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from svcctl.errors import UsageError, reason
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     import ssl
 
 
-@dataclass(frozen=True, slots=True)
-class Paths:
+class Paths(NamedTuple):
     """The paths of a deployment's operations, below the base URL; `domain` is below the provisioning URL if given."""
 
     query: str = "/search/query"

@@ -6,8 +6,6 @@ left out of `repr`.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -32,6 +30,9 @@ class HeaderNames:
 
 def sign(api_key: str, api_secret: str, body: bytes, timestamp_ms: int) -> str:
     """HMAC-SHA256 with the API secret over API key, body and timestamp, as 64 lower-case hexadecimal characters."""
+    import hashlib  # loads OpenSSL, which a token does not need
+    import hmac
+
     message = api_key.encode() + body + str(timestamp_ms).encode()
     return hmac.new(api_secret.encode(), message, hashlib.sha256).hexdigest()
 

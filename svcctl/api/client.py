@@ -11,10 +11,9 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from http import HTTPStatus
+from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from svcctl.api import retry
 from svcctl.api.addresses import DEFAULT_PATHS, Paths, checked_url, is_closed_without_notify, segment, trust
@@ -47,8 +46,7 @@ if TYPE_CHECKING:
     from svcctl.api.response import Mode, QueryResponse
 
 
-@dataclass(frozen=True, slots=True)
-class RawResponse:
+class RawResponse(NamedTuple):
     """The answer to any signed request; `body` ends in IncompleteResult when the connection breaks.
 
     `error` takes the beginning of the body and returns the error that the answer states, even with HTTP 200.
@@ -158,9 +156,9 @@ class Client:
         if not MODES[request.mode].counts:
             self._guard.check_limit(request.mode, request.limit)
         headers = None if late is None else {LATE: "lines"}
-        call = replace(self._query_call(request, repeatable=True), once=once, reader=reader, headers=headers)
+        call = self._query_call(request, repeatable=True)._replace(once=once, reader=reader, headers=headers)
         with _explained(request), self._answer(call) as response:
-            if response.status_code == HTTPStatus.NO_CONTENT:
+            if response.status_code == 204:
                 raise MalformedAnswer("the service's answer is not a result: it is empty (HTTP 204)")
             head = response.headers
             yield QueryResponse(
@@ -300,7 +298,7 @@ class Client:
             if value is not None and not is_amount(value):
                 raise UsageError(f"{key} must be 0 or more, not {value}")
         given = Domain(name, plan, time=time, volume=volume)
-        call = replace(self._domain_call("POST"), body=encoded(given.to_json()), repeatable=False)
+        call = self._domain_call("POST")._replace(body=encoded(given.to_json()), repeatable=False)
         return self._sender.send(call, lambda response: Domain.from_json(record(decoded(response), "name")))
 
     def enable_domain(self, name: str) -> None:
@@ -333,12 +331,12 @@ class Client:
         """Creates a role and returns it as the service describes it, or as given when the answer is empty."""
         if not role.name:
             raise UsageError("a role needs a name")
-        call = replace(self._role_call("POST", domain), body=encoded(role.body()), repeatable=False)
+        call = self._role_call("POST", domain)._replace(body=encoded(role.body()), repeatable=False)
         return _told_role(self._payload(call), role)
 
     def update_role(self, domain: str, name: str, changes: Role) -> Role:
         """Changes the fields that are set in `changes`; the others stay as they are."""
-        call = replace(self._role_call("PUT", domain, name), body=encoded(changes.body()))
+        call = self._role_call("PUT", domain, name)._replace(body=encoded(changes.body()))
         return _told_role(self._payload(call), replace(changes, name=changes.name or name))
 
     def delete_role(self, domain: str, name: str) -> None:
@@ -346,7 +344,7 @@ class Client:
         self._done(self._role_call("DELETE", domain, name), NotFound)
 
     def _role_call(self, method: str, domain: str, *name: str) -> Call:
-        return replace(self._domain_call(method, domain, "roles", *name), reseller=False)
+        return self._domain_call(method, domain, "roles", *name)._replace(reseller=False)
 
     # Anything else
 
@@ -364,7 +362,7 @@ class Client:
             refusal = refusal_in(start, exact=is_exact(response.headers))
             return refusal.as_error(response.status_code) if refusal else None
 
-        call = replace(self._any_call(method, path, body, headers), as_is=True)
+        call = self._any_call(method, path, body, headers)._replace(as_is=True)
         mode = self._counted_mode(call)
         with self._answer(call) as response:
             content = self._checked_body(response)
@@ -377,7 +375,7 @@ class Client:
     def call(self, method: str, path: str, body: bytes = b"", *, repeatable: bool = False) -> Any:
         """The decoded answer to any signed request, without its envelope. `repeatable` allows a POST to be retried."""
         call = self._any_call(method, path, body, None)
-        return self._payload(replace(call, repeatable=repeatable or call.repeatable))
+        return self._payload(call._replace(repeatable=repeatable or call.repeatable))
 
     def _any_call(self, method: str, path: str, body: bytes, headers: Mapping[str, str] | None) -> Call:
         if not path.startswith("/"):
@@ -422,7 +420,7 @@ class Client:
         closing = Closing(seconds)
         call = self._any_call("GET", self._paths.jobs, b"", {"Connection": "close"})
         try:
-            with self._answer(replace(call, as_is=True, once=True, closing=closing)) as response:
+            with self._answer(call._replace(as_is=True, once=True, closing=closing)) as response:
                 for _ in pieces(response):
                     pass
         except (RequestError, UnprovenEnd) as error:

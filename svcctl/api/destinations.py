@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from svcctl.io.urls import names_host
 from svcctl.io.yaml_text import boolean, integer, json_value
@@ -19,8 +19,7 @@ SHORTEST = 4
 """Characters from which on a secret is masked inside longer words too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """The values that a parameter may have: texts that a function allows; `wanted` says which these are."""
 
     wanted: str
@@ -46,8 +45,7 @@ def _word(*words: str) -> Form:
     return Form(f"{', '.join(words[:-1])} or {words[-1]}", lambda text: text.lower() in words, any_case=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """A key of `destination.params`. Its value is any text, unless it has a form."""
 
     key: str
@@ -95,8 +93,7 @@ class Destination:
         return Destination(self.type, {**kept(self.params), **given}, parts + more)
 
 
-@dataclass(frozen=True, slots=True)
-class DestinationType:
+class DestinationType(NamedTuple):
     """A known type: how the interface spells it, its parameters, and what the local service does with the rows."""
 
     name: str
@@ -106,7 +103,7 @@ class DestinationType:
 
 _NAME = Parameter("friendlyName", "name of the job, shown in job lists")
 _SEVERAL = "multiplefile"
-_FLAG = replace(_word("true", "false"), read=boolean)
+_FLAG = _word("true", "false")._replace(read=boolean)
 _WEB = Form("an http or https URL", lambda text: names_host(text, "http", "https"))
 _REGION = Form("letters, digits and hyphens", lambda text: re.fullmatch("[A-Za-z0-9._-]+", text) is not None)
 _HDFS = Form("of the form hdfs://host:port", lambda text: names_host(text, "hdfs"))

@@ -5,14 +5,13 @@ It is a guard against mistakes and not a lock: whoever has the credentials can u
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from svcctl.errors import TooManyRows, UsageError
 from svcctl.words import counted
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(NamedTuple):
     """The settings `read_only` and `max_rows`, each with its source in words, such as `profile audit`."""
 
     read_only: bool = False

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from operator import attrgetter
+from typing import NamedTuple
 
 from svcctl.api.models import Job, status_text
 from svcctl.errors import MalformedAnswer, UsageError
@@ -18,12 +18,11 @@ SHORTEST = 8
 ENOUGH = 4
 """How many characters of an ID a command needs to change the job."""
 
-_HASHED = re.compile(r"(.+)\.([0-9a-f]{8})", re.DOTALL)
-_WHOLE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
+_HASHED = r"(?s)(.+)\.([0-9a-f]{8})"
+_WHOLE = r"(?ia)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(NamedTuple):
     """The IDs of the jobs that a user named; `jobs` lists all jobs, and requests them once at most."""
 
     ids: Sequence[str]
@@ -60,13 +59,13 @@ def _any_listed(jobs: Callable[[], Sequence[Job]]) -> Sequence[Job]:
 
 def split_name(name: str) -> tuple[str, str | None]:
     """A friendly name without the hash that `svcctl job apply` adds, and the hash."""
-    found = _HASHED.fullmatch(name)
+    found = re.fullmatch(_HASHED, name)
     return (found[1], found[2]) if found else (name, None)
 
 
 def is_whole(text: str) -> bool:
     """Whether a text has the form of the interface's IDs, a UUID."""
-    return _WHOLE.fullmatch(text) is not None
+    return re.fullmatch(_WHOLE, text) is not None
 
 
 def resolved(given: Iterable[str], jobs: Callable[[], Iterable[Job]], *, changes: bool = False) -> list[str]:

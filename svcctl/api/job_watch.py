@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from svcctl.api.job_names import hint, resolved, shortest
 from svcctl.api.models import Job, JobStatus
@@ -12,8 +12,7 @@ from svcctl.dates.epochs import seconds_to_ms
 from svcctl.errors import NotFound, Unavailable
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
+class Watched(NamedTuple):
     """A job at one moment: its rate in events per second since the moment before, and its lag in seconds.
 
     The rate is that of eventsSent; where a service sends it only when the job is complete, of eventGenerated. Both are
@@ -37,8 +36,7 @@ def failing_first(jobs: Iterable[Watched]) -> list[Watched]:
     return sorted(jobs, key=lambda one: not one.job.error)
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """All jobs at one moment, in epoch milliseconds; `failure` says why the service could not be asked."""
 
     at: int

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from svcctl.api.models import Job, JobStatus, status_text
 from svcctl.errors import Conflict, NotFound, ServiceError, SvcctlError, Unavailable
@@ -103,8 +102,7 @@ def _check_hope(job: Job, wanted: Collection[str]) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(NamedTuple):
     """A job after an operation; `left` is the reason if the operation changed nothing."""
 
     job: Job

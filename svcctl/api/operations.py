@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from svcctl.api.addresses import Paths
@@ -37,8 +36,7 @@ _JOB_VERBS = frozenset({"stop", "start", "remove"})
 """Segments that are not job IDs: a deployment may take the ID from elsewhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operations:
+class Operations(NamedTuple):
     """The operations of one service, with the URLs and paths of its deployment."""
 
     base_url: str

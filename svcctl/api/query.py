@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 from svcctl.api.destinations import Destination
 from svcctl.api.json_text import encoded
@@ -105,8 +105,7 @@ KEYWORDS = ("select", "from", "where", "group", "limit", "offset", "pragma")
 """The words that begin a clause."""
 
 # A string or a name that is not closed ends with its line, so that reading a text takes time in proportion to it.
-_TOKEN = re.compile(
-    r"""
+_TOKEN = r"""(?x)
       //[^\n]*
     | (?P<string> "(?:[^"\\\n\r]|\\.)*"? | '(?:[^'\\\n\r]|\\.)*'? )
     | (?P<quoted> `(?:[^`\n\r]|``)*`? )
@@ -118,9 +117,7 @@ _TOKEN = re.compile(
     | (?P<opening> [(\[{] )
     | (?P<closing> [)\]}] )
     | (?P<other> \S )
-    """,
-    re.VERBOSE,
-)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +133,7 @@ class Clause:
     unread: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(NamedTuple):
     """The table's name, empty when there is none, and the clauses in order, `from` among them."""
 
     table: str
@@ -179,13 +175,13 @@ def outline(text: str) -> Outline:
     return Outline(table, tuple(clauses))
 
 
-_APART = re.compile(rf"{_TOKEN.pattern}|(?P<apart> \s+ )", re.VERBOSE)
+_APART = rf"{_TOKEN}|(?P<apart> \s+ )"
 
 
 def one_line(text: str) -> str:
     """The same query in one line: without comments, and with one blank for white space outside quotes."""
     kept: list[str] = []
-    for match in _APART.finditer(text):
+    for match in re.finditer(_APART, text):
         if match.lastgroup not in (None, "apart"):
             kept.append(match[0])
         elif kept and kept[-1] != " ":
@@ -302,7 +298,7 @@ def _split(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
 
 def _outside_brackets(text: str) -> Iterator[re.Match[str]]:
     depth = 0
-    for match in _TOKEN.finditer(text):
+    for match in re.finditer(_TOKEN, text):
         if match.lastgroup == "opening":
             depth += 1
         elif match.lastgroup == "closing":

@@ -88,11 +88,11 @@ _MARKS = (
     {"msg", "code", "context"},
     {"success", "msg"},
 )
-_REASON = re.compile(r"[a-z][a-z0-9-]{0,63}")
-_CODED = re.compile(r"\s*(\d{1,6})\s*:\s*(.+)", re.DOTALL)
-_PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html|head|body|title|h1|center)\b", re.IGNORECASE)
-_TITLE = re.compile(r"<(title|h1)[^>]*>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
-_TAG = re.compile(r"<[^>]*>")
+_REASON = r"[a-z][a-z0-9-]{0,63}"
+_CODED = r"(?s)\s*(\d{1,6})\s*:\s*(.+)"
+_PAGE = rb"(?i)\s*<(?:!doctype\s+html|html|head|body|title|h1|center)\b"
+_TITLE = r"(?is)<(title|h1)[^>]*>(.*?)</\1>"
+_TAG = r"<[^>]*>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def read_refusal(payload: Any) -> Refusal | None:
                 cid,
                 place,
                 hint,
-                reason if isinstance(reason, str) and _REASON.fullmatch(reason) else None,
+                reason if isinstance(reason, str) and re.fullmatch(_REASON, reason) else None,
                 data if isinstance(data, Mapping) else {},
             )
         if isinstance(error, list) and error:
@@ -276,14 +276,14 @@ def no_role(error: ServiceError) -> bool:
 
 def is_page(content_type: str, body: bytes) -> bool:
     """Whether an answer is a web page."""
-    return "html" in content_type.lower() or _PAGE.match(body) is not None
+    return "html" in content_type.lower() or re.match(_PAGE, body) is not None
 
 
 def page_line(body: bytes) -> str:
     """One short line of a page or a plain text: the title, otherwise the first words; may be empty."""
     text = body.decode("utf-8", "replace")
-    title = _TITLE.search(text)
-    line = " ".join(_TAG.sub(" ", title[2] if title else text).split())
+    title = re.search(_TITLE, text)
+    line = " ".join(re.sub(_TAG, " ", title[2] if title else text).split())
     return line if len(line) <= 120 else line[:119] + "…"
 
 
@@ -301,7 +301,7 @@ def _listed(error: list[Any], cid: str | None) -> Refusal:
 def _named(error: str, payload: Mapping[str, Any], cid: str | None) -> Refusal:
     """The error of `{"error": "Bad parameters", "object": ["406 : …"]}`, or of a name with a status."""
     causes = payload.get("object")
-    if isinstance(causes, list) and causes and (coded := _CODED.fullmatch(str(causes[0]))):
+    if isinstance(causes, list) and causes and (coded := re.fullmatch(_CODED, str(causes[0]))):
         return Refusal(f"{_line(error)}: {_line(coded[2])}", int(coded[1]), cid)
     return Refusal(_with_causes(_line(error), causes), _code(payload.get("status")), cid)
 
@@ -343,8 +343,8 @@ def launched(response: Response) -> Job:
     The job's ID is `id` or `jobId`, in `object` or beside it, or the only UUID in a text. ServiceError with the whole
     answer when there is no ID, because the job runs nevertheless.
     """
-    body = whole(response, marks_end=lambda body: is_json(body) or _UUID.fullmatch(_text(body)) is not None)
-    if _UUID.fullmatch(text := _text(body)):
+    body = whole(response, marks_end=lambda body: is_json(body) or re.fullmatch(_UUID, _text(body)) is not None)
+    if re.fullmatch(_UUID, text := _text(body)):
         return Job(text, "")
     answer = _answer(response, body)
     content = answer.get("object") if isinstance(answer, dict) else answer
@@ -354,7 +354,7 @@ def launched(response: Response) -> Job:
             if isinstance(part, Mapping) and part.get(name):
                 return Job.from_json({**part, "id": part[name]})
     for part in (content, answer.get("msg") if isinstance(answer, dict) else None):
-        if isinstance(part, str) and len(found := set(_UUID.findall(part))) == 1:
+        if isinstance(part, str) and len(found := set(re.findall(_UUID, part))) == 1:
             return Job(found.pop(), "")
     raise ServiceError(
         f"the query is launched, but no job ID is found in the answer: {' '.join(text.split()) or 'nothing'}",
@@ -367,7 +367,7 @@ def _text(body: bytes) -> str:
     return body.decode("utf-8", "replace").strip()
 
 
-_UUID = re.compile("[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_UUID = "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 
 
 def _answer(response: Response, body: bytes) -> Any:

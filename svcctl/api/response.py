@@ -7,9 +7,8 @@ of bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from svcctl.api.formats import documents
 from svcctl.api.formats.batches import Batches
@@ -26,8 +25,7 @@ from svcctl.errors import IncompleteResult, ServiceError, TooManyRows, Unavailab
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Mode:
+class Mode(NamedTuple):
     """A value of `mode.type` and its two readers; `rows` is None when a format can only be passed on as bytes.
 
     A `json` answer begins as a JSON error does, so its own reader tells the two apart. `padding` are the bytes that may

@@ -11,8 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
 from svcctl.api import addresses, retry
@@ -35,7 +34,6 @@ from svcctl.api.wire.failures import (
 from svcctl.api.wire.heads import check_header
 from svcctl.api.wire.messages import Closing, Headers, Request, Response, Transport
 from svcctl.api.wire.sockets import origin
-from svcctl.api.wire.tunnels import ProxyFailure
 from svcctl.errors import IncompleteResult, ServiceError, SvcctlError, Unavailable, UnprovenEnd, UsageError
 from svcctl.words import is_secret, mask, mask_urls, size_text
 
@@ -67,8 +65,7 @@ _MAYBE_DONE = "the service may have done it: check before trying again"
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(NamedTuple):
     """One request and the head of its answer, secrets redacted. `status` is None when there was no answer; `failure`
     is the reason."""
 
@@ -89,16 +86,14 @@ class Exchange:
 MASKED = "the signature and the content-length are of the unmasked body"
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(NamedTuple):
     """The request that a call would send, secrets redacted; `note` is not empty if values in its body are redacted."""
 
     text: str
     note: str
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(NamedTuple):
     """An attempt failed; the next one, number `attempt` of `attempts`, follows after `delay` seconds."""
 
     failure: SvcctlError
@@ -110,8 +105,7 @@ class Retry:
 Event = Exchange | Retry | UnprovenEnd
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A request that can be built anew for each attempt.
 
     `repeatable` says that doing it twice is the same as doing it once. `reseller` marks an operation for resellers.
@@ -196,7 +190,7 @@ class Sender:
             except RequestError as error:
                 lost = not isinstance(error, _NOT_SENT)
                 failure = _no_answer(call, error, hint=_MAYBE_DONE if lost and not call.repeatable else None)
-                most = 1 if isinstance(error, ProxyFailure) and error.is_final else retry.attempts(error)
+                most = 1 if isinstance(error, ProxyError) and error.is_final else retry.attempts(error)
             else:
                 if response.status_code not in retry.STATUSES:
                     raise failure
@@ -253,12 +247,13 @@ class Sender:
     def _built(self, call: Call) -> Request:
         """The request of one attempt, without the headers that authorize it."""
         silence = max(self._timeout, SILENCE) if call.endless else self._timeout
+        target = _target(call.url)
         try:
             return Request(
                 call.method,
                 call.url,
                 _headers(call),
-                _target(call.url),
+                target,
                 call.body,
                 timeout=self._timeout,
                 first=None if call.whole else silence,
@@ -379,8 +374,8 @@ def _unsendable(error: Exception) -> UsageError:
     return UsageError(f"the request cannot be sent: {what}")
 
 
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-_COLON = re.compile(r"[ \t\r\n]*:[ \t\r\n]*")
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_COLON = r"[ \t\r\n]*:[ \t\r\n]*"
 
 
 def _shown_body(body: bytes) -> tuple[str, str]:
@@ -394,9 +389,10 @@ def _shown_body(body: bytes) -> tuple[str, str]:
     except (ValueError, RecursionError):
         return ("" if not body else f"{size_text(len(body))} that are not JSON"), ""
     kept, start, at = "", 0, 0
-    while string := _STRING.search(text, at):
+    strings, colons = re.compile(_STRING), re.compile(_COLON)
+    while string := strings.search(text, at):
         at = string.end()
-        colon = _COLON.match(text, at)
+        colon = colons.match(text, at)
         if colon is not None and is_secret(json.loads(string[0])):
             kept += f'{text[start : colon.end()]}"{mask()}"'
             _, at = json.JSONDecoder().raw_decode(text, colon.end())
@@ -429,7 +425,7 @@ def _no_answer(call: Call, error: Exception, hint: str | None) -> Unavailable:
     message = f"no answer from {host}: {meaning}"
     if isinstance(error, TimeoutException):
         message = f"no answer from {host} in time"
-    elif isinstance(error, ProxyFailure):
+    elif isinstance(error, ProxyError):
         message, advice = f"no answer from {host}: {error}", error.hint(urlsplit(call.url).hostname or host)
     elif isinstance(error, DecodingError):
         message = f"the answer from {host} cannot be read: {error}"
@@ -437,6 +433,6 @@ def _no_answer(call: Call, error: Exception, hint: str | None) -> Unavailable:
         advice = "if this port expects TLS, base_url must begin with https://"
     failure = Unavailable(message, hint=hint or advice)
     failure.unanswered, failure.untrusted = True, addresses.is_untrusted(error)
-    if isinstance(error, ProxyFailure):
+    if isinstance(error, ProxyError):
         failure.status = error.status
     return failure

@@ -98,7 +98,7 @@ GLOBAL_OPTIONS = _words(ProfileOpt, ConfigOpt, TimeoutOpt, RetriesOpt, ColorOpt,
 """The options of every command: they may come before the command or after it."""
 
 
-_SWITCHES = re.compile("-[iqvy]{2,}")
+_SWITCHES = "-[iqvy]{2,}"
 """Joined options of one letter without values, such as -yq: Typer would look for all of them in one command."""
 
 
@@ -124,7 +124,7 @@ def hoist(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _usual(word: str) -> list[str]:
     """An argument as svcctl has it: another tool's global option is replaced, and joined switches are split."""
-    if _SWITCHES.fullmatch(word):
+    if re.fullmatch(_SWITCHES, word):
         return [f"-{letter}" for letter in word[1:]]
     name, equals, value = word.partition("=")
     first, *others = spellings.GLOBAL.get(name, (name,))

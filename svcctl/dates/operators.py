@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from svcctl.dates.epochs import from_ms
 from svcctl.errors import UsageError
@@ -32,12 +31,12 @@ MAX_EPOCH_SECONDS = 99_999_999_999
 _EPOCH_UNITS = ("seconds", "milliseconds", "microseconds", "nanoseconds")
 """The units that programs count from the epoch in; each is a thousandth of the one before."""
 
-_ABSOLUTE = re.compile(r"\d{2}/\d{2}/\d{4} \d{2}:\d{2}:\d{2}", re.ASCII)
+_ABSOLUTE = r"(?a)\d{2}/\d{2}/\d{4} \d{2}:\d{2}:\d{2}"
 
 
 def is_absolute(text: str) -> bool:
     """Whether a text has the form of the interface's absolute dates, dd/MM/yyyy HH:mm:ss."""
-    return _ABSOLUTE.fullmatch(text) is not None
+    return re.fullmatch(_ABSOLUTE, text) is not None
 
 
 def with_zone(date: datetime) -> datetime:
@@ -65,8 +64,7 @@ def _end_of_month(moment: datetime) -> datetime:
     return _end_of_day(next_month - timedelta(days=1))
 
 
-@dataclass(frozen=True, slots=True)
-class Operator:
+class Operator(NamedTuple):
     """One relative date: how it is written, its meaning in `from` (by now, N), its meaning in `to` (by now, from, N).
 
     In `name` and in the meanings, N stands for a whole number. A `zoned` operator names a day, which begins at another

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import pairwise
+from typing import NamedTuple
 
 from svcctl.dates.epochs import to_seconds
 from svcctl.dates.lengths import UNITS, length_text
@@ -30,8 +30,7 @@ _LONG_AGO = 10**6
 """Epoch seconds, in January 1970: a number nearer to 0 is most likely a length without its unit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamedTuple):
     """A half-open window `start <= eventdate < end`, both in UTC; `end` is None for a continuous query."""
 
     start: datetime
@@ -72,8 +71,7 @@ def start_of(typed: Typed, zone: Zone | None, *, now: datetime) -> datetime:
     return resolve(moment, None, now=now, zone=(zone or GMT).clocks, operators=EVERY).start
 
 
-@dataclass(frozen=True, slots=True)
-class Dates:
+class Dates(NamedTuple):
     """The dates of a request: both ends, and the format and zone of dates if the service is to write them."""
 
     range: Range

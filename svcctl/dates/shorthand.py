@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
 
 from svcctl.dates.epochs import from_ms, to_seconds
 from svcctl.dates.lengths import UNITS, whole_seconds_of
@@ -40,12 +40,12 @@ def _seconds_before_now(text: str) -> int | None:
     return whole_seconds_of(text[4:]) if text.startswith("now-") else None
 
 
-_DATED_TIME = re.compile(r"(yesterday|today|tomorrow) (\d?\d):([0-5]\d)(?::([0-5]\d))?", re.ASCII)
+_DATED_TIME = r"(?a)(yesterday|today|tomorrow) (\d?\d):([0-5]\d)(?::([0-5]\d))?"
 
 
 def _seconds_from_today(text: str) -> int | None:
     """The seconds from the midnight of today to a text such as `yesterday 10:00`, on a day of 24 hours."""
-    match = _DATED_TIME.fullmatch(text)
+    match = re.fullmatch(_DATED_TIME, text)
     if match is None or int(match[2]) > 23:
         return None
     days = ("yesterday", "today", "tomorrow").index(match[1]) - 1
@@ -132,20 +132,19 @@ TYPED = (
 EVERY = (*OPERATORS, *TYPED)
 """All operators that may be typed; where two could read a text, the interface's own comes first."""
 
-_ISO = re.compile(rf"\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{TIME}(?: ?(?:Z|[+-]\d{{2}}(?::?\d{{2}})?))?)?", re.ASCII)
-_MONTH = re.compile(r"(\d{4})[-/](\d{2})", re.ASCII)
-_YEAR_FIRST = re.compile(rf"(\d{{4}})/(\d{{2}})/(\d{{2}})((?:[T ]{TIME})?)", re.ASCII)
-_DAY_FIRST = re.compile(r"(\d{2})/(\d{2})/(\d{4})((?: \d?\d:\d{2})?)(:\d{2})?", re.ASCII)
-_RUN_TOGETHER = re.compile(r"((?:19|20)\d\d)(\d\d)(\d\d)(?:T?(\d\d)(\d\d)(\d\d)?(Z?))?", re.ASCII)
-_WHOLE = re.compile(r"-?\d+", re.ASCII)
-_DECIMAL = re.compile(r"(-?\d{7,})\.(\d+)", re.ASCII)
+_ISO = rf"(?a)\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{TIME}(?: ?(?:Z|[+-]\d{{2}}(?::?\d{{2}})?))?)?"
+_MONTH = r"(?a)(\d{4})[-/](\d{2})"
+_YEAR_FIRST = rf"(?a)(\d{{4}})/(\d{{2}})/(\d{{2}})((?:[T ]{TIME})?)"
+_DAY_FIRST = r"(?a)(\d{2})/(\d{2})/(\d{4})((?: \d?\d:\d{2})?)(:\d{2})?"
+_RUN_TOGETHER = r"(?a)((?:19|20)\d\d)(\d\d)(\d\d)(?:T?(\d\d)(\d\d)(\d\d)?(Z?))?"
+_WHOLE = r"(?a)-?\d+"
+_DECIMAL = r"(?a)(-?\d{7,})\.(\d+)"
 """Epoch seconds with a fraction. A shorter number with a point is a time or a day: 10.30, 31.01."""
-_TOO_FINE = re.compile(r"(\.\d{3})\d*[1-9]\d*", re.ASCII)
-_YEAR = re.compile(r"19[789]\d|2\d{3}", re.ASCII)
+_TOO_FINE = r"(?a)(\.\d{3})\d*[1-9]\d*"
+_YEAR = r"(?a)19[789]\d|2\d{3}"
 
 
-@dataclass(frozen=True, slots=True)
-class LocalTime:
+class LocalTime(NamedTuple):
     """An absolute date that was typed without an offset: which moment it is depends on the zone."""
 
     text: str
@@ -246,27 +245,27 @@ def _parsed(text: str, *, whole: bool = False) -> Typed | None:
         return None
     if operator_of(text, EVERY) is not None:
         return text
-    if match := _RUN_TOGETHER.fullmatch(text):
+    if match := re.fullmatch(_RUN_TOGETHER, text):
         year, month, day, hour, minute, second, zone = match.groups()
         iso = f"{year}-{month}-{day}" + (f"T{hour}:{minute}:{second or '00'}{zone}" if hour else "")
         if is_date(iso):
             raise UsageError(f"{text} looks like a date", hint=f"write {iso}")
-    if _YEAR.fullmatch(text):
+    if re.fullmatch(_YEAR, text):
         raise UsageError(f"{text} looks like a year", hint=f"write {text}-01-01, or {text}-01 for the month")
-    if _WHOLE.fullmatch(text):
+    if re.fullmatch(_WHOLE, text):
         return check_epoch(int(text), whole=whole)
-    if match := _DECIMAL.fullmatch(text):
+    if match := re.fullmatch(_DECIMAL, text):
         check_epoch(int(match[1]), whole=whole)
         _check_fine(text)
         return float(text) if int(match[2]) else int(match[1])
-    if match := _DAY_FIRST.fullmatch(text):
+    if match := re.fullmatch(_DAY_FIRST, text):
         day, month, year, time, seconds = match.groups()
         return _absolute(f"{year}-{month}-{day}{time}{seconds or ''}", text)
-    if match := _YEAR_FIRST.fullmatch(text):
+    if match := re.fullmatch(_YEAR_FIRST, text):
         return _absolute("-".join(match.groups()[:3]) + match[4], text)
-    if match := _MONTH.fullmatch(text):
+    if match := re.fullmatch(_MONTH, text):
         return _absolute(f"{match[1]}-{match[2]}-01", text)
-    if _ISO.fullmatch(text):
+    if re.fullmatch(_ISO, text):
         return _absolute(re.sub(r" (?=[Z+-])", "", text), text)
     return None
 
@@ -282,7 +281,7 @@ def _absolute(iso: str, text: str) -> float | LocalTime:
     try:
         moment = datetime.fromisoformat(two_digits(iso))
     except ValueError:
-        hint = _corrected(text, orders=True) or ("the order is dd/MM/yyyy" if _DAY_FIRST.fullmatch(text) else None)
+        hint = _corrected(text, orders=True) or ("the order is dd/MM/yyyy" if re.fullmatch(_DAY_FIRST, text) else None)
         raise UsageError(f"date '{text}' does not exist", hint=hint) from None
     seconds = _epoch(with_zone(moment), text)
     return LocalTime(text, moment, is_day=":" not in iso) if moment.tzinfo is None else seconds
@@ -296,7 +295,7 @@ def _corrected(text: str, *, orders: bool = False, today: date | None = None) ->
 
 
 def _check_fine(text: str) -> None:
-    if match := _TOO_FINE.search(text):
+    if match := re.search(_TOO_FINE, text):
         cut = text.replace(match[0], match[1])
         raise UsageError(f"date '{text}' is finer than a millisecond", hint=f"write {cut}")
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import io
 import os
 import re
@@ -19,7 +18,6 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -67,6 +65,8 @@ def derived_name(name: str, *, prefix: str = "", suffix: str) -> str:
     whole = f"{prefix}{name}{suffix}"
     if len(os.fsencode(whole)) <= MAX_NAME_BYTES:
         return whole
+    import hashlib  # loads OpenSSL, for long names only
+
     suffix = f".{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}{suffix}"
     while len(os.fsencode(f"{prefix}{name}{suffix}")) > MAX_NAME_BYTES:
         name = name[:-1]
@@ -183,7 +183,7 @@ class Part:
         """The permissions that the file should have; None for those of the umask."""
         permissions = Permissions.of(self._like)
         if permissions is not None and self._private:
-            return replace(permissions, mode=permissions.mode & 0o600, acl=None)
+            return permissions._replace(mode=permissions.mode & 0o600, acl=None)
         return permissions
 
     def _open(self, wait: bool) -> io.FileIO | None:

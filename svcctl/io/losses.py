@@ -18,8 +18,8 @@ MAX_CELL_CHARS = 32_767
 MAX_SHEET_COLUMNS = 16_384
 """The most columns of a sheet."""
 
-_BYTES = re.compile("[\udc80-\udcff]")
-_HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+_BYTES = "[\udc80-\udcff]"
+_HALVES = "[\ud800-\udc7f\udd00-\udfff]"
 _REPLACEMENT = "\ufffd"
 _WHOLE = frozenset({int, bool, NoneType})
 _PLAIN = _WHOLE | {str, float}
@@ -42,10 +42,10 @@ class Losses:
         """The text without what cannot be written."""
         if self._is_writable(text):
             return text
-        text, count = _HALVES.subn(_REPLACEMENT, text)
+        text, count = re.subn(_HALVES, _REPLACEMENT, text)
         self.halves += count
         if not self.keeps_bytes:
-            text, count = _BYTES.subn(_REPLACEMENT, text)
+            text, count = re.subn(_BYTES, _REPLACEMENT, text)
             self.bytes += count
         return text
 

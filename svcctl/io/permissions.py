@@ -10,15 +10,14 @@ import os
 import stat
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 _ACL = "system.posix_acl_access"
 """The attribute with the access control list of a file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Permissions:
+class Permissions(NamedTuple):
     """The permissions of a file; `acl` is its access control list in the kernel's form, if it has one."""
 
     mode: int

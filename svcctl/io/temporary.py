@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -30,6 +29,8 @@ def temporary(use: str, folder: Path | None = None) -> Iterator[Path]:
 
 def remove_left_over(folder: Path | None = None) -> None:
     """Remove the directories of processes that were killed."""
+    import tempfile
+
     folder = folder or Path(tempfile.gettempdir())
     for path in chain.from_iterable(folder.glob(f"svcctl-{use}-*") for use in _USES):
         with suppress(OSError):  # it is in use, or of another user
@@ -43,6 +44,8 @@ def remove_left_over(folder: Path | None = None) -> None:
 
 def _locked(prefix: str, folder: Path | None) -> tuple[Path, int]:
     """A new directory and the descriptor that holds its lock."""
+    import tempfile
+
     while True:
         path = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
         with suppress(FileNotFoundError):  # another process took it for a left-over before it was locked

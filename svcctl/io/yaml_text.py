@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import yaml
@@ -23,9 +23,9 @@ MAX_REPEATED_VALUES = 100_000
 _Node = Any
 """A scalar, a sequence or a mapping of PyYAML, by its `id`."""
 _NULL, _MERGE, *_STRUCTURE = (f"tag:yaml.org,2002:{name}" for name in ("null", "merge", "str", "map", "seq"))
-_OTHERS_TYPE = re.compile(r"[yYnN]|0o[0-7]+|[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+")
+_OTHERS_TYPE = r"[yYnN]|0o[0-7]+|[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+"
 """Texts that are no texts to programs of YAML 1.2, or to those that read y as true; PyYAML does not quote them."""
-_RARE_LINE_ENDS = re.compile("[\r\x85\u2028\u2029\ufeff]")
+_RARE_LINE_ENDS = "[\r\x85\u2028\u2029\ufeff]"
 _TOO_DEEP = "not YAML: it is nested too deeply, or has an alias of itself"
 _TAGGED = "a value begins with '!', which YAML takes for a tag"
 _QUOTED = "put the value in quotes"
@@ -47,8 +47,7 @@ class PlainText(str):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedKey:
+class RepeatedKey(NamedTuple):
     """A key that a mapping has twice, as the path to it, with the lines of both."""
 
     path: Sequence[str]
@@ -90,8 +89,8 @@ def dumped(content: Any, **options: Any) -> str:
 
 # Texts as values of fields
 
-_INTEGER = re.compile(r"-?(?:0|[1-9]\d*(?:_\d+)*)", re.ASCII)
-_JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_INTEGER = r"(?a)-?(?:0|[1-9]\d*(?:_\d+)*)"
+_JSON_NUMBER = r"(?a)-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?"
 NUMBERS = "write a number as 14 or 1.5: programs read 014, 0x1F and 1:30 in different ways"
 """The hint for a text that is not a number."""
 MAX_NUMBER_CHARS = 1000
@@ -123,8 +122,8 @@ def json_value(text: str) -> str | float | bool:
     return str(text)
 
 
-def _spells(text: str, pattern: re.Pattern[str]) -> bool:
-    return len(text) <= MAX_NUMBER_CHARS and pattern.fullmatch(text) is not None
+def _spells(text: str, pattern: str) -> bool:
+    return len(text) <= MAX_NUMBER_CHARS and re.fullmatch(pattern, text) is not None
 
 
 # Reading and writing
@@ -170,8 +169,9 @@ def _dumper() -> Any:
         """Writes texts of several lines as they are."""
 
     def represent(dumper: Any, text: str) -> _Node:
-        style = "|" if "\n" in text else "'" if _OTHERS_TYPE.fullmatch(text) else None
-        if _RARE_LINE_ENDS.search(text):  # PyYAML writes them so that they are read as blanks, except in double quotes
+        style = "|" if "\n" in text else "'" if re.fullmatch(_OTHERS_TYPE, text) else None
+        # PyYAML writes them so that they are read as blanks, except in double quotes.
+        if re.search(_RARE_LINE_ENDS, text):
             style = '"'
         node: _Node = dumper.represent_scalar(_STRUCTURE[0], str(text), style=style)
         return node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from svcctl.api.guard import Guard
 from svcctl.errors import ProfileError
@@ -37,8 +37,7 @@ ARGUMENT = "argument {}"
 """The name of an argument of a call as the source of a value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """A setting's value and its source in words: `flag`, `environment SVCCTL_FORMAT`, `profile prod`, `default`.
 
     A secret from a file or a command is not read yet, so that showing a profile neither runs commands nor prints it.

@@ -33,8 +33,8 @@ MAX_BYTES = 64_000
 
 _AROUND = "\ufeff \t\r\n"
 """The characters that are removed around a secret: byte order marks, blanks, tabs and line ends."""
-_LINE_END = re.compile("[\n\r\x0b\x0c\x85\u2028\u2029]")
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+_LINE_END = "[\n\r\x0b\x0c\x85\u2028\u2029]"
+_CONTROL = "[\x00-\x1f\x7f-\x9f]"
 _OTHER_MARKS = {
     codecs.BOM_UTF32_LE: "UTF-32",  # before UTF-16, with whose mark it begins
     codecs.BOM_UTF32_BE: "UTF-32",
@@ -62,9 +62,9 @@ def secret_text(data: bytes | str, source: str, *, hint: str | None = None) -> s
         raise ProfileError(f"{source} is not UTF-8") from None
     if not text:
         raise ProfileError(f"{source} is empty")
-    if _LINE_END.search(text) and "\0" not in text:
+    if re.search(_LINE_END, text) and "\0" not in text:
         raise ProfileError(f"{source} has more than one line", hint=hint or "a secret is one line: remove the others")
-    if _CONTROL.search(text):
+    if re.search(_CONTROL, text):
         raise ProfileError(f"{source} has a control character in it")
     return text
 

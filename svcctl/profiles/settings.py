@@ -83,12 +83,12 @@ class ProfileSetting(Setting):
         return value
 
 
-_HOST = re.compile(r"[\w.-]+(:\d+)?(/.*)?")
+_HOST = r"[\w.-]+(:\d+)?(/.*)?"
 
 
 def _url(text: str) -> str:
     if not text.startswith(("http://", "https://")):
-        example = f", as in https://{text}" if _HOST.fullmatch(text) else ""
+        example = f", as in https://{text}" if re.fullmatch(_HOST, text) else ""
         raise ValueError(f"it must begin with https:// or http://{example}")
     return text.rstrip("/")
 

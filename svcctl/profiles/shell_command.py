@@ -14,8 +14,8 @@ import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 _TURN_SECONDS = 0.02
 """How often the end of the command is looked for while a child of it may hold the pipe."""
@@ -33,8 +33,7 @@ class TooLong(Exception):
     """The command printed more than is allowed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     code: int
     """The exit code; negative for the number of a signal."""
     output: bytes

@@ -9,12 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from svcctl.errors import Advice, CommandLine, ProfileError, UsageError, reason
-from svcctl.io import home, yaml_text
+from svcctl.io import home
 from svcctl.io.files import lock, write
-from svcctl.io.yaml_text import Tree, YamlError
 from svcctl.profiles.settings import (
     BUILT_IN,
     CONFIG_ENVIRONMENT,
@@ -27,6 +26,9 @@ from svcctl.profiles.settings import (
     unknown_field,
 )
 from svcctl.words import choices
+
+if TYPE_CHECKING:
+    from svcctl.io.yaml_text import Tree
 
 Fields = Mapping[str, Any]
 """A profile as the file has it: texts by the names of settings, and a mapping of texts for each of MAPPINGS."""
@@ -199,6 +201,8 @@ class ProfileStore:
 
         ProfileError for a file with an unclear profile, of which only one meaning could be written.
         """
+        from svcctl.io.yaml_text import dumped
+
         document = changed()
         for name in document.profiles:
             document.usable(name)
@@ -209,7 +213,7 @@ class ProfileStore:
                 **({} if document.default is None else {"default": document.default}),
                 "profiles": dict(document.profiles),
             }
-            self._write(yaml_text.dumped(content))
+            self._write(dumped(content))
 
     def _write(self, text: str) -> None:
         with self._writing():
@@ -237,9 +241,11 @@ def default_store(environment: Mapping[str, str], config: Path | None, origin: s
 
 
 def _parsed(text: str, path: Path) -> Document:
+    from svcctl.io.yaml_text import YamlError, documents
+
     place = f"profiles file {path}"
     try:
-        trees = yaml_text.documents(text)
+        trees = documents(text)
     except YamlError as error:
         raise ProfileError(f"{_at(place, error.line)}: {error.problem}", hint=error.hint) from None
     if not trees:

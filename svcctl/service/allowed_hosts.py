@@ -34,8 +34,8 @@ Network = IPv4Network | IPv6Network
 Resolve = Callable[[str, int], Iterable[str]]
 """Finds the addresses of a host; OSError or ValueError when it has none."""
 
-_NAME = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_]*[a-z_](?:[a-z0-9_-]*[a-z0-9_])?")
-_ENTRY = re.compile(r"\[(?P<v6>[^\[\]]+)\](?::(?P<v6_port>\d+))?|(?P<host>[^:\[\]]+)(?::(?P<port>\d+))?")
+_NAME = r"(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_]*[a-z_](?:[a-z0-9_-]*[a-z0-9_])?"
+_ENTRY = r"\[(?P<v6>[^\[\]]+)\](?::(?P<v6_port>\d+))?|(?P<host>[^:\[\]]+)(?::(?P<port>\d+))?"
 _MAPPED = IPv6Network("::ffff:0:0/96")
 _WITH_IPV4 = (
     (IPv6Network("64:ff9b::/96"), 0),  # NAT64
@@ -121,7 +121,7 @@ def parse(text: str) -> AllowedHosts:
 
 
 def _rule(entry: str) -> Rule:
-    match = _ENTRY.fullmatch(entry if entry.count(":") < 2 or "[" in entry else f"[{entry}]")
+    match = re.fullmatch(_ENTRY, entry if entry.count(":") < 2 or "[" in entry else f"[{entry}]")
     if match is None or "%" in entry:
         raise ValueError(f"'{entry}' is not of the form HOST or HOST:PORT")
     digits = match["v6_port"] or match["port"]
@@ -135,7 +135,7 @@ def _rule(entry: str) -> Rule:
         except ValueError as error:
             raise ValueError(f"'{entry}' is not an address or a network: {error}") from None
     pattern = host if host == ANY else _normal(host)
-    if pattern not in (ANY, PUBLIC) and not _NAME.fullmatch(pattern.removeprefix("*.")):
+    if pattern not in (ANY, PUBLIC) and not re.fullmatch(_NAME, pattern.removeprefix("*.")):
         raise ValueError(f"'{entry}' is not a name, *.SUFFIX, an address, a network such as 10.0.0.0/8, public or *")
     return Rule(pattern, None, port)
 

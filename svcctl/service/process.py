@@ -14,13 +14,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -33,7 +33,6 @@ from svcctl.errors import Advice, CommandLine, SvcctlError, Unavailable, UsageEr
 from svcctl.io import extras, home, unix_sockets
 from svcctl.io.files import is_locked, lock, write
 from svcctl.profiles.settings import BUILT_IN, LOCAL_URL
-from svcctl.service.settings import located
 
 STOP_SECONDS = 30.0
 """How long a service may take to stop."""
@@ -48,16 +47,16 @@ TOUCH_SECONDS = 1.0
 _LOOK_SECONDS = 0.1
 
 PING_PATH, STOP_PATH = "/service/ping", "/service/stop"
-_STATUS_LINE = re.compile(rb"HTTP/1\.[01] (\d{3})")
+_STATUS_LINE = rb"HTTP/1\.[01] (\d{3})"
 _STATUS_BYTES = len("HTTP/1.1 200")
 
 DATA_ENVIRONMENT = "SVCCTL_DATA"
 WAITING = "waiting for the local service, which is starting or stopping"
 LOCKED_EXIT = 9
 _CREDENTIALS: Mapping[str, Callable[[], str]] = {
-    "api_key": lambda: secrets.token_hex(16),
-    "api_secret": lambda: secrets.token_hex(32),
-    "token": lambda: secrets.token_urlsafe(32),
+    "api_key": lambda: os.urandom(16).hex(),
+    "api_secret": lambda: os.urandom(32).hex(),
+    "token": lambda: urlsafe_b64encode(os.urandom(32)).decode().rstrip("="),
 }
 """The credentials of a built-in profile, and how each is made."""
 
@@ -353,7 +352,7 @@ def _answer(files: Files, request: bytes, go_on: Callable[[], bool]) -> int | No
                     answer += part
     except OSError:
         return None
-    status = _STATUS_LINE.match(answer)
+    status = re.match(_STATUS_LINE, answer)
     return int(status[1]) if status else None
 
 
@@ -378,6 +377,8 @@ def start(files: Files, notify: Callable[[str], None], note: Callable[[str], Non
 
     `notify` receives its lines of progress (the demo events, on the first start), and `note` its other lines.
     """
+    from svcctl.service.settings import located
+
     extras.need("service", "the local service")
     files.make()
     with files.within():

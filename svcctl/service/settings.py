@@ -23,14 +23,14 @@ def absolute(location: str) -> str:
     return location if "://" in location else str(home.expanded(location).absolute())
 
 
-_ORIGIN = re.compile(r"https?://[^\s/?#@*]+", re.IGNORECASE)
+_ORIGIN = r"(?i)https?://[^\s/?#@*]+"
 
 
 def _origins(text: str) -> tuple[str, ...]:
     """The origins in lower case, as browsers send them."""
     origins = re.split(r"[\s,]+", text.strip(" ,\t\n"))
     for origin in filter(None, origins):
-        if not _ORIGIN.fullmatch(origin):
+        if not re.fullmatch(_ORIGIN, origin):
             raise ValueError(f"'{origin}' is not an origin, a scheme and a host, such as https://app.example:8443")
     return tuple(origin.lower() for origin in origins if origin)
 

@@ -12,11 +12,10 @@ import json
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import Any, NamedTuple
 
 from svcctl.api.formats.batches import Batches, batches_of
 from svcctl.errors import UsageError
@@ -37,8 +36,7 @@ Packing = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Losse
 """Writes columns and rows as binary data, and counts what it cannot write."""
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(NamedTuple):
     """One output format: the mode.type to ask the service for, and the layout that writes rows in the format.
 
     Without a layout only the service writes the format, so only a query's unchanged answer can be printed.
@@ -478,7 +476,7 @@ UNWRITTEN = frozenset(
 
 def alone(format: Format, *, keyed: bool = False) -> Format:
     """The format for a single model: in json an object instead of a list, with `keyed` one member per row."""
-    return dataclasses.replace(format, layout=_members if keyed else _objects) if format is FORMATS["json"] else format
+    return format._replace(layout=_members if keyed else _objects) if format is FORMATS["json"] else format
 
 
 def _members(

@@ -16,7 +16,7 @@ from datetime import UTC, tzinfo
 from functools import lru_cache
 from itertools import chain, islice, repeat
 from types import NoneType
-from typing import Any
+from typing import Any, NamedTuple
 
 from svcctl.api.formats.batches import batches_of
 from svcctl.dates.epochs import from_ms
@@ -58,8 +58,7 @@ class TableColumn:
     """Whether a table with a width shows the column's values, uncut, on lines of their own below their rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """The range of a query, the length of the periods that its rows are grouped by, if known, and the present moment.
 
     All are in milliseconds: the length of a period, and times since the epoch.
@@ -71,8 +70,7 @@ class Span:
     now: int
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
+class Style(NamedTuple):
     """How to lay out: the width in cells (None: unlimited), whether to use colours, and how to show times."""
 
     width: int | None = None

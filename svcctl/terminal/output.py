@@ -8,7 +8,6 @@ import shlex
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
@@ -262,7 +261,7 @@ class Output:
         """
         waits = style.span is not None and style.span.end > style.span.now
         if waits and sink is self.sink and not selection.sort:
-            style = replace(style, sample=0)
+            style = style._replace(sample=0)
         with self.paged() if paged and not waits and sink is self.sink else nullcontext():
             self._query(answer, format, sink, selection, style)
 
@@ -279,16 +278,16 @@ class Output:
         values = answer.rows()
         all_columns = _table_columns(answer.columns)
         if selection.sort and format.by_row and (format.keeps_bytes or selection.top is None):
-            style = replace(style, header=selection.header)
+            style = style._replace(header=selection.header)
             note = self._diagnostics.note
             self._put_blocks(sorted_blocks(format, all_columns, values, selection, style, note), sink.line)
             return
         columns, rows = selection.pick(all_columns, selection.order(all_columns, values))
         if format.whole is not None:
-            format = replace(format, layout=format.whole)
+            format = format._replace(layout=format.whole)
         if selection.sort:  # nothing is printed before all rows are there
-            style = replace(style, sample=_SORTED_SAMPLE)
-        self._write(columns, rows, format, sink, replace(style, header=selection.header))
+            style = style._replace(sample=_SORTED_SAMPLE)
+        self._write(columns, rows, format, sink, style._replace(header=selection.header))
 
     def records(
         self,
@@ -320,12 +319,12 @@ class Output:
         columns, rows = selection.pick(*listing.laid_out(models, shown=not format.raw, every=bool(selection.columns)))
         # A pager would hold back models that arrive one by one.
         with self.paged() if isinstance(models, Sequence) else nullcontext():
-            self._write(columns, rows, format, self.sink, replace(LIST, header=selection.header))
+            self._write(columns, rows, format, self.sink, LIST._replace(header=selection.header))
 
     def watch(self, listing: Listing[Watched], looks: Iterable[Look], format: Format) -> None:
         """Print jobs at each look: on a terminal a table that stays in place, elsewhere rows with their time."""
         if format is FORMATS["table"] and self.is_terminal:
-            style = replace(LIST, color=self._color, ellipsis=self._ellipsis)
+            style = LIST._replace(color=self._color, ellipsis=self._ellipsis)
             self.in_place(_frame(listing, look, style) for look in looks)
             return
         if not format.lines:
@@ -364,7 +363,7 @@ class Output:
         from svcctl.terminal.screen import framed
 
         width = terminal_size(self._stdout).columns
-        style = replace(style, width=width, color=self._color, glyphs=self._glyphs, ellipsis=self._ellipsis)
+        style = style._replace(width=width, color=self._color, glyphs=self._glyphs, ellipsis=self._ellipsis)
         return framed(format.write(columns, rows, style, lambda note: None), footer)
 
     def in_place(self, frames: Iterable[str]) -> None:
@@ -385,7 +384,7 @@ class Output:
     def live(self, answer: Rows, format: Format, sink: Sink, selection: Selection = ALL, style: Style = _PLAIN) -> None:
         """Print rows of a query that may never end, each as it arrives."""
         columns, rows = selection.pick(_table_columns(answer.columns), answer.rows())
-        self._write(columns, rows, format, sink, replace(style, sample=0, header=selection.header))
+        self._write(columns, rows, format, sink, style._replace(sample=0, header=selection.header))
 
     def _write(
         self,
@@ -400,7 +399,7 @@ class Output:
             format.pack(columns, rows, style, sink, self._diagnostics.note)
             return
         if sink is self.sink:
-            style = replace(style, width=self._width, color=self._color, glyphs=self._glyphs, ellipsis=self._ellipsis)
+            style = style._replace(width=self._width, color=self._color, glyphs=self._glyphs, ellipsis=self._ellipsis)
         put = self.text if sink is self.sink and not format.raw else sink.line
         self._put_blocks(format.blocks(columns, rows, style, self._diagnostics.note), put)
 

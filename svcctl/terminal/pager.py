@@ -29,7 +29,7 @@ _OPTIONS = {"LESS": "FRX", "LV": "-c"}
 _MOST_REPEATED = 1 << 17
 """Bytes that are kept to print them again if the pager fails; a pager that has read more works."""
 _SIGNALLED = 128
-_COLORS = re.compile(r"\x1b\[\d*m")
+_COLORS = r"\x1b\[\d*m"
 PATIENCE = 1.0
 """Seconds for which the first screen is held back."""
 
@@ -94,7 +94,7 @@ class Paged(io.RawIOBase):
 
     def _rows(self) -> int:
         """The rows of the screen that the held-back text takes, with the row of the prompt below."""
-        lines = _COLORS.sub("", self._given.decode("utf-8", "replace")).split("\n")
+        lines = re.sub(_COLORS, "", self._given.decode("utf-8", "replace")).split("\n")
         return sum(1 + max(0, len(line) - 1) // self._size.columns for line in lines)
 
     def _release(self) -> None:

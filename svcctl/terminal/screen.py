@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any, TextIO, cast
 
@@ -105,7 +104,7 @@ def show(
 def table_frame(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], footer: str, style: Style) -> str:
     """A table and a line below it, as wide and as high as the terminal is now; the line says what does not fit."""
     width, cuts = terminal_size().columns, layout.Cuts()
-    table = list(chain.from_iterable(layout.table(columns, rows, replace(style, width=width), cuts)))
+    table = list(chain.from_iterable(layout.table(columns, rows, style._replace(width=width), cuts)))
     lines = [part for line in table for part in ([line] if isinstance(line, Styled) else layout.folded(line, width))]
     return framed(lines, f"{footer}, no room for {', '.join(cuts.columns)}" if cuts.columns else footer)
 

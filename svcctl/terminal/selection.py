@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from types import NoneType
-from typing import Any
+from typing import Any, NamedTuple
 
 from svcctl.api.formats.batches import Batches, batches_of
 from svcctl.errors import UsageError
@@ -24,19 +23,17 @@ from svcctl.words import choices, did_you_mean
 Row = Sequence[Any]
 
 _DIRECTIONS = {"asc": False, "desc": True}
-_DOTTED = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
+_DOTTED = r"\d{1,3}(?:\.\d{1,3}){3}"
 
 
-@dataclass(frozen=True, slots=True)
-class SortKey:
+class SortKey(NamedTuple):
     """A column to sort by."""
 
     column: str
     descending: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """What is printed of a result; by default all of it, in the order in which it comes."""
 
     columns: tuple[str, ...] = ()
@@ -157,7 +154,7 @@ def rank(value: Any, kind: str | None, *, falling: bool = False) -> tuple[bool, 
         comparable = (0, value)
     elif not isinstance(value, str):
         comparable = (4, str(value))
-    elif kind == "ip6" or (value[:1].isdecimal() and _DOTTED.fullmatch(value)):
+    elif kind == "ip6" or (value[:1].isdecimal() and re.fullmatch(_DOTTED, value)):
         comparable = _address(value)
     else:
         comparable = (3, value)

@@ -186,7 +186,7 @@ def test_a_note_tells_which_offset_dates_have_when_the_clocks_change_within_the_
     assert (other.time_zone, other.offset_note(text=False)) == ("GMT+1", WORDS["clocks that changed"])
     year = dates_of(1_690_000_000, 1_720_000_000, None, BERLIN, now=now, written=True)
     assert year.offset_note() == WORDS["clocks that change"]
-    assert replace(year, date_format="iso").offset_note() == WORDS["clocks that change"].partition(";")[0]
+    assert year._replace(date_format="iso").offset_note() == WORDS["clocks that change"].partition(";")[0]
     assert dates_of("5ad", "now", None, named_zone("GMT+2"), now=now, written=True).offset_note() is None
 
 

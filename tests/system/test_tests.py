@@ -74,7 +74,10 @@ REPLACING = {"setattr", "delattr", "setitem", "delitem", "__setattr__"}
 
 
 def behind_the_back(module: ast.Module) -> Iterator[str]:
-    """What a file replaces in other code, and the private attributes that it uses of objects other than its own."""
+    """What a file replaces in other code, and the private attributes that it uses of objects other than its own.
+
+    `_replace` of named tuples is public.
+    """
     ours = {name for node in ast.walk(module) for name in imported(node)}
     for node in ast.walk(module):
         match node:
@@ -88,7 +91,7 @@ def behind_the_back(module: ast.Module) -> Iterator[str]:
                 yield ast.unparse(node)
             case ast.Attribute(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()) if name in ours:
                 yield f"{ast.unparse(node)} = …"
-            case ast.Attribute(value=owner, attr=name) if re.match("_(?!_)", name) and not is_own(owner):
+            case ast.Attribute(value=owner, attr=name) if re.match("_(?!_|replace$)", name) and not is_own(owner):
                 yield ast.unparse(node)
 
 
@@ -118,6 +121,7 @@ def is_own(owner: ast.expr) -> bool:
         ("from svcctl.service import jobs\njobs.PATIENCE = 0", ["jobs.PATIENCE = …"]),
         ("import svcctl.service.jobs as module\nmodule.PATIENCE = 0", ["module.PATIENCE = …"]),
         ("jobs = Jobs()\njobs.patience = 0\nself._own = jobs.__doc__", []),
+        ("style._replace(width=2)", []),
         ("assert jobs._runs == self.jobs._runs", ["jobs._runs", "self.jobs._runs"]),
     ],
 )

@@ -1,7 +1,6 @@
 """Tables and vertical blocks, as they appear on a screen."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import chain
 from zoneinfo import ZoneInfo
@@ -73,7 +72,7 @@ def test_each_row_around_a_clock_change_has_the_offset_that_its_zone_has_then(na
     zone = ZoneInfo(name)
     for style in (Style(zone=zone, offsets=True), Style(zone=zone, date_format="iso")):
         rows = [(value,) for value in values]
-        lines, _ = lay_out(COLUMNS[:1], rows, replace(style, header=False))
+        lines, _ = lay_out(COLUMNS[:1], rows, style._replace(header=False))
         blocks = [line.split(maxsplit=1)[1] for line in vertical(COLUMNS[:1], rows, style) if line.startswith("event")]
         for texts in (lines, blocks):
             written = [datetime.fromisoformat(text.replace(" ", "T", 1).replace(" ", "")) for text in texts]

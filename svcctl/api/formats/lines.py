@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from svcctl.api.formats.progress import MAX_ROW, NAMES_PER_COLUMN, Delivered
 from svcctl.api.json_text import without_bytes
@@ -32,8 +31,7 @@ _SHOWN = 40
 """The most characters of a line that an error shows."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineFormat:
+class LineFormat(NamedTuple):
     """How the line of a row begins and ends, the test for a parsed row, and whether metadata comes first."""
 
     begin: bytes

@@ -13,11 +13,11 @@ from html import unescape
 from svcctl.api.formats.progress import BLOCK, Delivered
 from svcctl.api.refusals import Refusal
 
-_PROLOGUE = re.compile(rb"\s+|\xef\xbb\xbf|<\?.*?\?>|<!--.*?-->|<![A-Z][^>]*>", re.DOTALL)
-_ROOT = re.compile(rb"<([^\s/><!?]+)[^>]*?(/?)>")
-_ERROR = re.compile(rb"<error\b([^>]*)>((?:(?!<error\b).)*?)</error>\s*</[^>]+>\s*\Z", re.DOTALL)
-_TAG = re.compile(r"<[^>]*>")
-_CODE = re.compile(r"\b\d{1,6}\b")
+_PROLOGUE = rb"(?s)\s+|\xef\xbb\xbf|<\?.*?\?>|<!--.*?-->|<![A-Z][^>]*>"
+_ROOT = rb"<([^\s/><!?]+)[^>]*?(/?)>"
+_ERROR = rb"(?s)<error\b([^>]*)>((?:(?!<error\b).)*?)</error>\s*</[^>]+>\s*\Z"
+_TAG = r"<[^>]*>"
+_CODE = r"\b\d{1,6}\b"
 _ZIP_END = b"PK\x05\x06"
 _ZIP_END_SIZE = 22
 _ZIP_COMMENT_MAX = 65535
@@ -35,12 +35,12 @@ def xml(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
         if len(held) > 2 * BLOCK:
             yield held[:-BLOCK]
             held = held[-BLOCK:]
-    root = _ROOT.match(_without_prologue(head))
+    root = re.match(_ROOT, _without_prologue(head))
     if root is None:
         raise delivered.incomplete("it is not xml")
     if root[1] == b"error":
         raise _refusal(held, root[0]).as_error()
-    if error := _ERROR.search(held):
+    if error := re.search(_ERROR, held):
         raise delivered.ended_in(_refusal(error[2], error[1]))
     end = held.rstrip()
     if not end.endswith(b"</" + root[1] + b">") and not (root[2] and end.endswith(b"/>")):
@@ -75,13 +75,13 @@ def xls(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
 
 
 def _without_prologue(head: bytes) -> bytes:
-    while match := _PROLOGUE.match(head):
+    while match := re.match(_PROLOGUE, head):
         head = head[match.end() :]
     return head
 
 
 def _refusal(markup: bytes, tag: bytes) -> Refusal:
     """The error in an error element; its code may be an attribute of its tag or part of its text."""
-    text = " ".join(unescape(_TAG.sub(" ", markup.decode("utf-8", "replace"))).split())
-    code = _CODE.search(tag.decode("utf-8", "replace")) or _CODE.search(text)
+    text = " ".join(unescape(re.sub(_TAG, " ", markup.decode("utf-8", "replace"))).split())
+    code = re.search(_CODE, tag.decode("utf-8", "replace")) or re.search(_CODE, text)
     return Refusal(text or "the service gave no message", int(code[0]) if code else None)

@@ -44,7 +44,18 @@ class ReadError(RequestError):
 
 
 class ProxyError(RequestError):
-    """A proxy made no connection."""
+    """A proxy made no connection.
+
+    `status` is the HTTP status of the proxy's answer, if it sent one. `is_final` says that another attempt would fail
+    in the same way.
+    """
+
+    status: int | None = None
+    is_final = False
+
+    def hint(self, host: str) -> str | None:
+        """The next thing to do for a user who wants to reach `host`; None where only the command line knows."""
+        return None
 
 
 class LocalProtocolError(RequestError):

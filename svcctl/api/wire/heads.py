@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from svcctl.api.wire.bodies import Chunked, Framing, Length, UntilClose
 from svcctl.api.wire.failures import LocalProtocolError, RemoteProtocolError
@@ -26,8 +26,7 @@ _LENGTH = re.compile(r"([0-9]{1,18})(?:[ \t]*,[ \t]*\1)*")
 _EMPTY = frozenset({204, 304})
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The head of an answer."""
 
     status: int

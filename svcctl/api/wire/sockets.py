@@ -8,18 +8,17 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from svcctl.api.wire.failures import ConnectError, ConnectTimeout, InvalidURL, UnsupportedProtocol
-from svcctl.api.wire.proxies import Proxy, proxy_for
-from svcctl.api.wire.tunnels import blaming, open_tunnel
 from svcctl.io import unix_sockets
 
 if TYPE_CHECKING:
     import ssl
 
     from svcctl.api.wire.layered_tls import LayeredTLS
+    from svcctl.api.wire.proxies import Proxy
 
     SecureConnection = ssl.SSLSocket | LayeredTLS
 
@@ -27,8 +26,7 @@ PORTS = {"http": 80, "https": 443}
 MAX_URL_CHARS = 65_536
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """Where requests go; connections to one origin can be used for any of its URLs."""
 
     secure: bool
@@ -94,6 +92,8 @@ class Route:
         """The proxy in front of an origin. Plain http stays on this machine, so it never takes one."""
         if self.path or not origin.secure:
             return None
+        from svcctl.api.wire.proxies import proxy_for
+
         return proxy_for(origin.host, origin.port, self.environment)
 
     def open(self, origin: Origin, timeout: float | None) -> socket.socket:
@@ -106,6 +106,8 @@ class Route:
         proxy = self.proxy(origin)
         if proxy is None:
             return _to_host(origin.host, origin.port, timeout)
+        from svcctl.api.wire.tunnels import blaming, open_tunnel
+
         with blaming(proxy):
             connection = _to_host(proxy.host, proxy.port, timeout)
             return open_tunnel(connection, proxy, origin.host, origin.port, self.trust, timeout)

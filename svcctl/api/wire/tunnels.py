@@ -35,8 +35,7 @@ _RULES = 2
 class ProxyFailure(ProxyError):
     """A proxy made no connection to the service.
 
-    `problem` continues a sentence that begins with the proxy. `advice` replaces the usual hint. `status` is the HTTP
-    status of the proxy's answer, if it sent one. `is_final` says that another attempt would fail in the same way.
+    `problem` continues a sentence that begins with the proxy. `advice` replaces the usual hint.
     """
 
     def __init__(
@@ -55,7 +54,6 @@ class ProxyFailure(ProxyError):
         self.is_final = is_final or (status is not None and status not in retry.STATUSES)
 
     def hint(self, host: str) -> str | None:
-        """The next thing to do for a user who wants to reach `host`; None where only the command line knows."""
         if addresses.is_untrusted(self):
             return None
         if self.advice:

@@ -11,8 +11,7 @@ imports the table when a script is written: a command that only carries the mark
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from svcctl.api.destinations import Parameter
@@ -23,8 +22,7 @@ FILES, QUERY, EXPORTS = "files", "query", "exports"
 files and states of exports. The other kinds are rows of `svcctl.cli.completion.names`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """A word to offer; after one that ends in `=` or `@` the user types on without a space."""
 
     text: str
@@ -34,8 +32,7 @@ class Word:
 Words = Iterable[str | Word]
 
 
-@dataclass(frozen=True, slots=True)
-class Completes:
+class Completes(NamedTuple):
     """What completes an option or an argument: names of a kind, known words, or both."""
 
     kind: str = ""

@@ -6,7 +6,6 @@ jobs are in a pipe.
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Iterable
 
@@ -35,6 +34,8 @@ def listed(source: str) -> list[str]:
 
 
 def _in_column(source: str, delimiter: str, first: str) -> list[str]:
+    import csv
+
     rows = csv.reader(io.StringIO(source, newline=""), delimiter=delimiter)
     try:
         at = next(rows).index("id")

@@ -15,9 +15,9 @@ from svcctl.cli.inputs.text import read as read_text
 from svcctl.cli.inputs.variables import filled, variables
 from svcctl.errors import Advice, CommandLine, UsageError
 
-_NAME = re.compile(r"\w+(?:\.\w+)+")
+_NAME = r"\w+(?:\.\w+)+"
 """A table's name, which people give instead of a query."""
-_FILE = re.compile(r"@?([\w./~-]{1,200})")
+_FILE = r"@?([\w./~-]{1,200})"
 _WAYS = "give it as an argument, on standard input, or with -F FILE"
 
 
@@ -35,9 +35,9 @@ def read(text: str | None, file: Path | None) -> str:
         raise UsageError("the query is given twice, as an argument and with --file", hint=_WAYS)
     if file is not None:
         return _read(file)
-    if (match := _FILE.fullmatch(str(text))) and Path(match[1]).is_file():
+    if (match := re.fullmatch(_FILE, str(text))) and Path(match[1]).is_file():
         raise UsageError(f"'{text}' is a file, not a query", hint=f"read the query from it: -F {match[1]}")
-    if _NAME.fullmatch(str(text)):
+    if re.fullmatch(_NAME, str(text)):
         raise UsageError(f"'{text}' is not a query", hint=f"did you mean 'from {text}'?")
     return _read(STDIN) if text == STDIN else str(text)
 

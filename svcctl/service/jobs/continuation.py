@@ -30,7 +30,7 @@ def follow(before: StoredJob, after: StoredJob) -> StoredJob:
     if parse(old.request.asked.query).table != parse(query.asked.query).table:
         done, start = None, max(start, from_ms(last_datetime))
     _check_kinds(old.request, query, done)
-    asked = replace(query.asked, range=replace(query.asked.range, start=start))
+    asked = replace(query.asked, range=query.asked.range._replace(start=start))
     request = replace(query, asked=asked, covered=done)
     return replace(after, request=request, progress=JobProgress(last_datetime=last_datetime, before=rest))
 

@@ -37,7 +37,6 @@ def query(ctx: typer.Context, options: QueryOptions) -> None:
     svcctl query 'from auth.all' --from 1h --dest donothing
     """
     from svcctl.cli.commands.query import request, result
-    from svcctl.cli.commands.query.every import repeat
 
     svc: Context = ctx.obj
     if options.load:
@@ -61,6 +60,8 @@ def query(ctx: typer.Context, options: QueryOptions) -> None:
     if options.dry_run:
         result.show(svc, *question.requests)
     elif options.every is not None:
+        from svcctl.cli.commands.query.every import repeat
+
         repeat(
             svc,
             lambda first: question if first else request.question(svc, asked, chosen, selection, options, says=False),

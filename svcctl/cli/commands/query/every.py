@@ -90,7 +90,7 @@ def _frame(svc: Context, answer: _Answer, interval: float) -> str:
     size, top = answer.size or 0, question.selection.top
     shown = f"{top:,} of " if top is not None and top < size else ""
     found = f"every {length_text(interval)}: {shown}{counted(size, 'row')}, {question.dates.label}"
-    style = replace(question.style, header=question.selection.header)
+    style = question.style._replace(header=question.selection.header)
     footer = f"cannot refresh: {answer.failure}; {found}" if answer.failure else found
     return svc.output.frame(answer.columns, answer.rows, question.format, style, footer)
 
@@ -99,7 +99,7 @@ def _print(svc: Context, ask: Ask, question: Question, interval: float) -> None:
     """Print the answers one after the other."""
     for turn in count():
         begun = time.monotonic()
-        selection = replace(question.selection, header=question.selection.header and not turn)
+        selection = question.selection._replace(header=question.selection.header and not turn)
         if not question.format.raw:
             selection = question.selection
         try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from svcctl.api.query import QueryRequest, keys, outline
 from svcctl.cli.context import Context
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from svcctl.cli.commands.query.options import QueryOptions
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """Requests for neighbouring spans of time, which differ in nothing else, and how their answer is printed."""
 
     requests: Sequence[QueryRequest]
@@ -86,7 +85,7 @@ def cut_where_sorted(request: QueryRequest, selection: Selection) -> tuple[Query
         raise UsageError(
             "--limit and --top exclude each other", hint=f"the first rows of --sort: --top {selection.top}"
         )
-    return replace(request, limit=None), replace(selection, top=request.limit)
+    return replace(request, limit=None), selection._replace(top=request.limit)
 
 
 def check(request: QueryRequest, format: Format, selection: Selection, options: QueryOptions) -> None:
@@ -201,8 +200,8 @@ def question(
 def _without_notes(chosen: Dates, options: QueryOptions) -> Dates:
     """The dates of files, without notes on ends that nobody typed."""
     if options.from_ is None:
-        chosen = replace(chosen, plain=options.to is None, slip=None)
-    return replace(chosen, short=None) if options.to is None else chosen
+        chosen = chosen._replace(plain=options.to is None, slip=None)
+    return chosen._replace(short=None) if options.to is None else chosen
 
 
 def _by_offset(request: QueryRequest, chosen: Dates) -> list[QueryRequest]:

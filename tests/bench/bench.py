@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -37,6 +38,14 @@ def seconds(command: Sequence[str], environment: dict[str, str]) -> float:
     return time.perf_counter() - started
 
 
+def cpu_seconds(command: Sequence[str], environment: dict[str, str]) -> float:
+    """The CPU time of a process, of the user and of the system."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 def compare(what: str, peer: Callable[[], float], subject: Callable[[], float], runs: int, reach: float) -> None:
     """Time peer and subject alternately and print the ratio of their medians."""
     peer(), subject()
@@ -47,18 +56,21 @@ def compare(what: str, peer: Callable[[], float], subject: Callable[[], float], 
 
 
 def startup(environment: dict[str, str]) -> None:
-    """Compare whole processes with the imports that they need."""
+    """Compare the CPU time of whole processes with that of imports."""
     typer = [sys.executable, "-c", "import typer"]
-    both = [sys.executable, "-c", "import typer, httpx"]
+    # Without its command line, which loads rich and click.
+    both = [sys.executable, "-c", "import sys; sys.modules['httpx._main'] = None; import typer, httpx"]
+    few_rows = ["query", "from auth.all select eventdate limit 3", "--from", "1h"]
     subprocess.run([SVCCTL, "service", "start"], env=environment, check=True, capture_output=True)
-    for arguments, peer, reach in (
-        (["--version"], typer, 1.25),
-        (["--help"], typer, 1.9),
-        (["job", "list"], both, 1.35),
+    for arguments, peer, imported, reach in (
+        (["--version"], typer, "typer", 1.25),
+        (["--help"], typer, "typer", 1.9),
+        (["job", "list"], both, "typer, httpx", 1.15),
+        (few_rows, both, "typer, httpx", 1.15),
     ):
+        name = f"svcctl {' '.join(arguments[:2])[:24]} / import {imported}, CPU"
         command = [SVCCTL, *arguments]
-        name = f"svcctl {' '.join(arguments)} / python -c '{peer[-1]}'"
-        compare(name, partial(seconds, peer, environment), partial(seconds, command, environment), 20, reach)
+        compare(name, partial(cpu_seconds, peer, environment), partial(cpu_seconds, command, environment), 40, reach)
 
 
 def headers(data: Path) -> dict[str, str]:

@@ -311,6 +311,22 @@ def test_a_request_loads_no_package_that_it_does_not_use(
     assert loaded_by(arguments.split(), access(tmp_path, serve(answer).url)) & FOREIGN == set()
 
 
+SPARED = {
+    *("httpx", "ssl", "_ssl", "email", "urllib.request", "http.client", "http.cookiejar", "logging", "http", "idna"),
+    *("secrets", "csv", "svcctl.io.yaml_text", "svcctl.service.settings"),
+    *("svcctl.service.allowed_hosts", "svcctl.api.wire.proxies", "svcctl.api.wire.tunnels"),
+}
+"""Modules of which a list of jobs of a service on this machine needs nothing."""
+
+
+def test_a_list_of_jobs_loads_no_module_that_it_does_not_use(serve: Serve, tmp_path: Path) -> None:
+    environment = access(tmp_path, serve(ok('{"status":0,"object":[{"id":"a","status":"RUNNING"}]}')).url)
+    script = "import sys; from svcctl.cli.main import run; print(run(['job', 'list']), *sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    code, *modules = done.stderr.split()
+    assert (code, "svcctl.api.client" in modules, SPARED.intersection(modules)) == ("0", True, set())
+
+
 def access(home: Path, url: str) -> dict[str, str]:
     """The environment of a command that asks a service."""
     return {

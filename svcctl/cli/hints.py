@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from svcctl.errors import Advice, CommandLine, SvcctlError
+from svcctl.words import some
 
 Data = Mapping[str, Any]
 """The data of an error."""
@@ -55,6 +56,12 @@ def _piped(command: str, data: Data) -> CommandLine:
 def _format_option(data: Data) -> str:
     """The option for the format of files, of the command that was run."""
     return str(data.get("format_option", "--format"))
+
+
+def _column_of_times(data: Data) -> str:
+    """How to name the column of the time among `columns`, or another format than `format`, if that was guessed."""
+    guess = f"; if its format is not {data['format']}, name it with {_format_option(data)}" if data["format"] else ""
+    return f"name it with --time-field: {some(data['columns'])}{guess}; if no column has times, add one"
 
 
 def how_to_start(data: Data) -> Advice:
@@ -109,6 +116,9 @@ HINTS: Mapping[str, Row] = {
     "no-column-names": (
         "name the columns with --names time,…; or say with --header yes or --header no whether that line names them",
     ),
+    "too-many-cells": ("if the first row lacks names of columns, name all of them with --header yes --names time,…",),
+    "no-column-of-times": _column_of_times,
+    "no-time-in-line": ("say how its times are written with --time-format, such as '%d/%m/%Y %H:%M:%S' or epoch",),
     "no-field-names": lambda data: (
         "put a line #Fields: with their names before the events, or name another format with " + _format_option(data)
     ),

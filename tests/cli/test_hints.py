@@ -15,6 +15,8 @@ DATA = {
     "service_log": "/l",
     "domain": "acme@demo",
     "formats": ["csv", "log"],
+    "format": "csv",
+    "columns": ["a", "b"],
     "kind": "policy",
     "role": "OWNER",
     "unpacker": "lzip -dc",
@@ -89,6 +91,19 @@ def test_every_row_makes_a_hint_from_data(reason: str) -> None:
             {"member": "a.b"},
             "if these are the events, load them with --events-in a.b; if not, name the field of the time with "
             "--time-field, or add one",
+            [],
+        ),
+        (
+            "no-column-of-times",
+            {"columns": ["a", "b"], "format": "csv"},
+            "name it with --time-field: a, b; if its format is not csv, name it with --format; if no column has "
+            "times, add one",
+            [],
+        ),
+        (
+            "no-column-of-times",
+            {"columns": ["a"], "format": None},
+            "name it with --time-field: a; if no column has times, add one",
             [],
         ),
         ("unclear-numbers", {"spelled": "%Y%m%d"}, "say so with --time-format %Y%m%d", []),

@@ -123,7 +123,7 @@ def heading(
     [cells] = csv.reader(text, delimiter=cut.separator, skipinitialspace=padded)
     if len(cells) > MAX_FIELDS:
         raise UsageError(f"{name} has more than {MAX_FIELDS} fields")
-    if names and len(names) != len(cells):
+    if names and (len(names) < len(cells) or (len(names) > len(cells) and not header)):
         raise UsageError(
             f"{counted(len(names), 'name')} for columns, but the first row of {name} has "
             f"{counted(len(cells), 'cell')}: {shown(_text(first))}"

@@ -12,17 +12,19 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from svcctl.errors import UsageError
-from svcctl.service.loading.csv import fitting_lines
+from svcctl.service.loading.csv import fitting_lines, frequent_separator
 from svcctl.service.loading.kinds import FILE_KINDS, JOURNAL_HEADER, FileKind, incomplete_time, log_kinds
-from svcctl.service.loading.skips import incomplete, shown
+from svcctl.service.loading.skips import Skip, incomplete, shown
 from svcctl.words import counted
 
 HEAD_BYTES = 1 << 20
 _MAX_LINES = 1000
 """The most bytes and lines of a head."""
+_LINES_WITH_TIMES = 10
+"""The lines whose times decide whether times lack a part."""
 _LEAST_PERCENT = 90
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _CONTINUES = re.compile(r"[ \t]|Caused by|at\b|---|[\])}]|#\d+ ")
@@ -99,12 +101,17 @@ def kind_of(head: FileHead, ending: str, written: str, time_names: Sequence[str]
     The lines of a log have times as in the pattern `written`, if it is not empty. `time_names` are the names that show
     that a heading of csv is one, in lower case.
     """
-    lacking = None if written else incomplete_time(head.first_event)
+    is_lacking = not written and incomplete_time(head.first_event) is not None
     scores = [_score(kind, head, written) for kind in FILE_KINDS.values()]
     endings = [score for score in scores if ending.lower() in score.kind.endings]
     others = [score for score in scores if score.kind.name not in _SEPARATORS]
     tables = [score for score in scores if score.kind.name in _SEPARATORS]
-    dated = [score for score in tables if any(name.strip().casefold() in time_names for name in score.names)]
+    log = next(score for score in scores if score.kind.name == "log")
+    dated = [
+        score
+        for score in tables
+        if any(name.strip().casefold() in time_names for name in score.names) or _is_above_times(score, log, head)
+    ]
     if head.has_one_line:
         tables = dated
     readers = [score.kind.name for score in others if score.reads_first]
@@ -114,13 +121,29 @@ def kind_of(head: FileHead, ending: str, written: str, time_names: Sequence[str]
         tables = dated = []
     for group in (named, own, [*dated, *others], tables):
         best = _best(group)
-        if best is not None and best.is_enough and not (lacking and best in tables and best not in dated):
+        if best is not None and best.is_enough and not (is_lacking and best in tables and best not in dated):
             return best.kind
-    if lacking:
+    if not written and not readers and (lacking := _lacking(head)):
         raise incomplete(head.name, *lacking)
     if endings:
         return max(endings, key=lambda score: score.read).kind
     raise _unclear(head, [*tables, *others])
+
+
+def _is_above_times(table: Score, log: Score, head: FileHead) -> bool:
+    """Whether the first line names columns, because the log that reads all others has a cell of a time in each."""
+    separator = _SEPARATORS[table.kind.name] or frequent_separator(head.first_event)
+    if log.reads_first or table.read < table.lines or f"{separator} " in head.first_event:
+        return False
+    entries = [entry for line in head.lines if (entry := re.match(log.kind.pattern, line))]
+    return bool(entries) and all(entry.string.startswith(separator, entry.end(4)) for entry in entries)
+
+
+def _lacking(head: FileHead) -> tuple[str, Skip] | None:
+    """A time that lacks a part, and which, if half of the first lines have such times."""
+    lines = list(islice(filter(_may_be_event, head.lines), _LINES_WITH_TIMES))
+    times = [time for time in map(incomplete_time, lines) if time]
+    return times[0] if times and 2 * len(times) >= len(lines) else None
 
 
 def best_log(head: FileHead, written: str) -> FileKind:
@@ -135,7 +158,7 @@ def best_log(head: FileHead, written: str) -> FileKind:
     score = _score(FILE_KINDS["log"], head, written)
     if score.read:
         return score.kind
-    if not written and (lacking := incomplete_time(head.first_event)):
+    if not written and (lacking := _lacking(head)):
         raise incomplete(head.name, *lacking)
     return max(log_kinds(head.lines, written), key=entries)
 

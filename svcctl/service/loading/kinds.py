@@ -52,14 +52,19 @@ _FRACTION = r"(?:[.,]\d+|:\d{3})?"
 """A fraction of a second; some programs write milliseconds after a colon."""
 _NAMED_DAY = rf"\d\d[/ -]{_MONTH}[/ -]\d{{4}}[: ]"
 _TIME = (
-    rf"\d{{4}}[-/]\d{{2}}[-/]\d{{2}}(?:T| +)\d{{2}}:\d{{2}}:\d{{2}}{_FRACTION}(?:{_ZONE})?"
+    rf"(?:\d{{4}}[-/]\d{{2}}[-/]\d{{2}}(?:T| +)\d{{2}}:\d{{2}}:\d{{2}}{_FRACTION}"
     rf"|{_DAY} \d\d:\d\d:\d\d(?:\.\d+)? \d{{4}}"
-    rf"|{_NAMED_DAY}\d\d:\d\d:\d\d{_FRACTION}(?: [+-]\d{{4}})?"
-    r"|\d{2}/\d{2}/\d{4} \d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?: [AP]M)?"
+    rf"|{_NAMED_DAY}\d\d:\d\d:\d\d{_FRACTION}"
+    r"|\d{2}(?:/\d{2}/|\.\d{2}\.)\d{4} \d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,6})?)?(?: [AP]M)?)"
+    rf"(?:{_ZONE})?"
 )
-_BEGINS_TIME = rf"\d{{4}}[-/]\d\d[-/]\d\d(?:T| +)\d\d:|{_DAY} \d\d:|{_NAMED_DAY}\d\d:|\d\d/\d\d/\d{{4}} \d\d:"
+_BEGINS_TIME = rf"\d{{4}}[-/]\d\d[-/]\d\d(?:T| +)\d\d:|{_DAY} \d\d:|{_NAMED_DAY}\d\d:|\d\d[/.]\d\d[/.]\d{{4}} \d\d:"
 _EPOCH = r"1\d{9}(?:\.\d{1,9})?|1\d{12}"
 """Epoch seconds or milliseconds at the beginning of a line, of the years 2001 to 2033."""
+NUMBER_TIME = r"\d+(?:[.,]\d+)?"
+_INNER_NUMBER_TIME = r"\d{9,}(?:[.,]\d+)?"
+"""Times that are numbers in a unit that the user names: at the beginning of a line, and after words, where small
+numbers mean other things."""
 _WORD = r"""(?:\[[^\]\n{"]*\][^\s{"]*|\[?[^\s\[{"][^\s{"]*)[ \t]+"""
 """A word or a text in brackets before the time of a log line, without braces and quotes, which JSON and csv have."""
 _MOST_WORDS = 8
@@ -67,18 +72,19 @@ _LINES_WITH_PLACES = 100
 """The most lines in which the place of the time is looked for."""
 JOURNAL_HEADER = r"-- .* --$"
 """A line that journalctl writes above and between events."""
-_FIRST = r"()(\[?)"
+_FIRST = r"()((?:\[ *)?)"
 """The two groups before a time at the beginning of a line: nothing, and `[` or nothing."""
 
 
 def _behind(words: int, *, indented: bool) -> str:
-    """The two groups before a time inside a line: up to `words` words and a text that touches the time; `[` or `ts=`.
+    """The two groups before a time inside a line: up to `words` words and a text that touches the time; `[`, `ts=`
+    or `msg=audit(`.
 
     The touching text does not end with a digit: after a digit, 00:00 may be the rest of 10:00:00.
     """
     joined = r"""(?:(?:[^\s\[({"=]*[^\s\[({"=\d])?[^\s\[({"=\w]|[A-Z])?"""
     blanks = "[ \t]*" if indented else ""
-    return rf"""{blanks}((?:{_WORD}){{0,{words}}}?{joined})((?:[@A-Za-z]\w*=)?[\[("]?)"""
+    return rf"""{blanks}((?:{_WORD}){{0,{words}}}?{joined})((?:[@A-Za-z]\w*=(?:\w+\()?)?[\[("]?)"""
 
 
 def _entry(before: str, time: str) -> str:
@@ -109,16 +115,17 @@ def log_kinds(lines: Sequence[str], written: str = "") -> Iterator[FileKind]:
     """
     times = [(written, written)] if written else [(_TIME, _BEGINS_TIME), (_EPOCH, _EPOCH)]
     yield from (_log(_FIRST, *time) for time in times)
-    pattern = re.compile(_entry(_behind(_MOST_WORDS, indented=True), times[0][0]))
+    inner = (_INNER_NUMBER_TIME,) * 2 if written == NUMBER_TIME else times[0]
+    pattern = re.compile(_entry(_behind(_MOST_WORDS, indented=True), inner[0]))
     entries = ((line, pattern.match(line)) for line in lines[:_LINES_WITH_PLACES])
     places = {(len(re.findall(_WORD, found[1])), line[0] in " \t") for line, found in entries if found}
-    yield from (_log(_behind(words, indented=indented), *times[0]) for words, indented in sorted(places))
+    yield from (_log(_behind(words, indented=indented), *inner) for words, indented in sorted(places))
 
 
 _MONTH_DAY = rf"(?:{_DAY}|{_MONTH} {{1,2}}\d{{1,2}}|\d\d[/-]\d\d|\d{{1,2}}[ /-]{_MONTH}|[A-Z]?[01]\d[0-3]\d)"
 _INCOMPLETE: Mapping[Skip, str] = {
     Skip.SHORT_YEAR: rf"\d{{1,2}}[/.-](?:\d{{1,2}}|{_MONTH})[/.-]\d\d[ T,:-]+\d{{1,2}}:\d\d(?::\d\d)?",
-    Skip.NO_YEAR: rf"{_MONTH_DAY}[ T-]+\d\d:\d\d:\d\d(?:[.,]\d+)?(?! (?:[A-Z]+ )?\d{{4}}\b)",
+    Skip.NO_YEAR: rf"{_MONTH_DAY}[ T-]+\d\d:\d\d:\d\d(?:[.,]\d+)?(?! (?:[A-Z]+ ){{0,2}}\d{{4}}\b)",
     Skip.NO_DAY: r"\d\d:\d\d:\d\d(?:[.,]\d+)?",
 }
 """Patterns of the times of logs that lack a part which a user must tell."""

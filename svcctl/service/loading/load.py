@@ -160,10 +160,21 @@ def _layouts(recogniser: Recogniser, sources: Sequence[Source]) -> list[tuple[st
 
 
 def _types(layouts: Sequence[Layout], wished: Mapping[str, str]) -> dict[str, Type]:
-    """The columns of all files, eventdate first, with the wished types, or else types that hold all values."""
+    """The columns of all files, eventdate first, with the wished types, or else types that hold all values.
+
+    Raises UsageError for names that differ only in case, because engines cannot tell them apart.
+    """
     found: dict[str, list[Type]] = {}
+    known: dict[str, tuple[str, str]] = {}
     for layout in layouts:
         for name, type_ in layout.types.items():
+            file = layout.file.source.name
+            other, first = known.setdefault(name.casefold(), (name, file))
+            if other != name:
+                raise UsageError(
+                    f"column '{name}' of {file} differs from column '{other}' of {first} only in case",
+                    hint=f"name it '{other}' in all files",
+                )
             found.setdefault(name, []).extend(() if name in layout.columns.blank else (type_,))
     for name, word in wished.items():
         if name not in found:

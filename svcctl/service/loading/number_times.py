@@ -25,6 +25,8 @@ _NUMBER_TEXT = re.compile(r"\s*[+-]?\d+(?:[.,]\d+)?(?:[eE][+-]?\d{1,2})?\s*")
 _DATE_DIGITS = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\d*")
 _DIGIT_FORMATS = {8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S", 17: "%Y%m%d%H%M%S%g"}
 """How dates are written in so many digits."""
+_SHORT_DATE_DIGITS = 6
+"""The digits of a date with a year of two digits."""
 _CLOCK_DIGITS = re.compile(r"(?:[01]\d|2[0-3])[0-5]\d[0-5]\d")
 
 
@@ -118,12 +120,14 @@ def own_times(file: str, numbers: Sequence[str], now_ms: int) -> NumberTimes:
     return NumberTimes(NUMBER_UNITS["epoch_ms"])
 
 
-def unclear(file: str, column: str, numbers: Sequence[str], now_ms: int) -> UsageError:
-    """The error for a column of times whose first numbers are not plausible as epochs."""
+def unclear(file: str, column: str, numbers: Sequence[str], now_ms: int, *, is_day: bool) -> UsageError:
+    """The error for a column of times, or of days, whose first numbers are not plausible as epochs."""
     example, meaning, said = numbers[0].strip(), "are no epochs between 2000 and now", {}
     is_date = sum(bool(_DATE_DIGITS.fullmatch(number.strip())) for number in numbers) >= _PLAUSIBLE_SHARE * len(numbers)
     if is_date and len(example) in _DIGIT_FORMATS:
         meaning, said = "spell dates", {"spelled": _DIGIT_FORMATS[len(example)]}
+    elif is_day and len(example) == _SHORT_DATE_DIGITS:
+        meaning, said = "may spell dates", {"spelled": "%y%m%d"}
     elif all(_CLOCK_DIGITS.fullmatch(number.strip()) for number in numbers):
         meaning, said = "may be times of day", {"clock": column}
     elif _fits(numbers, _plausible(_SPREADSHEET, now_ms)):

@@ -160,17 +160,24 @@ class Recogniser:
         elif file.kind.name == "fields" and {"date", "time"} <= {*fields}:
             time, clock = "date", "time"
         else:
-            time, clock = _found(file, columns, profiles), None
+            time, clock = _found(file, columns, profiles, is_named=self.options.format is not None), None
             _check_clocks(file, time, profiles)
         if time in profiles:
             _check_times(file, profiles[time], times)
         is_chosen = wished is None and time.casefold() not in TIME_NAMES
-        numbers = self._numbers(file, columns, fields, time, times)
+        numbers = self._numbers(file, columns, fields, time, times, is_day=clock is not None)
         times = replace(times, numbers=numbers.pop(time, times.numbers))
         return Layout(file, columns, fields, time, clock, times, numbers, is_chosen)
 
     def _numbers(
-        self, file: KnownFile, columns: Columns, fields: Mapping[str, Field], time: str, times: TimeFormat
+        self,
+        file: KnownFile,
+        columns: Columns,
+        fields: Mapping[str, Field],
+        time: str,
+        times: TimeFormat,
+        *,
+        is_day: bool,
     ) -> dict[str, NumberTimes]:
         """How the numbers of columns of times are read: of the event's time, and of those with the type timestamp.
 
@@ -199,7 +206,7 @@ class Recogniser:
             elif numbers and (unit := detected(numbers, self.now_ms)):
                 found[name] = unit
             elif name == time and 2 * len(numbers) > len(values):
-                raise unclear(file.source.name, name, numbers, self.now_ms)
+                raise unclear(file.source.name, name, numbers, self.now_ms, is_day=is_day)
         return found
 
     def _columns(self, file: KnownFile) -> Columns:
@@ -304,8 +311,11 @@ def _check_lists(file: KnownFile, columns: Columns) -> None:
         )
 
 
-def _found(file: KnownFile, columns: Columns, profiles: Mapping[str, _Profile]) -> str:
-    """The column of the event's time among those that are not inside objects, or else among those nearest the top."""
+def _found(file: KnownFile, columns: Columns, profiles: Mapping[str, _Profile], *, is_named: bool) -> str:
+    """The column of the event's time among those that are not inside objects, or else among those nearest the top.
+
+    `is_named` says that the user named the format. Raises UsageError if it is not clear.
+    """
     levels: dict[int, dict[str, str]] = {}
     for name, path in columns.paths.items():
         levels.setdefault(len(path), {})[name] = path[-1].casefold()
@@ -324,11 +334,12 @@ def _found(file: KnownFile, columns: Columns, profiles: Mapping[str, _Profile]) 
             reason="no-column-of-days",
             data={"column": clocks[0]},
         )
-    hint = f"name it with --time-field: {', '.join(columns.types)}; if none has it, add a column of times"
-    if times:
-        hint = f"name one of those with times with --time-field: {', '.join(times)}"
+    hint = f"name one of those with times with --time-field: {', '.join(times)}" if times else None
     raise UsageError(
-        f"each event needs a time, and it is not clear which column of {file.source.name} has it", hint=hint
+        f"each event needs a time, and it is not clear which column of {file.source.name} has it",
+        hint=hint,
+        reason=None if times else "no-column-of-times",
+        data={"columns": list(columns.types), "format": None if is_named else file.kind.name},
     )
 
 

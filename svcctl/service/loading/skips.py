@@ -112,11 +112,17 @@ _HINTS: Mapping[Skip, str] = {
 """What helps if no line of a file could be read."""
 _REASONS: Mapping[Skip, str] = {
     Skip.ENCODING: NOT_UTF8,
+    Skip.CELLS: "too-many-cells",
     Skip.SHORT_YEAR: "time-of-short-year",
     Skip.NO_YEAR: "time-without-year",
     Skip.NO_DAY: "time-without-day",
 }
 """The reasons of errors about files of which no line could be read, whose hints name what to type."""
+_REASONS_BY_KIND: Mapping[tuple[Skip, str], str] = {
+    (Skip.ENTRY, "log"): "no-time-in-line",
+    (Skip.LONG, "ndjson"): "large-json-object",
+}
+"""Such reasons for files of one kind."""
 
 
 def sentence(what: str, value: str | None, fields: Sequence[str], kind: str) -> str:
@@ -222,7 +228,7 @@ def unread(file: str, unit: str, tally: Tally, kind: str, hint: str = "") -> Usa
     what = tally.first_skip
     assert what is not None
     _, line, value, column = tally.found[what]
-    reason = None if hint else _REASONS.get(what)
+    reason = None if hint else _REASONS_BY_KIND.get((what, kind), _REASONS.get(what))
     return UsageError(
         f"{file} could not be read: {unit} {line}: {sentence(what, value, [column], kind)}",
         hint=None if reason else hint or _HINTS.get(what, NOTHING).format(fields=column),

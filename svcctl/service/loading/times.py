@@ -16,6 +16,7 @@ from datetime import datetime
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb.syntax import literal
 from svcctl.service.language.types import Type
+from svcctl.service.loading.kinds import NUMBER_TIME
 from svcctl.service.loading.number_times import FIRST_MS, LAST_MS, NUMBER_UNITS, NumberTimes
 from svcctl.service.loading.skips import Skip
 
@@ -31,22 +32,20 @@ LACKING: Mapping[Skip, str] = {
     Skip.NO_DAY: r"^\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?$",
 }
 """Patterns of texts that are no times because they lack a part."""
-_CLOCKS = (" %H:%M:%S", " %H:%M:%S.%f", " %H:%M", " %I:%M %p", " %I:%M:%S %p", "")
+_CLOCKS = (" %H:%M:%S", " %H:%M:%S.%f", " %H:%M:%S,%f", " %H:%M", " %I:%M %p", " %I:%M:%S %p", "")
 _NAMED_MONTH = r"^(?:[A-Z][a-z]{2}, )?(\d{1,2})[/ -]([A-Z][a-z]{2})[/ -](\d{4})(?:[: ](\d\d:\d\d))?"
 _NAMED_MONTHS = [
     *("%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S.%f %Y"),
-    *(
-        f"%d %b %Y {clock}{offset}"
-        for clock in ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%H:%M", "")
-        for offset in ("", " %z")
-    ),
+    *(f"%d %b %Y {clock}" for clock in ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%H:%M", "")),
 ]
-"""Times of C, and such as 31/Jan/2026:10:00:00 +0100 with blanks between day, month, year and clock."""
+"""Times of C, and such as 31/Jan/2026:10:00:00 with blanks between day, month, year and clock."""
+_ZONE_AFTER = r" (UTC|GMT|[A-Z][A-Za-z]+/[\w/+-]+|[+-]\d\d:?\d\d)$"
+"""An offset or the name of a zone at the end of a time; times in ISO 8601 have their own."""
 _NAMED_OFFSET = r" ([+-]\d{4}) [A-Z+-]\w*(?: m=\S+)?$"
 """The end of a time as Go prints it: the offset, the name of the zone, and perhaps the monotonic clock (m=+0.01)."""
 _ACCESS = "%d/%b/%Y:%H:%M:%S %z"
 _MILLISECONDS = r"(:\d\d:\d\d):(\d{3})"
-_ABBREVIATION = r"(:\d\d(?:[.,]\d+)?) [A-Z]{3,5}$"
+_ABBREVIATION = r"(:\d\d(?:[.,]\d+)?(?: \d{4})?) [A-Z]{3,5}$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,19 +141,28 @@ def text_as_time(text: str, written: TimeFormat) -> str:
     """Text as a time; numbers are not read as epochs."""
     cut = "NULL" if written.zone is None else f"regexp_replace({text}, {literal(_ABBREVIATION)}, '\\1')"
     value = f"(CASE WHEN {is_abbreviated(text)} THEN {cut} ELSE {text} END)"
-    days = ["%d.%m.%Y", *([f"{written.format}/%Y"] if written.format else [])]
     offset = f"regexp_replace({value}, {literal(_NAMED_OFFSET)}, '\\1')"
-    named = f"regexp_replace(replace({value}, ' GMT', ' +0000'), {literal(_NAMED_MONTH)}, '\\1 \\2 \\3 \\4')"
+    local = _local_time(f"regexp_replace({value}, {literal(_ZONE_AFTER)}, '')", written)
+    zone = f"nullif(regexp_extract({value}, {literal(_ZONE_AFTER)}), '')"
+    zoned = f"strftime({local}, '%Y-%m-%d %H:%M:%S.%f') || {zone}"
     access = f"CASE WHEN {text}[12] = ':' THEN try_strptime({text}, {literal(_ACCESS)}) END"
     times = (
         access,
         _iso_time(value),
-        f"try_strptime({value}, {[day + clock for day in days for clock in _CLOCKS]})",
-        f"try_strptime({named}, {_NAMED_MONTHS})",
+        _local_time(value, written),
+        _iso_time(f"({zoned})"),
         _iso_time(offset),
         _iso_time(f"regexp_replace({value}, {literal(_MILLISECONDS)}, '\\1.\\2')"),
     )
     return f"coalesce({', '.join(in_utc(time, written.in_zone) for time in times)})"
+
+
+def _local_time(value: str, written: TimeFormat) -> str:
+    """Text without a zone, and not in ISO 8601, as a TIMESTAMP."""
+    days = ["%d.%m.%Y", *([f"{written.format}/%Y"] if written.format else [])]
+    named = f"regexp_replace({value}, {literal(_NAMED_MONTH)}, '\\1 \\2 \\3 \\4')"
+    formats = [day + clock for day in days for clock in _CLOCKS]
+    return f"coalesce(try_strptime({value}, {formats}), try_strptime({named}, {_NAMED_MONTHS}))"
 
 
 def _iso_time(value: str) -> str:
@@ -203,8 +211,9 @@ def short(text: str) -> str:
 def written_as(times: TimeFormat) -> str:
     """A regular expression for times in the format that was given, or of numbers in a unit; empty if none was."""
     if times.numbers is not None:
-        return r"\d+(?:[.,]\d+)?"
+        return NUMBER_TIME
     spec = times.spec or ""
     written = {"z": r"(?:Z|[+-]\d\d(?::?\d\d)?)", "%": "%", **dict.fromkeys("AaBbp", "[A-Za-z]+")}
     blanks = re.sub(r"(?:\\?\s)+", r"\\s+", re.escape(spec))
-    return re.sub(r"%(?:\\-)?([a-zA-Z%])", lambda hit: written.get(hit[1], r"\d+"), blanks)
+    begin = r"\b" if re.match("%-?[AaBbp]", spec) else ""
+    return begin + re.sub(r"%(?:\\-)?([a-zA-Z%])", lambda hit: written.get(hit[1], r"\d+"), blanks)

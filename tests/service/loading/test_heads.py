@@ -51,6 +51,11 @@ def kind(name: str, text: str | bytes, written: str = "") -> str:
         ("time\ta,b\n" + "2024-01-31\tb,c\n" * 9, "tsv"),
         ("time,a\n", "csv"),
         ("time\n" + "2024-01-31 10:00:00\n" * 30, "csv"),
+        ("Day;n\n" + "31.01.2024 10:00:00;1\n" * 9, "csv"),
+        ("Day\tn\n" + "2024-01-31 10:00:00\t1\n" * 9, "tsv"),
+        ("Day\tn\n" + "1763719200\t1\n" * 9, "tsv"),
+        ("Hello, World\n" + "2024-01-31 10:00:00, Info a\n" * 9, "log"),
+        ("Start|of the log\n" + LOG.replace("over", "a|b") * 9, "log"),
         (b"PAR1\0\1", "parquet"),
         ("-- Journal begins at Mon. --\n" + SYSLOG, "syslog"),
         (SYSLOG + "-- Boot 3f2a --\n" * 9, "syslog"),
@@ -89,6 +94,10 @@ def test_an_ending_decides_only_if_no_other_kind_reads_the_head(name: str, text:
         ),
         (ACCESS * 8 + LOG * 2, "of its first 10 lines access has 80% and log has 20%; line 9 is the first"),
         (LOG + "foo\n" * 9, "of its first 10 lines log has 10%; line 2 is the first that does not fit: 'foo'"),
+        (
+            SYSLOG * 8 + "foo\n" * 2,
+            "of its first 10 lines syslog has 80%; line 9 is the first that does not fit: 'foo'",
+        ),
         ("Hello, World\n", "no format has a line such as 'Hello, World'"),
         ("Hello, World, and so on\nfoo\nbar\n", "of its first 3 lines csv has 33%; line 2"),
     ],
@@ -103,6 +112,7 @@ def test_a_head_that_no_kind_reads_is_refused_with_the_best_kinds(text: str, why
     [
         ("01-31 10:00:00.123  1 2 D tag: x\n", "time-without-year"),
         ("10:00:00,1,INFO a\n" * 2, "time-without-day"),
+        ("----- beginning of main\n" + "01-31 10:00:00.123  1 2 D tag: x\n" * 3, "time-without-year"),
         ("-- Journal begins at Mon. --\n24/01/31 10:00:00 x\n", "time-of-short-year"),
     ],
 )
@@ -120,6 +130,7 @@ def test_a_head_whose_times_lack_a_part_is_refused_with_that_part(text: str, rea
         ("31-Jan-2024 10:00:00,ana\n", {"header": True, "time_field": "ana"}, None),
         ("a,b\n2024-01-31,ana\n", {"header": True, "names": ("when", "who")}, [("ana",)]),
         ("when,who\n2024-01-31,ana\n", {"names": ("when", "who"), "time_field": "when"}, [("ana",)]),
+        ("when\n2024-01-31,ana\n", {"header": True, "names": ("when", "who")}, [("ana",)]),
     ],
 )
 def test_options_decide_whether_csv_has_a_heading(
@@ -135,6 +146,8 @@ def test_options_decide_whether_csv_has_a_heading(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"names": ("a", "b", "c")}, "3 names for columns, but the first row of a.csv has 2 cells"),
+        ({"names": ("a",), "header": True}, "1 name for columns, but the first row of a.csv has 2 cells"),
         ({"names": ("a",)}, "1 name for columns, but the first row of a.csv has 2 cells"),
         ({"names": ("a", "b"), "format": "log"}, "--header and --names are for csv and tsv, not for log"),
     ],

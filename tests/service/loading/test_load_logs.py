@@ -174,6 +174,17 @@ def test_the_time_of_a_log_line_may_name_a_zone(engine: DuckDBEngine, tmp_path: 
     assert rows(engine, "z") == sorted(found, key=lambda row: row[0])
 
 
+@pytest.mark.parametrize("time", ["20-Nov-2026 06:00:01.5", "20.11.2026 06:00:01,5", "Fri Nov 20 06:00:01.5 2026"])
+def test_a_time_of_any_form_may_name_a_zone(engine: DuckDBEngine, tmp_path: Path, time: str) -> None:
+    zones = {"UTC": 6, "GMT": 6, "America/New_York": 11, "-0300": 9, "+01:00": 5}
+    text = "".join(f"[{time} {zone}] up\n" for zone in zones)
+    result = load(engine, written(tmp_path, "z.log", text), "z")
+    assert (result.skipped, result.changes) == (0, ())
+    assert sorted(row[0].hour for row in rows(engine, "z")) == sorted(zones.values())  # type: ignore[attr-defined]
+    with pytest.raises(UsageError, match="end with an abbreviation of a zone"):
+        load(engine, written(tmp_path, "cet.log", f"[{time} CET] up\n"), "z")
+
+
 def test_the_time_of_a_log_line_may_be_that_of_c_and_brackets_may_hold_more(
     engine: DuckDBEngine, tmp_path: Path
 ) -> None:
@@ -294,6 +305,31 @@ def test_a_format_tells_the_time_at_the_beginning_of_log_lines(
     ]
     with pytest.raises(UsageError, match="line 1: '2026 x'"):
         load(engine, written(tmp_path, "b.log", "2026 x\n"), "app", time_format=time_format, format="log")
+
+
+@pytest.mark.parametrize(
+    ("line", "ms", "message"),
+    [
+        ("[    5.25] usb 1-0: new", 5250, "usb 1-0: new"),
+        ("7 usb 1-0: new", 7000, "usb 1-0: new"),
+        ("type=LOGIN msg=audit(1763719200.123:42): pid=1", 1763719200123, "type=LOGIN (42): pid=1"),
+        ("at 1763719200 pid 1", 1763719200000, "at pid 1"),
+    ],
+)
+def test_a_unit_tells_numbers_at_the_beginning_and_long_ones_after_words(
+    engine: DuckDBEngine, tmp_path: Path, line: str, ms: int, message: str
+) -> None:
+    result = load(engine, written(tmp_path, "a.log", f"{line}\n" * 2), "t", time_format="epoch", format="log")
+    assert (result.oldest, rows(engine, "t")[1][1]) == (ms, message)
+    with pytest.raises(UsageError, match="is not an entry of the format log"):
+        load(engine, written(tmp_path, "b.log", "pid 1\n"), "t", time_format="epoch", format="log")
+
+
+@pytest.mark.parametrize("line", ["one Jan 31 10:00:00 x", "Sat Jan 31 10:00:00 x"])
+def test_a_time_that_begins_with_a_word_has_all_of_the_word(engine: DuckDBEngine, tmp_path: Path, line: str) -> None:
+    path = written(tmp_path, "a.log", f"{line}\n")
+    assert load(engine, path, "t", time_format="%b %d %H:%M:%S", format="log").skipped == 0
+    assert rows(engine, "t")[0][1] == f"{line[:3]} x"
 
 
 @pytest.mark.parametrize(

@@ -350,6 +350,15 @@ def test_a_few_implausible_numbers_are_skipped_and_many_are_refused(engine: Duck
             assert load(engine, path, "t").skipped == few
 
 
+def test_days_that_may_be_digits_are_refused_with_their_format(engine: DuckDBEngine, tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", "day,clock\n081109,203610\n")
+    with pytest.raises(UsageError) as caught:
+        load(engine, path, "t", time_field="day,clock")
+    assert (caught.value.reason, caught.value.data) == ("unclear-numbers", {"spelled": "%y%m%d"})
+    load(engine, path, "t", time_field="day,clock", time_format="%y%m%d")
+    assert rows(engine, "t")[0][0] == datetime(2008, 11, 9, 20, 36, 10)
+
+
 def test_days_and_times_of_day_may_be_digits(engine: DuckDBEngine, tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", "day,clock\n20260131,91500\n")
     load(engine, path, "t", time_field="day,clock", time_format="%Y%m%d")

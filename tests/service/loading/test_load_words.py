@@ -31,7 +31,7 @@ TYPE = "read the column as another type, such as with --types n=str"
 NUL = "nul-character"
 
 REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
-    ("a,b\n1,2\n", {}, UNCLEAR, "name it with --time-field: a, b; if none has it, add a column of times"),
+    ("a,b\n1,2\n", {}, UNCLEAR, "no-column-of-times"),
     (
         "n,made,seen\n1,01/31/2026 10:00,2026-02-01\n",
         {},
@@ -144,7 +144,7 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         "2026 x\n",
         {"format": "log", "time_format": "%Y%m%d %H%M%S"},
         "a.csv could not be read: line 1: '2026 x' is not an entry of the format log",
-        "nothing was changed",
+        "no-time-in-line",
     ),
     (
         "time\n2026-11-20 06:00 BST\n",

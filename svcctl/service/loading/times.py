@@ -143,13 +143,11 @@ def text_as_time(text: str, written: TimeFormat) -> str:
     value = f"(CASE WHEN {is_abbreviated(text)} THEN {cut} ELSE {text} END)"
     offset = f"regexp_replace({value}, {literal(_NAMED_OFFSET)}, '\\1')"
     local = _local_time(f"regexp_replace({value}, {literal(_ZONE_AFTER)}, '')", written)
-    zone = f"nullif(regexp_extract({value}, {literal(_ZONE_AFTER)}), '')"
-    zoned = f"strftime({local}, '%Y-%m-%d %H:%M:%S.%f') || {zone}"
+    zoned = f"strftime({local}, '%Y-%m-%d %H:%M:%S.%f') || regexp_extract({value}, {literal(_ZONE_AFTER)})"
     access = f"CASE WHEN {text}[12] = ':' THEN try_strptime({text}, {literal(_ACCESS)}) END"
     times = (
         access,
         _iso_time(value),
-        _local_time(value, written),
         _iso_time(f"({zoned})"),
         _iso_time(offset),
         _iso_time(f"regexp_replace({value}, {literal(_MILLISECONDS)}, '\\1.\\2')"),

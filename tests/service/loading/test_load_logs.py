@@ -181,7 +181,7 @@ def test_a_time_of_any_form_may_name_a_zone(engine: DuckDBEngine, tmp_path: Path
     result = load(engine, written(tmp_path, "z.log", text), "z")
     assert (result.skipped, result.changes) == (0, ())
     assert sorted(row[0].hour for row in rows(engine, "z")) == sorted(zones.values())  # type: ignore[attr-defined]
-    with pytest.raises(UsageError, match="end with an abbreviation of a zone"):
+    with pytest.raises(UsageError, match=r"CET. end with"):
         load(engine, written(tmp_path, "cet.log", f"[{time} CET] up\n"), "z")
 
 
@@ -321,7 +321,7 @@ def test_a_unit_tells_numbers_at_the_beginning_and_long_ones_after_words(
 ) -> None:
     result = load(engine, written(tmp_path, "a.log", f"{line}\n" * 2), "t", time_format="epoch", format="log")
     assert (result.oldest, rows(engine, "t")[1][1]) == (ms, message)
-    with pytest.raises(UsageError, match="is not an entry of the format log"):
+    with pytest.raises(UsageError, match="is not an entry"):
         load(engine, written(tmp_path, "b.log", "pid 1\n"), "t", time_format="epoch", format="log")
 
 

@@ -45,7 +45,7 @@ WORDS = {
     "a run that goes on": "another run of the export to {folder}/all.csv is going on",
     "a part that changes": "the part of window 2024-01-31 00:00:00 to 2024-01-31 00:10:00 UTC changes while it is read",
     "other columns": (
-        "window 2024-01-31 00:10:00 to 2024-01-31 00:20:00 UTC: the columns are not those of the other windows: a,b,c"
+        "window 2024-01-31 00:10:00 to 2024-01-31 00:20:00 UTC: the columns are not those of the other windows: a,c"
     ),
     "a file that holds more": "{file} already exists and holds {held}",
 }
@@ -387,7 +387,7 @@ def test_the_windows_of_a_file_share_their_columns_and_other_files_may_have_othe
     exports: Exports, serve: Serve
 ) -> None:
     old = http("200 OK", "a,b\n1,2\n", "Content-Type: text/csv")
-    new = http("200 OK", "a,b,c\n1,2,3\n", "Content-Type: text/csv")
+    new = http("200 OK", "a,c\n1,3\n", "Content-Type: text/csv")
     exports.url = serve(old, new).url
     with pytest.raises(IncompleteResult) as caught:
         exports("all.csv", workers=1, end=START + 2 * WINDOW)
@@ -396,34 +396,34 @@ def test_the_windows_of_a_file_share_their_columns_and_other_files_may_have_othe
     exports.url = serve(old, new, new).url
     exports(name, end=START + WINDOW)
     exports(name, start=START + WINDOW, end=START + 3 * WINDOW)
-    assert exports.changes == [("a,b", "a,b,c")]
+    assert exports.changes == [("a,b", "a,c")]
     texts = [(exports.folder / f"00{ten}0.csv").read_text() for ten in range(3)]
-    assert texts == ["a,b\n1,2\n", "a,b,c\n1,2,3\n", "a,b,c\n1,2,3\n"]
+    assert texts == ["a,b\n1,2\n", "a,c\n1,3\n", "a,c\n1,3\n"]
     assert exports(name, end=START + 3 * WINDOW).fetched == 0
 
 
 def test_columns_that_change_between_the_files_of_one_run_are_told_once_in_the_order_of_time(
     exports: Exports, serve: Serve
 ) -> None:
-    old, new = (http("200 OK", text, "Content-Type: text/csv") for text in ("a,b\n1,2\n", "a,b,c\n1,2,3\n"))
+    old, new = (http("200 OK", text, "Content-Type: text/csv") for text in ("a,b\n1,2\n", "a,c\n1,3\n"))
     failed = http("400 No", '{"msg":"no","status":400}')
     name = "{start:%H%M}.csv"
     exports.url = serve(old, new, old, new, new).url
     assert exports(name, workers=1, end=START + 4 * WINDOW).fetched == 4
-    assert exports.changes == [("a,b", "a,b,c")]
+    assert exports.changes == [("a,b", "a,c")]
     texts = [(exports.folder / f"00{ten}0.csv").read_text() for ten in range(4)]
-    assert texts == ["a,b\n1,2\n", "a,b,c\n1,2,3\n", "a,b\n1,2\n", "a,b,c\n1,2,3\n"]
+    assert texts == ["a,b\n1,2\n", "a,c\n1,3\n", "a,b\n1,2\n", "a,c\n1,3\n"]
     exports(name, start=START + 4 * WINDOW, end=START + 5 * WINDOW)
     assert exports.changes == []
     exports.url = serve(old, failed).url
     with pytest.raises(SvcctlError):
         exports(name, workers=1, start=START + 5 * WINDOW, end=START + 7 * WINDOW)
-    assert exports.changes == [("a,b,c", "a,b")]
+    assert exports.changes == [("a,c", "a,b")]
 
 
 def test_a_part_with_other_columns_is_never_merged(exports: Exports, serve: Serve) -> None:
     old = http("200 OK", "a,b\n1,2\n", "Content-Type: text/csv")
-    new = http("200 OK", "a,b,c\n1,2,3\n", "Content-Type: text/csv")
+    new = http("200 OK", "a,c\n1,3\n", "Content-Type: text/csv")
     failed = http("400 No", '{"msg":"no","status":400}')
     name = "{from:%H%M}.csv"
     exports.url = serve(old, failed, new).url
@@ -432,7 +432,7 @@ def test_a_part_with_other_columns_is_never_merged(exports: Exports, serve: Serv
     exports(name, start=START + 2 * WINDOW, end=START + 3 * WINDOW)
     exports.url = serve(new).url
     assert exports(name, workers=1, end=START + 2 * WINDOW).fetched == 2
-    assert (exports.folder / "0000.csv").read_text() == "a,b,c\n1,2,3\n1,2,3\n"
+    assert (exports.folder / "0000.csv").read_text() == "a,c\n1,3\n1,3\n"
 
 
 def test_a_file_is_replaced_by_one_of_more_time_and_never_by_one_of_less(exports: Exports, events: Shell) -> None:

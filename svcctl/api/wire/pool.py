@@ -39,7 +39,9 @@ class Pool:
         self._lock = threading.Lock()
 
     def send(self, request: Request) -> Response:
-        """The answer, once its head is there. RequestError when there is none."""
+        """The answer, once its head is there. RequestError when there is none, RuntimeError after `close`."""
+        if self._closed:
+            raise RuntimeError("the connections are closed")
         if self._process != os.getpid():
             parents = [connection for connections in self._idle.values() for connection in connections]
             self._begin()

@@ -35,7 +35,11 @@ if TYPE_CHECKING:
 
 
 class _MoreColumns(Exception):
-    """An answer has all columns that are kept, and others."""
+    """An answer has all columns that are kept, and others, which are `names`."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        super().__init__(names)
+        self.names = names
 
 
 class Stopped(Exception):
@@ -258,18 +262,19 @@ def _answered(task: Task, client: Client, part: _Part, sink: Sink) -> str:
     """
     try:
         return _written(task, client, part, sink, task.request.query)
-    except _MoreColumns:
+    except _MoreColumns as error:
+        part.left_out = error.names
         assert task.request.query is not None
-        return _written(task, client, part, sink, selecting(task.request.query, task.columns or ()))
+        query = selecting(task.request.query, task.columns or ())
+        return _written(task, client, part, sink, query)
 
 
 def _written(task: Task, client: Client, part: _Part, sink: Sink, query: str | None) -> str:
     def look(names: tuple[str, ...]) -> None:
         kept = task.columns or names
         more = tuple(name for name in names if name not in kept)
-        if more and {*kept} <= {*names}:
-            part.left_out = more
-            raise _MoreColumns
+        if more and {*kept} <= {*names} and query == task.request.query:
+            raise _MoreColumns(more)
         part.columns = names
 
     requests = [

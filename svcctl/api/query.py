@@ -273,7 +273,7 @@ def counting(text: str, every: str = "") -> str:
 def selecting(text: str, columns: Sequence[str]) -> str:
     """The query with only some columns of its answer, for a query without groups.
 
-    A select before `from` applies last, so it moves behind the other clauses; pragmas stay behind all of them.
+    A select before `from` applies last, so it moves after the other clauses; pragmas stay after all of them.
     """
     starts = {match[0]: match.start() for match in reversed([*filter(_is_keyword, _outside_brackets(text))])}
     begin, end = starts["from"], starts.get("pragma", len(text))

@@ -42,7 +42,7 @@ _PEER = r"^(?:\[([0-9A-Fa-f:.]+)\]|(\d+\.\d+\.\d+\.\d+))(?::\d+)?$"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is known of columns before a file is read: their rules, texts that mean null, the zone of times.
+    """The rules for columns, before a file is read: objects, texts that mean null, the zone of times.
 
     `rows` gives the rows of a query over the table `lines`, which is the head or the whole file.
     """
@@ -65,7 +65,7 @@ class Columns:
     `line` is the number of a row, and `text` is the entry. `marks` are conditions for rows that were changed, each for
     a column or, under "", for the row. `blank` are the columns without a value. `misfit` is not null in a row that the
     types do not fit; in JSON it is the structure of a row whose structure was not seen before, and `members` has the
-    types of members. `flat` tells which objects became columns. With `is_dated` the kind of file defines how times are
+    types of members. `flat` has the objects that became columns. With `is_dated` the kind of file defines how times are
     written.
     """
 

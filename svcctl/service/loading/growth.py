@@ -32,7 +32,7 @@ DIFFERS = "columns-differ"
 class Growth:
     """The files of a load with the columns of its table: `types` are those of the columns in the files.
 
-    `left` are the columns of JSON that became members of REST, `change` is None if the table stays as it is.
+    `left` are the columns of JSON that became members of REST. `change` is None if the columns of the table stay.
     """
 
     layouts: Sequence[Layout]

@@ -228,8 +228,13 @@ def prepared(service: Shell, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         (home / secret).write_text("secret\n")
     (home / "orders.csv").write_text("time,srcIp\n2026-01-31 10:00:00,10.0.0.1\n")
     (home / "dpkg.log").write_text("2026-01-31 10:00:00 status installed a:all 1\n")
+    (home / "access.log").write_text('10.0.0.1 - - [31/Jan/2026:10:00:00 +0000] "GET / HTTP/1.1" 500 7\n')
+    for name, code in (("a.csv", 1), ("b.csv", 2)):
+        (home / name).write_text(f"time,code\n2026-01-31 10:00:00,{code}\n")
     with gzip.open(home / "old.csv.gz", "wt") as stream:
         stream.write("created,n\n2026-01-31 10:00:00,1\n")
+    with gzip.open(home / "old.log.gz", "wt") as stream:
+        stream.write("2026-01-31 10:00:00 started\n")
     shell = Shell(
         home,
         {

@@ -585,14 +585,14 @@ class JobOperations:
 
         UsageError for a destination that is not known, or has not the parameters that it needs.
         """
-        from svcctl.api.destinations import Destination, known_key
+        from svcctl.api.destinations import Destination, check, known_key
         from svcctl.api.query import QueryRequest
 
         _check_texts(query=query, query_id=query_id, destination=destination, date_format=date_format)
         _check_mapping("params", params)
         given = {known_key(destination, key): value for key, value in (params or {}).items()}
         target = Destination(destination, given)
-        _check_destination(target, endless=to is None)
+        check(target, endless=to is None)
         written = time_zone is not None
         dates = self._of._dates(from_, to, time_zone, waits=True, written=written, date_format=date_format)
         request = QueryRequest(
@@ -619,20 +619,6 @@ class JobOperations:
     def remove(self, job_id: str) -> Job:
         """Remove a job. NotFound if there is none."""
         return self._of._open.remove_job(job_id)
-
-
-def _check_destination(destination: Any, *, endless: bool) -> None:
-    from svcctl.api import destinations
-
-    kind = destination.type
-    if destinations.canonical_type(kind) not in destinations.TYPES:
-        meant, types = destinations.suggest_type(kind), f"types are {', '.join(destinations.NAMES)}"
-        hint = f"did you mean '{meant}'? {types}" if meant else types
-        raise _unusable(f"unknown destination type '{kind}'", hint)
-    if needed := destinations.missing(destination):
-        raise _unusable(f"{kind} needs {' and '.join(parameter.key for parameter in needed)}")
-    for key, why in destinations.mistakes(destination, endless=endless):
-        raise _unusable(f"{key} {why}")
 
 
 class DomainOperations:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from svcctl.errors import UsageError
 from svcctl.io.urls import names_host
 from svcctl.io.yaml_text import boolean, integer, json_value
 from svcctl.words import json_text, mask, nearest
@@ -246,6 +247,32 @@ def mistakes(destination: Destination, *, endless: bool) -> Iterator[tuple[str, 
             other = json_text(given.get(key.lower(), ""))
             if not other or wanted not in ("", other.lower()):
                 yield one.key, f"needs {key} {wanted}".rstrip()
+
+
+def unknown_type(kind: str) -> UsageError:
+    """The error about a type that is not known."""
+    types = f"types are {', '.join(NAMES)}"
+    meant = suggest_type(kind)
+    return UsageError(f"unknown destination type '{kind}'", hint=f"did you mean '{meant}'? {types}" if meant else types)
+
+
+def check(destination: Destination, *, endless: bool) -> None:
+    """UsageError for an unknown type, for keys that it needs and that are missing, and for a value it does not take."""
+    kind = destination.type
+    if canonical_type(kind) not in TYPES:
+        raise unknown_type(kind)
+    if needed := missing(destination):
+        keys = [parameter.key for parameter in needed]
+        unknown = {key: suggest_key(kind, key) for key in unknown_keys(destination)}
+        slips = " and ".join(f"'{meant}' for '{key}'" for key, meant in unknown.items() if meant in keys)
+        raise UsageError(
+            f"{kind} needs {' and '.join(keys)}",
+            hint=f"did you mean {slips}?" if slips else None,
+            reason=None if slips else "parameters-missing",
+            data={"type": kind, "parameters": {parameter.key: parameter.example for parameter in needed}},
+        )
+    for key, why in mistakes(destination, endless=endless):
+        raise UsageError(f"{key} {why}")
 
 
 def suggest_key(destination_type: str, key: str) -> str | None:

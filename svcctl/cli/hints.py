@@ -64,6 +64,12 @@ def _column_of_times(data: Data) -> str:
     return f"name it with --time-field: {some(data['columns'])}{guess}; if no column has times, add one"
 
 
+def _destination(data: Data) -> str:
+    """An example of a destination of a `type`, with examples of the `parameters` that are missing."""
+    options = (f"--dest-param {key}={value}" for key, value in data["parameters"].items())
+    return " ".join(("for example: --dest", data["type"], *options))
+
+
 def how_to_start(data: Data) -> Advice:
     """How to start a service; `command` is the one that ran it last, or None if that was in the background."""
     if (command := data["command"]) is None:
@@ -167,6 +173,7 @@ HINTS: Mapping[str, Row] = {
     ),
     "uncounted-rows": ("name it with --limit {max_rows}, or use --format csv",),
     # Jobs
+    "parameters-missing": _destination,
     "events-unread": ("to remove it: ", CommandLine("svcctl job rm {job}")),
     "too-many-jobs": ("or set {setting} for the service and run: ", CommandLine("svcctl service restart")),
     "unlisted-job": (LIST_JOBS,),

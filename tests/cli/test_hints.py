@@ -29,6 +29,7 @@ DATA = {
     "profile": "prod",
     "field": "api_key",
     "type": "float8",
+    "parameters": {"topic": "web"},
 }
 EPOCHS = (
     "read them as epochs of any year with --time-format epoch, epoch_ms, epoch_us or epoch_ns; or name another column "

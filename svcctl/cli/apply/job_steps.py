@@ -22,7 +22,6 @@ from svcctl.api.job_names import split_name
 from svcctl.api.models import Job, JobStatus, status_text
 from svcctl.cli.apply.plan import Action, Difference, Step, plan
 from svcctl.cli.apply.steps import Noun
-from svcctl.cli.inputs.destination import unknown_type
 from svcctl.cli.inputs.job_files import RUNNING, STOPPED, WrittenJob, hash_of
 from svcctl.dates.epochs import from_ms
 from svcctl.errors import CredentialsError, NotFound, ServiceError, UsageError
@@ -115,7 +114,7 @@ class Jobs(Noun):
     def _check_type(self, wanted: WrittenJob) -> None:
         """UsageError for a type of destination that svcctl's own service does not have."""
         if destinations.canonical_type(wanted.type) not in destinations.TYPES:
-            error = unknown_type(wanted.type)
+            error = destinations.unknown_type(wanted.type)
             raise wanted.document.error(error.message, "destination.type", hint=error.hint)
 
     def _check_query(self, wanted: WrittenJob) -> None:

@@ -41,19 +41,10 @@ def read(
     typed = {destinations.known_key(kind, key): value for key, value in map(_assignment, assignments)}
     destination = _in_file(kind, given, text.name(file) if file else "").with_params(typed)
     if type_ is not None:
-        _check(destination, endless=endless)
+        destinations.check(destination, endless=endless)
     for _, warning in warnings(destination):
         note(warning)
     return destination
-
-
-def unknown_type(kind: str) -> UsageError:
-    """The error about a type that is not known."""
-    from svcctl.api import destinations
-
-    types = f"types are {', '.join(destinations.NAMES)}"
-    meant = destinations.suggest_type(kind)
-    return UsageError(f"unknown destination type '{kind}'", hint=f"did you mean '{meant}'? {types}" if meant else types)
 
 
 def warnings(destination: Destination) -> Iterator[tuple[str | None, str]]:
@@ -62,31 +53,11 @@ def warnings(destination: Destination) -> Iterator[tuple[str | None, str]]:
 
     kind = destination.type
     if destinations.canonical_type(kind) not in destinations.TYPES:
-        error = unknown_type(kind)
+        error = destinations.unknown_type(kind)
         yield None, f"{error.message} (sent anyway): {error.hint}"
     for key in destinations.unknown_keys(destination):
         meant = destinations.suggest_key(kind, key)
         yield key, f"{kind} has no parameter '{key}' (sent anyway)" + (f": did you mean '{meant}'?" if meant else "")
-
-
-def _check(destination: Destination, *, endless: bool) -> None:
-    """UsageError for an unknown type, for keys that it needs and that are missing, and for a value it does not take."""
-    from svcctl.api import destinations
-
-    kind = destination.type
-    if destinations.canonical_type(kind) not in destinations.TYPES:
-        raise unknown_type(kind)
-    if needed := destinations.missing(destination):
-        keys = [one.key for one in needed]
-        unknown = {key: destinations.suggest_key(kind, key) for key in destinations.unknown_keys(destination)}
-        slips = " and ".join(f"'{meant}' for '{key}'" for key, meant in unknown.items() if meant in keys)
-        example = " ".join(f"--dest-param {one.key}={one.example}" for one in needed)
-        raise UsageError(
-            f"{kind} needs {' and '.join(keys)}",
-            hint=f"did you mean {slips}?" if slips else f"for example: --dest {kind} {example}",
-        )
-    for key, why in destinations.mistakes(destination, endless=endless):
-        raise UsageError(f"{key} {why}")
 
 
 def _assignment(assignment: str) -> tuple[str, str]:

@@ -142,6 +142,7 @@ class Loaded:
     held before the load, and `empty` names the files without events.
     `added` are the new columns of the table with their types, `widened` those with another type, and `left` the members
     of JSON for which it had no room. `wider` has the types that would hold values which are null now, by column.
+    `arrays` names the members of JSON with arrays of objects, which may be events.
     """
 
     table: str
@@ -160,6 +161,7 @@ class Loaded:
     widened: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     wider: Mapping[str, str] = field(default_factory=dict)
+    arrays: tuple[str, ...] = ()
 
     @property
     def end(self) -> int | None:
@@ -189,6 +191,7 @@ class Loaded:
             widened=texts(source, "widened"),
             left=texts(source, "left"),
             wider=members(source, "wider"),
+            arrays=texts(source, "arrays"),
         )
 
     def to_json(self) -> dict[str, Any]:

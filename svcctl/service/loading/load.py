@@ -144,6 +144,7 @@ def _load(
         widened=grown.widened,
         left=grown.left,
         wider=rows.wider(),
+        arrays=tuple(dict.fromkeys(name for layout in layouts for name in layout.arrays)),
     )
 
 

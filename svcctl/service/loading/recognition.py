@@ -78,6 +78,11 @@ class Layout:
         """The types of all columns but that of the time."""
         return {name: one.type for name, one in self.fields.items() if name != self.time}
 
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """The members of JSON that have arrays of objects."""
+        return self.columns.flat.lists if self.columns.flat else ()
+
     def fields_of(self, what: What) -> tuple[str, ...]:
         """The columns that a change concerns."""
         if what is Change.COLUMN:

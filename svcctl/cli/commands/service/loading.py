@@ -31,7 +31,6 @@ from svcctl.errors import Advice, CommandLine, ServiceError, SvcctlError, Termin
 from svcctl.io.file_offsets import read_so_far
 from svcctl.profiles import LOCAL
 from svcctl.service.loading.kinds import FILE_KINDS
-from svcctl.service.loading.skips import Change
 from svcctl.terminal.diagnostics import Reported, Work
 from svcctl.terminal.layout import second_text
 from svcctl.words import counted, plural, size_text, some
@@ -281,8 +280,9 @@ def tell_findings(svc: Context, loaded: Loaded) -> None:
         note(f"{counted(aside.count, 'line')}; the first: {aside.place}: {aside.sentence}")
     for change in loaded.changes:
         note(f"{counted(change.count, 'row')}; the first: {change.place}: {change.sentence}")
-        if loaded.rows == 1 and change.what == Change.JSON:
-            note(f"if {some(change.fields)} has events, load them with --events-in {shlex.quote(change.fields[0])}")
+    if loaded.rows == 1 and loaded.arrays:
+        array = loaded.arrays[0]
+        note(f"if the array {array} has the events, load them with --events-in {shlex.quote(array)}")
 
 
 def _tell_columns(svc: Context, loaded: Loaded) -> None:

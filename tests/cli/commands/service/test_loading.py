@@ -80,6 +80,8 @@ def test_events_in_a_member_are_loaded_with_the_option_that_the_hint_names(own: 
 def test_a_note_says_how_events_in_a_member_of_one_event_are_loaded(own: Own) -> None:
     done = loaded(own, own.file("a.json", json.dumps({"time": "2024-01-31", "my items": EVENTS}, indent=1)))
     assert (done.code, "--events-in 'my items'" in done.stderr) == (0, True)
+    done = loaded(own, own.file("b.json", json.dumps({"time": "2024-01-31", "tags": ["a"]})), "--replace")
+    assert (done.code, "--events-in" in done.stderr) == (0, False)
 
 
 @pytest.mark.parametrize("form", ["ndjson", "json", "csv"])

@@ -1,4 +1,4 @@
-"""svcctl: query stored events, export them, and run the jobs, domains and roles of the service behind them.
+"""svcctl: query stored events, export them, and run the jobs, domains and roles of the service that stores them.
 
 As a library: `svcctl.connect` makes a client, and `svcctl help library` has examples. Its parts are imported when they
 are first used.

@@ -61,7 +61,7 @@ def origin(url: str) -> Origin:
 
 
 def _in_ascii(host: str) -> str:
-    """A host as it is looked up. InvalidURL for a name, or an address, that cannot exist."""
+    """The form of a host for looking it up. InvalidURL for a name, or an address, that cannot exist."""
     if re.fullmatch(r"(?:[0-9]+\.){3}[0-9]+", host):
         try:
             ipaddress.IPv4Address(host)

@@ -92,7 +92,7 @@ class Leaf:
     """A column: the place of its member and the type of its values.
 
     A member that `is_mixed` has columns for its objects, too, so they are no values of this column. One that
-    `is_hidden` cannot be named in SQL beside another member, whose name differs in case only.
+    `is_hidden` cannot be named in SQL, because the name of another member differs only in case.
     """
 
     name: str

@@ -205,7 +205,7 @@ class Lake:
             return files.rows
 
     def _still_fits(self, table: Snapshot) -> bool:
-        """Whether files with the columns of a snapshot fit its table as it is now: it has only gained columns."""
+        """Whether files with the columns of a snapshot still fit its table, because it has only gained columns."""
         now = self.snapshot(table.name)
         return now.columns[: len(table.columns)] == table.columns and now.hidden == table.hidden
 

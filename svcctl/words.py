@@ -15,7 +15,7 @@ from svcctl.errors import NotFound, SvcctlError
 
 LIKENESS = 0.7
 """How alike two names must be, from 0 to 1."""
-SHORTEST = 2
+MIN_WORD_LETTERS = 2
 """The fewest letters of a word that is looked for in names."""
 NAMED = 5
 """The most names in a sentence."""
@@ -103,7 +103,7 @@ def nearest(name: str, known: Iterable[str], likeness: float = LIKENESS) -> str 
 def having_word(name: str, known: Iterable[str]) -> str | None:
     """The only known name that has `name` as one of its words, or begins with it: statusCode for status."""
     word = name.casefold()
-    if len(word) < SHORTEST:
+    if len(word) < MIN_WORD_LETTERS:
         return None
     found = [
         one for one in known if word in map(str.casefold, re.findall(_WORDS, one)) or one.casefold().startswith(word)

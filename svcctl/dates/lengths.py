@@ -11,19 +11,19 @@ from operator import mul
 
 UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 """Seconds of the units of a length, in the order in which a length is written."""
-LEAST = 0.001
+MIN_LENGTH_SECONDS = 0.001
 """The shortest length that is taken, in seconds; an option where 0 has a meaning says that it takes 0."""
-MOST = 36_500 * UNITS["d"]
+MAX_LENGTH_SECONDS = 36_500 * UNITS["d"]
 """The longest length that is taken, in seconds: timers and dates overflow beyond it."""
 
-_LENGTH = re.compile(
+_LENGTH_PATTERN = re.compile(
     r"(?:(\d{1,12})w)?(?:(\d{1,12})d)?(?:(\d{1,12})h)?(?:(\d{1,12})m)?(?:(\d{1,12}(?:\.\d+)?)s)?", re.A
 )
-_NUMBER = re.compile(r"\d{1,12}(?:\.\d+)?|\.\d+", re.A)
+_SECONDS_PATTERN = re.compile(r"\d{1,12}(?:\.\d+)?|\.\d+", re.A)
 
 
 def _seconds_of(text: str) -> float | None:
-    match = _LENGTH.fullmatch(text)
+    match = _LENGTH_PATTERN.fullmatch(text)
     return sum(map(mul, (float(count or 0) for count in match.groups()), UNITS.values())) if text and match else None
 
 
@@ -33,9 +33,11 @@ def whole_seconds_of(text: str) -> int | None:
     return None if seconds is None else int(seconds)
 
 
-def parse_length(text: str, *, least: float = LEAST, most: float = MOST, whole: bool = False) -> float:
+def parse_length(
+    text: str, *, least: float = MIN_LENGTH_SECONDS, most: float = MAX_LENGTH_SECONDS, whole: bool = False
+) -> float:
     """The seconds of a length such as 90, 90s or 1h30m. ValueError with the reason, as a sentence about `it`."""
-    seconds = float(text) if _NUMBER.fullmatch(text) else _seconds_of(text)
+    seconds = float(text) if _SECONDS_PATTERN.fullmatch(text) else _seconds_of(text)
     if seconds is None:
         raise ValueError("it is not a length such as 90, 30s, 5m, 1h30m or 1d")
     if not least <= seconds <= most:

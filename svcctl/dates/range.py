@@ -22,7 +22,7 @@ from svcctl.dates.operators import (
     plus,
     resolve_one,
 )
-from svcctl.dates.shorthand import EVERY, LocalTime, Typed, depends_on_zone, in_zone
+from svcctl.dates.shorthand import ALL_OPERATORS, LocalTime, Typed, depends_on_zone, in_zone
 from svcctl.dates.zones import GMT, Local, Zone
 from svcctl.errors import RangeEndsFirst, UsageError
 
@@ -68,7 +68,7 @@ def resolve(
 def start_of(typed: Typed, zone: Zone | None, *, now: datetime) -> datetime:
     """The moment, in UTC, of one date that was typed; a relative one counts back from `now`. UsageError for others."""
     moment = in_zone(typed, zone)
-    return resolve(moment, None, now=now, zone=(zone or GMT).clocks, operators=EVERY).start
+    return resolve(moment, None, now=now, zone=(zone or GMT).clocks, operators=ALL_OPERATORS).start
 
 
 class Dates(NamedTuple):
@@ -185,8 +185,8 @@ def dates_of(
     from_, to = in_zone(from_, zone), None if to is None else in_zone(to, zone)
     clocks = (zone or GMT).clocks
     to, cut = (to, None) if waits else _until_now(from_, to, zone, now)
-    resolved = resolve(from_, to, now=now, zone=clocks, operators=EVERY)
-    operator = operator_of(to, EVERY)
+    resolved = resolve(from_, to, now=now, zone=clocks, operators=ALL_OPERATORS)
+    operator = operator_of(to, ALL_OPERATORS)
     short = last_second(to, resolved, clocks)
     other_pair = counted_back(from_, to, resolved, now=now, zone=clocks)
     plain = (operator is None or operator.plain) and not (zone and offset_typed)
@@ -219,11 +219,11 @@ def read_in(zone: Zone | None, now: datetime, typed: Mapping[str, Typed | None])
 def _until_now(from_: Moment, to: Moment | None, zone: Zone | None, now: datetime) -> tuple[Moment | None, str | None]:
     """The end to use when nobody waits, with a note if it was in the future. UsageError for a start in the future."""
     clocks = (zone or GMT).clocks
-    start = resolve(from_, None, now=now, zone=clocks, operators=EVERY).start
+    start = resolve(from_, None, now=now, zone=clocks, operators=ALL_OPERATORS).start
     if start > now:
         (text,) = _in_clocks(clocks, start)
         raise UsageError(f"the range begins in the future: {text} {_name(zone)}", reason="range-not-begun")
-    end = resolve(from_, to, now=now, zone=clocks, operators=EVERY).end
+    end = resolve(from_, to, now=now, zone=clocks, operators=ALL_OPERATORS).end
     if end is None or end <= now:
         return to, None
     (text,) = _in_clocks(clocks, end)
@@ -232,7 +232,7 @@ def _until_now(from_: Moment, to: Moment | None, zone: Zone | None, now: datetim
 
 def last_second(to: Moment | None, resolved: Range, zone: tzinfo) -> str | None:
     """A note when a range ends at 23:59:59, as `endday` does, and so leaves out the last second of a day."""
-    operator = operator_of(to, EVERY)
+    operator = operator_of(to, ALL_OPERATORS)
     if resolved.end is None or not (operator is None or operator.name in ("endday", "endmonth")):
         return None
     end = resolved.end.astimezone(zone)
@@ -248,15 +248,18 @@ def counted_back(from_: Moment, to: Moment | None, resolved: Range, *, now: date
 
     That is so when the range would be shorter: 4ad and 3ad are 3 days, and probably one day was meant.
     """
-    start, end = operator_of(from_, EVERY), operator_of(to, EVERY)
+    start, end = operator_of(from_, ALL_OPERATORS), operator_of(to, ALL_OPERATORS)
     if to is None or resolved.end is None or start is None or start.plain or end is None or end.plain:
         return None
-    meant = resolve(to, None, now=now, zone=zone, operators=EVERY).start
+    meant = resolve(to, None, now=now, zone=zone, operators=ALL_OPERATORS).start
     if not resolved.start < meant < resolved.end:
         return None
     days = (start.number_in(str(from_)) or 0) - (end.number_in(str(to)) or 0)
     for other in (f"now-{to}", end.written(days)):
-        if operator_of(other, EVERY) and resolve(from_, other, now=now, zone=zone, operators=EVERY).end == meant:
+        if (
+            operator_of(other, ALL_OPERATORS)
+            and resolve(from_, other, now=now, zone=zone, operators=ALL_OPERATORS).end == meant
+        ):
             return f"--to {to} counts from --from; to count it from now, give --from {from_} --to {other}"
     return None
 
@@ -289,7 +292,7 @@ def shifted(chosen: Dates, every: int, *, formula: bool) -> str | None:
 
 def _is_typed(moment: Moment | None) -> bool:
     """Whether a date is written in a way that the service does not know."""
-    return operator_of(moment) is None and operator_of(moment, EVERY) is not None
+    return operator_of(moment) is None and operator_of(moment, ALL_OPERATORS) is not None
 
 
 def _changes(zone: Zone, resolved: Range, now: datetime) -> tuple[int, ...]:

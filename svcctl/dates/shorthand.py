@@ -129,7 +129,7 @@ TYPED = (
         "day 1 of last month 00:00:00",
     ),
 )
-EVERY = (*OPERATORS, *TYPED)
+ALL_OPERATORS = (*OPERATORS, *TYPED)
 """All operators that may be typed; where two could read a text, the interface's own comes first."""
 
 _ISO = rf"(?a)\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{TIME}(?: ?(?:Z|[+-]\d{{2}}(?::?\d{{2}})?))?)?"
@@ -137,7 +137,7 @@ _MONTH = r"(?a)(\d{4})[-/](\d{2})"
 _YEAR_FIRST = rf"(?a)(\d{{4}})/(\d{{2}})/(\d{{2}})((?:[T ]{TIME})?)"
 _DAY_FIRST = r"(?a)(\d{2})/(\d{2})/(\d{4})((?: \d?\d:\d{2})?)(:\d{2})?"
 _RUN_TOGETHER = r"(?a)((?:19|20)\d\d)(\d\d)(\d\d)(?:T?(\d\d)(\d\d)(\d\d)?(Z?))?"
-_WHOLE = r"(?a)-?\d+"
+_WHOLE_SECONDS = r"(?a)-?\d+"
 _DECIMAL = r"(?a)(-?\d{7,})\.(\d+)"
 """Epoch seconds with a fraction. A shorter number with a point is a time or a day: 10.30, 31.01."""
 _TOO_FINE = r"(?a)(\.\d{3})\d*[1-9]\d*"
@@ -243,7 +243,7 @@ def _parsed(text: str, *, whole: bool = False) -> Typed | None:
     text = text.strip()
     if len(text) > MAX_DATE_CHARS:
         return None
-    if operator_of(text, EVERY) is not None:
+    if operator_of(text, ALL_OPERATORS) is not None:
         return text
     if match := re.fullmatch(_RUN_TOGETHER, text):
         year, month, day, hour, minute, second, zone = match.groups()
@@ -252,7 +252,7 @@ def _parsed(text: str, *, whole: bool = False) -> Typed | None:
             raise UsageError(f"{text} looks like a date", hint=f"write {iso}")
     if re.fullmatch(_YEAR, text):
         raise UsageError(f"{text} looks like a year", hint=f"write {text}-01-01, or {text}-01 for the month")
-    if re.fullmatch(_WHOLE, text):
+    if re.fullmatch(_WHOLE_SECONDS, text):
         return check_epoch(int(text), whole=whole)
     if match := re.fullmatch(_DECIMAL, text):
         check_epoch(int(match[1]), whole=whole)
@@ -272,7 +272,7 @@ def _parsed(text: str, *, whole: bool = False) -> Typed | None:
 
 def depends_on_zone(moment: Moment | None) -> bool:
     """Whether the moment of this date depends on the time zone."""
-    operator = operator_of(moment, EVERY)
+    operator = operator_of(moment, ALL_OPERATORS)
     return operator is not None and operator.zoned
 
 

@@ -77,7 +77,7 @@ class Zone:
         """A range in epoch seconds, cut where the offset changes; an empty range is one span."""
         edges = [start]
         same, offset = start, self.offset_name(start)
-        for moment in (*range(start + _STEP, end, _STEP), end - 1):
+        for moment in (*range(start + _SEARCH_SECONDS, end, _SEARCH_SECONDS), end - 1):
             if moment > same and self.offset_name(moment) != offset:
                 other = moment
                 while other - same > 1:
@@ -95,7 +95,7 @@ def _fixed(name: str) -> Zone:
     return Zone(name, parse_zone(name))
 
 
-_STEP = 3 * UNITS["d"]
+_SEARCH_SECONDS = 3 * UNITS["d"]
 """Seconds; in no zone an offset lasts less. The shortest one lasted 7 days, in Brazil in 2000."""
 
 GMT = Zone("GMT", UTC)

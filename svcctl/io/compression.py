@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
-PIECE = 64 * 1024
+PIECE_BYTES = 64 * 1024
 """The most bytes of a piece of decompressed data; zstd, which takes no such limit, gives up to a few MiB."""
 
 _GZIP, _ZLIB, _DEFLATE = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
@@ -101,7 +101,7 @@ def gunzipped(data: Iterable[bytes]) -> Iterator[bytes]:
     """The content of a gzip file of one or more members; zlib checks the sum and the length of each member."""
     member = zlib.decompressobj(_GZIP)
     begun = False
-    for piece in _in_pieces(data, PIECE):
+    for piece in _in_pieces(data, PIECE_BYTES):
         rest = piece
         while rest:
             if member.eof:
@@ -117,7 +117,7 @@ def inflated(data: Iterable[bytes]) -> Iterator[bytes]:
     """The content of a deflate stream, with zlib's head and sum as HTTP has it, or without, as some servers send it."""
     stream = None
     held = b""
-    for piece in _in_pieces(data, PIECE):
+    for piece in _in_pieces(data, PIECE_BYTES):
         held += piece
         if stream is None:
             if len(held) < 2:
@@ -159,12 +159,12 @@ _READERS: dict[str, Callable[[Iterable[bytes]], Iterator[bytes]]] = {".gz": gunz
 
 
 def _inflated(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
-    """The decompressed bytes, in pieces of at most PIECE bytes."""
+    """The decompressed bytes, in pieces of at most PIECE_BYTES."""
     text = b""
     try:
         # After a full piece, zlib may hold more output of the bytes it was given. After the end, it keeps those bytes.
-        while (data or len(text) == PIECE) and not stream.eof:
-            if text := stream.decompress(data, PIECE):
+        while (data or len(text) == PIECE_BYTES) and not stream.eof:
+            if text := stream.decompress(data, PIECE_BYTES):
                 yield text
             data = stream.unconsumed_tail
     except zlib.error:

@@ -21,8 +21,8 @@ MAX_SHEET_COLUMNS = 16_384
 _BYTES = "[\udc80-\udcff]"
 _HALVES = "[\ud800-\udc7f\udd00-\udfff]"
 _REPLACEMENT = "\ufffd"
-_WHOLE = frozenset({int, bool, NoneType})
-_PLAIN = _WHOLE | {str, float}
+_INTEGER_TYPES = frozenset({int, bool, NoneType})
+_PLAIN = _INTEGER_TYPES | {str, float}
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Losses:
         """Whether all values of a column can be written."""
         values = tuple(values)
         types = set(map(type, values))
-        if types <= _WHOLE:
+        if types <= _INTEGER_TYPES:
             return True
         if not types <= _PLAIN:
             return False

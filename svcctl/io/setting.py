@@ -65,12 +65,12 @@ def parse_count(text: str, *, least: int = 0) -> int:
     return int(text)
 
 
-_SIZE = r"(?ai)(\d{1,15})\s*([KMGT]?)B?"
+_SIZE_PATTERN = r"(?ai)(\d{1,15})\s*([KMGT]?)B?"
 
 
 def parse_size(text: str) -> int:
     """Bytes, such as 500MB or 2GB in steps of 1000, at least 1; ValueError for other texts."""
-    found = re.fullmatch(_SIZE, text.strip())
+    found = re.fullmatch(_SIZE_PATTERN, text.strip())
     size = int(found[1]) * 1000 ** " KMGT".index(found[2].upper() or " ") if found else 0
     if size < 1:
         raise ValueError("it is not a size, such as 500MB or 20GB")

@@ -11,9 +11,9 @@ import signal
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-_SOON = 0.01
+_RETRY_SECONDS = 0.01
 """Seconds; zero would switch the alarm off."""
-_OWN = (__file__, contextlib.__file__)
+_LIMITING_FILES = (__file__, contextlib.__file__)
 
 
 class _TimeIsUp(BaseException):
@@ -34,13 +34,13 @@ def time_limit(seconds: float | None, late: Callable[[float], Exception | None] 
     def interrupt(_: int, frame: FrameType | None) -> None:
         if over:
             return
-        if frame is not None and frame.f_code.co_filename in _OWN:  # on the way into the block, or out of it
-            signal.setitimer(signal.ITIMER_REAL, _SOON)
+        if frame is not None and frame.f_code.co_filename in _LIMITING_FILES:  # on the way into the block, or out of it
+            signal.setitimer(signal.ITIMER_REAL, _RETRY_SECONDS)
             return
         raise _TimeIsUp
 
     previous = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, _SOON))
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, _RETRY_SECONDS))
     try:
         yield
     except _TimeIsUp:

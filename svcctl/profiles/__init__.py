@@ -4,7 +4,7 @@ A setting is looked up in one order: flag, environment, profile, default. Each v
 """
 
 from svcctl.profiles.resolve import Profile, mistyped, resolve
-from svcctl.profiles.settings import BUILT_IN, LOCAL, SETTINGS
+from svcctl.profiles.settings import BUILT_IN, LOCAL, PROFILE_SETTINGS
 from svcctl.profiles.store import ProfileStore, default_store
 
-__all__ = ["BUILT_IN", "LOCAL", "SETTINGS", "Profile", "ProfileStore", "default_store", "mistyped", "resolve"]
+__all__ = ["BUILT_IN", "LOCAL", "PROFILE_SETTINGS", "Profile", "ProfileStore", "default_store", "mistyped", "resolve"]

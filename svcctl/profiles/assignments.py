@@ -10,7 +10,7 @@ from svcctl.errors import UsageError
 from svcctl.io import yaml_text
 from svcctl.io.yaml_text import YamlError
 from svcctl.profiles import env_file
-from svcctl.profiles.settings import SETTINGS, names_file, setting_of
+from svcctl.profiles.settings import PROFILE_SETTINGS, names_file, setting_of
 from svcctl.profiles.store import Fields
 
 
@@ -24,7 +24,7 @@ def assigned(pairs: list[str], secret: Callable[[str], str]) -> dict[str, str]:
         key, equals, text = pair.partition("=")
         if not equals:
             raise UsageError(f"'{pair}' is not of the form FIELD=VALUE")
-        if key in SETTINGS and SETTINGS[key].secret and text not in ("", "-"):
+        if key in PROFILE_SETTINGS and PROFILE_SETTINGS[key].secret and text not in ("", "-"):
             raise UsageError(
                 f"{key} is a secret, and other users can see command lines",
                 hint=f"write {key}=- to read it from standard input, or set {key}_file or {key}_command",
@@ -37,11 +37,11 @@ def in_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The fields that the environment sets. UsageError when it sets none."""
     found = {
         setting.name: setting.cleaned(environment[setting.environment], f"environment {setting.environment}")
-        for setting in SETTINGS.values()
+        for setting in PROFILE_SETTINGS.values()
         if setting.environment and environment.get(setting.environment)
     }
     if not found:
-        names = ", ".join(setting.environment for setting in SETTINGS.values() if setting.environment)
+        names = ", ".join(setting.environment for setting in PROFILE_SETTINGS.values() if setting.environment)
         raise UsageError("none of the SVCCTL_* variables is set", hint=f"set at least one of {names}")
     return found
 
@@ -51,7 +51,7 @@ def in_text(text: str, source: str) -> dict[str, str]:
 
     Names are those of fields or of environment variables. UsageError names the source, and the line of what is wrong.
     """
-    by_environment = {setting.environment: setting.name for setting in SETTINGS.values() if setting.environment}
+    by_environment = {setting.environment: setting.name for setting in PROFILE_SETTINGS.values() if setting.environment}
     fields: dict[str, str] = {}
     for line, key, value in (
         env_file.assignments(text, source) if env_file.is_env_file(text) else _in_yaml(text, source)
@@ -108,7 +108,7 @@ def typed(stored: Fields, changes: Mapping[str, str], ask: Ask, note: Callable[[
     answers: dict[str, str] = {}
 
     def answer(key: str, about: str, default: str = "") -> str:
-        setting = SETTINGS[key]
+        setting = PROFILE_SETTINGS[key]
         while text := ask(f"{key} ({about})", hidden=setting.secret) or default:
             try:
                 text = setting.cleaned(text)
@@ -121,7 +121,7 @@ def typed(stored: Fields, changes: Mapping[str, str], ask: Ask, note: Callable[[
         return text
 
     def need(key: str) -> None:
-        if key not in known and not answer(key, SETTINGS[key].meaning):
+        if key not in known and not answer(key, PROFILE_SETTINGS[key].meaning):
             note(f"no {key} yet: the same command asks for it again")
 
     while not known & {"socket", "base_url"} and not answer("base_url", "https://…"):

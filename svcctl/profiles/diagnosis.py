@@ -44,7 +44,7 @@ from svcctl.profiles.settings import BUILT_IN
 from svcctl.profiles.store import ProfileStore
 from svcctl.words import counted
 
-LONGEST = 10.0
+MAX_STEP_SECONDS = 10.0
 """Seconds that a step waits for the network at most."""
 RENEW_DAYS = 21
 """Days: a certificate that expires sooner should be renewed."""
@@ -124,7 +124,7 @@ class Subject:
 
     @property
     def patience(self) -> float:
-        return min(self.profile.timeout, LONGEST)
+        return min(self.profile.timeout, MAX_STEP_SECONDS)
 
     @cached_property
     def answers(self) -> dict[str, SvcctlError | None]:

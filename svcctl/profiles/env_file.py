@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from svcctl.errors import UsageError
 
 _ASSIGNMENT = re.compile(r"[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.]*)([ \t]*)=(.*)")
-_PART = re.compile(
+_VALUE_PART = re.compile(
     r"""
     (?P<plain> [^\ \t'"\\$`;&|<>()]+)
     | \\(?P<escaped> .)
@@ -64,7 +64,7 @@ def _value(before: str, written: str) -> str:
     """The value of the text after `=` and the blanks before it; ValueError with the reason when it has none."""
     home = _HOME.match(written)
     value, position = (os.path.expanduser(home[0]), home.end()) if home else ("", 0)  # noqa: PTH111
-    while part := _PART.match(written, position):
+    while part := _VALUE_PART.match(written, position):
         value += part["plain"] or part["escaped"] or part["single"] or _unescaped(part["double"] or "")
         position = part.end()
     rest = written[position:]

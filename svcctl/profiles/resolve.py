@@ -18,7 +18,7 @@ from svcctl.profiles.settings import (
     LOCAL,
     MAPPINGS,
     PROFILE_ENVIRONMENT,
-    SETTINGS,
+    PROFILE_SETTINGS,
     ProfileSetting,
     setting_of,
 )
@@ -191,7 +191,7 @@ class Profile:
     def _required(self, name: str) -> str:
         if value := self._text(name):
             return value
-        setting = SETTINGS[name]
+        setting = PROFILE_SETTINGS[name]
         if self.name is None and self.name_source == ARGUMENT.format("base_url"):
             raise ProfileError(f"base_url is given without {name}", hint="give token, or api_key and api_secret")
         if self.name is None:
@@ -242,7 +242,7 @@ def resolve(
     if replaced:
         fields = _without_credentials(fields, flags)
     values = {}
-    for setting in SETTINGS.values():
+    for setting in PROFILE_SETTINGS.values():
         text = None if setting.environment is None else environment.get(setting.environment) or None
         # Flags take precedence over the environment: a profile that one names is used with its own connection.
         if (setting.connection and named_by_flag) or (setting.name in CREDENTIALS and replaced):
@@ -259,24 +259,24 @@ def mistyped(environment: Mapping[str, str]) -> Iterator[str]:
     known = [
         PROFILE_ENVIRONMENT,
         CONFIG_ENVIRONMENT,
-        *(row.environment for row in SETTINGS.values() if row.environment),
+        *(row.environment for row in PROFILE_SETTINGS.values() if row.environment),
     ]
     for name in environment:
         if name.startswith(_PREFIX) and name not in known:
-            alike = [one.removeprefix(_PREFIX) for one in known if one[:_FIRST] == name[:_FIRST]]
+            alike = [one.removeprefix(_PREFIX) for one in known if one[:_PREFIX_CHARS] == name[:_PREFIX_CHARS]]
             near = nearest(name.removeprefix(_PREFIX), alike) if alike else None
             if near is not None:
                 yield f"the variable {name} means nothing; did you mean {_PREFIX}{near}?"
 
 
 _PREFIX = "SVCCTL_"
-_FIRST = len(_PREFIX) + 1
+_PREFIX_CHARS = len(_PREFIX) + 1
 """Leading characters that must match: most variables are ruled out without loading the comparison of names."""
 
 
 def _without_credentials(fields: Fields, flags: Mapping[str, Any]) -> Fields:
     """The fields of a profile without its credentials; a kind of tokens stays for another token."""
-    names = {field for name in CREDENTIALS for field in SETTINGS[name].fields}
+    names = {field for name in CREDENTIALS for field in PROFILE_SETTINGS[name].fields}
     if flags.get("token") is not None and fields.get("auth") != "signature":
         names -= {"auth"}
     return {name: value for name, value in fields.items() if name not in names}

@@ -123,7 +123,7 @@ ANY_CLOSE = "any"
 
 AUTH_METHODS = ("signature", "token", "jwt")
 
-SETTINGS = {
+PROFILE_SETTINGS = {
     setting.name: setting
     for setting in (
         ProfileSetting("base_url", "URL of the service", _url, "SVCCTL_BASE_URL", connection=True, check=checked_url),
@@ -173,20 +173,21 @@ MAPPINGS = {
 def setting_of(field: str) -> ProfileSetting:
     """The setting of a field that has a row, or of a name in MAPPINGS."""
     checks: Mapping[str, Callable[[str], object]] = {"headers": _header_name}
-    return SETTINGS.get(field) or ProfileSetting(field, "", check=checks.get(field.partition(".")[0], str))
+    return PROFILE_SETTINGS.get(field) or ProfileSetting(field, "", check=checks.get(field.partition(".")[0], str))
 
 
 def names_file(field: str) -> bool:
     """Whether the value of a field is the path of a file."""
     return any(
-        (one.path and field == one.name) or (one.secret and field == f"{one.name}_file") for one in SETTINGS.values()
+        (one.path and field == one.name) or (one.secret and field == f"{one.name}_file")
+        for one in PROFILE_SETTINGS.values()
     )
 
 
 def known_fields() -> list[str]:
     """The names of all fields of a profile, with `headers` and `paths` by their dotted names."""
     dotted = [f"{group}.{key}" for group, keys in MAPPINGS.items() for key in keys]
-    return [name for setting in SETTINGS.values() for name in setting.fields] + dotted
+    return [name for setting in PROFILE_SETTINGS.values() for name in setting.fields] + dotted
 
 
 def unknown_field(key: str, where: str) -> ProfileError:

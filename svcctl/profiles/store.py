@@ -20,7 +20,7 @@ from svcctl.profiles.settings import (
     LOCAL,
     LOCAL_URL,
     MAPPINGS,
-    SETTINGS,
+    PROFILE_SETTINGS,
     known_fields,
     setting_of,
     unknown_field,
@@ -301,7 +301,7 @@ def _check_fields(fields: Fields, place: Callable[[str], str]) -> None:
             raise unknown_field(key, place(key))
         else:
             _check_text(key, value, place)
-    for setting in SETTINGS.values():
+    for setting in PROFILE_SETTINGS.values():
         given = [key for key in setting.fields if key in fields]
         if len(given) > 1:
             raise ProfileError(f"{place(given[1])} sets both {given[0]} and {given[1]}", hint="keep one of them")
@@ -325,7 +325,7 @@ def _change(fields: dict[str, Any], key: str, text: str) -> None:
     if inner:
         target = fields[group] = dict(fields.get(group) or {})
     if text:
-        for setting in SETTINGS.values():
+        for setting in PROFILE_SETTINGS.values():
             if setting.secret and key in setting.fields:
                 for field_ in setting.fields:
                     fields.pop(field_, None)

@@ -29,7 +29,7 @@ from svcctl.storage.hdfs_probe import Probe
 from svcctl.words import mask_urls
 
 PIECE_BYTES = 1 << 20
-PATIENCE = {"dfs.client.failover.max.attempts": "2"}
+FAILOVER_SETTINGS = {"dfs.client.failover.max.attempts": "2"}
 """Settings without which the library tries for three minutes before it reports that nobody answers."""
 
 
@@ -48,7 +48,7 @@ class Hdfs(Storage):
         host = f"[{address}]" if address and ":" in address else address
         connected = f"hdfs://{host}:{port}" if host else self._url
         try:
-            self._client = Client(connected, dict(PATIENCE))
+            self._client = Client(connected, dict(FAILOVER_SETTINGS))
             self._probe = Probe(connected) if port else None
         except RuntimeError as error:  # no port, and the host is no cluster that the configuration knows
             raise UsageError(f"cannot use {self._url}: {_reason(error)}", hint="write hdfs://host:port") from None

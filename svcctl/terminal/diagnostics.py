@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 T = TypeVar("T")
 
-LONGEST = 4000
+MAX_MESSAGE_CHARS = 4000
 """The most characters of a message: a long value that the message repeats would hide what is wrong."""
-PATIENCE = 0.3
+PROGRESS_DELAY_SECONDS = 0.3
 """Seconds without an answer before a terminal shows progress."""
 _LOSS = (
     "the local service has lost events: 'svcctl service status' shows which, and 'svcctl service confirm-loss' ends "
@@ -161,7 +161,7 @@ class Diagnostics:
 
     @contextmanager
     def working(self, tell: Callable[[], Work]) -> Iterator[None]:
-        """Show what `tell` returns when the block takes longer than PATIENCE; only on a terminal.
+        """Show what `tell` returns when the block takes longer than PROGRESS_DELAY_SECONDS; only on a terminal.
 
         It disappears at the end of the block, before data on the same terminal, and before a question.
         """
@@ -169,7 +169,7 @@ class Diagnostics:
             yield
             return
         self.clear_progress()
-        self._timer = threading.Timer(PATIENCE, self._show, [tell])
+        self._timer = threading.Timer(PROGRESS_DELAY_SECONDS, self._show, [tell])
         self._timer.daemon = True
         self._timer.start()
         try:
@@ -310,7 +310,7 @@ class Diagnostics:
 
 def _cut(text: str) -> str:
     text = mask_urls(text)  # a cut URL may end within its password
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[:MAX_MESSAGE_CHARS]}…"
 
 
 def _message(error: errors.SvcctlError) -> str:

@@ -25,16 +25,16 @@ from svcctl.words import json_text
 
 Row = Sequence[Any]
 NUMERIC = frozenset({"int4", "int8", "float8"})
-GAP = "  "
+COLUMN_GAP = "  "
 TEXT = frozenset({"str", None})
-NARROWEST = 12
+MIN_TEXT_CELLS = 12
 """Texts are not cut below this many cells, and other values not at all: half a date is useless. Columns that still do
 not fit are left out, from the last."""
-SAMPLE = 500
+SAMPLE_ROWS = 500
 """Rows that are read before the first is printed; they give the widths of all later rows."""
 SAMPLE_BYTES = 1 << 24
 """Bytes of rows after which the sample ends."""
-GROWTH = 6
+GROWTH_CELLS = 6
 """Spare cells that a column of numbers gets if the line has room, for later numbers a million times larger."""
 
 _USUAL = {"ip4": 15, "int4": 10, "int8": 12, "float8": 12, "bool": 5}
@@ -50,7 +50,7 @@ class TableColumn:
 
     name: str
     type: str | None = None
-    least: int = field(default=NARROWEST, kw_only=True)
+    least: int = field(default=MIN_TEXT_CELLS, kw_only=True)
     """Cells that a text keeps when it is cut; later columns are left out to make room."""
     marks: Mapping[str, int] = field(default_factory=dict, kw_only=True, hash=False)
     """Values that are coloured, with the code of each colour."""
@@ -92,7 +92,7 @@ class Style(NamedTuple):
     """Whether a table, csv or tsv begins with the names of the columns."""
     ellipsis: str = "…"
     """What stands for the rest of a text that is cut."""
-    sample: int = SAMPLE
+    sample: int = SAMPLE_ROWS
     """Rows that a table reads before it prints the first; 0 prints each row at once."""
 
 
@@ -217,7 +217,7 @@ def vertical(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], styl
     for number, row in enumerate(rows, 1):
         yield bold(f"row {number}", style)
         for column, name, value in zip(columns, names, row, strict=True):
-            yield f"{fill(name, longest)}{GAP}{format_cell(value, column.type, style)}"
+            yield f"{fill(name, longest)}{COLUMN_GAP}{format_cell(value, column.type, style)}"
 
 
 def table(
@@ -243,7 +243,7 @@ def table(
     def parted(row: Sequence[Any]) -> Sequence[Any]:
         found = ((columns[at], row[at]) for at in under if row[at] is not None)
         waiting.append(
-            [f"{GAP}{visible(column.name)}: {format_cell(value, column.type, style)}" for column, value in found]
+            [f"{COLUMN_GAP}{visible(column.name)}: {format_cell(value, column.type, style)}" for column, value in found]
         )
         return [row[at] for at in beside]
 
@@ -325,7 +325,7 @@ class _Layout:
     def heading(self) -> list[str]:
         """The names of the columns and a rule; a name that is cut is not counted."""
         [line], self._cuts.cells = self._lines([[name] for name in self._headings[: len(self._widths)]]), 0
-        return [bold(line.rstrip(), self._style), GAP.join("-" * width for width in self._widths)]
+        return [bold(line.rstrip(), self._style), COLUMN_GAP.join("-" * width for width in self._widths)]
 
     def rows(self, rows: Sequence[Row]) -> list[str]:
         return self._lines(self._cells(rows))
@@ -334,8 +334,8 @@ class _Layout:
         laid = [self._laid(at, of) for at, of in enumerate(cells)]
         if self._marked:
             colored = (self._colored(at, pad, of) for at, (pad, of) in enumerate(laid))
-            return [joined(*line, between=GAP) for line in zip(*colored, strict=True)]
-        template = GAP.join(pad for pad, _ in laid)
+            return [joined(*line, between=COLUMN_GAP) for line in zip(*colored, strict=True)]
+        template = COLUMN_GAP.join(pad for pad, _ in laid)
         lines = map(template.__mod__, zip(*(of for _, of in laid), strict=True))
         return [line.rstrip() for line in lines] if self._numeric[-1] else list(lines)
 
@@ -362,7 +362,7 @@ class _Layout:
         width, last, numeric = self._widths[at], at == len(self._widths) - 1, self._numeric[at]
         plain = "".join(cells).isascii()
         if self._style.width is not None and self._columns[at].type in TEXT:
-            room = max(width, self._style.width - sum(self._widths[:-1]) - len(GAP) * at) if last else width
+            room = max(width, self._style.width - sum(self._widths[:-1]) - len(COLUMN_GAP) * at) if last else width
             measured = list(map(len if plain else cell_width, cells))
             if max(measured) > room:
                 self._cuts.cells += sum(size > room for size in measured)
@@ -394,12 +394,12 @@ def _usual(columns: Sequence[TableColumn], style: Style, first: list[str] | None
     seen = first or [style.null] * len(columns)
     cells = [
         max(
-            usual or (8 if cell.isalnum() and cell != style.null else NARROWEST),
+            usual or (8 if cell.isalnum() and cell != style.null else MIN_TEXT_CELLS),
             cell_width(cell) * (2 if usual else 3) // 2,
         )
         for usual, cell in zip(widths, seen, strict=True)
     ]
-    room = (style.width or 0) - len(GAP) * (len(columns) - 1) - sum(cells)
+    room = (style.width or 0) - len(COLUMN_GAP) * (len(columns) - 1) - sum(cells)
     spare = max(0, room) // max(1, widths.count(None))
     return ["x" * (cell + spare * (usual is None)) for cell, usual in zip(cells, widths, strict=True)]
 
@@ -417,7 +417,7 @@ def _fit(wanted: list[int], least: list[int], width: int | None) -> list[int]:
     if width is None:
         return wanted
     for count in range(len(wanted), 0, -1):
-        room = width - len(GAP) * (count - 1)
+        room = width - len(COLUMN_GAP) * (count - 1)
         kept = list(zip(wanted[:count], least[:count], strict=True))
         if sum(least[:count]) > room:
             continue
@@ -438,10 +438,10 @@ def _fit(wanted: list[int], least: list[int], width: int | None) -> list[int]:
 
 def _grow(widths: list[int], columns: Sequence[TableColumn], width: int) -> None:
     """Give out the spare cells of a line: some to numbers, the rest to texts, up to three times their width."""
-    spare = width - sum(widths) - len(GAP) * (len(widths) - 1)
+    spare = width - sum(widths) - len(COLUMN_GAP) * (len(widths) - 1)
     for at, column in enumerate(columns[: len(widths)]):
         if column.type in NUMERIC:
-            more = min(GROWTH, spare)
+            more = min(GROWTH_CELLS, spare)
             widths[at] += more
             spare -= more
     texts = [at for at, column in enumerate(columns[: len(widths)]) if column.type in TEXT]

@@ -23,7 +23,7 @@ from svcctl.terminal.formats import FORMATS, Format, alone, sorted_blocks
 from svcctl.terminal.layout import Style, TableColumn
 from svcctl.terminal.notes import loss_notes
 from svcctl.terminal.records import LIST
-from svcctl.terminal.selection import ALL, Selection
+from svcctl.terminal.selection import NO_SELECTION, Selection
 from svcctl.terminal.size import terminal_size
 from svcctl.terminal.standard_streams import Terminal
 from svcctl.words import counted
@@ -249,7 +249,7 @@ class Output:
         answer: Answer,
         format: Format,
         sink: Sink,
-        selection: Selection = ALL,
+        selection: Selection = NO_SELECTION,
         style: Style = _PLAIN,
         *,
         paged: bool = True,
@@ -294,7 +294,7 @@ class Output:
         listing: Listing[T],
         models: Iterable[T],
         format: Format,
-        selection: Selection = ALL,
+        selection: Selection = NO_SELECTION,
         *,
         single: bool = False,
     ) -> None:
@@ -349,7 +349,7 @@ class Output:
             from svcctl.terminal.charts.chart import MAX_ROWS
 
             return columns, list(islice(rows, MAX_ROWS + 1))
-        return columns, list(islice(rows, layout.SAMPLE))
+        return columns, list(islice(rows, layout.SAMPLE_ROWS))
 
     def frame(
         self,
@@ -381,7 +381,9 @@ class Output:
         line = f"{sign} {visible(text)}"
         self.text(styled(31 if sign == "-" else 32, line) if self._color else line)
 
-    def live(self, answer: Rows, format: Format, sink: Sink, selection: Selection = ALL, style: Style = _PLAIN) -> None:
+    def live(
+        self, answer: Rows, format: Format, sink: Sink, selection: Selection = NO_SELECTION, style: Style = _PLAIN
+    ) -> None:
         """Print rows of a query that may never end, each as it arrives."""
         columns, rows = selection.pick(_table_columns(answer.columns), answer.rows())
         self._write(columns, rows, format, sink, style._replace(sample=0, header=selection.header))

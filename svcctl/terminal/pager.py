@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     import subprocess
 
 VARIABLE = "SVCCTL_PAGER"
-_NONE = ("", "cat")
+_NO_PAGER = ("", "cat")
 _OPTIONS = {"LESS": "FRX", "LV": "-c"}
 """Default options in the pagers' own variables: quit if the text fits, keep colours, keep the screen."""
 _MOST_REPEATED = 1 << 17
 """Bytes that are kept to print them again if the pager fails; a pager that has read more works."""
 _SIGNALLED = 128
 _COLORS = r"\x1b\[\d*m"
-PATIENCE = 1.0
+FIRST_SCREEN_SECONDS = 1.0
 """Seconds for which the first screen is held back."""
 
 
@@ -40,7 +40,7 @@ def command(environment: Mapping[str, str]) -> str | None:
         return None
     for name in (VARIABLE, "PAGER"):
         if name in environment:
-            return None if environment[name].strip() in _NONE else environment[name]
+            return None if environment[name].strip() in _NO_PAGER else environment[name]
     return "less" if shutil.which("less", path=environment.get("PATH")) else None
 
 
@@ -58,7 +58,7 @@ class Paged(io.RawIOBase):
         self._process: subprocess.Popen[bytes] | None = None
         self._direct = False
         self._lock = threading.Lock()
-        self._slow = threading.Timer(PATIENCE, self._release)
+        self._slow = threading.Timer(FIRST_SCREEN_SECONDS, self._release)
         self._slow.daemon = True
 
     def fileno(self) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter, itemgetter
 from typing import Any, Generic, TypeVar
 
-from svcctl.terminal.layout import NARROWEST, Style, TableColumn
+from svcctl.terminal.layout import MIN_TEXT_CELLS, Style, TableColumn
 from svcctl.terminal.selection import Selection
 from svcctl.words import json_text
 
@@ -33,7 +33,7 @@ class Field(Generic[T]):
     type: str | None = None
     shown: Callable[[T], Any] | None = None
     shown_type: str | None = None
-    least: int = NARROWEST
+    least: int = MIN_TEXT_CELLS
     """See TableColumn.least."""
     marks: Mapping[str, int] = field(default_factory=dict)
     """Values that a table colours, with the code of each colour."""

@@ -84,7 +84,7 @@ class Selection(NamedTuple):
         return keys
 
 
-ALL = Selection()
+NO_SELECTION = Selection()
 
 
 def selected(columns: str | None, sort: str | None, top: int | None, no_header: bool) -> Selection:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svcctl.dates.lengths import MOST, length_text, parse_length, rough_text, whole_seconds_of
+from svcctl.dates.lengths import MAX_LENGTH_SECONDS, length_text, parse_length, rough_text, whole_seconds_of
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_length_out_of_its_limits_is_refused_with_the_limit(text: str, why: st
 
 
 def test_no_length_is_longer_than_a_timer_can_wait() -> None:
-    assert parse_length("36500d") == MOST
+    assert parse_length("36500d") == MAX_LENGTH_SECONDS
     with pytest.raises(ValueError, match="it must be at most 36500d"):
         parse_length("36500d1s")
 
@@ -59,7 +59,7 @@ def test_a_length_is_printed_in_the_units_that_it_has(seconds: float, text: str)
     assert length_text(seconds) == text
 
 
-@given(st.integers(1, MOST * 1000))
+@given(st.integers(1, MAX_LENGTH_SECONDS * 1000))
 def test_what_is_printed_can_be_typed(milliseconds: int) -> None:
     assert parse_length(length_text(milliseconds / 1000)) == pytest.approx(milliseconds / 1000)
 

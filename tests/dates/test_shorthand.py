@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from svcctl.dates.range import resolve, start_of
 from svcctl.dates.shorthand import (
-    EVERY,
+    ALL_OPERATORS,
     TYPED,
     Typed,
     depends_on_zone,
@@ -35,7 +35,7 @@ NOW = datetime(2018, 10, 8, 14, 33, 12, tzinfo=UTC)
 
 
 def _pair(start: int | str, end: int | str, *, now: datetime = NOW, zone: str = "GMT") -> tuple[str, str]:
-    resolved = resolve(start, end, now=now, zone=named_zone(zone).clocks, operators=EVERY)
+    resolved = resolve(start, end, now=now, zone=named_zone(zone).clocks, operators=ALL_OPERATORS)
     assert resolved.end is not None
     return f"{resolved.start:%Y-%m-%d %H:%M:%S}", f"{resolved.end:%Y-%m-%d %H:%M:%S}"
 
@@ -262,7 +262,7 @@ def test_digits_that_spell_no_date_are_epoch_seconds() -> None:
 @pytest.mark.parametrize("text", ["99999999999w", "99999999999999999999s", "9999999d9999h", "now-999999999w"])
 def test_a_length_outside_the_calendar_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
-        resolve(text, None, now=NOW, operators=EVERY)
+        resolve(text, None, now=NOW, operators=ALL_OPERATORS)
     assert caught.value.message == SAID["outside the calendar"].format(text=text)
 
 
@@ -324,14 +324,14 @@ def test_a_length_is_the_sum_of_its_parts_in_every_zone(parts: list[tuple[int, s
     length = timedelta(**{words[unit]: count for unit, count in units.items()})
     now = now.replace(microsecond=0)
     for start in (text, f"now-{text}"):
-        resolved = resolve(start, text, now=now, zone=named_zone(zone).clocks, operators=EVERY)
+        resolved = resolve(start, text, now=now, zone=named_zone(zone).clocks, operators=ALL_OPERATORS)
         assert (resolved.start, resolved.end) == (now - length, now)
 
 
 @given(MOMENTS, ZONES)
 def test_days_of_a_zone_follow_one_another_without_gaps(now: datetime, zone: str) -> None:
     def ends(start: str, end: str) -> tuple[datetime, datetime | None]:
-        resolved = resolve(start, end, now=now, zone=named_zone(zone).clocks, operators=EVERY)
+        resolved = resolve(start, end, now=now, zone=named_zone(zone).clocks, operators=ALL_OPERATORS)
         return resolved.start, resolved.end
 
     yesterday, today = ends("yesterday", "today")
@@ -362,7 +362,9 @@ def test_a_day_is_the_same_in_every_order_and_is_refused_as_digits(day: date) ->
 
 @given(MOMENTS, ZONES)
 def test_a_month_begins_on_its_first_day_and_follows_the_one_before(now: datetime, zone: str) -> None:
-    last, this = (resolve(name, None, now=now, zone=named_zone(zone).clocks, operators=EVERY).start for name in MONTHS)
+    last, this = (
+        resolve(name, None, now=now, zone=named_zone(zone).clocks, operators=ALL_OPERATORS).start for name in MONTHS
+    )
     here = now.astimezone(named_zone(zone).clocks)
     assert last < this <= now
     for first, month in ((this, here.month), (last, (here.month - 2) % 12 + 1)):

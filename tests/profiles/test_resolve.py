@@ -7,7 +7,7 @@ from support.profiles import PROD, look_up
 
 from svcctl.errors import ProfileError
 from svcctl.profiles.resolve import Value, mistyped
-from svcctl.profiles.settings import SETTINGS
+from svcctl.profiles.settings import PROFILE_SETTINGS
 from svcctl.profiles.store import ProfileStore
 
 # What the errors say, each once; the tests state their kind.
@@ -86,11 +86,11 @@ def test_the_environment_alone_is_enough(store: ProfileStore) -> None:
 def test_a_value_that_cannot_be_used_is_refused_with_its_source(
     store: ProfileStore, field: str, text: str, reason: str
 ) -> None:
-    environment = {str(SETTINGS[field].environment): text}
+    environment = {str(PROFILE_SETTINGS[field].environment): text}
     with pytest.raises(ProfileError) as caught:
         look_up(store, {}, environment)
     assert caught.value.message == WORDS["an invalid value"].format(
-        field=field, text=text, environment=SETTINGS[field].environment, reason=reason
+        field=field, text=text, environment=PROFILE_SETTINGS[field].environment, reason=reason
     )
 
 

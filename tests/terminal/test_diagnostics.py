@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from svcctl import errors
-from svcctl.terminal.diagnostics import LONGEST, Diagnostics, Reported
+from svcctl.terminal.diagnostics import MAX_MESSAGE_CHARS, Diagnostics, Reported
 
 
 def report(error: BaseException) -> tuple[int, str]:
@@ -138,7 +138,7 @@ def test_no_message_has_the_password_of_a_url() -> None:
         tell(f"{url} is there")
     for error in (errors.UsageError(f"no {url}", hint=f"see {url}"), ValueError(url)):
         diagnostics.report(error)
-    diagnostics.report(errors.UsageError("x" * (LONGEST - 14) + url))  # cut within the password
+    diagnostics.report(errors.UsageError("x" * (MAX_MESSAGE_CHARS - 14) + url))  # cut within the password
     assert "https://****@host is there" in stream.getvalue()
     assert "wor" not in stream.getvalue()
 

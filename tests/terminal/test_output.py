@@ -21,7 +21,7 @@ from svcctl.terminal.diagnostics import Diagnostics
 from svcctl.terminal.formats import FORMATS
 from svcctl.terminal.layout import Span, Style
 from svcctl.terminal.output import Output, open_file
-from svcctl.terminal.selection import ALL, selected
+from svcctl.terminal.selection import NO_SELECTION, selected
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -305,7 +305,7 @@ def test_a_table_of_a_range_that_ends_in_the_future_is_printed_as_rows_arrive(
     stdout = io.BytesIO()
     output = Output(io.TextIOWrapper(stdout), Diagnostics(io.StringIO()), color=False)
     answer = Arriving(stdout)
-    selection = ALL if sort is None else selected(None, sort, None, False)
+    selection = NO_SELECTION if sort is None else selected(None, sort, None, False)
     output.query(answer, FORMATS["table"], output.sink, selection, Style(span=Span(0, end, None, 10)))
     assert (answer.shown, stdout.getvalue()) == (shown, whole)
 

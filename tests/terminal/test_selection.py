@@ -16,7 +16,7 @@ from svcctl.errors import UsageError
 from svcctl.terminal.external_sort import in_order
 from svcctl.terminal.formats import FORMATS
 from svcctl.terminal.layout import TableColumn
-from svcctl.terminal.selection import ALL, Selection, SortKey, rank, selected
+from svcctl.terminal.selection import NO_SELECTION, Selection, SortKey, rank, selected
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -81,7 +81,7 @@ def test_a_column_is_there_twice_only_where_names_are_no_keys(name: str) -> None
 
 
 def test_options_become_a_selection() -> None:
-    assert selected(None, None, None, no_header=False) == ALL
+    assert selected(None, None, None, no_header=False) == NO_SELECTION
     assert selected('a,"b,c"', 'x:desc,"y:z",w:asc', 3, no_header=True) == Selection(
         ("a", "b,c"), (SortKey("x", True), SortKey("y:z"), SortKey("w")), 3, False
     )

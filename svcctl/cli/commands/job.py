@@ -32,7 +32,7 @@ from svcctl.io.time_limit import time_limit
 from svcctl.terminal.diagnostics import Reported, Work
 from svcctl.terminal.escapes import visible
 from svcctl.terminal.records import Listing
-from svcctl.terminal.selection import ALL, Selection, selected
+from svcctl.terminal.selection import NO_SELECTION, Selection, selected
 from svcctl.words import counted
 
 _HELP = "Job IDs, the beginning of one is enough, or friendly names"
@@ -377,7 +377,7 @@ def _each(
     act: Callable[[str], Job],
     format: str | None,
     listing: Listing[Watched] = JOBS,
-    selection: Selection = ALL,
+    selection: Selection = NO_SELECTION,
     *,
     single: bool = False,
 ) -> None:

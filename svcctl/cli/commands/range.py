@@ -14,7 +14,7 @@ from svcctl.dates.epochs import to_ms, to_seconds
 from svcctl.dates.lengths import length_text
 from svcctl.dates.operators import operator_of
 from svcctl.dates.range import Range, dates_of, start_of
-from svcctl.dates.shorthand import EVERY, parse_moment
+from svcctl.dates.shorthand import ALL_OPERATORS, parse_moment
 from svcctl.dates.zones import Zone
 from svcctl.errors import UsageError
 from svcctl.terminal.records import row_listing
@@ -53,7 +53,7 @@ def preview(
 
 def _at(moment: Any, zone: Zone | None, now: datetime) -> datetime:
     """--at as a moment; it must be an absolute date, since a relative one would need a moment itself."""
-    if isinstance(moment, str) and operator_of(moment, EVERY) is not None:
+    if isinstance(moment, str) and operator_of(moment, ALL_OPERATORS) is not None:
         raise UsageError(f"--at '{moment}' is a relative date", hint="give a date such as 2018-10-08T14:33:12Z")
     return start_of(moment, zone, now=now)
 

@@ -85,9 +85,9 @@ def end_dates() -> Iterator[Word]:
 def _dates(meaning: Callable[[Operator], str]) -> Iterator[Word]:
     """An operator that takes a number is offered with some numbers."""
     from svcctl.dates.operators import with_number
-    from svcctl.dates.shorthand import EVERY
+    from svcctl.dates.shorthand import ALL_OPERATORS
 
-    for row in EVERY:
+    for row in ALL_OPERATORS:
         if " " in row.name:
             continue  # an operator with a space would have to be completed in quotes
         for number in (1, 2, 7) if row.counts else (0,):
@@ -135,9 +135,9 @@ def _parameters(rows: Iterable[Parameter]) -> Iterator[Word]:
 
 def profile_fields() -> Iterator[Word]:
     """The fields of a profile; for a secret also the fields for a file that holds it and a command that prints it."""
-    from svcctl.profiles.settings import MAPPINGS, SETTINGS
+    from svcctl.profiles.settings import MAPPINGS, PROFILE_SETTINGS
 
-    for setting in SETTINGS.values():
+    for setting in PROFILE_SETTINGS.values():
         if setting.choices:
             yield from (Word(f"{setting.name}={choice}") for choice in setting.choices)
         elif setting.secret:

@@ -123,7 +123,7 @@ def _listed(names: Iterable[str], last: str) -> str:
 
 def _dates() -> dict[str, str]:
     from svcctl.dates.operators import OPERATORS
-    from svcctl.dates.shorthand import EVERY, TYPED
+    from svcctl.dates.shorthand import ALL_OPERATORS, TYPED
 
     def operators(rows: Iterable[Operator]) -> str:
         return table([("", "in --from", "in --to"), *((row.name, row.from_meaning, row.to_meaning) for row in rows)])
@@ -131,7 +131,7 @@ def _dates() -> dict[str, str]:
     return {
         "operators": operators(OPERATORS),
         "typed": operators(TYPED),
-        "zoned": _listed((row.name for row in EVERY if row.zoned), "and"),
+        "zoned": _listed((row.name for row in ALL_OPERATORS if row.zoned), "and"),
     }
 
 
@@ -167,11 +167,11 @@ def _formats() -> dict[str, str]:
 
 
 def _profiles() -> dict[str, str]:
-    from svcctl.profiles.settings import MAPPINGS, SETTINGS
+    from svcctl.profiles.settings import MAPPINGS, PROFILE_SETTINGS
 
     about = {"headers": "names of headers", "paths": "paths of operations"}
     renamed = [(f"{group}.…", f"{about[group]}, if they differ: {', '.join(keys)}") for group, keys in MAPPINGS.items()]
-    return {"settings": table([*((row.name, row.explanation) for row in SETTINGS.values()), *renamed])}
+    return {"settings": table([*((row.name, row.explanation) for row in PROFILE_SETTINGS.values()), *renamed])}
 
 
 _SEE = {"SVCCTL_DESTINATIONS_ALLOWED": " ('svcctl help destinations')"}
@@ -181,7 +181,7 @@ _SEE = {"SVCCTL_DESTINATIONS_ALLOWED": " ('svcctl help destinations')"}
 def _environment() -> dict[str, str]:
     from svcctl.api.wire.proxies import ALL_PROXY, DEFAULT_PORTS, HTTPS_PROXY, NO_PROXY
     from svcctl.exports.state import STATE_ENVIRONMENT
-    from svcctl.profiles.settings import CONFIG_ENVIRONMENT, PROFILE_ENVIRONMENT, SETTINGS
+    from svcctl.profiles.settings import CONFIG_ENVIRONMENT, PROFILE_ENVIRONMENT, PROFILE_SETTINGS
     from svcctl.service.process import DATA_ENVIRONMENT
     from svcctl.service.settings import SERVICE_SETTINGS
     from svcctl.terminal.pager import VARIABLE
@@ -189,7 +189,7 @@ def _environment() -> dict[str, str]:
     variables = [
         (PROFILE_ENVIRONMENT, "profile to use"),
         (CONFIG_ENVIRONMENT, "profiles file to use"),
-        *((row.environment, row.explanation) for row in SETTINGS.values() if row.environment),
+        *((row.environment, row.explanation) for row in PROFILE_SETTINGS.values() if row.environment),
         (DATA_ENVIRONMENT, "directory of the local service's data"),
         (STATE_ENVIRONMENT, "directory of the states of exports (--state)"),
         *((row.name, row.explanation + _SEE.get(row.name, "")) for row in SERVICE_SETTINGS),

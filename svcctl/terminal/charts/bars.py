@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from svcctl.terminal.charts.chart import CUT_SHORT, Chart, Rows, colored, fitted
 from svcctl.terminal.escapes import joined
-from svcctl.terminal.layout import GAP, cell_width, fill
+from svcctl.terminal.layout import COLUMN_GAP, cell_width, fill
 from svcctl.words import counted
 
 NARROWEST_BAR = 10
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
-_WHOLE, _CUT = {True: "█", False: "#"}, {True: "░", False: "-"}
+_FULL_CELLS, _CUT = {True: "█", False: "#"}, {True: "░", False: "-"}
 """The characters of bars, with and without Unicode glyphs: for whole periods, and for periods that are cut."""
 
 
@@ -25,10 +25,10 @@ def bars(chart: Rows) -> Chart:
     label_width = max(map(cell_width, labels), default=0)
     shortened = 0
     if style.width is not None:
-        most = max(1, style.width - amount_width - 2 * len(GAP) - NARROWEST_BAR)
+        most = max(1, style.width - amount_width - 2 * len(COLUMN_GAP) - NARROWEST_BAR)
         shortened = sum(cell_width(label) > most for label in labels)
         label_width = min(label_width, most)
-    room = max(NARROWEST_BAR, chart.width - label_width - amount_width - 2 * len(GAP))
+    room = max(NARROWEST_BAR, chart.width - label_width - amount_width - 2 * len(COLUMN_GAP))
     known = [number for number in numbers if number is not None]
     scale = _Scale(min((0, *known)), max((0, *known)), room)
     lines = [chart.title()]
@@ -41,8 +41,8 @@ def bars(chart: Rows) -> Chart:
         bar = "" if number is None else _bar(number, scale, fancy=style.glyphs)
         if cut[at]:
             bar = bar.replace("█", "░") if style.glyphs else bar.replace("#", "-")
-        named = f"{fill(fitted(label, label_width), label_width)}{GAP}{fill(amount, amount_width, right=True)}"
-        lines.append(joined(named, GAP, colored(bar, 0, style)) if bar else named.rstrip())
+        named = f"{fill(fitted(label, label_width), label_width)}{COLUMN_GAP}{fill(amount, amount_width, right=True)}"
+        lines.append(joined(named, COLUMN_GAP, colored(bar, 0, style)) if bar else named.rstrip())
     lines.extend(_silence(silent[-1]))
     notes = chart.notes()
     if shortened:
@@ -73,7 +73,7 @@ def _labels(chart: Rows) -> list[str]:
     columns = [chart.texts(at) for at in chart.names]
     widths = [max(map(cell_width, texts), default=0) for texts in columns]
     return [
-        GAP.join(fill(text, width) for text, width in zip(row, widths, strict=True)).rstrip()
+        COLUMN_GAP.join(fill(text, width) for text, width in zip(row, widths, strict=True)).rstrip()
         for row in zip(*columns, strict=True)
     ]
 
@@ -101,7 +101,7 @@ def _bar(number: float, scale: _Scale, *, fancy: bool) -> str:
         return ""
     if number < 0:
         cells = min(scale.before, max(1, round(scale.length(number))))
-        return " " * (scale.before - cells) + (_WHOLE[fancy]) * cells
+        return " " * (scale.before - cells) + (_FULL_CELLS[fancy]) * cells
     length = min(scale.length(number), scale.cells - scale.before)
     if not fancy:
         return " " * scale.before + "#" * max(1, round(length))

@@ -13,11 +13,11 @@ from svcctl.words import counted, some
 
 MAX_ROWS = 5000
 """More points than this cannot be read, and leaving some out would make the chart wrong."""
-WIDTH = 80
+DEFAULT_CHART_CELLS = 80
 """Width of a chart that is not printed to a terminal; labels are not cut then, and may make it wider."""
 COLORS = (36, 35, 32, 31, 94, 33)
 """Colour codes of the series, in turn: colours that are visible on light and on dark backgrounds."""
-LARGEST = 1e305
+MAX_DRAWN_NUMBER = 1e305
 """Larger numbers would overflow the arithmetic."""
 SIMILAR = 40
 """The largest ratio of sizes in one chart: beyond it, the smaller numbers would lie flat on the time axis."""
@@ -47,7 +47,7 @@ class Rows:
 
     @property
     def width(self) -> int:
-        return self.style.width or WIDTH
+        return self.style.width or DEFAULT_CHART_CELLS
 
     def title(self) -> str:
         names = ", ".join(heading(self.columns[at], self.style) for at in self.names if self.columns[at].name)
@@ -148,7 +148,7 @@ def side_by_side(chart: Rows) -> Rows:
 
 def number_of(value: Any) -> float | None:
     """A value as a number that can be drawn; None for other values."""
-    if not isinstance(value, int | float) or not -LARGEST < value < LARGEST:
+    if not isinstance(value, int | float) or not -MAX_DRAWN_NUMBER < value < MAX_DRAWN_NUMBER:
         return None
     return value if abs(value) > 1e-300 else 0
 

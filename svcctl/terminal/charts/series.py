@@ -10,7 +10,7 @@ from svcctl.terminal.charts.axes import short, time_axis, value_axis, value_rows
 from svcctl.terminal.charts.bars import bars
 from svcctl.terminal.charts.chart import CUT_SHORT, Chart, Rows, colored, fitted
 from svcctl.terminal.escapes import joined
-from svcctl.terminal.layout import GAP, Style, cell_width
+from svcctl.terminal.layout import COLUMN_GAP, Style, cell_width
 from svcctl.terminal.selection import rank
 
 MAX_SERIES = 8
@@ -194,11 +194,11 @@ def _legend(labels: Sequence[str], chart: Rows) -> Iterator[str]:
     for index, label in enumerate(labels if any(labels) else ()):
         shown = fitted(label, chart.width - 2)
         cells = cell_width(shown) + 2
-        if line and used + len(GAP) + cells > chart.width:
+        if line and used + len(COLUMN_GAP) + cells > chart.width:
             yield line
             line, used = "", 0
         sign = colored(MARKERS[chart.style.glyphs][index], index, chart.style)
-        line = joined(line, GAP if line else "", sign, " ", shown)
-        used += (len(GAP) if used else 0) + cells
+        line = joined(line, COLUMN_GAP if line else "", sign, " ", shown)
+        used += (len(COLUMN_GAP) if used else 0) + cells
     if line:
         yield line

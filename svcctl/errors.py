@@ -289,8 +289,8 @@ def reason(error: Exception) -> str:
         return "it is closed"
     if isinstance(error, UnicodeDecodeError):
         return f"byte {error.start + 1} is not UTF-8"
-    known = os.strerror(code) if isinstance(code, int) and code > 0 else None
-    return getattr(error, "strerror", None) or known or str(error)
+    system_text = os.strerror(code) if isinstance(code, int) and code > 0 else None
+    return getattr(error, "strerror", None) or system_text or str(error)
 
 
 def as_svcctl_error(error: BaseException) -> BaseException:

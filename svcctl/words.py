@@ -78,11 +78,11 @@ def mask_urls(text: str) -> str:
     """A text whose URLs have their users, passwords and secret parameters masked; the other characters stay."""
     if "://" not in text:
         return text
-    text = re.sub(_USER_INFO, lambda found: found[0] if found[0].lower() in _EXAMPLES else f"{mask()}@", text)
-    return re.sub(_URL_PARAMETER, lambda found: f"{found[1]}={mask()}" if is_secret(found[1]) else found[0], text)
+    text = re.sub(_USER_INFO, lambda match: match[0] if match[0].lower() in _EXAMPLES else f"{mask()}@", text)
+    return re.sub(_URL_PARAMETER, lambda match: f"{match[1]}={mask()}" if is_secret(match[1]) else match[0], text)
 
 
-def nearest(name: str, known: Iterable[str], likeness: float = LIKENESS) -> str | None:
+def nearest(name: str, candidates: Iterable[str], likeness: float = LIKENESS) -> str | None:
     """The known name that is most like `name`, or has its letters in another order.
 
     None when none is close, or when `name` is known itself.
@@ -90,37 +90,39 @@ def nearest(name: str, known: Iterable[str], likeness: float = LIKENESS) -> str 
     from difflib import get_close_matches
 
     by_fold: dict[str, str] = {}
-    for one in known:
-        if one == name:
+    for candidate in candidates:
+        if candidate == name:
             return None
-        by_fold.setdefault(one.casefold(), one)
+        by_fold.setdefault(candidate.casefold(), candidate)
     typed = name.casefold()
-    mixed = [one for one in by_fold if sorted(one) == sorted(typed)]
+    mixed = [candidate for candidate in by_fold if sorted(candidate) == sorted(typed)]
     close = mixed or get_close_matches(typed, by_fold, n=1, cutoff=likeness)
     return by_fold[close[0]] if close else None
 
 
-def having_word(name: str, known: Iterable[str]) -> str | None:
+def having_word(name: str, candidates: Iterable[str]) -> str | None:
     """The only known name that has `name` as one of its words, or begins with it: statusCode for status."""
     word = name.casefold()
     if len(word) < MIN_WORD_LETTERS:
         return None
-    found = [
-        one for one in known if word in map(str.casefold, re.findall(_WORDS, one)) or one.casefold().startswith(word)
+    matches = [
+        candidate
+        for candidate in candidates
+        if word in map(str.casefold, re.findall(_WORDS, candidate)) or candidate.casefold().startswith(word)
     ]
-    return found[0] if len(found) == 1 and found[0] != name else None
+    return matches[0] if len(matches) == 1 and matches[0] != name else None
 
 
-def did_you_mean(name: str, known: Iterable[str], *, words: bool = True) -> str | None:
+def did_you_mean(name: str, candidates: Iterable[str], *, words: bool = True) -> str | None:
     """The nearest name as a hint; with `words`, otherwise the only known name that contains `name` as a word."""
-    known = list(known)
-    meant = nearest(name, known) or (having_word(name, known) if words else None)
-    return f"did you mean '{meant}'?" if meant else None
+    candidates = list(candidates)
+    suggestion = nearest(name, candidates) or (having_word(name, candidates) if words else None)
+    return f"did you mean '{suggestion}'?" if suggestion else None
 
 
-def among(name: str, known: Iterable[str], what: str) -> str | None:
+def among(name: str, candidates: Iterable[str], what: str) -> str | None:
     """The nearest name as a hint, and the first names that there are."""
-    names = sorted(known)
+    names = sorted(candidates)
     known_names = f"{what} are {choices(names)}" if names else None
     return " ".join(filter(None, (did_you_mean(name, names), known_names))) or None
 
@@ -138,7 +140,7 @@ def some(names: Sequence[str], most: int = NAMED) -> str:
 @contextmanager
 def suggesting(
     name: str,
-    known: Callable[[], Iterable[str | None]],
+    candidates: Callable[[], Iterable[str | None]],
     what: str = "",
     *,
     when: Callable[[NotFound], bool] = lambda error: True,
@@ -153,22 +155,26 @@ def suggesting(
         if not when(error):
             raise
         with suppress(SvcctlError):
-            names = [one for one in known() if one]
-            if meant := did_you_mean(name, names):
-                error.add_note(meant)
+            names = [candidate for candidate in candidates() if candidate]
+            if suggestion := did_you_mean(name, names):
+                error.add_note(suggestion)
             elif what and names and not error.hint:
                 error.add_note(f"{what} are: {choices(names)}")
         raise
 
 
-def plural(number: int, one: str, many: str | None = None) -> str:
+def plural(number: int, singular: str, many: str | None = None) -> str:
     """A word for a number of things: query or queries; `many` is given where words follow the noun, or for a verb."""
-    return one if number == 1 else many or (f"{one[:-1]}ies" if one.endswith(("ty", "ry", "cy")) else f"{one}s")
+    return (
+        singular
+        if number == 1
+        else many or (f"{singular[:-1]}ies" if singular.endswith(("ty", "ry", "cy")) else f"{singular}s")
+    )
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
+def counted(number: int, singular: str, many: str | None = None) -> str:
     """A number of things: `1 query`, `2,000 queries`, `2 files are`."""
-    return f"{number:,} {plural(number, one, many)}"
+    return f"{number:,} {plural(number, singular, many)}"
 
 
 def size_text(size: float) -> str:

@@ -95,7 +95,7 @@ class Context:
             environment=self.environment,
             local=lambda name: process.profile_fields(self.files, name),
         )
-        for text in (*resolved.notes, *profiles.mistyped(self.environment)):
+        for text in (*resolved.notes, *profiles.misspelled_variables(self.environment)):
             self.diagnostics.note(text)
         return resolved
 

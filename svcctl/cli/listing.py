@@ -10,7 +10,7 @@ from typing import TypeVar
 from svcctl.cli.context import Context
 from svcctl.cli.options import ColumnsOpt, FormatOpt, NoHeaderOpt, SortOpt, TopOpt
 from svcctl.terminal.records import Listing
-from svcctl.terminal.selection import Selection, selected
+from svcctl.terminal.selection import Selection, selection_of
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class ListOptions:
 
     @cached_property
     def selection(self) -> Selection:
-        return selected(self.columns, self.sort, self.top, self.no_header)
+        return selection_of(self.columns, self.sort, self.top, self.no_header)
 
 
 def print_list(

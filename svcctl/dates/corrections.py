@@ -151,8 +151,8 @@ def _cased(text: str) -> str:
     return re.sub(r"(?<=[\d ])[tz](?=\d|$)", lambda match: match[0].upper(), text.casefold())
 
 
-def _row(pattern: str, spelled: str | Callable[[re.Match[str], date], Spelled], said: str = "write {}") -> Correction:
-    return re.compile(pattern, re.ASCII | re.IGNORECASE), spelled, said
+def _row(pattern: str, spelled: str | Callable[[re.Match[str], date], Spelled], hint: str = "write {}") -> Correction:
+    return re.compile(pattern, re.ASCII | re.IGNORECASE), spelled, hint
 
 
 _SIMPLER = tuple(
@@ -175,9 +175,9 @@ _SIMPLER = tuple(
 
 _LOOSE = rf"(\d{{1,2}})([-./])(\d{{1,2}})\2(\d{{4}})((?:[t ]{TIME})?)"
 ORDERS = (
-    _row(_LOOSE, lambda found, today: _ordered(found[4], found[3], found[1], found[5])),
+    _row(_LOOSE, lambda match, today: _ordered(match[4], match[3], match[1], match[5])),
     _row(
-        _LOOSE, lambda found, today: _ordered(found[4], found[1], found[3], found[5]), "the day comes first; write {}"
+        _LOOSE, lambda match, today: _ordered(match[4], match[1], match[3], match[5]), "the day comes first; write {}"
     ),
 )
 """Dates in other orders."""
@@ -187,7 +187,7 @@ CORRECTIONS = (
     *ORDERS,
     _row(
         rf"(\d{{4}})([-./])(\d{{1,2}})\2(\d{{1,2}})((?:[t ]{TIME})?)",
-        lambda found, today: _ordered(found[1], found[3], found[4], found[5]),
+        lambda match, today: _ordered(match[1], match[3], match[4], match[5]),
     ),
     _row(
         rf"(?:{_LATEST})[ -]?week", _last_week, "write {} for the last 7 days, --from {} --to {} for the calendar week"
@@ -228,16 +228,16 @@ CORRECTIONS = (
 """A row whose text is not a date is passed over."""
 
 
-def corrected(text: str, rows: Sequence[Correction], is_date: Callable[[str], bool], today: date) -> str | None:
+def correction(text: str, rows: Sequence[Correction], is_date: Callable[[str], bool], today: date) -> str | None:
     """The hint for a text that is not a date, by the first row that makes dates of it; None if no row does."""
     if len(text) > MAX_DATE_CHARS:
         return None
     for pattern, simpler in _SIMPLER:
         text = pattern.sub(simpler, text)
-    for pattern, spelled, said in rows:
+    for pattern, spelled, hint in rows:
         if match := pattern.fullmatch(text):
-            written = match.expand(spelled) if isinstance(spelled, str) else spelled(match, today)
-            moments = [_cased(moment) for moment in ((written,) if isinstance(written, str) else written or ())]
+            dates = match.expand(spelled) if isinstance(spelled, str) else spelled(match, today)
+            moments = [_cased(moment) for moment in ((dates,) if isinstance(dates, str) else dates or ())]
             if moments and all(map(is_date, moments)):
-                return said.format(*(f"'{moment}'" if " " in moment else moment for moment in moments))
+                return hint.format(*(f"'{moment}'" if " " in moment else moment for moment in moments))
     return None

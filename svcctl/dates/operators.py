@@ -100,7 +100,9 @@ class Operator(NamedTuple):
         return None if match is None else int(match[1][:12]) if self.counts else 0
 
 
-def counted(name: str, seconds: int, length: str, reads: Callable[[str], int | None] | None = None) -> Operator:
+def counting_operator(
+    name: str, seconds: int, length: str, reads: Callable[[str], int | None] | None = None
+) -> Operator:
     """The operator that goes N times `seconds` back from now, or forward from `from`; `length` says it in words."""
     return Operator(
         name,
@@ -151,7 +153,7 @@ OPERATORS = (
         "last day of the current month 23:59:59",
         "last day of the month of from 23:59:59",
     ),
-    counted("<N>d", 86_400, "N days"),
+    counting_operator("<N>d", 86_400, "N days"),
     Operator(
         "<N>ad",
         True,
@@ -160,7 +162,7 @@ OPERATORS = (
         "now minus N days, at 00:00:00",
         "from plus N days, at 00:00:00",
     ),
-    counted("<N>h", 3_600, "N hours"),
+    counting_operator("<N>h", 3_600, "N hours"),
     Operator(
         "<N>ah",
         True,
@@ -193,10 +195,10 @@ def check_epoch(seconds: Seconds, *, whole: bool = False) -> Seconds:
         raise UsageError(f"date {seconds} {problem}", hint="dates are epoch seconds, such as 1700000000")
     second, milliseconds = divmod(int(size) * 1000 // 1000**power, 1000)
     sign = "-" if seconds < 0 else ""
-    written = f"{sign}{second} or {sign}{second + 1}" if whole else f"{sign}{second}.{milliseconds:03}"
+    seconds_text = f"{sign}{second} or {sign}{second + 1}" if whole else f"{sign}{second}.{milliseconds:03}"
     raise UsageError(
         f"date {seconds} is in {_EPOCH_UNITS[power]}; dates are epoch seconds",
-        hint=f"write {written if milliseconds else f'{sign}{second}'} instead",
+        hint=f"write {seconds_text if milliseconds else f'{sign}{second}'} instead",
     )
 
 

@@ -151,10 +151,10 @@ def _name(zone: Zone | None) -> str:
 
 def _in_clocks(clocks: tzinfo, *moments: datetime | None, offset: str = "") -> list[str]:
     """Moments as clocks show them, all as fine as the finest of them; `offset` is a pattern for what follows each."""
-    shown = [moment.astimezone(clocks) for moment in moments if moment is not None]
-    fine = any(moment.microsecond for moment in shown)
-    spec = "milliseconds" if fine else "seconds" if any(moment.second for moment in shown) else "minutes"
-    return [moment.replace(tzinfo=None).isoformat(" ", spec) + moment.strftime(offset) for moment in shown]
+    local_times = [moment.astimezone(clocks) for moment in moments if moment is not None]
+    fine = any(moment.microsecond for moment in local_times)
+    spec = "milliseconds" if fine else "seconds" if any(moment.second for moment in local_times) else "minutes"
+    return [moment.replace(tzinfo=None).isoformat(" ", spec) + moment.strftime(offset) for moment in local_times]
 
 
 def dates_of(
@@ -199,9 +199,11 @@ def dates_of(
         from_ = to_seconds(resolved.start)
     if resolved.end is not None and (resent or to != "now") and (fixed or _is_typed(to)):
         to = to_seconds(resolved.end)
-    sent = zone.offset_name(resolved.start.timestamp()) if zone else None
+    sent_zone = zone.offset_name(resolved.start.timestamp()) if zone else None
     changes = _changes(zone, resolved, now) if zone else ()
-    return Dates(resolved, from_, to, date_format, sent, zone, plain, changes, reading, cut, slip, short, other_pair)
+    return Dates(
+        resolved, from_, to, date_format, sent_zone, zone, plain, changes, reading, cut, slip, short, other_pair
+    )
 
 
 def read_in(zone: Zone | None, now: datetime, typed: Mapping[str, Typed | None]) -> str | None:
@@ -251,26 +253,26 @@ def counted_back(from_: Moment, to: Moment | None, resolved: Range, *, now: date
     start, end = operator_of(from_, ALL_OPERATORS), operator_of(to, ALL_OPERATORS)
     if to is None or resolved.end is None or start is None or start.plain or end is None or end.plain:
         return None
-    meant = resolve(to, None, now=now, zone=zone, operators=ALL_OPERATORS).start
-    if not resolved.start < meant < resolved.end:
+    end_from_now = resolve(to, None, now=now, zone=zone, operators=ALL_OPERATORS).start
+    if not resolved.start < end_from_now < resolved.end:
         return None
     days = (start.number_in(str(from_)) or 0) - (end.number_in(str(to)) or 0)
     for other in (f"now-{to}", end.written(days)):
         if (
             operator_of(other, ALL_OPERATORS)
-            and resolve(from_, other, now=now, zone=zone, operators=ALL_OPERATORS).end == meant
+            and resolve(from_, other, now=now, zone=zone, operators=ALL_OPERATORS).end == end_from_now
         ):
             return f"--to {to} counts from --from; to count it from now, give --from {from_} --to {other}"
     return None
 
 
-def shifted(chosen: Dates, every: int, *, formula: bool) -> str | None:
+def period_note(chosen: Dates, every: int, *, formula: bool) -> str | None:
     """A note when periods of `every` seconds, which a service counts in UTC, do not begin when the zone's periods do.
 
     With `formula`, the note contains one that groups by days of the zone. The zone of this computer has no name that
     the service knows, so it gets a formula only for a range in which its offset does not change.
     """
-    start, end = (int(each.timestamp()) for each in (chosen.range.start, chosen.range.end or chosen.range.start))
+    start, end = (int(moment.timestamp()) for moment in (chosen.range.start, chosen.range.end or chosen.range.start))
     aheads: dict[int, str] = {}
     zone = chosen.zone or GMT
     for moment, _ in zone.spans(start, end):

@@ -21,7 +21,7 @@ from svcctl.dates.operators import (
     Moment,
     Operator,
     check_epoch,
-    counted,
+    counting_operator,
     is_absolute,
     midnight,
     operator_of,
@@ -74,10 +74,10 @@ def _month(moment: datetime, months: int = 0) -> datetime:
 
 
 TYPED = (
-    counted("<N>s", UNITS["s"], "N seconds"),
-    counted("<N>m", UNITS["m"], "N minutes"),
-    counted("<N>w", UNITS["w"], "N weeks"),
-    counted("1h30m", UNITS["s"], "1 hour and 30 minutes", whole_seconds_of),
+    counting_operator("<N>s", UNITS["s"], "N seconds"),
+    counting_operator("<N>m", UNITS["m"], "N minutes"),
+    counting_operator("<N>w", UNITS["w"], "N weeks"),
+    counting_operator("1h30m", UNITS["s"], "1 hour and 30 minutes", whole_seconds_of),
     Operator(
         "now-1h",
         False,
@@ -161,8 +161,8 @@ class LocalTime(NamedTuple):
         decide when the clocks show the time twice, or never.
         """
         if zone is None:
-            written = two_digits(self.text)
-            return written if is_absolute(written) else _epoch(with_zone(self.time), self.text)
+            utc_text = two_digits(self.text)
+            return utc_text if is_absolute(utc_text) else _epoch(with_zone(self.time), self.text)
         first, second = (self.time.replace(tzinfo=zone.clocks, fold=fold) for fold in (0, 1))
         try:
             ahead, behind = (moment.utcoffset() or timedelta() for moment in (first, second))
@@ -289,9 +289,9 @@ def _absolute(iso: str, text: str) -> float | LocalTime:
 
 def _corrected(text: str, *, orders: bool = False, today: date | None = None) -> str | None:
     """The hint for a text that is not a date; with `orders`, only its day, month and year are reordered."""
-    from svcctl.dates.corrections import CORRECTIONS, ORDERS, corrected
+    from svcctl.dates.corrections import CORRECTIONS, ORDERS, correction
 
-    return corrected(text, ORDERS if orders else CORRECTIONS, is_date, today or datetime.now(UTC).date())
+    return correction(text, ORDERS if orders else CORRECTIONS, is_date, today or datetime.now(UTC).date())
 
 
 def _check_fine(text: str) -> None:

@@ -127,8 +127,8 @@ class Local(tzinfo):
         if moment is None:
             return None
         # Not astimezone: for a time that the clocks leave out, it takes the offset on the other side of the change.
-        shown = moment.replace(tzinfo=None, microsecond=0)
-        return shown - datetime.fromtimestamp(shown.timestamp(), UTC).replace(tzinfo=None)
+        clock_time = moment.replace(tzinfo=None, microsecond=0)
+        return clock_time - datetime.fromtimestamp(clock_time.timestamp(), UTC).replace(tzinfo=None)
 
     def tzname(self, moment: datetime | None) -> str | None:
         return None if moment is None else moment.replace(tzinfo=None).astimezone().tzname()
@@ -147,7 +147,7 @@ def _nearest_zone(text: str) -> str:
 
     from svcctl.words import did_you_mean
 
-    known = available_timezones()
-    if not known:
+    names = available_timezones()
+    if not names:
         return "this computer has no zone names: install the package tzdata, or write GMT+2"
-    return did_you_mean(text, sorted(known)) or "write GMT+2, UTC, or a name such as Europe/Berlin"
+    return did_you_mean(text, sorted(names)) or "write GMT+2, UTC, or a name such as Europe/Berlin"

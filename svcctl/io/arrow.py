@@ -43,16 +43,18 @@ def batches(rows: Iterable[Sequence[Any]], columns: Columns) -> Iterator[pa.Reco
     import pyarrow as pa
 
     schema = schema_of(columns)
-    left = iter(rows)
-    while some := list(islice(left, ROWS_AT_ONCE)):
+    remaining = iter(rows)
+    while some := list(islice(remaining, ROWS_AT_ONCE)):
         arrays = []
         for field, (name, kind), values in zip(schema, columns, zip(*some, strict=True), strict=True):
             convert = TEXT_OF.get(kind, _text) if pa.types.is_string(field.type) else None
             try:
                 if kind in _WHOLE_NUMBERS and not _INTEGERS.issuperset(map(type, values)):
                     raise ValueError("Arrow would cut a fraction off")
-                given = values if convert is None else [None if value is None else convert(value) for value in values]
-                arrays.append(pa.array(given, field.type))
+                converted = (
+                    values if convert is None else [None if value is None else convert(value) for value in values]
+                )
+                arrays.append(pa.array(converted, field.type))
             except (pa.ArrowException, ValueError, TypeError, OverflowError):
                 raise IncompleteResult(f"column {name} holds a value that is not of its type {kind}") from None
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -116,17 +116,19 @@ def gunzipped(data: Iterable[bytes]) -> Iterator[bytes]:
 def inflated(data: Iterable[bytes]) -> Iterator[bytes]:
     """The content of a deflate stream, with zlib's head and sum as HTTP has it, or without, as some servers send it."""
     stream = None
-    held = b""
+    pending = b""
     for piece in _in_pieces(data, PIECE_BYTES):
-        held += piece
+        pending += piece
         if stream is None:
-            if len(held) < 2:
+            if len(pending) < 2:
                 continue
-            stream = zlib.decompressobj(_ZLIB if held[0] & 15 == 8 and int.from_bytes(held[:2]) % 31 == 0 else _DEFLATE)
+            stream = zlib.decompressobj(
+                _ZLIB if pending[0] & 15 == 8 and int.from_bytes(pending[:2]) % 31 == 0 else _DEFLATE
+            )
         elif stream.eof:
             raise Damaged.broken()
-        yield from _inflated(stream, held)
-        held = b""
+        yield from _inflated(stream, pending)
+        pending = b""
         if stream.unused_data:
             raise Damaged.broken()
     if stream is None or not stream.eof:

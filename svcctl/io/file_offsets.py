@@ -22,11 +22,11 @@ def read_so_far(process: int, files: Sequence[Path]) -> int | None:
 
 def _position(process: int, file: Path) -> int:
     """How far the process has read one file, through any of its handles."""
-    found = [0]
+    positions = [0]
     with suppress(OSError):
         for handle in Path(f"/proc/{process}/fd").iterdir():
             with suppress(OSError):  # closed meanwhile
                 if handle.readlink() == file:
                     _, at, *_ = Path(f"/proc/{process}/fdinfo/{handle.name}").read_text().split()
-                    found.append(int(at))
-    return max(found)
+                    positions.append(int(at))
+    return max(positions)

@@ -86,8 +86,8 @@ def followed(path: Path) -> Path:
 def descriptor(path: Path) -> int | None:
     """The number of the open file that a path such as /dev/stdout, or a link to it, names; None for other paths."""
     for _ in range(_MOST_LINKS):
-        if named := _DESCRIPTOR.fullmatch(str(path)):
-            return int(named[1])
+        if match := _DESCRIPTOR.fullmatch(str(path)):
+            return int(match[1])
         if not _is_link(path):
             return None
         path = path.parent / path.readlink()
@@ -141,8 +141,8 @@ class Part:
     The file that it replaces hands its owner, group and permissions on, to the part already; `like` is another file
     that does so instead. A new file has the permissions of the umask. A `private` file is for its owner only.
 
-    With `kept`, a path on the same file system, the bytes are at that path instead and stay there until `publish`: a
-    later Part with the same `kept` appends to them.
+    With `growing`, a path on the same file system, the bytes are at that path instead and stay there until `publish`: a
+    later Part with the same `growing` appends to them.
 
     OSError where the path names a device, a pipe or the like.
 
@@ -156,15 +156,15 @@ class Part:
         private: bool = False,
         wait: bool = False,
         take: bool = False,
-        kept: Path | None = None,
+        growing: Path | None = None,
         like: Path | None = None,
     ) -> None:
         if is_direct(path):  # a directory cannot be replaced
             raise OSError(errno.EINVAL, "it is not a regular file")
         self.path = path
         self._target = followed(path)
-        self._part = kept or self._target.with_name(part_name(self._target.name))
-        self._kept = kept is not None
+        self._part = growing or self._target.with_name(part_name(self._target.name))
+        self._grows = growing is not None
         self._private = private
         self._like = self._target if like is None else followed(like)
         self._replaced = self._permissions()
@@ -203,7 +203,7 @@ class Part:
             fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if self._is(stream):
                 # A part that a killed writer left may have readers, and one that it linked to the file is the file.
-                if new or (self._kept and not self._is(stream, self._target)):
+                if new or (self._grows and not self._is(stream, self._target)):
                     return stream
                 self._part.unlink()
                 stream.close()
@@ -237,7 +237,7 @@ class Part:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._published and not (self._kept and self.size) and self._is(self.stream):
+        if not self._published and not (self._grows and self.size) and self._is(self.stream):
             self._part.unlink(missing_ok=True)
         self.stream.close()
 

@@ -27,14 +27,14 @@ _UNEXPANDED = re.compile(r"^~[^/]*(?=/)|\$([A-Za-z_]\w*|\{[A-Za-z_]\w*\})(?=[^/]
 def unexpanded(path: Path | str) -> UsageError | None:
     """The error for a path in a folder that is missing because quotes kept the shell from replacing `~` or `$NAME`."""
     text = str(path)
-    found = _UNEXPANDED.search(text)
-    if found is None or os.path.lexists(text[: text.index("/", found.end())]):
+    match = _UNEXPANDED.search(text)
+    if match is None or os.path.lexists(text[: text.index("/", match.end())]):
         return None
-    if found.start() or found[0][0] == "$":
-        what, quotes, instead = f"has {found[0]} in it", "single quotes", f'"{text}"'
+    if match.start() or match[0][0] == "$":
+        what, quotes, instead = f"has {match[0]} in it", "single quotes", f'"{text}"'
     else:
-        begin = '"$HOME/' if found[0] == "~" else f'{found[0]}/"'
-        what, quotes, instead = "begins with ~", "quotes", f'{begin}{text[found.end() + 1 :]}"'
+        begin = '"$HOME/' if match[0] == "~" else f'{match[0]}/"'
+        what, quotes, instead = "begins with ~", "quotes", f'{begin}{text[match.end() + 1 :]}"'
     return UsageError(f"{text} {what}, which the shell replaces outside {quotes} only", hint=f"write {instead}")
 
 

@@ -27,7 +27,7 @@ def optional_text(fields: Mapping[str, Any], name: str) -> str | None:
 def texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
     """Return a member that is a list of strings; an empty one when it is missing."""
     value = fields.get(name, [])
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ServiceError(f"{name} is not a list of strings")
     return tuple(value)
 
@@ -35,7 +35,7 @@ def texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
 def members(fields: Mapping[str, Any], name: str) -> Mapping[str, str]:
     """Return a member that is an object of strings; an empty one when it is missing."""
     value = fields.get(name, {})
-    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
+    if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
         raise ServiceError(f"{name} is not an object of strings")
     return value
 

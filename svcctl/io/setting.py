@@ -70,8 +70,8 @@ _SIZE_PATTERN = r"(?ai)(\d{1,15})\s*([KMGT]?)B?"
 
 def parse_size(text: str) -> int:
     """Bytes, such as 500MB or 2GB in steps of 1000, at least 1; ValueError for other texts."""
-    found = re.fullmatch(_SIZE_PATTERN, text.strip())
-    size = int(found[1]) * 1000 ** " KMGT".index(found[2].upper() or " ") if found else 0
+    match = re.fullmatch(_SIZE_PATTERN, text.strip())
+    size = int(match[1]) * 1000 ** " KMGT".index(match[2].upper() or " ") if match else 0
     if size < 1:
         raise ValueError("it is not a size, such as 500MB or 20GB")
     return size

@@ -93,7 +93,7 @@ class Spreadsheet:
     def add(self, rows: Iterable[Sequence[Any]]) -> None:
         """Write rows. IncompleteResult when the temporary directory cannot hold them."""
         for row in rows:
-            written = False
+            has_cells = False
             try:
                 if self._row == self._max_rows:
                     self._add_sheet()
@@ -101,8 +101,8 @@ class Spreadsheet:
                     if value is not None:
                         writers = self._writers[index]
                         writers.get(type(value), self._write_other)(self._row, index, value)
-                        written = True
-                if not written:  # a blank cell keeps the row
+                        has_cells = True
+                if not has_cells:  # a blank cell keeps the row
                     self._sheet.write_blank(self._row, 0, None, self._plain)
             except OSError as error:
                 raise self._unwritten(error) from None

@@ -3,8 +3,17 @@
 A setting is looked up in one order: flag, environment, profile, default. Each value remembers where it came from.
 """
 
-from svcctl.profiles.resolve import Profile, mistyped, resolve
+from svcctl.profiles.resolve import Profile, misspelled_variables, resolve
 from svcctl.profiles.settings import BUILT_IN, LOCAL, PROFILE_SETTINGS
 from svcctl.profiles.store import ProfileStore, default_store
 
-__all__ = ["BUILT_IN", "LOCAL", "PROFILE_SETTINGS", "Profile", "ProfileStore", "default_store", "mistyped", "resolve"]
+__all__ = [
+    "BUILT_IN",
+    "LOCAL",
+    "PROFILE_SETTINGS",
+    "Profile",
+    "ProfileStore",
+    "default_store",
+    "misspelled_variables",
+    "resolve",
+]

@@ -14,7 +14,7 @@ from svcctl.profiles.settings import PROFILE_SETTINGS, names_file, setting_of
 from svcctl.profiles.store import Fields
 
 
-def assigned(pairs: list[str], secret: Callable[[str], str]) -> dict[str, str]:
+def in_arguments(pairs: list[str], secret: Callable[[str], str]) -> dict[str, str]:
     """`FIELD=VALUE` words as fields; `secret` gives the value of a field for which the words say `-`.
 
     A secret on the command line is refused, because other users can see it.
@@ -35,15 +35,15 @@ def assigned(pairs: list[str], secret: Callable[[str], str]) -> dict[str, str]:
 
 def in_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The fields that the environment sets. UsageError when it sets none."""
-    found = {
+    fields = {
         setting.name: setting.cleaned(environment[setting.environment], f"environment {setting.environment}")
         for setting in PROFILE_SETTINGS.values()
         if setting.environment and environment.get(setting.environment)
     }
-    if not found:
+    if not fields:
         names = ", ".join(setting.environment for setting in PROFILE_SETTINGS.values() if setting.environment)
         raise UsageError("none of the SVCCTL_* variables is set", hint=f"set at least one of {names}")
-    return found
+    return fields
 
 
 def in_text(text: str, source: str) -> dict[str, str]:
@@ -84,7 +84,7 @@ def _in_yaml(text: str, source: str) -> Iterator[tuple[int, str, str]]:
                 yield line, name, text_ or ""
 
 
-def located(fields: Mapping[str, str]) -> dict[str, str]:
+def with_absolute_paths(fields: Mapping[str, str]) -> dict[str, str]:
     """The fields with absolute paths: a profile is used in other directories, too."""
     return {
         key: str(Path(text).absolute()) if names_file(key) and text and not text.startswith("~") else text
@@ -98,13 +98,13 @@ class Ask(Protocol):
     def __call__(self, what: str, *, hidden: bool) -> str: ...
 
 
-def typed(stored: Fields, changes: Mapping[str, str], ask: Ask, note: Callable[[str], None]) -> dict[str, str]:
+def ask_missing(stored: Fields, changes: Mapping[str, str], ask: Ask, note: Callable[[str], None]) -> dict[str, str]:
     """Prompt for the fields that a connection needs and that are neither stored nor given.
 
     A field for which nothing is typed is left out; `note` says why a value cannot be used, before the next prompt.
     """
-    given = {key for key, text in changes.items() if text}
-    known = {key.removesuffix("_file").removesuffix("_command") for key in (*stored, *given)}
+    new_fields = {key for key, text in changes.items() if text}
+    field_names = {key.removesuffix("_file").removesuffix("_command") for key in (*stored, *new_fields)}
     answers: dict[str, str] = {}
 
     def answer(key: str, about: str, default: str = "") -> str:
@@ -121,16 +121,16 @@ def typed(stored: Fields, changes: Mapping[str, str], ask: Ask, note: Callable[[
         return text
 
     def need(key: str) -> None:
-        if key not in known and not answer(key, PROFILE_SETTINGS[key].meaning):
+        if key not in field_names and not answer(key, PROFILE_SETTINGS[key].meaning):
             note(f"no {key} yet: the same command asks for it again")
 
-    while not known & {"socket", "base_url"} and not answer("base_url", "https://…"):
+    while not field_names & {"socket", "base_url"} and not answer("base_url", "https://…"):
         note("base_url is needed: it is where requests go (Ctrl-C to stop)")
-    if "auth" in known:
+    if "auth" in field_names:
         method = changes.get("auth") or str(stored.get("auth"))
-    elif known & {"api_key", "api_secret"}:
+    elif field_names & {"api_key", "api_secret"}:
         method = "signature"
-    elif "token" in known:
+    elif "token" in field_names:
         return answers
     else:
         method = answer("auth", "signature, token or jwt; default signature", "signature")

@@ -54,7 +54,7 @@ OK, WARNING, NO, FAILED, SKIPPED = "ok", "warning", "no", "failed", "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StepFinding:
     """The finding of a step; `next` is what to do about it, if anything."""
 
     text: str
@@ -141,12 +141,12 @@ def run(subject: Subject) -> Iterator[Result]:
             yield Result(name, SKIPPED, "not tried")
             continue
         try:
-            found = step(subject)
+            finding = step(subject)
         except SvcctlError as error:
             subject.failure = error
             yield Result(name, FAILED, error.message, error.hint or advice(subject, error) or "", error)
         else:
-            yield Result(name, found.outcome, found.text, found.next)
+            yield Result(name, finding.outcome, finding.text, finding.next)
 
 
 def _applies(step: str, subject: Subject) -> bool:
@@ -164,21 +164,21 @@ def _applies(step: str, subject: Subject) -> bool:
 # The steps
 
 
-def _file(subject: Subject) -> Found:
+def _file(subject: Subject) -> StepFinding:
     path = subject.store.path
     subject.store.load()
     if not path.exists():
-        return Found(f"no file at {path}, and none is needed")
-    return Found(f"{path}, mode {stat.S_IMODE(path.stat().st_mode):04o}")
+        return StepFinding(f"no file at {path}, and none is needed")
+    return StepFinding(f"{path}, mode {stat.S_IMODE(path.stat().st_mode):04o}")
 
 
-def _profile(subject: Subject) -> Found:
+def _profile(subject: Subject) -> StepFinding:
     profile = subject.profile
     name = profile.name or "none, the environment has all settings"
-    return Found(f"{name} ({profile.name_source})")
+    return StepFinding(f"{name} ({profile.name_source})")
 
 
-def _settings(subject: Subject) -> Found:
+def _settings(subject: Subject) -> StepFinding:
     profile = subject.profile
     profile.check_complete()
     for url in (profile.base_url, profile.provisioning_url):
@@ -195,19 +195,19 @@ def _settings(subject: Subject) -> Found:
     if open_files := [str(file.path) for file in profile.secret_files if file.is_open_to_others]:
         paths = " ".join(f"'{path}'" for path in open_files)
         close = Advice("close it with: ", CommandLine(f"chmod 600 {paths}"))
-        return Found(f"{text}; others can read {', '.join(open_files)}", close, WARNING)
-    return Found(text)
+        return StepFinding(f"{text}; others can read {', '.join(open_files)}", close, WARNING)
+    return StepFinding(text)
 
 
-def _limits(subject: Subject) -> Found:
+def _limits(subject: Subject) -> StepFinding:
     guard = subject.profile.guard
     rules = [f"only queries and lists, by read_only of {guard.read_only_source}"] if guard.read_only else []
     if guard.max_rows is not None:
         rules.append(f"at most {counted(guard.max_rows, 'row')} in an answer, by max_rows of {guard.max_rows_source}")
-    return Found("; ".join(rules))
+    return StepFinding("; ".join(rules))
 
 
-def _socket(subject: Subject) -> Found:
+def _socket(subject: Subject) -> StepFinding:
     path = Path(str(subject.profile.socket))
     try:
         unix_sockets.connect(path, subject.patience).close()
@@ -218,17 +218,17 @@ def _socket(subject: Subject) -> Found:
             else None
         )
         raise Unavailable(f"nothing answers at the socket {path}: {reason(error)}", hint=hint) from None
-    return Found(f"{path} answers")
+    return StepFinding(f"{path} answers")
 
 
-def _name(subject: Subject) -> Found:
+def _name(subject: Subject) -> StepFinding:
     proxy = subject.proxy
     host, port, via = subject.origin.host, subject.origin.port, ""
     if proxy is not None:
         host, port, via = proxy.host, proxy.port, f" (the proxy from {proxy.variable})"
     try:
         with blaming(proxy) if proxy is not None else nullcontext():
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except ProxyFailure as error:
         raise _proxy_unavailable(subject, error) from None
     except (OSError, UnicodeError) as error:
@@ -236,10 +236,10 @@ def _name(subject: Subject) -> Found:
             f"the host {host} has no address: {reason(error)}",
             hint=f"check base_url for typos ('svcctl profile show {subject.name}'); the service may also need a VPN",
         ) from None
-    return Found(f"{host}{via} is {', '.join(dict.fromkeys(str(row[4][0]) for row in found))}")
+    return StepFinding(f"{host}{via} is {', '.join(dict.fromkeys(str(row[4][0]) for row in rows))}")
 
 
-def _connection(subject: Subject) -> Found:
+def _connection(subject: Subject) -> StepFinding:
     host, port = subject.origin.host, subject.origin.port
     started = time.monotonic()
     try:
@@ -257,13 +257,13 @@ def _connection(subject: Subject) -> Found:
             hint=f"check the host and port in base_url ('svcctl profile show {subject.name}')",
         ) from None
     via = f" through the proxy {subject.proxy}" if subject.proxy else ""
-    return Found(f"port {port}{via} after {length_text(time.monotonic() - started)}")
+    return StepFinding(f"port {port}{via} after {length_text(time.monotonic() - started)}")
 
 
-def _tls(subject: Subject) -> Found:
+def _tls(subject: Subject) -> StepFinding:
     where, route = subject.origin, subject.route
     if not where.secure:
-        return Found("none: plain http to this machine")
+        return StepFinding("none: plain http to this machine")
     try:
         with (
             route.open(where, subject.patience) as connection,
@@ -284,11 +284,11 @@ def _tls(subject: Subject) -> Found:
         f"until {datetime.fromtimestamp(end, UTC):%Y-%m-%d} ({days} days)"
     )
     if days < RENEW_DAYS:
-        return Found(text, "ask whoever runs the service to renew it", WARNING)
-    return Found(text)
+        return StepFinding(text, "ask whoever runs the service to renew it", WARNING)
+    return StepFinding(text)
 
 
-def _answer(subject: Subject) -> Found:
+def _answer(subject: Subject) -> StepFinding:
     """Fail when the service does not answer, or refuses every operation for a reason other than permissions."""
     errors = list(subject.answers.values())
     heard = [exchange for exchange in subject.exchanges if exchange.status is not None]
@@ -297,10 +297,10 @@ def _answer(subject: Subject) -> Found:
     surprises = [error for name in subject.answers if (error := _surprise(subject, name)) is not None]
     if surprises and not any(_is_answered(subject, name) for name in subject.answers):
         raise surprises[0]
-    return Found(f"HTTP {heard[0].status} after {length_text(heard[0].seconds)}")
+    return StepFinding(f"HTTP {heard[0].status} after {length_text(heard[0].seconds)}")
 
 
-def _tls_close(subject: Subject) -> Found:
+def _tls_close(subject: Subject) -> StepFinding:
     """Say whether the service sends close_notify, without which a cut answer can look whole."""
     accepted = subject.profile.accepts_any_close
     try:
@@ -308,12 +308,12 @@ def _tls_close(subject: Subject) -> Found:
     except SvcctlError:
         notified = None
     if notified is None:
-        return Found("not known: no end of a connection was seen")
+        return StepFinding("not known: no end of a connection was seen")
     if notified:
-        return Found("with close_notify" + (", so 'tls_close: any' is not needed" if accepted else ""))
+        return StepFinding("with close_notify" + (", so 'tls_close: any' is not needed" if accepted else ""))
     if accepted:
-        return Found("without close_notify, which 'tls_close: any' accepts: a cut answer may look whole")
-    return Found(
+        return StepFinding("without close_notify, which 'tls_close: any' accepts: a cut answer may look whole")
+    return StepFinding(
         "without close_notify: an answer without a length or chunks counts as incomplete (exit 7), unless its format "
         "marks its end",
         Advice(
@@ -324,23 +324,23 @@ def _tls_close(subject: Subject) -> Found:
     )
 
 
-def _clock(subject: Subject) -> Found:
+def _clock(subject: Subject) -> StepFinding:
     ahead = _ahead(subject)
     if ahead is None:
-        return Found("the service does not send its time")
+        return StepFinding("the service does not send its time")
     if abs(ahead) < 2:
-        return Found("the same as the service's")
+        return StepFinding("the same as the service's")
     text = f"{length_text(round(abs(ahead)))} {'ahead of' if ahead > 0 else 'behind'} the service's"
     if abs(ahead) <= SKEW:
-        return Found(text)
-    return Found(text, "set this machine's clock: signatures contain the time", WARNING)
+        return StepFinding(text)
+    return StepFinding(text, "set this machine's clock: signatures contain the time", WARNING)
 
 
-def _credentials(subject: Subject) -> Found:
+def _credentials(subject: Subject) -> StepFinding:
     """The credentials are accepted if any operation was not refused because of them."""
     errors = list(subject.answers.values())
     if any(not isinstance(error, CredentialsError | NotFound | Unavailable) or _is_ours(error) for error in errors):
-        return Found(f"the {'signature' if subject.profile.method == 'signature' else 'token'} is accepted")
+        return StepFinding(f"the {'signature' if subject.profile.method == 'signature' else 'token'} is accepted")
     kinds = (CredentialsError, NotFound, Unavailable)
     error = next(error for kind in kinds for error in errors if isinstance(error, kind))
     if not isinstance(error, NotFound):
@@ -367,23 +367,25 @@ def trust_advice(name: str) -> str:
     return Advice("trust its CA: ", CommandLine(f"svcctl profile set {name} ca_bundle=FILE"))
 
 
-def _permission(name: str, yes: str, no: str) -> Callable[[Subject], Found]:
-    def step(subject: Subject) -> Found:
+def _permission(name: str, yes: str, no: str) -> Callable[[Subject], StepFinding]:
+    def step(subject: Subject) -> StepFinding:
         error = subject.answers[name]
         if isinstance(error, Unavailable):
             raise error
         if isinstance(error, CredentialsError):
-            return Found(error.message, no, NO)
+            return StepFinding(error.message, no, NO)
         if isinstance(error, NotFound) and not _is_ours(error):
-            return Found(f"nothing at this path ({error.message})", "set the path (see 'svcctl help profiles')", NO)
+            return StepFinding(
+                f"nothing at this path ({error.message})", "set the path (see 'svcctl help profiles')", NO
+            )
         if (surprise := _surprise(subject, name)) is not None:
             raise surprise
-        return Found(yes)
+        return StepFinding(yes)
 
     return step
 
 
-STEPS: Mapping[str, Callable[[Subject], Found]] = {
+STEPS: Mapping[str, Callable[[Subject], StepFinding]] = {
     "file": _file,
     "profile": _profile,
     "settings": _settings,

@@ -60,14 +60,14 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
             yield number, line.rstrip("\r")
 
 
-def _value(before: str, written: str) -> str:
+def _value(before: str, text_after: str) -> str:
     """The value of the text after `=` and the blanks before it; ValueError with the reason when it has none."""
-    home = _HOME.match(written)
+    home = _HOME.match(text_after)
     value, position = (os.path.expanduser(home[0]), home.end()) if home else ("", 0)  # noqa: PTH111
-    while part := _VALUE_PART.match(written, position):
+    while part := _VALUE_PART.match(text_after, position):
         value += part["plain"] or part["escaped"] or part["single"] or _unescaped(part["double"] or "")
         position = part.end()
-    rest = written[position:]
+    rest = text_after[position:]
     text = rest.strip(" \t")
     if before or (text and rest[0] in " \t" and not text.startswith("#") and not position):
         raise ValueError("there are blanks around the =")

@@ -254,16 +254,20 @@ def resolve(
     return Profile(name, source, values, mappings, [error.message for error in document.unclear.values()])
 
 
-def mistyped(environment: Mapping[str, str]) -> Iterator[str]:
+def misspelled_variables(environment: Mapping[str, str]) -> Iterator[str]:
     """A sentence about each environment variable with a name that is almost one that svcctl reads."""
-    known = [
+    variables = [
         PROFILE_ENVIRONMENT,
         CONFIG_ENVIRONMENT,
         *(row.environment for row in PROFILE_SETTINGS.values() if row.environment),
     ]
     for name in environment:
-        if name.startswith(_PREFIX) and name not in known:
-            alike = [one.removeprefix(_PREFIX) for one in known if one[:_PREFIX_CHARS] == name[:_PREFIX_CHARS]]
+        if name.startswith(_PREFIX) and name not in variables:
+            alike = [
+                variable.removeprefix(_PREFIX)
+                for variable in variables
+                if variable[:_PREFIX_CHARS] == name[:_PREFIX_CHARS]
+            ]
             near = nearest(name.removeprefix(_PREFIX), alike) if alike else None
             if near is not None:
                 yield f"the variable {name} means nothing; did you mean {_PREFIX}{near}?"
@@ -312,9 +316,9 @@ def _resolve_one(
     }
     if (strictness := setting.strictness) is not None:
         values = [
-            Value(setting, _value_of(setting, str(written), source), source)
-            for source, written in reversed(texts.items())
-            if written is not None
+            Value(setting, _value_of(setting, str(source_text), source), source)
+            for source, source_text in reversed(texts.items())
+            if source_text is not None
         ]
         if values:
             return max(values, key=lambda value: strictness(value.value))

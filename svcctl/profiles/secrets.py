@@ -148,7 +148,7 @@ class SecretCommand:
         """The secret that the command prints; ProfileError when the command fails."""
         name = f"secret command '{self.command}'"
         word = re.match(r"\s*([\w./+-]+)(?=\s|$)", self.command)
-        if word and not _found(word[1]):  # otherwise the shell would print its own message
+        if word and not _is_command(word[1]):  # otherwise the shell would print its own message
             raise ProfileError(f"{name} was not found", hint="check its name, and PATH")
         try:
             ended = shell_command.run(self.command, seconds=self.seconds, max_bytes=MAX_BYTES)
@@ -183,7 +183,7 @@ class MadeOnUse:
         return self.make()
 
 
-def _found(word: str) -> bool:
+def _is_command(word: str) -> bool:
     """Whether the shell knows a command: a program, or a builtin such as `read`."""
-    known = ["/bin/sh", "-c", 'command -v "$1"', "sh", word]
-    return bool(shutil.which(word)) or not subprocess.run(known, capture_output=True, check=False).returncode
+    lookup = ["/bin/sh", "-c", 'command -v "$1"', "sh", word]
+    return bool(shutil.which(word)) or not subprocess.run(lookup, capture_output=True, check=False).returncode

@@ -179,8 +179,8 @@ def setting_of(field: str) -> ProfileSetting:
 def names_file(field: str) -> bool:
     """Whether the value of a field is the path of a file."""
     return any(
-        (one.path and field == one.name) or (one.secret and field == f"{one.name}_file")
-        for one in PROFILE_SETTINGS.values()
+        (setting.path and field == setting.name) or (setting.secret and field == f"{setting.name}_file")
+        for setting in PROFILE_SETTINGS.values()
     )
 
 
@@ -191,6 +191,6 @@ def known_fields() -> list[str]:
 
 
 def unknown_field(key: str, where: str) -> ProfileError:
-    known = known_fields()
-    hint = did_you_mean(key, known) or f"fields are: {', '.join(known)}"
+    names = known_fields()
+    hint = did_you_mean(key, names) or f"fields are: {', '.join(names)}"
     return ProfileError(f"unknown field '{key}' in {where}", hint=hint)

@@ -93,7 +93,7 @@ class ProfileStore:
     """The profiles file at a path; a file that the user names must exist when it is read."""
 
     path: Path
-    named: str | None = None
+    origin: str | None = None
     """How the user named the path: --config or an environment variable; None for the default path."""
     lock_patience: float = 10.0
     """The seconds to wait for another process that changes the file."""
@@ -104,7 +104,7 @@ class ProfileStore:
         try:
             self.path.stat()
         except FileNotFoundError:
-            return self.named is not None
+            return self.origin is not None
         except OSError:
             pass
         return False
@@ -115,10 +115,10 @@ class ProfileStore:
             mode = self.path.stat().st_mode
             text = self.path.read_text(encoding="utf-8")
         except FileNotFoundError:
-            if self.named:
+            if self.origin:
                 raise ProfileError(
                     f"profiles file {self.path} does not exist",
-                    hint=f"{self.named} names it",
+                    hint=f"{self.origin} names it",
                     reason="no-profiles-file",
                 ) from None
             return Document()
@@ -133,7 +133,7 @@ class ProfileStore:
 
     def before(self) -> Document:
         """The file's content before a change; the file need not exist yet."""
-        return replace(self, named=None).load()
+        return replace(self, origin=None).load()
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -191,8 +191,8 @@ class ProfileStore:
         def changed() -> Document:
             document = self.load()
             document.stored(name)
-            left = {other: fields for other, fields in document.profiles.items() if other != name}
-            return replace(document, profiles=left, default=None if document.default == name else document.default)
+            profiles = {other: fields for other, fields in document.profiles.items() if other != name}
+            return replace(document, profiles=profiles, default=None if document.default == name else document.default)
 
         self._save(changed)
 
@@ -230,10 +230,10 @@ class ProfileStore:
 
 def default_store(environment: Mapping[str, str], config: Path | None, origin: str = "--config") -> ProfileStore:
     """The store at the path that `origin` gives, else SVCCTL_CONFIG, else the platform's config directory."""
-    if config is None and (named := environment.get(CONFIG_ENVIRONMENT)):
-        config, origin = Path(named), CONFIG_ENVIRONMENT
+    if config is None and (path := environment.get(CONFIG_ENVIRONMENT)):
+        config, origin = Path(path), CONFIG_ENVIRONMENT
     if config is not None:
-        return ProfileStore(home.expanded(config), named=origin)
+        return ProfileStore(home.expanded(config), origin=origin)
     try:
         return ProfileStore(home.directory("config") / "config.yaml")
     except UsageError:  # without a home there is no file, and the environment may have all settings
@@ -288,7 +288,7 @@ def _at(place: str, line: int | None) -> str:
 
 def _check_fields(fields: Fields, place: Callable[[str], str]) -> None:
     """ProfileError for a field that is unknown or has a value that cannot be used; `place` says where a key is."""
-    known = known_fields()
+    names = known_fields()
     for key, value in fields.items():
         if key in MAPPINGS:
             if not isinstance(value, dict):
@@ -297,14 +297,14 @@ def _check_fields(fields: Fields, place: Callable[[str], str]) -> None:
                 if inner not in MAPPINGS[key]:
                     raise unknown_field(f"{key}.{inner}", place(f"{key}.{inner}"))
                 _check_text(f"{key}.{inner}", text, place)
-        elif key not in known:
+        elif key not in names:
             raise unknown_field(key, place(key))
         else:
             _check_text(key, value, place)
     for setting in PROFILE_SETTINGS.values():
-        given = [key for key in setting.fields if key in fields]
-        if len(given) > 1:
-            raise ProfileError(f"{place(given[1])} sets both {given[0]} and {given[1]}", hint="keep one of them")
+        keys = [key for key in setting.fields if key in fields]
+        if len(keys) > 1:
+            raise ProfileError(f"{place(keys[1])} sets both {keys[0]} and {keys[1]}", hint="keep one of them")
         if setting.name in fields:
             setting.value_of(fields[setting.name], place(setting.name))
 

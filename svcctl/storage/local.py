@@ -49,7 +49,7 @@ class Local(Storage):
             self._make(growing.parent)
             if followed(path).parent.stat().st_dev != growing.parent.stat().st_dev:
                 return None  # it could not be renamed
-            return _Growing(Part(path, kept=growing), overwrite=overwrite)
+            return _Growing(Part(path, growing=growing), overwrite=overwrite)
 
     def size(self, name: str) -> int | None:
         path = self._directory / name

@@ -108,7 +108,7 @@ class Diagnostics:
         return self.is_terminal and self.moving and not self.quiet
 
     @contextmanager
-    def held(self) -> Iterator[list[str]]:
+    def hold_notes(self) -> Iterator[list[str]]:
         """Hold notes back until the end of the block, which has the whole screen; the block gets the list of notes."""
         notes: list[str] = []
         self._held = notes
@@ -245,45 +245,45 @@ class Diagnostics:
                 hint = self.advice(error)
         return errors.advice_of(hint, typed, *getattr(error, "__notes__", ()))
 
-    def each(
+    def for_each(
         self, items: Iterable[S], act: Callable[[S], T], failures: type[errors.SvcctlError] = errors.SvcctlError
     ) -> Iterator[T]:
         """Yield what `act` returns for each item. Failures are reported as they come, and raise Reported at the end."""
         codes = []
         for item in items:
             try:
-                found = act(item)
+                result = act(item)
             except failures as error:
                 codes.append(self.report(error))
             else:
-                yield found
+                yield result
         if codes:
             raise Reported(max(codes))
 
     @contextmanager
-    def counted(self, items: Sequence[T], done: str) -> Iterator[Iterator[T]]:
+    def count_before_failure(self, items: Sequence[T], participle: str) -> Iterator[Iterator[T]]:
         """Iterate over the items; on a failure, print how many items before it are `done`, with --quiet too."""
-        left = iter(items)
+        rest = iter(items)
         try:
-            yield left
+            yield rest
         except BaseException:
-            if before := len(items) - length_hint(left) - 1:
-                self.warning(f"{before} of {len(items)} {done}")
+            if before := len(items) - length_hint(rest) - 1:
+                self.warning(f"{before} of {len(items)} {participle}")
             raise
 
     def _tell(self, label: str, text: str) -> None:
         """Print a message behind its label; a terminal gets it in lines of its width."""
-        shown = joined("svcctl: ", styled(31, "error:")) if self.color and label.endswith("error:") else label
-        self._print(joined(shown, " ", self.laid_out(text, len(label) + 1)))
+        prefix = joined("svcctl: ", styled(31, "error:")) if self.color and label.endswith("error:") else label
+        self._print(joined(prefix, " ", self.laid_out(text, len(label) + 1)))
 
-    def laid_out(self, text: str, taken: int) -> str:
+    def laid_out(self, text: str, used_cells: int) -> str:
         """A message made safe to print and, on a terminal, broken into lines; `taken` cells of the first are in use."""
-        shown = mask_urls(visible(text))
+        safe_text = mask_urls(visible(text))
         if not self.is_terminal:
-            return shown
+            return safe_text
         plain = getattr(self.stream, "plain", str)
         commands = [plain(mask_urls(visible(command))) for command in errors.commands_in(text)]
-        return broken(plain(shown), self._width(), taken, commands)
+        return line_broken(plain(safe_text), self._width(), used_cells, commands)
 
     def _show_place(self, error: errors.SvcctlError) -> None:
         if not isinstance(error, errors.ServiceError) or error.place is None or error.query is None:
@@ -333,30 +333,30 @@ _WORD = r"""(?<![^\s(])'[^']*'\S*|(?<![^\s(])"[^"]*"\S*|\S+"""
 _QUOTED_COMMAND = r"(?<![^\s(])'svcctl [^']*'\S*"
 
 
-def broken(text: str, width: int, taken: int, commands: Sequence[str] = ()) -> str:
+def line_broken(text: str, width: int, used_cells: int, commands: Sequence[str] = ()) -> str:
     """A message broken into lines of `width` cells, `taken` of the first in use.
 
     The `commands` in it and quoted commands of svcctl stay whole, and so do other quoted texts that fit into a line.
     """
-    if taken + cell_width(text) <= width:
+    if used_cells + cell_width(text) <= width:
         return text
     lines: list[list[str]] = [[]]
-    left = width - taken
+    room = width - used_cells
     for part in _parts(text, width - len(_INDENT), commands):
-        needed = cell_width(part) + bool(lines[-1])
-        if needed > left:
+        part_cells = cell_width(part) + bool(lines[-1])
+        if part_cells > room:
             lines.append([])
-            needed, left = cell_width(part), width - len(_INDENT)
+            part_cells, room = cell_width(part), width - len(_INDENT)
         lines[-1].append(part)
-        left -= needed
+        room -= part_cells
     return f"\n{_INDENT}".join(map(" ".join, lines)) + " " * text.endswith(" ")
 
 
 def _parts(text: str, width: int, commands: Sequence[str]) -> Iterator[str]:
     """The parts of a text between which lines can be broken."""
     whole = "|".join([_QUOTED_COMMAND, *(rf"\S*{re.escape(command)}\S*" for command in commands)])
-    for found in re.finditer(rf"(?P<command>{whole})|{_WORD}", text):
-        if found["command"] or cell_width(found[0]) <= width:
-            yield found[0]
+    for match in re.finditer(rf"(?P<command>{whole})|{_WORD}", text):
+        if match["command"] or cell_width(match[0]) <= width:
+            yield match[0]
         else:
-            yield from found[0].split(" ")
+            yield from match[0].split(" ")

@@ -42,13 +42,13 @@ def in_order(rows: Iterable[Row], keys: Keys, top: int | None = None, *, run_byt
 
 
 def _in_order(rows: Iterable[Row], keys: Keys, top: int | None, run_bytes: int) -> Iterator[Sequence[Row]]:
-    left = sys.maxsize if top is None else top
+    rows_left = sys.maxsize if top is None else top
     try:
         with tempfile.TemporaryFile() as file:
             for batch in _merged(_runs(rows, keys, top, run_bytes, file)):
-                yield batch[:left]
-                left -= len(batch)
-                if left <= 0:
+                yield batch[:rows_left]
+                rows_left -= len(batch)
+                if rows_left <= 0:
                     return
     except OSError as error:
         raise IncompleteResult(
@@ -60,21 +60,23 @@ def _in_order(rows: Iterable[Row], keys: Keys, top: int | None, run_bytes: int) 
 def _runs(rows: Iterable[Row], keys: Keys, top: int | None, run_bytes: int, file: IO[bytes]) -> list[Iterator[Run]]:
     """The rows as sorted runs, each in batches and cut to its first `top` rows."""
     runs: list[Iterator[Run]] = []
-    compared, held, size, tuples = list[Any](), list[Row](), 0, False
+    run_keys, run_rows, size, tuples = list[Any](), list[Row](), 0, False
     for batch in batches_of(rows):
         some = keys(batch)
         tuples = tuples or isinstance(some[0], tuple)
-        compared += some
-        held += batch
+        run_keys += some
+        run_rows += batch
         size += _size(batch)
         if size > run_bytes:
-            compared, held = _sorted(_alike(compared, tuples), held, top)
-            size = _size(held)
+            run_keys, run_rows = _sorted(_alike(run_keys, tuples), run_rows, top)
+            size = _size(run_rows)
             if size > run_bytes // 2:  # otherwise `top` has dropped enough rows to go on in memory
-                runs.append(_read(file, *_stored(compared, held, len(held) * run_bytes // size // _PARTS, file)))
-                compared, held, size = [], [], 0
-    runs.append(iter([_sorted(_alike(compared, tuples), held, top)]))
-    return [((_alike(compared, tuples), held) for compared, held in run) for run in runs]
+                runs.append(
+                    _read(file, *_stored(run_keys, run_rows, len(run_rows) * run_bytes // size // _PARTS, file))
+                )
+                run_keys, run_rows, size = [], [], 0
+    runs.append(iter([_sorted(_alike(run_keys, tuples), run_rows, top)]))
+    return [((_alike(run_keys, tuples), run_rows) for run_keys, run_rows in run) for run in runs]
 
 
 def _size(rows: Sequence[Row]) -> int:
@@ -123,10 +125,10 @@ def _merged(runs: Sequence[Iterator[Run]]) -> Iterator[list[Row]]:
     while heads := [head for head in heads if head[0]]:
         first = min(range(len(heads)), key=lambda at: heads[at][0][-1])
         bound = heads[first][0][-1]
-        taken: Run = [], []
+        merged: Run = [], []
         for at, (keys, rows, run) in enumerate(heads):
             count = (bisect_right if at <= first else bisect_left)(keys, bound)
-            taken[0].extend(keys[:count])
-            taken[1].extend(rows[:count])
+            merged[0].extend(keys[:count])
+            merged[1].extend(rows[:count])
             heads[at] = (keys[count:], rows[count:], run) if count < len(keys) else (*next(run, ended), run)
-        yield _sorted(*taken)[1]
+        yield _sorted(*merged)[1]

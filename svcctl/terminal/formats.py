@@ -98,10 +98,10 @@ class Format(NamedTuple):
 
     def check(self, selection: Selection, *, follow: bool = False) -> None:
         """UsageError when options of the selection cannot be applied, MissingExtra when packages are missing."""
-        if selection.given and not self.arranges:
+        if selection.option_names and not self.arranges:
             can = ", ".join(row.name for row in FORMATS.values() if row.arranges)
             raise UsageError(
-                f"{selection.given[0]} cannot be used with format {self.name}, which the service writes",
+                f"{selection.option_names[0]} cannot be used with format {self.name}, which the service writes",
                 hint=f"use one of: {can}",
             )
         if self.keyed and (twice := [name for name in selection.columns if selection.columns.count(name) > 1]):
@@ -110,7 +110,7 @@ class Format(NamedTuple):
                 hint="name it once, or use --format csv or table",
             )
         if self.extra is not None and self.writes(selection):
-            feature = f"{selection.given[0]} with format {self.name}" if self.raw else f"the format {self.name}"
+            feature = f"{selection.option_names[0]} with format {self.name}" if self.raw else f"the format {self.name}"
             extras.need(self.extra, feature)
         if follow and selection.sort:
             raise UsageError("--follow and --sort exclude each other: rows that never end have no order")
@@ -263,8 +263,8 @@ def _separated(delimiter: str) -> Layout:
             text = "".join(filter(None, values))
             if "" not in values and not any(map(text.__contains__, marks)):
                 return [value or "" for value in values] if NoneType in types else values
-            known = {value: cell(value, kind) for value in set(values)}  # values with commas often repeat
-            return [known[value] for value in values]
+            texts = {value: cell(value, kind) for value in set(values)}  # values with commas often repeat
+            return [texts[value] for value in values]
 
         padding = delimiter * (len(columns) - 1)
         """The line that services send to keep a connection alive; a row of nulls must not look the same."""
@@ -489,14 +489,17 @@ def _members(
 
 def find_format(name: str, *, is_terminal: bool, lists: bool = False) -> Format:
     """The format with a name; `auto` is a table on a terminal and csv elsewhere. UsageError lists the known names."""
-    name, given = format_name(name), name
+    name, typed_name = format_name(name), name
     if name == AUTO:
         name = "table" if is_terminal else "csv"
-    known = [row.name for row in FORMATS.values() if row.lists or not lists]
-    if name not in known:
-        meant = did_you_mean(given, [*known, *(one for one, name in FORMAT_NAMES.items() if name in known)])
+    names = [row.name for row in FORMATS.values() if row.lists or not lists]
+    if name not in names:
+        advice = did_you_mean(
+            typed_name, [*names, *(spelling for spelling, name in FORMAT_NAMES.items() if name in names)]
+        )
         raise UsageError(
-            f"unknown format '{given}'", hint=f"{meant + ' ' if meant else ''}formats are: {AUTO}, {', '.join(known)}"
+            f"unknown format '{typed_name}'",
+            hint=f"{advice + ' ' if advice else ''}formats are: {AUTO}, {', '.join(names)}",
         )
     return FORMATS[name]
 
@@ -525,7 +528,7 @@ def refuse_packed(path: Path) -> None:
         raise UsageError(f"svcctl writes no .{ending} files", hint="write .gz or .zst instead")
 
 
-def check_file(name: Path | str, chosen: Format, note: Note, *, given: bool) -> None:
+def check_file(name: Path | str, chosen: Format, note: Note, *, by_user: bool) -> None:
     """Say when a file's ending means a format other than `chosen`, or no format and the user has `given` none.
 
     UsageError when the file would be compressed twice, or with a compression that svcctl does not write.
@@ -537,12 +540,12 @@ def check_file(name: Path | str, chosen: Format, note: Note, *, given: bool) -> 
     ending = _ending(path)
     if chosen.name == "chart" and ending in UNWRITTEN:
         raise UsageError(f"a chart is text: svcctl writes no .{ending} files", hint="name the file .txt")
-    meant = next((row for row in FORMATS.values() if ending in row.endings), None)
-    same = meant in (None, chosen) or (meant is not None and meant.raw and meant.mode == chosen.mode)
+    implied = next((row for row in FORMATS.values() if ending in row.endings), None)
+    same = implied in (None, chosen) or (implied is not None and implied.raw and implied.mode == chosen.mode)
     if not same or ending in UNWRITTEN:
-        held = chosen.endings[0] if ending == chosen.name else chosen.name  # the format xls is written as .xlsx
-        note(f"{name} holds {held}, not {ending}")
-    elif meant is None and not given and ending not in ("", "txt"):
+        content = chosen.endings[0] if ending == chosen.name else chosen.name  # the format xls is written as .xlsx
+        note(f"{name} holds {content}, not {ending}")
+    elif implied is None and not by_user and ending not in ("", "txt"):
         note(f"{name} holds {chosen.name}: its ending names no format")
 
 

@@ -240,14 +240,17 @@ def table(
         return
     waiting: deque[list[str]] = deque()
 
-    def parted(row: Sequence[Any]) -> Sequence[Any]:
-        found = ((columns[at], row[at]) for at in under if row[at] is not None)
+    def row_without_below(row: Sequence[Any]) -> Sequence[Any]:
+        below_values = ((columns[at], row[at]) for at in under if row[at] is not None)
         waiting.append(
-            [f"{COLUMN_GAP}{visible(column.name)}: {format_cell(value, column.type, style)}" for column, value in found]
+            [
+                f"{COLUMN_GAP}{visible(column.name)}: {format_cell(value, column.type, style)}"
+                for column, value in below_values
+            ]
         )
         return [row[at] for at in beside]
 
-    lines = chain.from_iterable(_aligned([columns[at] for at in beside], map(parted, rows), style, cuts))
+    lines = chain.from_iterable(_aligned([columns[at] for at in beside], map(row_without_below, rows), style, cuts))
     yield list(islice(lines, 2 if style.header else 0))
     for line in lines:
         yield [line, *waiting.popleft()]
@@ -309,12 +312,12 @@ class _Layout:
         if not style.sample:
             cells = [[cell] for cell in _usual(columns, style, [of[0] for of in cells] if sample else None)]
         self._headings = [heading(column, style) if style.header else "" for column in columns]
-        wanted = [max(map(cell_width, [name, *of])) for name, of in zip(self._headings, cells, strict=True)]
+        full_widths = [max(map(cell_width, [name, *of])) for name, of in zip(self._headings, cells, strict=True)]
         least = [
             min(width, column.least) if column.type in TEXT else width
-            for column, width in zip(columns, wanted, strict=True)
+            for column, width in zip(columns, full_widths, strict=True)
         ]
-        self._widths = _fit(wanted, least, style.width)
+        self._widths = _fit(full_widths, least, style.width)
         if grows and style.width is not None:
             _grow(self._widths, columns, style.width)
         self._columns = columns[: len(self._widths)]
@@ -349,13 +352,13 @@ class _Layout:
     def _cells(self, rows: Sequence[Row]) -> list[list[str]]:
         """The cells of rows, by column, with blanks behind fractions, so that decimal points line up."""
         values = zip(*rows, strict=True) if rows else [()] * len(self._columns)
-        found = []
+        by_column = []
         for of, column, fraction, most in zip(values, self._columns, self._fractions, self._points, strict=False):
             cells = format_cells(of, column.type, self._style, fraction=fraction)
             if most:
                 cells = [cell + " " * (most - len(_fraction(cell))) if cell[-1:].isdigit() else cell for cell in cells]
-            found.append(cells)
-        return found
+            by_column.append(cells)
+        return by_column
 
     def _laid(self, at: int, cells: Sequence[str]) -> tuple[str, Sequence[str]]:
         """The format that pads the cells of a column, and the cells, cut if they are too wide."""
@@ -391,13 +394,13 @@ def _usual(columns: Sequence[TableColumn], style: Style, first: list[str] | None
     """
     kinds = _USUAL | {"timestamp": len(format_moment(0, style))}
     widths = [kinds.get(column.type or "") for column in columns]
-    seen = first or [style.null] * len(columns)
+    samples = first or [style.null] * len(columns)
     cells = [
         max(
             usual or (8 if cell.isalnum() and cell != style.null else MIN_TEXT_CELLS),
             cell_width(cell) * (2 if usual else 3) // 2,
         )
-        for usual, cell in zip(widths, seen, strict=True)
+        for usual, cell in zip(widths, samples, strict=True)
     ]
     room = (style.width or 0) - len(COLUMN_GAP) * (len(columns) - 1) - sum(cells)
     spare = max(0, room) // max(1, widths.count(None))
@@ -409,26 +412,26 @@ def heading(column: TableColumn, style: Style) -> str:
     return f"{name} ({style.zone_label})" if column.type == "timestamp" and style.zone_label else name
 
 
-def _fit(wanted: list[int], least: list[int], width: int | None) -> list[int]:
+def _fit(full_widths: list[int], least: list[int], width: int | None) -> list[int]:
     """Column widths that fit: the widest texts are cut first, to a common cap; then the last columns are left out.
 
     `least` is the smallest useful width of each column.
     """
     if width is None:
-        return wanted
-    for count in range(len(wanted), 0, -1):
+        return full_widths
+    for count in range(len(full_widths), 0, -1):
         room = width - len(COLUMN_GAP) * (count - 1)
-        kept = list(zip(wanted[:count], least[:count], strict=True))
+        bounds = list(zip(full_widths[:count], least[:count], strict=True))
         if sum(least[:count]) > room:
             continue
 
-        def capped(cap: int, kept: list[tuple[int, int]] = kept) -> list[int]:
-            return [max(narrow, min(cells, cap)) for cells, narrow in kept]
+        def widths_at(cap: int, bounds: list[tuple[int, int]] = bounds) -> list[int]:
+            return [max(narrow, min(cells, cap)) for cells, narrow in bounds]
 
-        cap = bisect_right(range(room + 1), room, key=lambda cap: sum(capped(cap))) - 1  # the largest that fits
-        fitted = capped(cap)
+        cap = bisect_right(range(room + 1), room, key=lambda cap: sum(widths_at(cap))) - 1  # the largest that fits
+        fitted = widths_at(cap)
         spare = room - sum(fitted)
-        for at, (cells, _) in enumerate(kept):  # spare cells go to the first columns that were cut
+        for at, (cells, _) in enumerate(bounds):  # spare cells go to the first columns that were cut
             if spare and fitted[at] < cells and cap >= fitted[at]:
                 fitted[at] += 1
                 spare -= 1

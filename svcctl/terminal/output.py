@@ -220,7 +220,7 @@ class Output:
         if self._pager is None or not isinstance(self._stdout, Terminal):
             yield
             return
-        with self._diagnostics.held() as notes:
+        with self._diagnostics.hold_notes() as notes:
             with self._stdout.paged(self._pager, self._above(notes)) as paged:
                 yield
             if paged.failed:

@@ -47,12 +47,12 @@ class Display(Progress):
 
     def get_renderables(self) -> Iterable[RenderableType]:
         for task in self.tasks:
-            (said, done, total), width = self._tell(), self.console.width // 4
+            (words, done, total), width = self._tell(), self.console.width // 4
             self.update(task.id, completed=done, total=total)
-            left = f"{rough_text(task.time_remaining)} left, " if task.time_remaining else ""
+            time_left = f"{rough_text(task.time_remaining)} left, " if task.time_remaining else ""
             bar = ProgressBar(task.total, task.completed, width, complete_style="green", finished_style="green")
             line = Table.grid(Column(no_wrap=True), Column(no_wrap=True), Column(), padding=(0, 1, 0, 0))
-            text = Text(visible(f"{left}{said}"), no_wrap=True, overflow="crop")
+            text = Text(visible(f"{time_left}{words}"), no_wrap=True, overflow="crop")
             line.add_row("svcctl:", self._spinner if total is None else bar, text)
             yield line
 

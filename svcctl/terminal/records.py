@@ -103,8 +103,8 @@ class Listing(Generic[T]):
         if not selection.sort:
             return models
         models = list(models)
-        named, values = self.laid_out(models, shown=False, every=True)
-        keys = selection.keys(named)(list(values))
+        columns, values = self.laid_out(models, shown=False, every=True)
+        keys = selection.keys(columns)(list(values))
         return [models[at] for at in sorted(range(len(models)), key=keys.__getitem__)[: selection.top]]
 
     def _extra_field(self, name: str) -> Field[T]:

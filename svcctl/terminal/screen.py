@@ -115,8 +115,8 @@ def framed(text: Iterable[str], footer: str) -> str:
     lines, end = list(text), layout.folded(footer, size.columns)
     if len(lines) + len(end) >= size.lines:
         longest = layout.folded(f"… {len(lines)} more, {footer}", size.columns)
-        shown = max(0, size.lines - 1 - len(longest))
-        end = layout.folded(f"… {len(lines) - shown} more, {footer}", size.columns)
-        lines = lines[:shown]
+        line_count = max(0, size.lines - 1 - len(longest))
+        end = layout.folded(f"… {len(lines) - line_count} more, {footer}", size.columns)
+        lines = lines[:line_count]
     lines += end
     return joined(*(joined(line if isinstance(line, Styled) else line[: size.columns], "\n") for line in lines))

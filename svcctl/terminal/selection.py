@@ -43,7 +43,7 @@ class Selection(NamedTuple):
     header: bool = True
 
     @property
-    def given(self) -> tuple[str, ...]:
+    def option_names(self) -> tuple[str, ...]:
         """The options that were given."""
         options = {"--columns": self.columns, "--sort": self.sort, "--top": self.top, "--no-header": not self.header}
         return tuple(name for name, value in options.items() if value not in ((), None, False))
@@ -74,11 +74,11 @@ class Selection(NamedTuple):
         places = [(_place(columns, key.column), key.descending) for key in self.sort]
 
         def keys(rows: Sequence[Row]) -> list[Any]:
-            found = [([row[at] for row in rows], columns[at].type, falling) for at, falling in places]
-            if len(found) > 1:
-                by_column = (ranks(values, kind, falling=falling) for values, kind, falling in found)
+            sort_columns = [([row[at] for row in rows], columns[at].type, falling) for at, falling in places]
+            if len(sort_columns) > 1:
+                by_column = (ranks(values, kind, falling=falling) for values, kind, falling in sort_columns)
                 return list(map(tuple, map(chain.from_iterable, zip(*by_column, strict=True))))
-            values, kind, falling = found[0]
+            values, kind, falling = sort_columns[0]
             return numbers(values, falling=falling) or ranks(values, kind, falling=falling)
 
         return keys
@@ -87,7 +87,7 @@ class Selection(NamedTuple):
 NO_SELECTION = Selection()
 
 
-def selected(columns: str | None, sort: str | None, top: int | None, no_header: bool) -> Selection:
+def selection_of(columns: str | None, sort: str | None, top: int | None, no_header: bool) -> Selection:
     """The selection for some options. Names are separated by commas; a name with a comma is quoted, as in csv."""
     keys = tuple(_sort_key(name) for name in _names("--sort", sort, "n:desc,user"))
     if top is not None and not keys:
@@ -116,10 +116,10 @@ def _sort_key(text: str) -> SortKey:
 
 
 def _place(columns: Sequence[TableColumn], name: str) -> int:
-    known = [column.name for column in columns]
-    if name in known:
-        return known.index(name)
-    hint = " ".join(filter(None, (did_you_mean(name, known), f"columns are: {choices(known)}")))
+    names = [column.name for column in columns]
+    if name in names:
+        return names.index(name)
+    hint = " ".join(filter(None, (did_you_mean(name, names), f"columns are: {choices(names)}")))
     raise UsageError(f"no column '{name}'", hint=hint)
 
 
@@ -132,8 +132,8 @@ def ranks(values: Sequence[Any], kind: str | None, *, falling: bool) -> list[tup
     if alone := numbers(values, falling=falling):
         return [(False, 0, number) for number in alone]
     if set(map(type, values)) <= {str, NoneType}:  # texts often repeat
-        known = {value: rank(value, kind, falling=falling) for value in set(values)}
-        return [known[value] for value in values]
+        rank_of = {value: rank(value, kind, falling=falling) for value in set(values)}
+        return [rank_of[value] for value in values]
     return [rank(value, kind, falling=falling) for value in values]
 
 

@@ -19,8 +19,8 @@ def terminal_size(stream: TextIO | None = None, default: tuple[int, int] = (80, 
         measured = tuple(os.get_terminal_size((stream or sys.stdout).fileno()))
     except (AttributeError, ValueError, OSError):  # no terminal
         measured = (0, 0)
-    named = (_cells(os.environ.get(name, "")) for name in ("COLUMNS", "LINES"))
-    sizes = zip(named, measured, default, strict=True)
+    variables = (_cells(os.environ.get(name, "")) for name in ("COLUMNS", "LINES"))
+    sizes = zip(variables, measured, default, strict=True)
     columns, lines = (min(MAX_CELLS, next(filter(None, cells))) for cells in sizes)
     return os.terminal_size((columns, lines))
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.clock_changes import ZONES, clock_changes, offset
 
-from svcctl.dates.range import dates_of, shifted
+from svcctl.dates.range import dates_of, period_note
 from svcctl.dates.shorthand import in_zone, parse_moment
 from svcctl.dates.zones import Zone, named_zone, parse_zone
 from svcctl.errors import UsageError
@@ -271,7 +271,9 @@ def test_a_range_is_shown_with_its_offsets_where_they_differ() -> None:
     ],
 )
 def test_periods_that_do_not_begin_with_those_of_the_zone_are_told(zone: str, every: int, note: str | None) -> None:
-    assert shifted(dates_of("3d", "now", None, named_zone(zone), now=NOW, written=True), every, formula=True) == note
+    assert (
+        period_note(dates_of("3d", "now", None, named_zone(zone), now=NOW, written=True), every, formula=True) == note
+    )
 
 
 @pytest.mark.parametrize(
@@ -289,7 +291,9 @@ def test_the_formula_for_days_is_right_where_the_clocks_change_or_may_change(
     assert from_ is not None
     chosen = dates_of(from_, to, None, BERLIN, now=NOW, written=to is not None)
     days = 'for days there: group by formatdate(eventdate, "yyyy-MM-dd", "Europe/Berlin") as day'
-    assert shifted(chosen, 86_400, formula=True) == f"'group every' counts in UTC: a period begins at {note}; {days}"
+    assert (
+        period_note(chosen, 86_400, formula=True) == f"'group every' counts in UTC: a period begins at {note}; {days}"
+    )
 
 
 def test_the_formula_for_days_of_this_computer_has_an_offset_which_must_not_change(
@@ -301,7 +305,7 @@ def test_the_formula_for_days_of_this_computer_has_an_offset_which_must_not_chan
     try:
         for days, until, formula in (("1d", "now", "GMT+2"), ("30d", "now", None), ("1d", None, None)):
             chosen = dates_of(days, until, None, named_zone("local"), now=april, written=True)
-            note = shifted(chosen, 86_400, formula=True) or ""
+            note = period_note(chosen, 86_400, formula=True) or ""
             assert re.findall('"(GMT.*)"', note) == [*filter(None, [formula])]
     finally:
         monkeypatch.undo()

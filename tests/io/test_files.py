@@ -161,7 +161,7 @@ def test_a_name_of_the_longest_size_has_a_part_that_a_rerun_finds(tmp_path: Path
     width = len(os.fsencode(letter))
     name = letter * ((size - 4) // width) + "x" * ((size - 4) % width) + ".csv"
     assert len(os.fsencode(name)) == size
-    with Part(tmp_path / name, kept=tmp_path / "kept") as part:
+    with Part(tmp_path / name, growing=tmp_path / "kept") as part:
         part.publish()
     (tmp_path / name).unlink()
     part_names: set[str] = set()

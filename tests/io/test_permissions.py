@@ -122,7 +122,7 @@ def test_a_part_that_a_killed_writer_left_is_neither_written_nor_followed(tmp_pa
 
 def test_a_kept_part_is_restricted_when_it_is_resumed(tmp_path: Path) -> None:
     target, kept = made(tmp_path / "rows.csv", 0o640), made(tmp_path / "growing", 0o666)
-    with Part(target, kept=kept) as part:
+    with Part(target, growing=kept) as part:
         assert (mode(kept), part.size) == (0o640, 3)
         part.write(b"new")
         part.publish()
@@ -158,7 +158,7 @@ def test_a_user_resumes_and_replaces_parts_of_a_file_that_is_read_only(tmp_path:
                 write(target, b"new", private=private)
             assert (mode(target), target.read_bytes()) == (before, b"new")
             kept = made(Path("growing"), before, ANN, STAFF)
-            with user(ANN, STAFF), Part(target, kept=kept) as part:
+            with user(ANN, STAFF), Part(target, growing=kept) as part:
                 assert mode(kept) == before
                 part.write(b"new")
                 part.publish()

@@ -3,7 +3,7 @@
 import pytest
 
 from svcctl.errors import UsageError
-from svcctl.profiles.assignments import assigned, in_text, typed
+from svcctl.profiles.assignments import ask_missing, in_arguments, in_text
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -23,20 +23,20 @@ def no_secret(key: str) -> str:
 
 def test_a_secret_is_never_an_argument() -> None:
     words = ["base_url=https://a", "api_secret=-", "token=", "api_secret_file=x=y"]
-    assert assigned(words, lambda key: f"the {key}") == {
+    assert in_arguments(words, lambda key: f"the {key}") == {
         "base_url": "https://a",
         "api_secret": "the api_secret",
         "token": "",
         "api_secret_file": "x=y",
     }
     with pytest.raises(UsageError) as caught:
-        assigned(["api_secret=hunter2"], no_secret)
+        in_arguments(["api_secret=hunter2"], no_secret)
     assert caught.value.message == WORDS["a secret on the command line"]
 
 
 def test_no_secret_is_asked_for_before_all_words_are_right() -> None:
     with pytest.raises(UsageError) as caught:
-        assigned(["api_secret=-", "base_url"], no_secret)
+        in_arguments(["api_secret=-", "base_url"], no_secret)
     assert caught.value.message == WORDS["not a field"]
 
 
@@ -95,7 +95,7 @@ class Person:
 
 def test_a_person_types_what_a_connection_needs() -> None:
     person = Person("api.example.com", "", "https://api.example.com/", "", "KEY", "SECRET")
-    assert typed({}, {}, person.ask, person.notes.append) == {
+    assert ask_missing({}, {}, person.ask, person.notes.append) == {
         "base_url": "https://api.example.com",
         "auth": "signature",
         "api_key": "KEY",
@@ -124,10 +124,10 @@ def test_a_person_types_what_a_connection_needs() -> None:
 )
 def test_only_what_is_missing_is_asked_for(stored: dict[str, str], changes: dict[str, str], prompts: list[str]) -> None:
     person = Person("typed")
-    typed(stored, changes, person.ask, person.notes.append)
+    ask_missing(stored, changes, person.ask, person.notes.append)
     assert person.prompts == prompts
     if prompts:
         key = prompts[0].split()[0]
         person = Person("")
-        assert typed(stored, changes, person.ask, person.notes.append) == {}
+        assert ask_missing(stored, changes, person.ask, person.notes.append) == {}
         assert person.notes == [WORDS["an answer that is missing"].format(key=key)]

@@ -6,7 +6,7 @@ import pytest
 from support.profiles import PROD, look_up
 
 from svcctl.errors import ProfileError
-from svcctl.profiles.resolve import Value, mistyped
+from svcctl.profiles.resolve import Value, misspelled_variables
 from svcctl.profiles.settings import PROFILE_SETTINGS
 from svcctl.profiles.store import ProfileStore
 
@@ -107,7 +107,7 @@ def test_a_missing_setting_says_how_to_give_it(store: ProfileStore) -> None:
 
 def test_a_variable_that_is_almost_one_of_svcctls_is_told() -> None:
     given = {"SVCCTL_RETIRES": "3", "SVCCTL_RETRIES": "3", "SVCCTL_DATA": "/data", "RETRIEZ": "1"}
-    assert list(mistyped(given)) == [
+    assert list(misspelled_variables(given)) == [
         "the variable SVCCTL_RETIRES means nothing; did you mean SVCCTL_RETRIES?",
     ]
 

@@ -151,7 +151,7 @@ def test_each_reports_a_failure_as_it_comes_and_continues_with_the_next_name() -
             return "done"
         raise errors.NotFound(f"no {name}") if name == "b" else errors.Conflict(f"{name} is stopped")
 
-    found = Diagnostics(stream).each("cab", act)
+    found = Diagnostics(stream).for_each("cab", act)
     assert next(found) == "done"
     assert stream.getvalue() == "svcctl: error: c is stopped\n"
     with pytest.raises(Reported) as caught:

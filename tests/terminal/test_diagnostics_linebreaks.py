@@ -2,7 +2,7 @@
 
 import pytest
 
-from svcctl.terminal.diagnostics import broken
+from svcctl.terminal.diagnostics import line_broken
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from svcctl.terminal.diagnostics import broken
     ],
 )
 def test_lines_end_at_spaces_and_not_inside_commands_or_quotes_that_fit(text: str, lines: list[str]) -> None:
-    assert broken(text, 32, 6).split("\n") == lines
+    assert line_broken(text, 32, 6).split("\n") == lines
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_lines_end_at_spaces_and_not_inside_commands_or_quotes_that_fit(text: st
     ],
 )
 def test_no_line_ends_inside_a_command(before: str, command: str, after: str, lines: list[str]) -> None:
-    assert broken(before + command + after, 32, 6, [command]).split("\n") == lines
+    assert line_broken(before + command + after, 32, 6, [command]).split("\n") == lines

@@ -49,7 +49,7 @@ def test_a_file_that_would_not_hold_what_its_name_says_is_refused(ending: str) -
         of_file(path)
     assert caught.value.message == WORDS["not written"].format(ending=ending)
     with pytest.raises(UsageError) as caught:
-        check_file(path, FORMATS["chart"], pytest.fail, given=True)
+        check_file(path, FORMATS["chart"], pytest.fail, by_user=True)
     assert (caught.value.message, caught.value.hint) == (
         WORDS["a chart in a file"].format(ending=ending),
         HINTS["a chart in a file"],

@@ -21,7 +21,7 @@ from svcctl.terminal.diagnostics import Diagnostics
 from svcctl.terminal.formats import FORMATS
 from svcctl.terminal.layout import Span, Style
 from svcctl.terminal.output import Output, open_file
-from svcctl.terminal.selection import NO_SELECTION, selected
+from svcctl.terminal.selection import NO_SELECTION, selection_of
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -305,7 +305,7 @@ def test_a_table_of_a_range_that_ends_in_the_future_is_printed_as_rows_arrive(
     stdout = io.BytesIO()
     output = Output(io.TextIOWrapper(stdout), Diagnostics(io.StringIO()), color=False)
     answer = Arriving(stdout)
-    selection = NO_SELECTION if sort is None else selected(None, sort, None, False)
+    selection = NO_SELECTION if sort is None else selection_of(None, sort, None, False)
     output.query(answer, FORMATS["table"], output.sink, selection, Style(span=Span(0, end, None, 10)))
     assert (answer.shown, stdout.getvalue()) == (shown, whole)
 
@@ -326,6 +326,6 @@ def test_rows_that_arrive_together_are_written_together(format: str, sort: str |
     stdout = Counting()
     output = Output(io.TextIOWrapper(stdout), Diagnostics(io.StringIO()), color=False)
     answer = QueryResponse(MODES["json/simple/compact"], "", [body])
-    output.query(answer, FORMATS[format], output.sink, selected(None, sort, None, no_header=False))
+    output.query(answer, FORMATS[format], output.sink, selection_of(None, sort, None, no_header=False))
     assert stdout.getvalue().count(b"\n") >= 5000
     assert stdout.writes < 50

@@ -16,7 +16,7 @@ from svcctl.errors import UsageError
 from svcctl.terminal.external_sort import in_order
 from svcctl.terminal.formats import FORMATS
 from svcctl.terminal.layout import TableColumn
-from svcctl.terminal.selection import NO_SELECTION, Selection, SortKey, rank, selected
+from svcctl.terminal.selection import NO_SELECTION, Selection, SortKey, rank, selection_of
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -56,19 +56,19 @@ def arranged(selection: Selection) -> tuple[list[str], list[list[Any]]]:
 def test_numbers_addresses_and_texts_have_their_own_order_and_nulls_are_last(
     sort: str, top: int | None, users_and_ips: list[str]
 ) -> None:
-    names, rows = arranged(selected("user,ip", sort, top, no_header=False))
+    names, rows = arranged(selection_of("user,ip", sort, top, no_header=False))
     assert (names, [f"{user} {ip}" for user, ip in rows]) == (["user", "ip"], users_and_ips)
 
 
 def test_addresses_in_a_column_of_text_come_first_by_their_numbers() -> None:
     values = ["10.1.1.1", "n/a", None, "9.1.1.1", "9.1.1.256", "2001:db8::1", 7]
-    order = list(selected(None, "ip", None, no_header=False).order(COLUMNS[2:], [(value,) for value in values]))
+    order = list(selection_of(None, "ip", None, no_header=False).order(COLUMNS[2:], [(value,) for value in values]))
     assert [value for (value,) in order] == [7, "9.1.1.1", "10.1.1.1", "2001:db8::1", "9.1.1.256", "n/a", None]
 
 
 @pytest.mark.parametrize("name", [row.name for row in FORMATS.values() if row.arranges])
 def test_a_column_is_there_twice_only_where_names_are_no_keys(name: str) -> None:
-    twice = selected("user,n,user", None, None, no_header=False)
+    twice = selection_of("user,n,user", None, None, no_header=False)
     if name in ("table", "vertical", "chart", "csv", "tsv", "xls"):
         FORMATS[name].check(twice)
         return
@@ -81,12 +81,12 @@ def test_a_column_is_there_twice_only_where_names_are_no_keys(name: str) -> None
 
 
 def test_options_become_a_selection() -> None:
-    assert selected(None, None, None, no_header=False) == NO_SELECTION
-    assert selected('a,"b,c"', 'x:desc,"y:z",w:asc', 3, no_header=True) == Selection(
+    assert selection_of(None, None, None, no_header=False) == NO_SELECTION
+    assert selection_of('a,"b,c"', 'x:desc,"y:z",w:asc', 3, no_header=True) == Selection(
         ("a", "b,c"), (SortKey("x", True), SortKey("y:z"), SortKey("w")), 3, False
     )
     with pytest.raises(UsageError) as caught:
-        selected(None, None, 3, no_header=False)
+        selection_of(None, None, 3, no_header=False)
     assert (caught.value.message, caught.value.hint) == (
         WORDS["sorted rows without an end"],
         HINTS["sorted rows without an end"],
@@ -153,4 +153,4 @@ def test_more_rows_than_memory_holds_are_sorted_in_a_temporary_file() -> None:
 
 
 def test_a_direction_may_be_in_any_case() -> None:
-    assert selected(None, "n:DESC,user:Asc", None, no_header=False).sort == (SortKey("n", True), SortKey("user"))
+    assert selection_of(None, "n:DESC,user:Asc", None, no_header=False).sort == (SortKey("n", True), SortKey("user"))

@@ -43,7 +43,7 @@ class Noun(ABC):
 def carry_out(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], options: ApplyOptions) -> None:
     """Show the steps, and make them unless this is a trial. Differs when there are some, with --check."""
     is_trial = options.check or options.dry_run
-    unchecked = dict.fromkeys(svc.diagnostics.each(steps, noun.check, failures=UsageError))
+    unchecked = dict.fromkeys(svc.diagnostics.for_each(steps, noun.check, failures=UsageError))
     for what in filter(None, unchecked if is_trial else ()):
         svc.diagnostics.note(f"not checked: {what}")
     show(svc, noun.kind, noun.where, steps, options.format)
@@ -57,8 +57,8 @@ def carry_out(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], options
         return
     if not options.yes:
         svc.ask(" ".join([*noun.warnings(steps), "Apply these changes?"]))
-    list(svc.diagnostics.each(steps, noun.prepare, failures=UsageError))
-    with svc.diagnostics.counted(steps, "applied") as left:
+    list(svc.diagnostics.for_each(steps, noun.prepare, failures=UsageError))
+    with svc.diagnostics.count_before_failure(steps, "applied") as left:
         for step in left:
             with _about_step(noun, step):
                 done = noun.make(step)

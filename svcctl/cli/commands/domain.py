@@ -135,7 +135,7 @@ def apply_(ctx: typer.Context, options: ApplyOptions, prune_domains: PruneOpt = 
     """
     svc: Context = ctx.obj
     found = yaml_files.read(options.file, "domain", options.var or ())
-    written = list(svc.diagnostics.each(found, domain_files.written))
+    written = list(svc.diagnostics.for_each(found, domain_files.written))
     domains = domain_steps.Domains(svc.client)
     steps = domains.steps(written, prune=prune_domains)
     carry_out(svc, domains, steps, options)

@@ -32,7 +32,7 @@ from svcctl.io.time_limit import time_limit
 from svcctl.terminal.diagnostics import Reported, Work
 from svcctl.terminal.escapes import visible
 from svcctl.terminal.records import Listing
-from svcctl.terminal.selection import NO_SELECTION, Selection, selected
+from svcctl.terminal.selection import NO_SELECTION, Selection, selection_of
 from svcctl.words import counted
 
 _HELP = "Job IDs, the beginning of one is enough, or friendly names"
@@ -168,7 +168,7 @@ def show(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None, columns: Col
     """
     svc: Context = ctx.obj
     single = len(ids) == 1 and ids != [text.STDIN]
-    _each(svc, _chosen(svc, ids), svc.client.job, format, JOB, selected(columns, None, None, False), single=single)
+    _each(svc, _chosen(svc, ids), svc.client.job, format, JOB, selection_of(columns, None, None, False), single=single)
 
 
 @_app.command()
@@ -269,7 +269,7 @@ def apply_(ctx: typer.Context, options: ApplyOptions, relaunch: RelaunchOpt = No
 
     svc: Context = ctx.obj
     found = yaml_files.read(options.file, "job", options.var or ())
-    written = list(svc.diagnostics.each(found, partial(job_files.written, now=svc.now())))
+    written = list(svc.diagnostics.for_each(found, partial(job_files.written, now=svc.now())))
     jobs = Jobs(svc.client, svc.diagnostics.note, relaunch=relaunch or ())
     steps = jobs.steps(written, prune=prune)
     carry_out(svc, jobs, steps, options)
@@ -387,7 +387,7 @@ def _each(
     def acted(job_id: str) -> Watched:
         return at_moment([_hinted(chosen, act, job_id)], _now(svc), chosen.short(job_id))[0]
 
-    jobs = svc.diagnostics.each(chosen.ids, acted)
+    jobs = svc.diagnostics.for_each(chosen.ids, acted)
     for first in jobs:  # when all jobs failed there is nothing to print, not even a heading
         svc.output.records(listing, chain([first], jobs), printed, selection, single=single)
 
@@ -441,7 +441,7 @@ def _removal(svc: Context, chosen: Chosen) -> str:
         return known.get(job_id) or _hinted(chosen, svc.client.job, job_id)  # a service need not list all jobs
 
     try:
-        jobs = list(svc.diagnostics.each(chosen.ids, found))
+        jobs = list(svc.diagnostics.for_each(chosen.ids, found))
     except Reported:
         svc.diagnostics.done("nothing was removed")
         raise

@@ -90,7 +90,7 @@ def list_(ctx: typer.Context, options: ListOptions) -> None:
     """List profiles; the one in use is marked"""
     svc: Context = ctx.obj
     if svc.store.is_missing:
-        svc.diagnostics.note(f"profiles file {svc.store.path} ({svc.store.named}) does not exist")
+        svc.diagnostics.note(f"profiles file {svc.store.path} ({svc.store.origin}) does not exist")
     stored = svc.store.before()
     used, _ = profile_in_use(stored, {"profile": svc.flags.profile}, svc.environment)
     mark, no_mark = (True, False) if svc.format(options.format, lists=True).raw else ("*", "")
@@ -132,10 +132,10 @@ def set_(
     changes = assignments.in_text(text.read(from_file, "fields"), text.name(from_file)) if from_file else {}
     changes |= assignments.in_environment(svc.environment) if from_env else {}
     changes |= _assigned(svc, fields or [])
-    changes = assignments.located(changes)
+    changes = assignments.with_absolute_paths(changes)
     typed = {}
     if svc.is_attended and sys.stdin.isatty():  # otherwise standard input is data, such as a secret
-        typed = assignments.typed(svc.store.before().fields(name), changes, svc.ask_for, svc.diagnostics.note)
+        typed = assignments.ask_missing(svc.store.before().fields(name), changes, svc.ask_for, svc.diagnostics.note)
     if not changes and not typed:
         raise UsageError("nothing to set", hint="give fields as FIELD=VALUE, for example base_url=https://…")
     if format := changes.get("format"):
@@ -197,7 +197,7 @@ def _assigned(svc: Context, words: list[str]) -> dict[str, str]:
         last = key
         return setting_of(key).cleaned(lines.next(key), "standard input")
 
-    fields = assignments.assigned(words, secret)
+    fields = assignments.in_arguments(words, secret)
     if last is not None and not lines.is_over(last):
         raise UsageError(
             f"{last} (standard input) has more than one line", hint="if the secret is the first line: … | head -n 1"

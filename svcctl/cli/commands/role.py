@@ -127,9 +127,9 @@ def create(ctx: typer.Context, domain: DomainArg, given: RoleOptions, yes: YesOp
     svcctl role create acme -F roles.yaml
     """
     svc: Context = ctx.obj
-    written = list(svc.diagnostics.each(given.read("no role given"), role_files.require_sound))
+    written = list(svc.diagnostics.for_each(given.read("no role given"), role_files.require_sound))
     _ask_about_grants(svc, domain, written, yes, lambda: reads_roles(svc.client, domain), Action.CREATE)
-    with svc.diagnostics.counted(written, "created") as counted:
+    with svc.diagnostics.count_before_failure(written, "created") as counted:
         for one in counted:
             with known_domain(svc.client, domain):
                 svc.client.create_role(domain, one.role)
@@ -151,11 +151,11 @@ def update(
     """
     svc: Context = ctx.obj
     sound = partial(role_files.require_sound, update=True)
-    written = list(svc.diagnostics.each(given.read("nothing to change: no field is given"), sound))
+    written = list(svc.diagnostics.for_each(given.read("nothing to change: no field is given"), sound))
     changes = [role_files.change(one, role, len(written)) for one in written]
     targets = [target for target, _ in changes]
     _ask_about_grants(svc, domain, written, yes, lambda: _require(svc, domain, targets), Action.CHANGE)
-    with svc.diagnostics.counted(changes, "updated") as counted:
+    with svc.diagnostics.count_before_failure(changes, "updated") as counted:
         for target, wanted in counted:
             with known_role(svc.client, domain, target):
                 svc.client.update_role(domain, target, wanted)
@@ -175,7 +175,7 @@ def apply_(ctx: typer.Context, domain: DomainArg, options: ApplyOptions, prune: 
     """
     svc: Context = ctx.obj
     found = role_files.read_roles(options.file, options.var or ())
-    written = list(svc.diagnostics.each(found, role_files.applied))
+    written = list(svc.diagnostics.for_each(found, role_files.applied))
     roles = Roles(svc.client, domain)
     with known_domain(svc.client, domain):
         steps = roles.steps(written, prune=prune)

@@ -28,16 +28,16 @@ def draw(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: S
     status code names a row and a count measures it. Over time, if only the date names a row, numeric columns of similar
     size are lines of one chart. UsageError when there is no such column, or when there are more than MAX_ROWS rows.
     """
-    kept = list(islice(rows, MAX_ROWS + 1))
-    if len(kept) > MAX_ROWS:
+    charted = list(islice(rows, MAX_ROWS + 1))
+    if len(charted) > MAX_ROWS:
         measure = next((column.name for column in reversed(columns) if column.type in NUMERIC), None)
         largest = f", or draw the largest with --sort {measure}:desc --top 20" if measure else ""
         raise UsageError(
             f"more than {MAX_ROWS} rows cannot be charted",
             hint=f"group by fewer columns or by longer periods{largest}",
         )
-    chosen = choose(columns, kept, style)
-    if not kept:
+    chosen = choose(columns, charted, style)
+    if not charted:
         return Chart([])
     on_screen = style.width is not None or style.color
     return lines(side_by_side(chosen)) if chosen.over_time and on_screen else bars(chosen)

@@ -29,8 +29,8 @@ def bars(chart: Rows) -> Chart:
         shortened = sum(cell_width(label) > most for label in labels)
         label_width = min(label_width, most)
     room = max(NARROWEST_BAR, chart.width - label_width - amount_width - 2 * len(COLUMN_GAP))
-    known = [number for number in numbers if number is not None]
-    scale = _Scale(min((0, *known)), max((0, *known)), room)
+    values = [number for number in numbers if number is not None]
+    scale = _Scale(min((0, *values)), max((0, *values)), room)
     lines = [chart.title()]
     cut = [chart.cuts(row[0]) for row in chart.rows]
     if any(cut):
@@ -41,8 +41,10 @@ def bars(chart: Rows) -> Chart:
         bar = "" if number is None else _bar(number, scale, fancy=style.glyphs)
         if cut[at]:
             bar = bar.replace("█", "░") if style.glyphs else bar.replace("#", "-")
-        named = f"{fill(fitted(label, label_width), label_width)}{COLUMN_GAP}{fill(amount, amount_width, right=True)}"
-        lines.append(joined(named, COLUMN_GAP, colored(bar, 0, style)) if bar else named.rstrip())
+        row_text = (
+            f"{fill(fitted(label, label_width), label_width)}{COLUMN_GAP}{fill(amount, amount_width, right=True)}"
+        )
+        lines.append(joined(row_text, COLUMN_GAP, colored(bar, 0, style)) if bar else row_text.rstrip())
     lines.extend(_silence(silent[-1]))
     notes = chart.notes()
     if shortened:

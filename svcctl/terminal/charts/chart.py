@@ -70,8 +70,10 @@ class Rows:
         count = sum(value is not None and number_of(value) is None for value in values)
         what = counted(count, "value is no number or too large", "values are no numbers or too large")
         notes = [f"{what} to draw"] if count else []
-        known = (*self.names, self.measure)
-        others = [column.name for at, column in enumerate(self.columns) if column.type in NUMERIC and at not in known]
+        drawn_columns = (*self.names, self.measure)
+        others = [
+            column.name for at, column in enumerate(self.columns) if column.type in NUMERIC and at not in drawn_columns
+        ]
         if others:
             drawn = ",".join(filter(None, (self.columns[at].name for at in self.names)))
             what = "it" if len(others) == 1 else others[0]
@@ -101,8 +103,8 @@ def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style:
         if texts or index
     ]
     for choice in choices:
-        named = {tuple(map(str, (row[at] for at in choice.names))) for row in rows}
-        if len(named) == len(rows):
+        row_names = {tuple(map(str, (row[at] for at in choice.names))) for row in rows}
+        if len(row_names) == len(rows):
             return choice
     if choices:
         return choices[0]

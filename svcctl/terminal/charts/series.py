@@ -36,7 +36,7 @@ def lines(chart: Rows) -> Chart:
     Only neighbouring periods are joined: a period without rows has no value, and a line across it would invent one.
     """
     series, notes = _series(chart)
-    points = [point for each in series.values() for point in each]
+    points = [point for line_points in series.values() for point in line_points]
     if not points:
         return bars(chart)
     glyphs = chart.style.glyphs
@@ -49,8 +49,8 @@ def lines(chart: Rows) -> Chart:
     period = chart.every or min((later - earlier for earlier, later in pairwise(times)), default=0)
     grid = Grid(max(1, chart.width - margin - 1), rows, start, end, low, high, glyphs)
     cut = False
-    for index, each in enumerate(series.values()):
-        whole = [point for point in each if not chart.cuts(point[0])]
+    for index, line_points in enumerate(series.values()):
+        whole = [point for point in line_points if not chart.cuts(point[0])]
         alone = dict.fromkeys(whole)
         for earlier, later in pairwise(whole):
             if 0 < later[0] - earlier[0] <= period:
@@ -61,7 +61,7 @@ def lines(chart: Rows) -> Chart:
             grid.sign(point, MARKERS[glyphs][index], index)
         if len(series) > 1:
             grid.mark(whole, MARKERS[glyphs][index], index)
-        for point in each:
+        for point in line_points:
             if chart.cuts(point[0]):
                 grid.sign(point, CUT[glyphs], index)
                 cut = True
@@ -141,8 +141,8 @@ class Grid:
         y, x = self.place(point)
         return (y // 4, x // 2) if self.glyphs else (y, x)
 
-    def line(self, one: tuple[int, float], other: tuple[int, float], series: int) -> None:
-        (y, x), (to_y, to_x) = self.place(one), self.place(other)
+    def line(self, start: tuple[int, float], end: tuple[int, float], series: int) -> None:
+        (y, x), (to_y, to_x) = self.place(start), self.place(end)
         across, down = to_x - x, to_y - y
         steps = max(abs(across), abs(down), 1)
         for step in range(steps + 1):
@@ -190,15 +190,15 @@ class Grid:
 
 def _legend(labels: Sequence[str], chart: Rows) -> Iterator[str]:
     """The series with their signs and colours, as many per line as fit; nothing for a series without a name."""
-    line, used = "", 0
+    line, line_cells = "", 0
     for index, label in enumerate(labels if any(labels) else ()):
-        shown = fitted(label, chart.width - 2)
-        cells = cell_width(shown) + 2
-        if line and used + len(COLUMN_GAP) + cells > chart.width:
+        text = fitted(label, chart.width - 2)
+        cells = cell_width(text) + 2
+        if line and line_cells + len(COLUMN_GAP) + cells > chart.width:
             yield line
-            line, used = "", 0
+            line, line_cells = "", 0
         sign = colored(MARKERS[chart.style.glyphs][index], index, chart.style)
-        line = joined(line, COLUMN_GAP if line else "", sign, " ", shown)
-        used += (len(COLUMN_GAP) if used else 0) + cells
+        line = joined(line, COLUMN_GAP if line else "", sign, " ", text)
+        line_cells += (len(COLUMN_GAP) if line_cells else 0) + cells
     if line:
         yield line

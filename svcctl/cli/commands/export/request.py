@@ -13,7 +13,7 @@ from svcctl.api.query import outline
 from svcctl.cli.commands.export.options import LAG, ExportOptions
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import query_text
-from svcctl.dates.range import Dates, dates_of, shifted
+from svcctl.dates.range import Dates, dates_of, period_note
 from svcctl.errors import UsageError
 from svcctl.exports.state import placed
 from svcctl.exports.windows import Target, moment
@@ -62,7 +62,7 @@ def planned(svc: Context, states: States, order: Order, state: State | None, fro
     refuse_packed(Path(order.target))
     format = format_of(order.target, order.format)[0]
     notes = list[str | None]()
-    check_file(order.target, FORMATS[format.name], notes.append, given=True)
+    check_file(order.target, FORMATS[format.name], notes.append, by_user=True)
     if state is not None and state.target != order.target:
         raise UsageError(
             f"the state '{order.state}' belongs to the export to {state.target}",
@@ -78,7 +78,7 @@ def planned(svc: Context, states: States, order: Order, state: State | None, fro
         chosen.slip if state is None else None,
         chosen.short,
         chosen.other_pair,
-        shifted(chosen, every, formula=False) if every else None,  # the formula's groups cannot be exported
+        period_note(chosen, every, formula=False) if every else None,  # the formula's groups cannot be exported
     ]
     owner = (order.state, state) if state is not None else states.writing(order.target)
     if order.incremental and owner is not None and owner[0] != order.state:

@@ -77,7 +77,7 @@ def _list(svc: Context, format: str | None) -> None:
         return [name, state.target, moment(state.until), missing, state.failed or None]
 
     names = states.names()
-    svc.output.records(STATES, svc.diagnostics.each(names, row), svc.format(format, lists=True))
+    svc.output.records(STATES, svc.diagnostics.for_each(names, row), svc.format(format, lists=True))
     if not names:
         svc.diagnostics.done("no states")
 

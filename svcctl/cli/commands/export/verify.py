@@ -64,7 +64,7 @@ def verify(ctx: typer.Context, names: NamesArg = None, from_: FromOpt = None, ke
         return
     states = default_states(svc.environment)
     names = names or states.names()
-    for text in svc.diagnostics.each(names, lambda name: _verified(svc, name, from_, keep, f"{name}: ")):
+    for text in svc.diagnostics.for_each(names, lambda name: _verified(svc, name, from_, keep, f"{name}: ")):
         svc.diagnostics.note(text)
     if not names:  # in a crontab too, where the directory may be another one
         svc.diagnostics.note(f"no states in {states.folder}")

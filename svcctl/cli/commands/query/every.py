@@ -53,7 +53,7 @@ def repeat(svc: Context, ask: Ask, interval: float, max_time: float | None) -> N
         raise UsageError(f"--every cannot be combined with format {question.format.name}", hint="use csv or ndjson")
     with time_limit(max_time):
         if in_place:
-            with svc.diagnostics.held() as notes:
+            with svc.diagnostics.hold_notes() as notes:
                 svc.output.in_place(_frames(svc, ask, question, interval))
             notes.clear()
         else:

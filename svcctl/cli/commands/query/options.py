@@ -32,7 +32,7 @@ from svcctl.cli.options import (
     start_option,
 )
 from svcctl.dates.lengths import UNITS, parse_length
-from svcctl.terminal.selection import Selection, selected
+from svcctl.terminal.selection import Selection, selection_of
 
 MAX_REFRESH_SECONDS = 366 * UNITS["d"]
 
@@ -190,7 +190,7 @@ class QueryOptions:
 
     @cached_property
     def selection(self) -> Selection:
-        return selected(self.columns, self.sort, self.top, self.no_header)
+        return selection_of(self.columns, self.sort, self.top, self.no_header)
 
     def end(self) -> Any:
         """The end of the range, by default now; None for a query that does not end."""

@@ -11,7 +11,7 @@ from svcctl.api.query import QueryRequest, keys, outline
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import destination, query_text
 from svcctl.dates.epochs import to_ms
-from svcctl.dates.range import Dates, Range, dates_of, shifted
+from svcctl.dates.range import Dates, Range, dates_of, period_note
 from svcctl.errors import UsageError
 from svcctl.terminal.formats import AUTO, FORMATS, Format, check_file, find_format, of_file
 from svcctl.terminal.layout import Span, Style
@@ -65,7 +65,7 @@ def format_for(svc: Context, options: QueryOptions) -> Format:
         return svc.format(name)
     by_name = of_file(output) if name in (None, AUTO) else None
     chosen = by_name or find_format(name or svc.profile.format, is_terminal=False)
-    check_file(output, chosen, svc.diagnostics.note, given=name not in (None, AUTO))
+    check_file(output, chosen, svc.diagnostics.note, by_user=name not in (None, AUTO))
     return chosen
 
 
@@ -176,7 +176,7 @@ def question(
     clauses, every = shape.clauses, shape.every
     if says and selection.sort and clauses and clauses[-1].keyword in ("limit", "offset"):
         svc.diagnostics.note(f"the query's {clauses[-1].keyword} cuts rows before --sort; --top N cuts them after it")
-    if says and every and (text := shifted(chosen, every, formula=True)):
+    if says and every and (text := period_note(chosen, every, formula=True)):
         svc.diagnostics.note(text)
     request = replace(request, mode=format.mode_of(selection), from_=chosen.from_, to=chosen.to)
     if written:

@@ -309,13 +309,13 @@ def drop(ctx: typer.Context, tables: TablesArg, yes: YesOpt = False) -> None:
     names = list(dict.fromkeys(tables))
     if not yes:
         try:
-            found = list(svc.diagnostics.each(names, partial(own_service.table, client)))
+            found = list(svc.diagnostics.for_each(names, partial(own_service.table, client)))
         except Reported:
             svc.diagnostics.done("nothing was dropped")
             raise
         if lost := [_described(table) for table in found if not table.live]:  # the service drops none of its own
             svc.ask(f"Drop {'; '.join(lost)}?")
-    for one in svc.diagnostics.each(names, partial(own_service.drop, client)):
+    for one in svc.diagnostics.for_each(names, partial(own_service.drop, client)):
         svc.diagnostics.note(f"dropped {_described(one)}")
 
 

@@ -1,1 +1,1 @@
-"""Dates and ranges of time: as the interface has them, as people type them, and what a pair resolves to."""
+"""Dates of the query interface, dates and lengths that people type, time zones, and the ranges of queries."""

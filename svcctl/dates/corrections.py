@@ -1,6 +1,6 @@
-"""Corrections of dates as people write them in other tools: `CORRECTIONS`, one row for each habit.
+"""Hints for dates in the style of other tools: `CORRECTIONS` has a row for each style.
 
-The date of today, in UTC, decides what `monday` or `1y` is; the hint names the day, so that nobody has to guess.
+The meaning of `monday` or `1y` depends on the current date in UTC. The hint spells out the resulting date.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from svcctl.dates.lengths import UNITS
 from svcctl.dates.times import MAX_DATE_CHARS, TIME, two_digits
 
 Spelled = str | tuple[str, ...] | None
-"""The dates to write, None when the row has none for a text."""
+"""The dates to write instead; None if the row has none for a text."""
 Correction = tuple[re.Pattern[str], str | Callable[[re.Match[str], date], Spelled], str]
-"""A pattern of texts, the dates to write instead, and the hint that says so."""
+"""A pattern of texts, the dates to write instead, and the text of the hint."""
 
 _OFFSETS = {
     **dict.fromkeys(("z", "ut", "utc", "gmt"), "Z"),
@@ -31,7 +31,7 @@ _OFFSETS = {
     "cet": "+01:00",
     "cest": "+02:00",
 }
-"""Offsets of the zones of RFC 2822, and of central Europe."""
+"""Offsets of the zones of RFC 2822, and of Central Europe."""
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY = r"(mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -48,7 +48,7 @@ _PARTS = (
     ("time", rf"({TIME})"),
     ("offset", rf"([-+]\d{{2}}:?\d{{2}}|{'|'.join(_OFFSETS)})"),
 )
-"""The parts of a date that has the name of its month, in any order: a second number is the year."""
+"""The parts of a date with a named month, in any order. The second number is the year."""
 
 
 def _ordered(year: str, month: str, day: str, time: str) -> str:
@@ -61,7 +61,7 @@ def _length(text: str) -> str:
 
 
 def _months_before(today: date, months: int) -> str:
-    """The day that many months before today, or the last one of its month if that is shorter; empty before 1970."""
+    """The day some months before today, or the last day of a shorter month; empty before 1970."""
     year, month = divmod(today.year * 12 + today.month - 1 - months, 12)
     day = min(today.day, monthrange(max(year, 1), month + 1)[1])
     return f"{date(year, month + 1, day)}" if year >= 1970 else ""
@@ -84,7 +84,7 @@ def _last_week(match: re.Match[str], today: date) -> Spelled:
 
 
 def _weekday(match: re.Match[str], today: date) -> Spelled:
-    """The latest day of that name; `last monday` is not today."""
+    """The latest day with the name of a weekday; `last monday` is never today."""
     last, name, time = match.groups()
     ago = (today.weekday() - _DAYS.index(name[:3].casefold())) % 7
     day = today - timedelta(ago or 7 * bool(last))
@@ -99,7 +99,7 @@ def _week_of_year(match: re.Match[str], today: date) -> Spelled:
 
 
 def _with_month_name(text: str, today: date) -> str | None:
-    """A date with the name of its month, as in RFC 2822, logs and the output of `date`."""
+    """An ISO date for a date with a named month, as in logs and the output of `date`; None for other texts."""
     text = re.sub(rf"(?<=\d)[-/](?={_MONTH}\b)|(?<=[a-z])[-/](?=\d)|,|\(.*\)", " ", text.casefold())
     parts = dict.fromkeys(("month", "year", "day", "time", "offset"), "")
     for word in text.split():
@@ -141,13 +141,13 @@ def _in_minutes(match: re.Match[str], today: date) -> Spelled:
 
 
 def _of_24_hours(match: re.Match[str]) -> str:
-    """A time such as 2:30 PM by a clock of 24 hours."""
+    """A time such as 2:30 PM on the 24-hour clock."""
     hour, minute, second, half = match.groups()
     return f"{int(hour) % 12 + 12 * (half in 'pP')}{minute or ':00'}{second or ''}"
 
 
 def _cased(text: str) -> str:
-    """A date in the case in which it is read."""
+    """A date in lower case, except for the T and Z of ISO 8601."""
     return re.sub(r"(?<=[\d ])[tz](?=\d|$)", lambda match: match[0].upper(), text.casefold())
 
 
@@ -180,7 +180,7 @@ ORDERS = (
         _LOOSE, lambda match, today: _ordered(match[4], match[1], match[3], match[5]), "the day comes first; write {}"
     ),
 )
-"""Dates in other orders."""
+"""Corrections of dates whose day, month and year are in another order."""
 CORRECTIONS = (
     _row(r"(now-)?(\d{1,4})\s*(?-i:Ms?)", _months_or_minutes, "write {} for minutes, {} for months"),
     _row("(.+)", r"\1"),
@@ -225,11 +225,11 @@ CORRECTIONS = (
     _row(rf"({TIME}) (today|yesterday|tomorrow)", r"\2 \1"),
     _row(TIME, r"today \g<0>", "a time needs its day: write {}, or 2024-01-31T10:00, for example"),
 )
-"""A row whose text is not a date is passed over."""
+"""All corrections. A row is skipped if its text is not a date."""
 
 
 def correction(text: str, rows: Sequence[Correction], is_date: Callable[[str], bool], today: date) -> str | None:
-    """The hint for a text that is not a date, by the first row that makes dates of it; None if no row does."""
+    """The hint for a text that is not a date, from the first row that turns it into dates; None if no row does."""
     if len(text) > MAX_DATE_CHARS:
         return None
     for pattern, simpler in _SIMPLER:

@@ -14,9 +14,9 @@ FORMS = "write a length from now with its unit, such as 8h or 90d, or a later da
 
 
 def parse_deadline(text: str, now: datetime) -> datetime:
-    """The moment in UTC that a text means at the moment `now` (aware): 90d is in 90 days, 2030-01-31 begins that day.
+    """The moment, in UTC, of a deadline: 90d is 90 days after `now`, and 2030-01-31 is the start of that day.
 
-    UsageError for any other text, and for a moment that has passed.
+    `now` has a time zone. UsageError for any other text, and for a moment that has passed.
     """
     text, now = text.strip(), now.replace(microsecond=0)
     if whole_seconds_of(text) is not None:

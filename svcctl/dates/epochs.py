@@ -14,16 +14,16 @@ def to_ms(moment: datetime) -> int:
 
 
 def from_ms(milliseconds: float) -> datetime:
-    """The moment, in UTC, of epoch milliseconds. OverflowError outside the years 1 to 9999."""
+    """The moment, in UTC, of a number of epoch milliseconds. OverflowError outside the years 1 to 9999."""
     return EPOCH + milliseconds * MILLISECOND
 
 
 def seconds_to_ms(seconds: float) -> int:
-    """The whole milliseconds of a number of seconds, such as a clock gives."""
+    """A number of seconds as whole milliseconds, rounded towards 0."""
     return int(seconds * 1000)
 
 
 def to_seconds(moment: datetime) -> int | float:
-    """The epoch seconds of a moment; they have a fraction only where it has milliseconds."""
+    """The epoch seconds of a moment: an int, or a float if it has milliseconds."""
     milliseconds = to_ms(moment)
     return milliseconds / 1000 if milliseconds % 1000 else milliseconds // 1000

@@ -1,12 +1,12 @@
-"""Dates of the query interface: the texts that `from` and `to` may have, and the range of a pair.
+"""Dates of the query interface: the texts that `from` and `to` accept, and the moments that they mean.
 
-The operators are rows of `OPERATORS`, taken from the interface's table of relative dates. In `from` an operator counts
-back from now; in `to` it counts forward from `from`. The interface's one sample of `from: 2h` shows a time after now,
-which contradicts its own rule; here the rule (subtraction) applies.
+The operators are the rows of `OPERATORS`, taken from the interface's table of relative dates. In `from`, an operator
+counts back from now. In `to`, it counts forward from `from`. The interface's one example of `from: 2h` shows a time
+after now, which contradicts its own rule; svcctl follows the rule.
 
-Client and service share this module: it states facts of the interface and holds no state. What people write beyond the
-interface is in `shorthand`. Days and hours that are added are of fixed length, so that `1d` is always 24 hours; the
-operators that name a day follow the clocks of the zone.
+Client and service share this module: it states facts of the interface and holds no state. The module `shorthand` has
+other dates that people type. Days and hours have a fixed length, so `1d` is always 24 hours. Operators that name a day
+follow the clocks of the zone.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from svcctl.errors import UsageError
 from svcctl.words import plural
 
 Moment = int | float | str
-"""A date as the interface takes it: epoch seconds, maybe with a fraction, or an operator or absolute date as text."""
+"""A date as the interface accepts it: epoch seconds, or the text of an operator or an absolute date."""
 
 ABSOLUTE_FORMAT = "%d/%m/%Y %H:%M:%S"
 DATE_FORMATS = ("default", "sql", "iso")
-"""The values of `dateFormat`: how dates are printed."""
+"""The values of `dateFormat`, the format in which dates are printed."""
 MAX_EPOCH_SECONDS = 99_999_999_999
-"""A larger number must be in another unit: as seconds it would be after the year 5138."""
+"""The largest epoch seconds, in the year 5138. A larger number is taken for another unit, such as milliseconds."""
 _EPOCH_UNITS = ("seconds", "milliseconds", "microseconds", "nanoseconds")
-"""The units that programs count from the epoch in; each is a thousandth of the one before."""
+"""The units in which programs count from the epoch; each is a thousandth of the one before."""
 
 _ABSOLUTE = r"(?a)\d{2}/\d{2}/\d{4} \d{2}:\d{2}:\d{2}"
 
@@ -40,18 +40,18 @@ def is_absolute(text: str) -> bool:
 
 
 def with_zone(date: datetime) -> datetime:
-    """An absolute date with its zone: that of its offset, and UTC without one, as the interface has it."""
+    """A date with a zone: unchanged if it has an offset, otherwise in UTC, as the interface defines it."""
     return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def plus(moment: datetime, length: timedelta) -> datetime:
-    """A moment moved by a length of time, in its own zone; datetime's own sum would move the clock's hands instead."""
+    """A moment plus a length of elapsed time, in the same zone; datetime's own addition ignores clock changes."""
     return (moment.astimezone(UTC) + length).astimezone(moment.tzinfo)
 
 
 def midnight(moment: datetime, days: int = 0) -> datetime:
-    """The first moment of the day of a moment, or of the day some days after it."""
-    # fold: of a midnight that comes twice the first one is meant, of a 23:59:59 the second one
+    """The first moment of the day of a moment, or of a day some days later."""
+    # fold=0: if the clocks show midnight twice, the day starts at the first one
     return (moment + timedelta(days=days)).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
 
 
@@ -65,10 +65,11 @@ def _end_of_month(moment: datetime) -> datetime:
 
 
 class Operator(NamedTuple):
-    """One relative date: how it is written, its meaning in `from` (by now, N), its meaning in `to` (by now, from, N).
+    """A relative date: its spelling, and the moments that it means in `from` and in `to`.
 
-    In `name` and in the meanings, N stands for a whole number. A `zoned` operator names a day, which begins at another
-    moment in another time zone. If `name` is only an example, `reads` finds the number in a text.
+    In `name` and in the meanings, N stands for a whole number. `in_from` computes the moment from now and N; `in_to`
+    from now, the moment of `from`, and N. A `zoned` operator names a day, whose start depends on the time zone. If
+    `name` is only an example, `reads` extracts the number from a text.
     """
 
     name: str
@@ -81,7 +82,7 @@ class Operator(NamedTuple):
 
     @property
     def plain(self) -> bool:
-        """Whether the operator names the same moment in `from` and in `to`."""
+        """Whether the operator means the same moment in `from` and in `to`."""
         return self.from_meaning == self.to_meaning
 
     @property
@@ -93,7 +94,7 @@ class Operator(NamedTuple):
         return self.name.replace("<N>", str(n))
 
     def number_in(self, text: str) -> int | None:
-        """The number in a text that is this operator, 0 if the operator takes no number; None for any other text."""
+        """The number in a text written with this operator, 0 if the operator has no number; None for any other text."""
         if self.reads is not None:
             return self.reads(text)
         match = re.fullmatch(self.name.replace("<N>", "([0-9]+)"), text)
@@ -103,7 +104,10 @@ class Operator(NamedTuple):
 def counting_operator(
     name: str, seconds: int, length: str, reads: Callable[[str], int | None] | None = None
 ) -> Operator:
-    """The operator that goes N times `seconds` back from now, or forward from `from`; `length` says it in words."""
+    """An operator that goes N times `seconds` back from now, or forward from `from`.
+
+    `length` has the same in words, such as `N days`.
+    """
     return Operator(
         name,
         False,
@@ -116,7 +120,7 @@ def counting_operator(
 
 
 def with_number(meaning: str, n: int) -> str:
-    """An operator's meaning for a number: `now minus 1 day`."""
+    """An operator's meaning with a number in place of N: `now minus 1 day`."""
     return re.sub(r"\bN ([a-z]+)s\b", lambda match: f"{n} {plural(n, match[1])}", meaning)
 
 
@@ -181,10 +185,10 @@ Seconds = TypeVar("Seconds", int, float)
 
 
 def check_epoch(seconds: Seconds, *, whole: bool = False) -> Seconds:
-    """The same number; UsageError when it must be in a smaller unit: a service would wait until the year 50000.
+    """Return a number of epoch seconds; UsageError if it is so large that it must be in a smaller unit.
 
-    Negative numbers are dates before 1970. The hint has the date in seconds: to the millisecond, or with `whole` both
-    neighbours of one that has a fraction.
+    A service would wait for such a date until the year 50000. Negative numbers are dates before 1970. The hint has the
+    date in seconds, to the millisecond; with `whole`, it has the two neighbouring seconds instead of a fraction.
     """
     size = abs(seconds)
     power = next((at for at in range(len(_EPOCH_UNITS)) if size < (MAX_EPOCH_SECONDS + 1) * 1000**at), None)
@@ -203,7 +207,7 @@ def check_epoch(seconds: Seconds, *, whole: bool = False) -> Seconds:
 
 
 def operator_of(moment: Moment | None, operators: Sequence[Operator] = OPERATORS) -> Operator | None:
-    """The operator that a date is written with, None for an absolute date."""
+    """The operator with which a date is written; None for an absolute date."""
     if not isinstance(moment, str):
         return None
     return next((operator for operator in operators if operator.number_in(moment) is not None), None)
@@ -215,7 +219,10 @@ def resolve_one(
     operators: Sequence[Operator],
     apply: Callable[[Operator, int], datetime],
 ) -> datetime:
-    """One date of a pair, aware; `apply` gets the operator and the number of a relative one. UsageError for others."""
+    """The moment, with a zone, that one date of a pair means; `apply` computes it for an operator and its number.
+
+    UsageError for a text that is not a date, and for a date outside the calendar.
+    """
     parsed = _parse_text(moment, operators) if isinstance(moment, str) else check_epoch(moment)
     try:
         if isinstance(parsed, int | float):
@@ -229,10 +236,10 @@ def resolve_one(
 
 
 def _at_epoch(seconds: float, zone: tzinfo) -> datetime:
-    """The moment of epoch seconds; digits finer than a millisecond are cut off."""
+    """The moment of a number of epoch seconds; digits finer than a millisecond are cut off."""
     from decimal import ROUND_FLOOR, Decimal
 
-    # Multiplied as a decimal: the product of the binary number would be just below some milliseconds.
+    # Decimal, because the product of a binary float could be slightly too small and lose a millisecond.
     milliseconds = (Decimal(repr(seconds)) * 1000).to_integral_value(ROUND_FLOOR)
     return from_ms(int(milliseconds)).astimezone(zone)
 
@@ -250,6 +257,6 @@ def _parse_text(text: str, operators: Sequence[Operator]) -> datetime | tuple[Op
 
 
 def moment_text(moment: datetime) -> str:
-    """A moment as text, in UTC, with milliseconds only if they are not 0."""
+    """A moment as text in UTC, with milliseconds only if they are not 0."""
     spec = "milliseconds" if moment.microsecond else "seconds"
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ", spec)

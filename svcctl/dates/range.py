@@ -1,5 +1,4 @@
-"""The range that a pair of dates resolves to; and for `--from`, `--to`, `--date-format` and `--time-zone`, the dates to
-send, and how dates are shown here."""
+"""The range of a query: the moments that `--from` and `--to` mean, and the dates, format and zone to send for them."""
 
 from __future__ import annotations
 
@@ -27,11 +26,11 @@ from svcctl.dates.zones import GMT, Local, Zone
 from svcctl.errors import RangeEndsFirst, UsageError
 
 _LONG_AGO = 10**6
-"""Epoch seconds, in January 1970: a number nearer to 0 is most likely a length without its unit."""
+"""Epoch seconds in January 1970. A number nearer to 0 is most likely a length without its unit."""
 
 
 class Range(NamedTuple):
-    """A half-open window `start <= eventdate < end`, both in UTC; `end` is None for a continuous query."""
+    """A half-open range `start <= eventdate < end`, both in UTC; `end` is None for a continuous query."""
 
     start: datetime
     end: datetime | None
@@ -45,11 +44,11 @@ def resolve(
     zone: tzinfo = UTC,
     operators: Sequence[Operator] = OPERATORS,
 ) -> Range:
-    """The range of a pair at the moment `now` (aware), with operators in `zone`.
+    """The range that a pair of dates means at the moment `now`; operators follow the clocks of `zone`.
 
-    Seconds may have a fraction, which counts to the millisecond, as the dates of events do; finer digits are cut off.
-    Operators count from now in whole seconds. UsageError when a date is not valid or leaves the calendar, or when the
-    end is before the start; an empty range is allowed.
+    `now` has a zone. Epoch seconds may have a fraction, which counts to the millisecond, as the dates of events do;
+    finer digits are cut off. Operators count from now in whole seconds. UsageError if a date is invalid or outside the
+    calendar, or if the end is before the start. An empty range is allowed.
     """
     now = now.astimezone(zone).replace(microsecond=0)
     first = resolve_one(start, zone, operators, lambda operator, n: operator.in_from(now, n))
@@ -66,52 +65,54 @@ def resolve(
 
 
 def start_of(typed: Typed, zone: Zone | None, *, now: datetime) -> datetime:
-    """The moment, in UTC, of one date that was typed; a relative one counts back from `now`. UsageError for others."""
+    """The moment, in UTC, of one typed date; a relative date counts back from `now`. UsageError for an invalid date."""
     moment = in_zone(typed, zone)
     return resolve(moment, None, now=now, zone=(zone or GMT).clocks, operators=ALL_OPERATORS).start
 
 
 class Dates(NamedTuple):
-    """The dates of a request: both ends, and the format and zone of dates if the service is to write them."""
+    """The dates of a request: start, end, and the format and zone in which the service writes dates, if it does."""
 
     range: Range
-    """The ends as they resolve now; what is sent may still be relative."""
+    """The resolved range; the dates that are sent may still be relative."""
     from_: Moment
     to: Moment | None
     date_format: str | None
     time_zone: str | None
     """The zone as the interface names it."""
     zone: Zone | None
-    """The zone of dates that are shown here; None: UTC."""
+    """The zone in which svcctl shows dates; None for UTC."""
     plain: bool
-    """Whether the range holds no surprise: `to` does not count from `from`, and all dates follow the zone."""
+    """Whether the range is unsurprising: `to` does not count from `from`, and all dates follow the zone."""
     changes: tuple[int, ...] = ()
-    """Epoch seconds in the range at which the offset of the zone changes; without an end, up to a year from now."""
+    """Epoch seconds of the clock changes within the range; without an end, those within a year from now."""
     reading: str | None = None
-    """How dates without an offset were read, if the zone was not typed with them."""
+    """A note on the zone in which dates without an offset were read, if the command did not name the zone."""
     cut: str | None = None
-    """A note on an end in the future, which the query does not wait for."""
+    """A note on an end in the future: the query does not wait for it."""
     slip: str | None = None
-    """A note on a start that lacks its unit."""
+    """A note on a start that seems to lack its unit."""
     short: str | None = None
-    """A note on an end that leaves out the last second of a day."""
+    """A note on an end that excludes the last second of a day."""
     other_pair: str | None = None
     """A note on an end that was probably meant to count back from now."""
 
     @property
     def clocks(self) -> tzinfo:
-        """The clocks that dates are shown by."""
+        """The clocks by which dates are shown."""
         return (self.zone or GMT).clocks
 
     def notes(self, *, terminal: bool) -> Iterator[str]:
-        """What to say about the dates; at a terminal, also the range if it is not `plain`."""
+        """The notes on the dates; on a terminal, also the range if it is not `plain`."""
         if terminal and not self.plain:
             yield self.summary
         yield from filter(None, (self.reading, self.slip, self.short, self.other_pair, self.cut))
 
     def offset_note(self, *, text: bool = True) -> str | None:
-        """A note if all dates are written with the offset of the start and it changes within the range. `text` says
-        that the dates are texts, which contain the offset in iso."""
+        """A note if dates are all written with the offset of the start, although it changes within the range.
+
+        `text`: dates are written as texts. In the format iso, these include their offset and need no note about it.
+        """
         if self.zone is None or not self.changes:
             return None
         when = "during the year" if self.range.end is None else "within the range"
@@ -120,8 +121,10 @@ class Dates(NamedTuple):
 
     @property
     def spans(self) -> list[tuple[Moment, Moment | None, str | None]]:
-        """The range cut where the offset changes, for a request each: from, to and the interface's zone. An end that is
-        `now` stays, so that the service's clock decides."""
+        """The parts of the range between clock changes, for one request each: start, end, and the interface's zone.
+
+        An end that is `now` stays `now`, so that the service's clock decides.
+        """
         if self.zone is None or self.range.end is None or not self.changes:
             return [(self.from_, self.to, self.time_zone)]
         end = self.to if self.to == "now" else to_seconds(self.range.end)
@@ -131,13 +134,13 @@ class Dates(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The range in words, in UTC."""
+        """The range as text, in UTC."""
         until = "" if self.range.end is None else f" to {moment_text(self.range.end)}"
         return f"{moment_text(self.range.start)}{until} (UTC)"
 
     @property
     def summary(self) -> str:
-        """The range in short, in the zone, with its length: `2024-01-31 10:00 … 2024-02-01 10:00 UTC (1d)`."""
+        """The range and its length in the zone: `2024-01-31 10:00 … 2024-02-01 10:00 UTC (1d)`."""
         texts = _in_clocks(self.clocks, self.range.start, self.range.end, offset=" %z" if self.changes else "")
         if self.range.end is None:
             return f"{texts[0]} … {_name(self.zone)}"
@@ -150,7 +153,10 @@ def _name(zone: Zone | None) -> str:
 
 
 def _in_clocks(clocks: tzinfo, *moments: datetime | None, offset: str = "") -> list[str]:
-    """Moments as clocks show them, all as fine as the finest of them; `offset` is a pattern for what follows each."""
+    """Moments as texts of the clocks' time, all with the precision that the finest needs.
+
+    `offset` is a strftime pattern that is appended to each.
+    """
     local_times = [moment.astimezone(clocks) for moment in moments if moment is not None]
     fine = any(moment.microsecond for moment in local_times)
     spec = "milliseconds" if fine else "seconds" if any(moment.second for moment in local_times) else "minutes"
@@ -168,15 +174,16 @@ def dates_of(
     waits: bool = True,
     resent: bool = False,
 ) -> Dates:
-    """The dates to send. UsageError when the range is impossible, or a name is unknown.
+    """The dates to send for a typed range. UsageError for an impossible range or an unknown date format.
 
-    `written` says that the service writes dates in the answer: then it gets format and zone unchanged. In the JSON
-    formats the interface has neither, so ends that depend on the zone become epoch seconds here. So do dates that the
-    interface has no word for, absolute dates in a zone, and days in a zone whose offset changes: the service knows
-    offsets only. A request that is `resent` after a break must mean the same then, so both ends become epoch seconds.
+    `written`: the service writes dates in the answer, so it gets format and zone unchanged. Otherwise (in the JSON
+    formats, where the interface has neither), ends that depend on the zone are sent as epoch seconds. Epoch seconds are
+    also sent for dates that the interface has no word for, for absolute dates in a zone, and for days in a zone whose
+    offset changes, because the service only knows offsets. A request that is `resent` after a lost connection must then
+    mean the same, so both of its ends are epoch seconds.
 
     A service waits for an end in the future. Unless the request `waits`, `now` is sent instead, and a start in the
-    future is a UsageError. `now` stays `now`, so that the service's clock decides.
+    future is a UsageError. An end that is `now` stays `now`, so that the service's clock decides.
     """
     if date_format not in (None, *DATE_FORMATS):
         raise UsageError(f"unknown date format '{date_format}'", hint=f"date formats are: {', '.join(DATE_FORMATS)}")
@@ -207,7 +214,7 @@ def dates_of(
 
 
 def read_in(zone: Zone | None, now: datetime, typed: Mapping[str, Typed | None]) -> str | None:
-    """A note on how dates without an offset were read, in a zone that was not typed with them.
+    """A note on the zone in which dates without an offset were read, if the zone comes from a profile or a variable.
 
     `typed` has the dates by the names of their options.
     """
@@ -219,7 +226,10 @@ def read_in(zone: Zone | None, now: datetime, typed: Mapping[str, Typed | None])
 
 
 def _until_now(from_: Moment, to: Moment | None, zone: Zone | None, now: datetime) -> tuple[Moment | None, str | None]:
-    """The end to use when nobody waits, with a note if it was in the future. UsageError for a start in the future."""
+    """The end to send for a query that does not wait, and a note if the typed end is in the future.
+
+    UsageError for a start in the future.
+    """
     clocks = (zone or GMT).clocks
     start = resolve(from_, None, now=now, zone=clocks, operators=ALL_OPERATORS).start
     if start > now:
@@ -233,7 +243,7 @@ def _until_now(from_: Moment, to: Moment | None, zone: Zone | None, now: datetim
 
 
 def last_second(to: Moment | None, resolved: Range, zone: tzinfo) -> str | None:
-    """A note when a range ends at 23:59:59, as `endday` does, and so leaves out the last second of a day."""
+    """A note if a range ends at 23:59:59, as with `endday`, and so excludes the last second of a day."""
     operator = operator_of(to, ALL_OPERATORS)
     if resolved.end is None or not (operator is None or operator.name in ("endday", "endmonth")):
         return None
@@ -246,9 +256,10 @@ def last_second(to: Moment | None, resolved: Range, zone: tzinfo) -> str | None:
 
 
 def counted_back(from_: Moment, to: Moment | None, resolved: Range, *, now: datetime, zone: tzinfo = UTC) -> str | None:
-    """A note when `to` counts from `from` and was probably meant to count back from now, as `from` does.
+    """A note if `to` counts forward from `from`, but was probably meant to count back from now, as `from` does.
 
-    That is so when the range would be shorter: 4ad and 3ad are 3 days, and probably one day was meant.
+    The condition is that counting back would give a shorter range: from 4ad to 3ad is 3 days long, and probably meant
+    to be one day.
     """
     start, end = operator_of(from_, ALL_OPERATORS), operator_of(to, ALL_OPERATORS)
     if to is None or resolved.end is None or start is None or start.plain or end is None or end.plain:
@@ -267,10 +278,11 @@ def counted_back(from_: Moment, to: Moment | None, resolved: Range, *, now: date
 
 
 def period_note(chosen: Dates, every: int, *, formula: bool) -> str | None:
-    """A note when periods of `every` seconds, which a service counts in UTC, do not begin when the zone's periods do.
+    """A note if the periods of a grouped query begin at other times than the periods of the zone.
 
-    With `formula`, the note contains one that groups by days of the zone. The zone of this computer has no name that
-    the service knows, so it gets a formula only for a range in which its offset does not change.
+    The service counts periods in UTC; `every` is their length in seconds. With `formula`, the note contains a clause
+    that groups by days of the zone. The service does not know the zone of this computer by name, so for that zone the
+    formula is only given if its offset does not change within the range.
     """
     start, end = (int(moment.timestamp()) for moment in (chosen.range.start, chosen.range.end or chosen.range.start))
     aheads: dict[int, str] = {}
@@ -293,12 +305,12 @@ def period_note(chosen: Dates, every: int, *, formula: bool) -> str | None:
 
 
 def _is_typed(moment: Moment | None) -> bool:
-    """Whether a date is written in a way that the service does not know."""
+    """Whether a date is an operator that the service does not know."""
     return operator_of(moment) is None and operator_of(moment, ALL_OPERATORS) is not None
 
 
 def _changes(zone: Zone, resolved: Range, now: datetime) -> tuple[int, ...]:
-    """When the offset of a zone changes within a range; without an end, up to a year from now."""
+    """The epoch seconds at which a zone's offset changes within a range; without an end, up to a year from now."""
     end = resolved.end or max(now, resolved.start) + timedelta(days=366)
     spans = zone.spans(int(resolved.start.timestamp()), math.ceil(end.timestamp()))
     return tuple(start for start, _ in spans[1:])

@@ -1,9 +1,8 @@
-"""Dates as people type them, beyond those that the interface has words for.
+"""Dates that people type, beyond those of the interface.
 
-Relative dates are rows of `TYPED`, operators like the interface's own. They are resolved here, by the clock and the
-zone of the client, and sent as epoch seconds; the service does not know them. An absolute date without an offset is a
-`LocalTime`, which `in_zone` reads by the clocks of a zone. A text that is almost a date is refused with its right
-spelling.
+Relative dates are rows of `TYPED`, operators like the interface's own. The service does not know them, so the client
+resolves them by its clock and zone, and sends epoch seconds. An absolute date without an offset is a `LocalTime`, which
+`in_zone` turns into a moment of a zone. A text that is almost a date is refused with the right spelling as the hint.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from svcctl.dates.zones import Zone
 from svcctl.errors import UsageError
 
 FORMS = "write 5m, 1h30m, 1d, now, today, yesterday, 31/01/2024 10:00, 2024-01-31T10:00:00Z or epoch seconds"
-"""The hint for a text that is not even nearly a date."""
+"""The hint for a text that does not resemble a date."""
 
 
 def _seconds_before_now(text: str) -> int | None:
@@ -44,7 +43,7 @@ _DATED_TIME = r"(?a)(yesterday|today|tomorrow) (\d?\d):([0-5]\d)(?::([0-5]\d))?"
 
 
 def _seconds_from_today(text: str) -> int | None:
-    """The seconds from the midnight of today to a text such as `yesterday 10:00`, on a day of 24 hours."""
+    """The seconds from today's midnight to a text such as `yesterday 10:00`, if each day has 24 hours; else None."""
     match = re.fullmatch(_DATED_TIME, text)
     if match is None or int(match[2]) > 23:
         return None
@@ -53,9 +52,10 @@ def _seconds_from_today(text: str) -> int | None:
 
 
 def _by_the_clock(now: datetime, seconds: int) -> datetime:
-    """The moment at which a clock shows a time on the day of `now` or a neighbour of it.
+    """The moment at which the clocks show a time on the day of `now`, the day before or the day after.
 
-    UsageError when it shows the time twice, or never.
+    `seconds` is counted from today's midnight, on days of 24 hours. UsageError if the clocks show the time twice, or
+    never.
     """
     days, time = divmod(seconds, UNITS["d"])
     day = midnight(now, days)
@@ -68,7 +68,7 @@ def _by_the_clock(now: datetime, seconds: int) -> datetime:
 
 
 def _month(moment: datetime, months: int = 0) -> datetime:
-    """The first moment of the month of a moment, or of the month some months after it."""
+    """The first moment of the month of a moment, or of a month some months later."""
     year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)
     return midnight(moment.replace(year=year, month=month + 1, day=1))
 
@@ -130,7 +130,7 @@ TYPED = (
     ),
 )
 ALL_OPERATORS = (*OPERATORS, *TYPED)
-"""All operators that may be typed; where two could read a text, the interface's own comes first."""
+"""All operators that people may type. The interface's own come first, in case two match a text."""
 
 _ISO = rf"(?a)\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{TIME}(?: ?(?:Z|[+-]\d{{2}}(?::?\d{{2}})?))?)?"
 _MONTH = r"(?a)(\d{4})[-/](\d{2})"
@@ -139,26 +139,26 @@ _DAY_FIRST = r"(?a)(\d{2})/(\d{2})/(\d{4})((?: \d?\d:\d{2})?)(:\d{2})?"
 _RUN_TOGETHER = r"(?a)((?:19|20)\d\d)(\d\d)(\d\d)(?:T?(\d\d)(\d\d)(\d\d)?(Z?))?"
 _WHOLE_SECONDS = r"(?a)-?\d+"
 _DECIMAL = r"(?a)(-?\d{7,})\.(\d+)"
-"""Epoch seconds with a fraction. A shorter number with a point is a time or a day: 10.30, 31.01."""
+"""Epoch seconds with a fraction. A shorter number with a point is a time or a day, such as 10.30 or 31.01."""
 _TOO_FINE = r"(?a)(\.\d{3})\d*[1-9]\d*"
 _YEAR = r"(?a)19[789]\d|2\d{3}"
 
 
 class LocalTime(NamedTuple):
-    """An absolute date that was typed without an offset: which moment it is depends on the zone."""
+    """An absolute date typed without an offset, so that its moment depends on the zone."""
 
     text: str
     """The date as it was typed."""
     time: datetime
     """The date and time that the clocks show, without a zone."""
     is_day: bool
-    """Whether no time was typed: the date is the first moment of its day then."""
+    """Whether only a day was typed, without a time: it means the first moment of the day."""
 
     def in_zone(self, zone: Zone | None) -> Moment:
-        """The epoch seconds of the moment at which the clocks of a zone show this time.
+        """The epoch seconds at which the clocks of a zone show this time; without a zone, those of UTC.
 
-        Without a zone, in UTC, where the interface's own form stays as written. UsageError with the spellings that
-        decide when the clocks show the time twice, or never.
+        Without a zone, the interface's own form stays as written. UsageError if the clocks show the time twice, or
+        never; its hint has the two spellings with an offset.
         """
         if zone is None:
             utc_text = two_digits(self.text)
@@ -175,16 +175,22 @@ class LocalTime(NamedTuple):
 
 
 Typed = Moment | LocalTime
-"""A date as it was typed, before the zone is known."""
+"""A typed date, before its zone is known."""
 
 
 def in_zone(typed: Typed, zone: Zone | None) -> Moment:
-    """The date to use: one without an offset is read in a zone, by default UTC. UsageError as `LocalTime.in_zone`."""
+    """The date to send: one without an offset is read in a zone, by default UTC.
+
+    UsageError as of `LocalTime.in_zone`.
+    """
     return typed.in_zone(zone) if isinstance(typed, LocalTime) else typed
 
 
 def _undecided(text: str, first: datetime, second: datetime, zone: str) -> UsageError:
-    """The error for a time that the clocks of a zone show twice, or never, read with the offset before and after."""
+    """The error for a time that the clocks of a zone show twice, or never.
+
+    `first` and `second` are the time with the offsets before and after the clock change.
+    """
     twice = (first.utcoffset() or timedelta()) > (second.utcoffset() or timedelta())
     return UsageError(
         f"date '{text}' {'occurs twice' if twice else 'does not exist'} in {zone}, whose clocks change then",
@@ -201,18 +207,18 @@ def _with_offset(moment: datetime) -> str:
 
 
 def parse_moment(text: str, *, today: date | None = None) -> Typed:
-    """The date to use for the text that a person typed.
+    """The date to send for a text that a person typed.
 
-    Operators stay as written, digits are epoch seconds, as the interface takes them, an absolute date with an offset
-    becomes epoch seconds, and one without is a LocalTime. UsageError for anything else: milliseconds, a day that does
-    not exist, digits that spell a date. A fraction of a second counts to the millisecond.
-    `today` is for the hints: they name the day that `monday` probably is.
+    Operators stay as written, digits are epoch seconds, an absolute date with an offset becomes epoch seconds, and one
+    without an offset becomes a LocalTime. A fraction of a second counts to the millisecond. UsageError for anything
+    else, such as epoch milliseconds, a day that does not exist, or digits that spell a date. `today` is used by the
+    hints, for example for the date of `monday`.
     """
     return _needed(text, _parsed(text), today)
 
 
 def _needed(text: str, moment: Typed | None, today: date | None = None) -> Typed:
-    """The date that a text stands for; UsageError with the nearest date when it stands for none."""
+    """Return a parsed date; UsageError with the nearest date as the hint if there is none."""
     if moment is None:
         hint = _corrected(text.strip(), today=today)
         reason = None if hint else "not-a-date"
@@ -221,7 +227,10 @@ def _needed(text: str, moment: Typed | None, today: date | None = None) -> Typed
 
 
 def parse_second(text: str) -> Typed:
-    """The date to use where dates are whole seconds; UsageError with both neighbours of one that has a fraction."""
+    """The date to send where dates are whole seconds.
+
+    UsageError for a fraction of a second; the hint has the seconds before and after it.
+    """
     moment = _needed(text, _parsed(text, whole=True))
     if isinstance(moment, float):
         first, zone = datetime.fromtimestamp(math.floor(moment), UTC), "Z"
@@ -236,9 +245,9 @@ def parse_second(text: str) -> Typed:
 
 
 def _parsed(text: str, *, whole: bool = False) -> Typed | None:
-    """The date that a text stands for; None if it is not even nearly a date. UsageError for an impossible date.
+    """The date that a text means; None if it does not resemble a date. UsageError for an impossible date.
 
-    With `whole`, the hint for an epoch in another unit is a whole number of seconds.
+    With `whole`, the hint for an epoch in another unit is in whole seconds.
     """
     text = text.strip()
     if len(text) > MAX_DATE_CHARS:
@@ -271,13 +280,13 @@ def _parsed(text: str, *, whole: bool = False) -> Typed | None:
 
 
 def depends_on_zone(moment: Moment | None) -> bool:
-    """Whether the moment of this date depends on the time zone."""
+    """Whether the moment of a date depends on the time zone."""
     operator = operator_of(moment, ALL_OPERATORS)
     return operator is not None and operator.zoned
 
 
 def _absolute(iso: str, text: str) -> float | LocalTime:
-    """A date in ISO 8601, with the text that was typed; UsageError when there is no such day."""
+    """The moment of a date in ISO 8601; UsageError, with the typed text, if there is no such day."""
     try:
         moment = datetime.fromisoformat(two_digits(iso))
     except ValueError:
@@ -288,7 +297,7 @@ def _absolute(iso: str, text: str) -> float | LocalTime:
 
 
 def _corrected(text: str, *, orders: bool = False, today: date | None = None) -> str | None:
-    """The hint for a text that is not a date; with `orders`, only its day, month and year are reordered."""
+    """The hint for a text that is not a date; with `orders`, only corrections of the order of day, month and year."""
     from svcctl.dates.corrections import CORRECTIONS, ORDERS, correction
 
     return correction(text, ORDERS if orders else CORRECTIONS, is_date, today or datetime.now(UTC).date())

@@ -1,13 +1,13 @@
-"""Times of the day as people type them."""
+"""Times of day as people type them."""
 
 import re
 
 MAX_DATE_CHARS = 64
 """The most characters of a date."""
 TIME = r"\d?\d:\d{2}(?::\d{2}(?:\.\d+)?)?"
-"""A time of the day, as a pattern."""
+"""A pattern for a time of day."""
 
 
 def two_digits(text: str) -> str:
-    """A date whose hour has two digits: 2024-01-31 9:30 as 2024-01-31 09:30."""
+    """A date whose hour is padded to two digits: 2024-01-31 9:30 becomes 2024-01-31 09:30."""
     return re.sub(r"(?<=[T ])(?=\d:)", "0", text)

@@ -1,4 +1,4 @@
-"""Time zones: the offsets of the interface, the names that people type, and where the offset of a zone changes."""
+"""Time zones: the offsets of the interface, the zone names that people type, and the clock changes of a zone."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from svcctl.dates.lengths import UNITS
 from svcctl.errors import UsageError
 
 _ZONE = re.compile(r"GMT(?:([+-])(\d{1,2})(?:(?::|(?<=\d\d))([0-5]\d))?)?", re.ASCII)
-"""The colon before minutes may be left out after two digits: three would have two meanings."""
+"""The colon before minutes may be omitted after two digits of hours; after one digit, the text would be ambiguous."""
 
 
 def parse_zone(text: str) -> timezone:
-    """`GMT`, `GMT+<n>` or `GMT-<n>` as a fixed offset, east positive: GMT+2 is UTC+02:00. UsageError otherwise.
+    """`GMT`, `GMT+<n>` or `GMT-<n>` as a fixed offset, with east positive: GMT+2 is UTC+02:00. UsageError otherwise.
 
     Hours may have minutes: GMT+5:30, GMT+05:30, GMT+0530.
     """
@@ -36,27 +36,30 @@ def parse_zone(text: str) -> timezone:
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """A time zone: its name, as a user or a file wrote it, and its clocks. Zones with the same name are equal."""
+    """A time zone: its name, as a user or a file spells it, and its clocks. Zones with the same name are equal."""
 
     name: str
     clocks: tzinfo = field(compare=False)
     source: str = field(default="", compare=False)
-    """The profile or the variable that sets the zone; empty if it was typed with the command."""
+    """The profile or variable that sets the zone; empty if the command names it."""
 
     @property
     def is_fixed(self) -> bool:
-        """Whether the zone has one offset all year."""
+        """Whether the zone has the same offset all year."""
         return isinstance(self.clocks, timezone)
 
     @property
     def shared_name(self) -> str:
-        """The name that other programs know, too: GMT+02:00 or Europe/Berlin. UsageError for `local`."""
+        """The zone's name for other programs: GMT+02:00 or Europe/Berlin. UsageError for `local`."""
         if isinstance(self.clocks, Local):
             raise UsageError("the time zone 'local' has no name", hint="name it, such as --time-zone Europe/Berlin")
         return f"GMT{EPOCH.astimezone(self.clocks).isoformat()[19:]}" if self.is_fixed else str(self.clocks)
 
     def offset_name(self, at: float) -> str:
-        """The interface's name for the offset at a moment in epoch seconds; the interface's own zones stay."""
+        """The interface's name for the zone's offset at a moment, in epoch seconds.
+
+        The interface's own zones keep their name.
+        """
         if self.name.startswith("GMT"):
             return self.name
         offset = datetime.fromtimestamp(at, self.clocks).utcoffset() or timedelta()
@@ -65,16 +68,16 @@ class Zone:
         return "GMT" + (f"{sign}{hours}" if offset else "") + (f":{minutes:02}" if minutes else "")
 
     def fixed(self, at: float) -> Zone:
-        """The zone that has the offset of a moment, in epoch seconds, all year."""
+        """A zone that has this zone's offset at a moment, in epoch seconds, all year."""
         return self if self.is_fixed else _fixed(self.offset_name(at))
 
     def change_note(self, when: str, offset: str, advice: bool) -> str:
-        """A note on dates that have one offset although the clocks change; `offset` says which one."""
+        """A note on dates that all have one offset although the clocks change; `offset` says which."""
         iso = "; --date-format iso writes the offset with each" if advice else ""
         return f"the clocks of {self.name} change {when}: {offset}{iso}"
 
     def spans(self, start: int, end: int) -> list[tuple[int, int]]:
-        """A range in epoch seconds, cut where the offset changes; an empty range is one span."""
+        """A range in epoch seconds, split at the clock changes of the zone; an empty range is one span."""
         edges = [start]
         same, offset = start, self.offset_name(start)
         for moment in (*range(start + _SEARCH_SECONDS, end, _SEARCH_SECONDS), end - 1):
@@ -91,21 +94,22 @@ class Zone:
 
 @lru_cache(64)
 def _fixed(name: str) -> Zone:
-    """The zone that the interface calls GMT+2, for example."""
+    """The zone with the interface's name for an offset, such as GMT+2."""
     return Zone(name, parse_zone(name))
 
 
 _SEARCH_SECONDS = 3 * UNITS["d"]
-"""Seconds; in no zone an offset lasts less. The shortest one lasted 7 days, in Brazil in 2000."""
+"""The interval of the search for clock changes; the shortest known offset lasted 7 days, in Brazil in 2000."""
 
 GMT = Zone("GMT", UTC)
-"""The zone of dates where none is given."""
+"""The default zone of dates."""
 
 
 def named_zone(text: str) -> Zone:
-    """A zone: the interface's GMT+2, `UTC`, hours such as +2, a name such as Europe/Berlin, or `local`.
+    """The zone for a text: the interface's GMT+2, `UTC`, an offset such as +2, a name, or `local`.
 
-    Only the first three have the same offset all year. UsageError for any other text.
+    A name is that of the IANA database, such as Europe/Berlin. Zones with a name and `local` may change their offset.
+    UsageError for any other text.
     """
     if text.casefold() == "local":
         return Zone(text, Local())
@@ -121,12 +125,12 @@ def named_zone(text: str) -> Zone:
 
 
 class Local(tzinfo):
-    """The zone of this computer, whose offset changes during the year as the computer's clock does."""
+    """The zone of this computer, with the clock changes of the computer."""
 
     def utcoffset(self, moment: datetime | None) -> timedelta | None:
         if moment is None:
             return None
-        # Not astimezone: for a time that the clocks leave out, it takes the offset on the other side of the change.
+        # astimezone would take the wrong offset for a time that the clocks skip.
         clock_time = moment.replace(tzinfo=None, microsecond=0)
         return clock_time - datetime.fromtimestamp(clock_time.timestamp(), UTC).replace(tzinfo=None)
 

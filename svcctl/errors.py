@@ -3,27 +3,27 @@
     SvcctlError
     ├── UsageError              what the caller typed or configured cannot be used
     │   ├── RangeEndsFirst      a range whose end is before its start
-    │   ├── ProfileError        the credential store or a profile in it
+    │   ├── ProfileError        the profiles file or a profile in it cannot be used
     │   └── MissingExtra        a part of svcctl that is not installed
-    ├── ServiceError            the service answered, and the answer is no
+    ├── ServiceError            the service answered with a refusal
     │   ├── CredentialsError    key, signature or token refused
     │   ├── InternalError       the service failed while it answered
     │   ├── NotFound            no such job, domain, role or saved query
     │   └── Conflict            the thing exists, in a state that does not allow this
     ├── Unavailable             no usable answer: network, timeout, 408, 429, 5xx, a proxy's page
-    │   └── MalformedAnswer     an answer without what was asked for
-    ├── IncompleteResult        an answer that began and was not whole
+    │   └── MalformedAnswer     an answer that lacks what the interface promises
+    ├── IncompleteResult        an answer that began but is not whole
     │   ├── UnprovenEnd         an answer that may have been cut where its connection ended
     │   └── TooManyRows         an answer with more rows than the client accepts
-    ├── EmptyResult             there are no rows, and they are needed
-    │   └── NoRows              the same, where the caller asked for that to be a failure
-    ├── Differs                 what is there is not as it should be, where the caller asked whether it is
+    ├── EmptyResult             no rows or tables, although they are needed
+    │   └── NoRows              no rows, although --fail-on-empty requires some
+    ├── Differs                 a comparison that the caller asked for found a difference
     └── Locked                  another run holds the lock
 
-Three exceptions are not errors and are defined beside the tree: Declined, ReaderClosed and its subclass PagerLeft.
+Three exceptions are not errors and are outside of the tree: Declined, ReaderClosed and its subclass PagerLeft.
 
-EXIT_CODES at the end has the exit code of each class. Nothing here ends a process or prints, so that the client can be
-used as a library.
+EXIT_CODES at the end has the exit code of each class. Nothing in this module prints or ends the process, so that
+programs can use the client as a library.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from typing import Any, NamedTuple, Self
 
 
 class CommandLine(str):
-    """A command line in a message. A terminal shows it on one line, so that people can copy it."""
+    """A command line within a message. A terminal shows it unbroken, so that people can copy it."""
 
 
 class Advice(str):
-    """A text that is made of parts, and the command lines among them."""
+    """A text made of parts, which remembers which parts are command lines."""
 
     commands: tuple[str, ...]
 
@@ -51,12 +51,12 @@ class Advice(str):
 
 
 def commands_in(text: str) -> tuple[str, ...]:
-    """The command lines that a text is known to contain."""
+    """The known command lines in a text: those of an Advice, or the text itself if it is a CommandLine."""
     return (text,) if isinstance(text, CommandLine) else text.commands if isinstance(text, Advice) else ()
 
 
 def advice_of(*texts: str | None) -> Advice | None:
-    """Several hints as one, each once; None when there are none."""
+    """Several hints joined into one, without repetitions; None if there are none."""
     parts: list[str] = []
     for text in dict.fromkeys(filter(None, texts)):
         separator = [" " if parts[-1].endswith("?") else "; "] if parts else []
@@ -65,9 +65,9 @@ def advice_of(*texts: str | None) -> Advice | None:
 
 
 class Subject(NamedTuple):
-    """A thing of a file that an error is about: its kind, its name, and file and line if a file has it.
+    """The thing in a file that an error is about: its kind, its name, and the file and line if known.
 
-    `repeats`: what failed can be done again as it was, whether or not it was done in part.
+    `repeats`: the failed operation can safely be repeated, even if part of it was done.
     """
 
     kind: str
@@ -77,14 +77,14 @@ class Subject(NamedTuple):
 
 
 class SvcctlError(Exception):
-    """What happened, in one line with the caller's own value, and (when there is one) what to do about it.
+    """The base of all errors: a one-line message with the caller's own value, and often a hint on what to do.
 
-    Neither is changed later. Who catches the error and knows more sets a field of it, adds a note (`add_note`), or
-    raises another one of the same kind (`saying`).
+    The message never changes. Code that catches the error and knows more sets another field, adds a note (`add_note`),
+    or raises an error of the same kind with another message (`saying`).
 
-    `reason` identifies the cause for programs, in lower case with hyphens, and `data` has its values, which JSON can
-    hold. A class has a general reason. The service and the client never name an svcctl command in a hint: the command
-    line has the hints for reasons, and makes them from the data.
+    `reason` identifies the cause for programs, in lower case with hyphens; `data` has the values of the message and can
+    be written as JSON. Each class has a general reason. The service and the client never name an svcctl command in a
+    hint: the command line makes such hints from `reason` and `data`.
     """
 
     reason = "failed"
@@ -108,7 +108,7 @@ class SvcctlError(Exception):
             self.data = data
 
     def __reduce__(self) -> Any:
-        """Errors pass between processes, whatever their constructors take."""
+        """Pickle the error without calling its constructor, so that every error can pass between processes."""
         return type(self).__new__, (type(self), *self.args), {**vars(self), "data": dict(self.data)}
 
     def advised_by(self, cause: SvcctlError) -> Self:
@@ -117,14 +117,14 @@ class SvcctlError(Exception):
         return self
 
     def saying(self, message: str) -> Self:
-        """An error of the same kind, with the same fields and notes, and another message."""
+        """A copy of this error with another message; the class, the other fields and the notes stay."""
         error = type(self).__new__(type(self), message)
         vars(error).update(vars(self), message=message)
         return error
 
 
 class UsageError(SvcctlError):
-    """An option, argument, file or setting that cannot be used as given."""
+    """An option, argument, file or setting that cannot be used."""
 
     reason = "unusable"
 
@@ -134,11 +134,11 @@ class RangeEndsFirst(UsageError):
 
 
 class ProfileError(UsageError):
-    """A profile that is missing, unreadable, open to others or incomplete."""
+    """A profile or profiles file that is missing, unreadable, readable by others, or incomplete."""
 
 
 class MissingExtra(UsageError):
-    """A feature whose packages are not installed; the message names the extra."""
+    """A feature whose packages are not installed; the hint names the extra that has them."""
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(
@@ -163,7 +163,7 @@ class Place(NamedTuple):
 class ServiceError(SvcctlError):
     """A refusal by the service: its message, its code (`code`, `status` or the HTTP status) and the request's cid.
 
-    `place` is set when the service says where in the query the mistake is; `query` is the text it refers to.
+    `place` is the position of a mistake in the text of the query, `query`, if the service says where it is.
     """
 
     reason = "refused"
@@ -188,34 +188,34 @@ class ServiceError(SvcctlError):
 
 
 class CredentialsError(ServiceError):
-    """HTTP 401 or 403, or an envelope that says the key, the signature or the token is not accepted."""
+    """Credentials refused: HTTP 401 or 403, or a response that rejects the key, the signature or the token."""
 
     reason = "credentials-refused"
 
 
 class InternalError(ServiceError):
-    """HTTP 500, or an envelope with that code: the service failed at this request, and others may be answered."""
+    """The service failed on this request: HTTP 500, or a response with that code. Other requests may succeed."""
 
     reason = "internal-error"
 
 
 class NotFound(ServiceError):
-    """Domain error 106, job status 100, HTTP 404."""
+    """A job, domain, role or saved query that does not exist: domain error 106, job status 100, or HTTP 404."""
 
     reason = "not-found"
 
 
 class Conflict(ServiceError):
-    """Domain error 117, job statuses 101 and 108, HTTP 409."""
+    """An operation that the state of the thing does not allow: domain error 117, job status 101 or 108, or HTTP 409."""
 
     reason = "conflict"
 
 
 class Unavailable(SvcctlError):
-    """No usable answer after the allowed retries.
+    """No usable answer after all retries.
 
-    `status` is the HTTP status of the answer, if that is the reason; `retry_after` is how many seconds the service asks
-    its clients to wait, if it says so.
+    `status` is the HTTP status if that is the reason. `retry_after` is the number of seconds that the service asks its
+    clients to wait, if it says so.
     """
 
     reason = "unavailable"
@@ -223,19 +223,19 @@ class Unavailable(SvcctlError):
     status: int | None = None
     retry_after: float | None = None
     unanswered = False
-    """Whether no answer came at all, so that the connection is to blame."""
+    """Whether there was no answer at all, so that the connection is at fault."""
     untrusted = False
-    """Whether the service's certificate is of an unknown CA."""
+    """Whether the service's certificate is from an unknown CA."""
 
 
 class MalformedAnswer(Unavailable):
-    """A successful answer that lacks what the interface says it holds: a list, a record, a member of a record."""
+    """A successful answer without a list, a record or a member that the interface promises."""
 
 
 class IncompleteResult(SvcctlError):
-    """A stream that was cut, ended in an error of its own, or could not be written to its end.
+    """A result that was cut off, ended in an error, or could not be written completely.
 
-    `rows` is the number of whole rows that were delivered before, when it is known.
+    `rows` is the number of whole rows delivered before that, if known.
     """
 
     reason = "incomplete"
@@ -254,36 +254,36 @@ class IncompleteResult(SvcctlError):
 
 
 class UnprovenEnd(IncompleteResult):
-    """An answer that ends with its connection, and the connection did not end properly."""
+    """An answer whose end is the end of its connection, and the connection was not closed properly."""
 
     closed = False
-    """Whether the connection did not break: it was closed, and only the close_notify of TLS is missing."""
+    """Whether the connection was closed and only the close_notify of TLS is missing; False if the connection broke."""
 
 
 class TooManyRows(IncompleteResult):
-    """An answer with more rows than the client accepts; `rows` of them were delivered before."""
+    """An answer with more rows than the client accepts; `rows` of them were delivered."""
 
 
 class EmptyResult(SvcctlError):
-    """The query was answered with no rows."""
+    """A result without rows or tables, although they are needed."""
 
 
 class NoRows(EmptyResult):
-    """No rows, where the caller asked whether there are any: the exit code is the whole answer for --quiet."""
+    """A query without rows, although --fail-on-empty requires some. With --quiet, only the exit code reports it."""
 
 
 class Differs(SvcctlError):
-    """What is there differs from what the caller compared it with."""
+    """A difference, reported by a command that compares the actual state with another one."""
 
 
 class Locked(SvcctlError):
-    """Another process holds a lock this one needs."""
+    """A lock that another process holds."""
 
     reason = "locked"
 
 
 def reason(error: Exception) -> str:
-    """Why the system or a codec failed, in its own words and without the number."""
+    """The cause of an error of the system or of a codec, in the system's words and without the error number."""
     code = getattr(error, "errno", None)
     if code == errno.EBADF:
         return "it is closed"
@@ -294,7 +294,10 @@ def reason(error: Exception) -> str:
 
 
 def as_svcctl_error(error: BaseException) -> BaseException:
-    """Turn an operating system error that nothing expected into an svcctl error: it is not a defect of svcctl."""
+    """An unexpected OSError or encoding error as an svcctl error; any other error unchanged.
+
+    Such errors come from the system or from the user's text. They are no defects of svcctl.
+    """
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return IncompleteResult(os.strerror(error.errno))
     if isinstance(error, OSError) and isinstance(error.filename, str | bytes):
@@ -305,27 +308,27 @@ def as_svcctl_error(error: BaseException) -> BaseException:
 
 
 class Terminated(BaseException):
-    """SIGTERM came: whoever runs the process wants it to end, as a person does with Ctrl-C."""
+    """The process received SIGTERM, which asks it to end as Ctrl-C does."""
 
 
 class Interrupted(Terminated):
-    """Ctrl-C with a note for the user. Not a KeyboardInterrupt, whose note Typer would drop."""
+    """Ctrl-C with a note for the user. It is not a KeyboardInterrupt, because Typer would drop the note."""
 
 
 class Declined(Exception):
-    """The person who was asked said no, or nothing."""
+    """A question that the person did not answer with yes."""
 
 
 class ReaderClosed(Exception):
-    """The reader of stdout has closed it, as `head` does: there is nobody left to write for."""
+    """The reader closed stdout, as `head` does, so there is nobody to write for."""
 
 
 class PagerLeft(ReaderClosed):
-    """The person who read in a pager has seen enough."""
+    """The person left the pager before the end of the output."""
 
 
 class ExitCode(NamedTuple):
-    """An exit code, which scripts may rely on, and the errors that have it."""
+    """An exit code, on which scripts may rely, and the errors that end with it."""
 
     code: int
     meaning: str
@@ -360,5 +363,5 @@ _CODES = {kind: row.code for row in EXIT_CODES for kind in row.errors}
 
 
 def exit_code(error: BaseException) -> int:
-    """The exit code of the error's class or its nearest base class in the table; 1 if the table has neither."""
+    """The exit code in the row of EXIT_CODES for the error's class or nearest base class; 1 without a row."""
     return next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), 1)

@@ -1,7 +1,6 @@
-"""Words: the known name that a mistyped one was probably meant to be, spellings of formats, plurals and sizes, values
-of JSON as text, which names mean secrets, and how secrets are masked.
+"""Words of messages: suggestions for mistyped names, plurals, sizes, JSON values as text, and masked secrets.
 
-Client and service suggest by the same rule. Case does not count.
+Client and service make suggestions by the same rule, which ignores case.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from contextlib import contextmanager, suppress
 from svcctl.errors import NotFound, SvcctlError
 
 LIKENESS = 0.7
-"""How alike two names must be, from 0 to 1."""
+"""The similarity, from 0 to 1, that a name needs to be suggested for another."""
 MIN_WORD_LETTERS = 2
-"""The fewest letters of a word that is looked for in names."""
+"""The letters that a word needs to be searched for in names."""
 NAMED = 5
-"""The most names in a sentence."""
+"""The most names that a sentence lists."""
 CHOICES = 20
-"""The most names in a hint, from which the reader chooses one."""
+"""The most names in a hint from which the reader chooses one."""
 FORMAT_NAMES: Mapping[str, str] = {
     "jsonl": "ndjson",
     "jsonlines": "ndjson",
@@ -29,7 +28,7 @@ FORMAT_NAMES: Mapping[str, str] = {
     "xlsx": "xls",
     "excel": "xls",
 }
-"""Other names of formats that are accepted."""
+"""Other accepted names of formats."""
 
 _SECRET = (
     r"secret|passw(?:or)?d|passphrase|token|sasl[._-]?jaas|oauthbearer[._-]?config"
@@ -37,19 +36,19 @@ _SECRET = (
     r"|(?:private|customer|encryption|keystore|storage|shared|signing|ssl|api)[._-]?key(?:[._-]?(?:content|data))?$"
     r"|(?:^|[._-])pwd$|credentials?(?:[._-]?json)?$|keystore$|(?:^|[._-])(?:pfx|p12|pkcs12)$"
 )
-"""Parts of names that mean secrets, in lower case."""
+"""A pattern for the names of secrets, in lower case."""
 _PEM = r"pem(?:$|[._-])"
 _CERTIFICATE = r"(?:^|[._-])(?:ca|cert(?:ificate)?s?|chain)(?:$|[._-]|pem)"
-"""What is public of a key in the PEM format."""
+"""A pattern for the names of PEM files that hold certificates, which are public."""
 _HARMLESS = r"(?:location|file|path|type|provider|class|serializer|algorithm|endpoint[._-]?url)$"
-"""Ends of names that mean a place or a kind of a secret."""
+"""Endings of names that hold the location or the kind of a secret, not the secret itself."""
 _USER_INFO = (
     r"(?<=://)(?:"
     r"[^\s/?#\"<>]*@"
     r"|(?![^\s/?#@]*:(?:\d+\b|[\s/?#]|$))(?!\[)[^\s/?#@:]+:[^\n\"<>]{0,1000}@"  # a / or a blank that is not encoded
     r")"
 )
-"""User name and password of a URL. Text after a port is not a password."""
+"""The user name and password in a URL. Text after a port number is not a password."""
 _EXAMPLES = ("user@", "user:password@")
 """Placeholders for user and password in hints."""
 _URL_PARAMETER = r"(?<=[?&;])([\w.-]+)=([^\s&;#\"'<>]+)"
@@ -57,9 +56,9 @@ _WORDS = r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+"
 
 
 def is_secret(name: str) -> bool:
-    """Whether the value of a parameter, a field or a header of this name must not be shown.
+    """Whether the value of a parameter, field or header with this name is a secret, which must not be shown.
 
-    Names that nobody knows are sent too, so a secret is recognised by how secrets are commonly named.
+    svcctl may not know the name, so common words in the names of secrets decide.
     """
     lowered = name.lower()
     if re.search(_HARMLESS, lowered):
@@ -70,12 +69,12 @@ def is_secret(name: str) -> bool:
 
 
 def mask(secret: str = "") -> str:
-    """The text shown for a secret: four stars, and the last four characters of a text that is long enough."""
+    """The text shown in place of a secret: four stars, then its last four characters if it has 16 or more."""
     return "****" + (secret[-4:] if len(secret) >= 16 else "")
 
 
 def mask_urls(text: str) -> str:
-    """A text whose URLs have their users, passwords and secret parameters masked; the other characters stay."""
+    """A text in which the users, passwords and secret parameters of URLs are masked; nothing else changes."""
     if "://" not in text:
         return text
     text = re.sub(_USER_INFO, lambda match: match[0] if match[0].lower() in _EXAMPLES else f"{mask()}@", text)
@@ -83,9 +82,9 @@ def mask_urls(text: str) -> str:
 
 
 def nearest(name: str, candidates: Iterable[str], likeness: float = LIKENESS) -> str | None:
-    """The known name that is most like `name`, or has its letters in another order.
+    """The candidate most similar to `name`, or with the same letters in another order.
 
-    None when none is close, or when `name` is known itself.
+    None if no candidate is similar, or if `name` is itself a candidate.
     """
     from difflib import get_close_matches
 
@@ -101,7 +100,7 @@ def nearest(name: str, candidates: Iterable[str], likeness: float = LIKENESS) ->
 
 
 def having_word(name: str, candidates: Iterable[str]) -> str | None:
-    """The only known name that has `name` as one of its words, or begins with it: statusCode for status."""
+    """The only candidate that has `name` as a word or begins with it, such as statusCode for status; else None."""
     word = name.casefold()
     if len(word) < MIN_WORD_LETTERS:
         return None
@@ -114,26 +113,32 @@ def having_word(name: str, candidates: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, candidates: Iterable[str], *, words: bool = True) -> str | None:
-    """The nearest name as a hint; with `words`, otherwise the only known name that contains `name` as a word."""
+    """A hint that suggests the candidate nearest to `name`; None if there is none.
+
+    With `words`, the only candidate that contains `name` as a word is suggested if none is similar.
+    """
     candidates = list(candidates)
     suggestion = nearest(name, candidates) or (having_word(name, candidates) if words else None)
     return f"did you mean '{suggestion}'?" if suggestion else None
 
 
 def among(name: str, candidates: Iterable[str], what: str) -> str | None:
-    """The nearest name as a hint, and the first names that there are."""
+    """A hint with the candidate nearest to `name` and the first names of all; None without candidates.
+
+    `what` says in the plural what the candidates are.
+    """
     names = sorted(candidates)
     known_names = f"{what} are {choices(names)}" if names else None
     return " ".join(filter(None, (did_you_mean(name, names), known_names))) or None
 
 
 def choices(names: Iterable[str]) -> str:
-    """The names that a reader can choose from: the first ones, and how many more there are."""
+    """Up to 20 names from which the reader can choose, and how many more there are."""
     return some(list(names), CHOICES)
 
 
 def some(names: Sequence[str], most: int = NAMED) -> str:
-    """The first names, and how many more there are. Every message that lists names does it by this function."""
+    """The first names, and how many more there are. Every message that lists names uses this function."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
@@ -145,9 +150,10 @@ def suggesting(
     *,
     when: Callable[[NotFound], bool] = lambda error: True,
 ) -> Iterator[None]:
-    """When `name` is not found, the error gets the most similar of the known names, which are requested only then.
+    """Add a hint to a NotFound error of the block: the candidate most similar to `name`.
 
-    When none is similar, the error lists some of the names, if `what` says what they are. `when` chooses the errors.
+    `candidates` is called only after the error. If no candidate is similar, the hint lists the first ones, provided
+    that `what` says in the plural what they are. `when` selects the errors that get a hint.
     """
     try:
         yield
@@ -164,7 +170,10 @@ def suggesting(
 
 
 def plural(number: int, singular: str, many: str | None = None) -> str:
-    """A word for a number of things: query or queries; `many` is given where words follow the noun, or for a verb."""
+    """The singular or plural of a noun or verb for a number: query or queries.
+
+    `many` is the plural where the rule gives a wrong one: of verbs, and of nouns with words after them.
+    """
     return (
         singular
         if number == 1
@@ -173,7 +182,7 @@ def plural(number: int, singular: str, many: str | None = None) -> str:
 
 
 def counted(number: int, singular: str, many: str | None = None) -> str:
-    """A number of things: `1 query`, `2,000 queries`, `2 files are`."""
+    """A number with its noun: `1 query`, `2,000 queries`, `2 files are`."""
     return f"{number:,} {plural(number, singular, many)}"
 
 
@@ -186,12 +195,12 @@ def size_text(size: float) -> str:
 
 
 def json_text(value: object) -> str:
-    """A value of JSON as people read it: a text without quotes, any other value as JSON writes it."""
+    """A JSON value as people read it: a text without quotes, any other value as JSON."""
     return value if isinstance(value, str) else _encode(value)
 
 
 def _plain(value: object) -> object:
-    """A value that JSON has no type for, as one that it has."""
+    """A value that JSON has no type for, as a dict or a text."""
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
@@ -199,5 +208,5 @@ _encode = json.JSONEncoder(ensure_ascii=False, default=_plain).encode
 
 
 def format_name(name: str) -> str:
-    """The name of a format, from any spelling of it."""
+    """The standard name of a format, for any accepted spelling."""
     return FORMAT_NAMES.get(name.lower(), name.lower())

@@ -1,1 +1,1 @@
-"""Files, bytes and the machine: what every part needs of the operating system, and nothing about the service."""
+"""Files, bytes and the operating system, for all parts of svcctl. Nothing in this package knows the service."""

@@ -6,14 +6,14 @@ import ctypes
 import os
 
 M_ARENA_MAX = -8
-"""The number of this parameter in glibc's malloc.h."""
+"""The number of this parameter in malloc.h of glibc."""
 
 
 def limit_arenas() -> None:
-    """Let threads share as many arenas as there are cores, before they begin to allocate.
+    """Limit the arenas of the C library's allocator to one for each core, before threads begin to allocate.
 
-    By default, glibc has eight for each core, and an arena keeps most of the memory that is freed in it. The variable
-    MALLOC_ARENA_MAX sets another number. Other C libraries have no arenas.
+    By default, glibc has eight arenas for each core, and each keeps most of the memory that is freed in it. The
+    variable MALLOC_ARENA_MAX overrides this limit. C libraries without arenas are left alone.
     """
     set_parameter = getattr(ctypes.CDLL(None), "mallopt", None)
     if set_parameter is not None and "MALLOC_ARENA_MAX" not in os.environ:

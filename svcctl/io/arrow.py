@@ -1,7 +1,7 @@
-"""Rows as Arrow's typed columns: for parquet files, and for programs that use Arrow.
+"""Rows as typed columns of Apache Arrow, for parquet files and for programs that use Arrow.
 
-The types of columns are those of a compact result. Timestamps are `timestamp[ms, UTC]`; a type that Arrow does not
-have, and one that nobody knows, is text. pyarrow must be installed, and is imported when a function needs it.
+The columns have the types of a compact result. Timestamps are `timestamp[ms, UTC]`; types that Arrow does not have, and
+unknown types, become text. pyarrow must be installed, and is imported when a function needs it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS_AT_ONCE = 1024
-"""Rows that are decoded before they are packed into columns."""
+"""The number of rows that are packed into one batch of columns."""
 
 Columns = Sequence[Sequence[str]]
-"""The name and the type of each column."""
+"""The names and types of columns."""
 
 
 def schema_of(columns: Columns) -> pa.Schema:
-    """The schema of rows with these columns."""
+    """The Arrow schema of rows with these columns."""
     import pyarrow as pa
 
     types = {
@@ -39,7 +39,7 @@ def schema_of(columns: Columns) -> pa.Schema:
 
 
 def batches(rows: Iterable[Sequence[Any]], columns: Columns) -> Iterator[pa.RecordBatch]:
-    """The rows as typed columns. IncompleteResult for a value that does not have the type of its column."""
+    """Pack rows into batches of typed columns. IncompleteResult for a value that does not have its column's type."""
     import pyarrow as pa
 
     schema = schema_of(columns)
@@ -61,16 +61,17 @@ def batches(rows: Iterable[Sequence[Any]], columns: Columns) -> Iterator[pa.Reco
 
 
 def batch_of_values(values: bytes, columns: Columns) -> pa.RecordBatch | None:
-    """The rows of lines of JSON values with commas between them, such as `1706695200000,"a",null`.
+    """Pack rows, given as lines of JSON values with commas between them, such as `1706695200000,"a",null`.
 
-    Arrow's reader of csv takes most of them: a text is in quotes, and a null or a number is not. None if any value may
-    be written in a way that csv reads differently, or has another type than its column: JSON must read the rows then.
+    Arrow's csv reader can read most such lines: texts are in quotes, nulls and numbers are not. The result is None if
+    csv might read a value differently from JSON, or if a value does not have its column's type; the rows must then be
+    read as JSON.
     """
     import pyarrow as pa
     from pyarrow import csv
 
     escaped = b"\\" in values
-    # Without the escapes that csv reads as JSON does, each quote begins or ends a text.
+    # csv and JSON read these escapes alike. Without them, each quote begins or ends a text.
     plain = values.replace(b"\\\\", b"").replace(b'\\"', b"").replace(b"\\/", b"") if escaped else values
     blank = b"\t" in values or b"\r" in values or b'" ' in values or (escaped and b' "' in values)
     if not columns or blank or (escaped and b"\\" in plain):
@@ -97,9 +98,9 @@ def batch_of_values(values: bytes, columns: Columns) -> pa.RecordBatch | None:
     arrays = [column.combine_chunks().cast(field.type) for column, field in zip(table.columns, schema, strict=True)]
     texts = [array for array in arrays if pa.types.is_string(array.type)]
     if plain.count(b'"') != 2 * sum(len(array) - array.null_count for array in texts):
-        return None  # a text without quotes, or a number in quotes
+        return None  # a text has no quotes, or a number has quotes
     if not escaped and any(b'"' in array.buffers()[2].to_pybytes() for array in texts if array.buffers()[2]):
-        return None  # a blank or anything else before the quotes of a text
+        return None  # a text has a blank or something else before its quotes
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -111,7 +112,10 @@ TEXT_OF: dict[str, Callable[[Any], str]] = {
     "ip4": lambda value: value if isinstance(value, str) else str(IPv4Address(value)),
     "ip6": lambda value: value if isinstance(value, str) else str(IPv6Address(value)),
 }
-"""How the values of types that Arrow does not have become text; a service writes addresses as text or as integers."""
+"""Functions that turn values into text, for types that Arrow does not have.
+
+Services write addresses as text or as integers.
+"""
 
 _WHOLE_NUMBERS = frozenset({"timestamp", "int4", "int8"})
 _INTEGERS = frozenset({int, type(None)})

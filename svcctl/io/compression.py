@@ -1,7 +1,7 @@
-"""Compression: bytes are compressed, decompressed in bounded pieces and checked to their end here and nowhere else.
+"""Compression of files and answers: all of it happens here, in bounded pieces, and every end is checked.
 
-Files are written as `.gz` or `.zst`; answers may come as gzip or deflate. Each of these formats marks its own end, and
-all but a bare deflate hold a checksum, so cut or damaged data is noticed.
+Files are written as `.gz` or `.zst`; answers may be compressed with gzip or deflate. All these formats mark their end,
+and all except raw deflate contain a checksum, so cut or damaged data is noticed.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 PIECE_BYTES = 64 * 1024
-"""The most bytes of a piece of decompressed data; zstd, which takes no such limit, gives up to a few MiB."""
+"""The most bytes in a piece of decompressed data. zstd, which has no such limit, returns up to a few MiB."""
 
 _GZIP, _ZLIB, _DEFLATE = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
-"""The number of window bits by which zlib knows each format."""
+"""The window bits by which zlib recognises each format."""
 _ZSTD_PIECE = 512
-"""Bytes of zstd that are decompressed at once: every four may hold a block, which is 128 KiB at most."""
+"""Bytes of zstd that are decompressed at once. Every four may hold a block, which is at most 128 KiB large."""
 
 
 _UNCOMPRESSED = re.compile(
     r'|identity|none|binary|[78]bit|(?:charset=)?"?(?:utf-?(?:8|16|32)|(?:us-)?ascii|latin-?1|iso-?8859-\d+|windows-\d+)"?'
 )
-"""Names in Content-Encoding that change no byte; many senders put the charset of a text there."""
+"""Values of Content-Encoding that do not change the bytes. Many senders put the charset of a text there."""
 
 
 def compressions(header: str) -> list[str]:
-    """The compressions that a Content-Encoding header names, in the order in which they were made."""
+    """The compressions in a Content-Encoding header, in the order in which they were applied."""
     names = [name.strip() for name in header.lower().split(",")]
     return [name for name in names if not _UNCOMPRESSED.fullmatch(name)]
 
 
 class Damaged(Exception):
-    """Compressed data that cannot be decompressed to its end; the message ends a sentence about it: `is damaged`."""
+    """Compressed data that cannot be decompressed to its end. The message completes a sentence: `is damaged`."""
 
     @classmethod
     def cut(cls) -> Damaged:
@@ -45,20 +45,20 @@ class Damaged(Exception):
 
 
 class Sink(Protocol):
-    """Where bytes go: `write` takes all of them or fails."""
+    """A destination for bytes; `write` takes all of them or fails."""
 
     def write(self, data: bytes | memoryview, /) -> object: ...
 
 
 class Compressor(Protocol):
-    """Turns bytes into fewer bytes; `flush` ends a member of the file."""
+    """A compressor of bytes; `flush` ends a member of the file."""
 
     def compress(self, data: bytes | memoryview, /) -> bytes: ...
     def flush(self) -> bytes: ...
 
 
 def _zstd() -> Compressor:
-    from svcctl.io import extras  # it loads what looks for packages, which is rarely needed
+    from svcctl.io import extras  # late, because it loads importlib.util, which is rarely needed
 
     extras.need("zstd", "compression as .zst")
     import zstandard
@@ -71,11 +71,11 @@ COMPRESSIONS: dict[str, Callable[[], Compressor]] = {
     ".gz": lambda: zlib.compressobj(6, zlib.DEFLATED, _GZIP),
     ".zst": _zstd,
 }
-"""The compressions by the ending of a file's name. Neither writes a time into the file, so reruns are identical."""
+"""The compressors by the ending of a file's name. They write no time into the file, so reruns give identical bytes."""
 
 
 class Compressed:
-    """A sink that compresses what it passes on to another; `end` writes what is left."""
+    """A sink that compresses the bytes and passes them on to another sink; `end` writes the remainder."""
 
     def __init__(self, sink: Sink, compressor: Compressor) -> None:
         self._sink = sink
@@ -91,14 +91,14 @@ class Compressed:
 
 
 def check(ending: str, data: Iterable[bytes]) -> None:
-    """Read a file with this ending through. Damaged unless all of it is whole; other endings need no check."""
+    """Read a file through, if its ending names a compression. Damaged unless it is whole."""
     if reader := _READERS.get(ending):
         for _ in reader(data):
             pass
 
 
 def gunzipped(data: Iterable[bytes]) -> Iterator[bytes]:
-    """The content of a gzip file of one or more members; zlib checks the sum and the length of each member."""
+    """The content of a gzip file of one or more members; zlib checks the checksum and the length of each member."""
     member = zlib.decompressobj(_GZIP)
     begun = False
     for piece in _in_pieces(data, PIECE_BYTES):
@@ -114,7 +114,10 @@ def gunzipped(data: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def inflated(data: Iterable[bytes]) -> Iterator[bytes]:
-    """The content of a deflate stream, with zlib's head and sum as HTTP has it, or without, as some servers send it."""
+    """The content of a deflate stream, with zlib's header and checksum or without.
+
+    HTTP requires the header and the checksum, but some servers send raw deflate.
+    """
     stream = None
     pending = b""
     for piece in _in_pieces(data, PIECE_BYTES):
@@ -164,7 +167,7 @@ def _inflated(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
     """The decompressed bytes, in pieces of at most PIECE_BYTES."""
     text = b""
     try:
-        # After a full piece, zlib may hold more output of the bytes it was given. After the end, it keeps those bytes.
+        # After a full piece, zlib may hold more output. At the end of the stream, unconsumed input stays.
         while (data or len(text) == PIECE_BYTES) and not stream.eof:
             if text := stream.decompress(data, PIECE_BYTES):
                 yield text
@@ -174,5 +177,5 @@ def _inflated(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
 
 
 def _in_pieces(data: Iterable[bytes], size: int) -> Iterator[bytes]:
-    """The same bytes in pieces small enough to be copied cheaply again and again during decompression."""
+    """The same bytes in small pieces, because decompression copies the rest of a piece again and again."""
     return (piece[at : at + size] for piece in data for at in range(0, len(piece), size))

@@ -1,7 +1,7 @@
-"""The encoding of text that comes from users and their systems: arguments, standard streams, files.
+"""The encoding of text from users and their systems: arguments, standard streams, files.
 
-UTF-8 comes first everywhere. What is not UTF-8 is read in the encoding of the locale, such as ISO-8859-1. Names of
-files are bytes to the system: Python's UTF-8 mode passes each of them on unchanged, so svcctl always runs in it.
+Text is read as UTF-8 if possible, and otherwise in the encoding of the locale, such as ISO-8859-1. File names are bytes
+for the system. Python's UTF-8 mode preserves them exactly, so svcctl always runs in this mode.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ UTF_8 = "utf-8"
 
 
 def use_utf8() -> None:
-    """Start this program again in Python's UTF-8 mode, unless names of files are UTF-8 already."""
+    """Restart this program in Python's UTF-8 mode, unless file names are in UTF-8 already."""
     if not sys.flags.utf8_mode and sys.getfilesystemencoding() != UTF_8 and sys.executable:
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 
 def of_locale() -> str:
-    """The encoding of the locale. It is UTF-8 where no locale is set, as in containers, since terminals speak that.
+    """The encoding of the locale; UTF-8 if no locale is set, as in containers, because terminals use it.
 
-    PYTHONIOENCODING does not count: it is meant for other programs of a user, and would damage what is printed.
+    PYTHONIOENCODING is ignored: users set it for other programs, and it would damage the output.
     """
     if not sys.flags.utf8_mode:
         return UTF_8 if sys.getfilesystemencoding() == "ascii" else sys.getfilesystemencoding()
@@ -33,7 +33,7 @@ def of_locale() -> str:
 
 
 def decoded(data: bytes) -> str:
-    """The text of some bytes; UnicodeDecodeError when they are neither UTF-8 nor text of the locale."""
+    """The text of bytes in UTF-8 or in the encoding of the locale; UnicodeDecodeError if they are in neither."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -43,7 +43,7 @@ def decoded(data: bytes) -> str:
 
 
 def argument(text: str) -> str:
-    """An argument of the command line as text; bytes that are not text stay as the lone surrogates of Python."""
+    """An argument of the command line as text. Bytes that are not text stay lone surrogates, as Python decodes them."""
     if text.isascii():
         return text
     try:

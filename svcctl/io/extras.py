@@ -1,7 +1,7 @@
-"""The optional parts of svcctl: which packages each needs, and the error when they are not installed.
+"""The optional parts of svcctl: the packages that each needs, and the error if they are not installed.
 
-Whether a package is installed is looked up without importing it. So only an absent package leads to "install the
-extra"; an import that fails for any other reason, such as a mistake in a module of ours, raises its own error.
+Packages are looked up without importing them. So the advice to install an extra appears only for a missing package; an
+import that fails for another reason, such as a mistake in our code, raises its own error.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "zstd": ("zstandard",),
     "dask": ("distributed",),
 }
-"""The top-level packages that each extra installs for us to import, by its name in pyproject.toml."""
+"""The top-level packages that svcctl imports for each extra of pyproject.toml."""
 
 
 def need(extra: str, feature: str) -> None:
-    """Raise MissingExtra, which names the feature and what to install, unless all packages of the extra are there."""
+    """Raise MissingExtra, which names the feature and the installation command, if the extra lacks a package."""
     if any(importlib.util.find_spec(package) is None for package in EXTRAS[extra]):
         raise MissingExtra(feature, extra)

@@ -1,4 +1,4 @@
-"""How far a process has read files, as Linux tells it; other systems do not."""
+"""The positions up to which a process has read files, as Linux reports them. Other systems do not."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 
 def read_so_far(process: int, files: Sequence[Path]) -> int | None:
-    """The bytes that a process has read of files, one after the other; None while it has none of them open.
+    """The bytes that a process has read of several files, one after the other; None while none of them is open.
 
-    A file that is mapped, or read from any place, as parquet is, counts as not open.
+    A file that is memory-mapped, or read at arbitrary positions like parquet, counts as not open.
     """
     before = 0
     for file in files:
@@ -21,7 +21,7 @@ def read_so_far(process: int, files: Sequence[Path]) -> int | None:
 
 
 def _position(process: int, file: Path) -> int:
-    """How far the process has read one file, through any of its handles."""
+    """The position up to which a process has read a file, through any of its descriptors."""
     positions = [0]
     with suppress(OSError):
         for handle in Path(f"/proc/{process}/fd").iterdir():

@@ -1,10 +1,10 @@
-"""Write files and lock them; every part of svcctl that does either does it here.
+"""Writing and locking files, for all parts of svcctl.
 
-A file is written beside its name, brought to the disk and renamed, so a reader sees the old file or the whole new one,
-even after a power failure. If the name is a link, the file that it points to is written, and the link stays.
-The new file has the permissions of the one that it replaces, from its first byte on.
-A lock is the kernel's: it ends with the process that holds it, however that process ends.
-Failures are OSErrors, since only the caller knows what the file is for; a lock that somebody else holds is `Locked`.
+A file is written under another name in the same folder, synced to the disk, and renamed. So readers see the old file or
+the whole new one, even after a power failure. If the path is a link, the file at its end is replaced and the link
+stays. The new file has the permissions of the replaced one, from its first byte on. A lock is held by the kernel and
+ends with the process, however the process ends. Failures are OSErrors, because only the caller knows the purpose of the
+file. A lock that another process holds is `Locked`.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from svcctl.errors import Locked
 from svcctl.io.permissions import Permissions
 
 PART_SUFFIX = ".part"
-"""The ending that is added to a file's name while the file is being written."""
+"""The suffix of a file's name while the file is being written."""
 
 MAX_NAME_BYTES = 255
-"""The longest name of a file on the usual file systems, HDFS included."""
+"""The longest file name on the usual file systems, including HDFS."""
 
 PIECE_BYTES = 1 << 18
-"""Bytes that are read at once."""
+"""The bytes that are read at once."""
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
-"""The errors of file systems that do not have hard links."""
+"""The errors of file systems without hard links."""
 
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
 _MOST_LINKS = 40
-"""The number of links that the kernel follows in one path."""
+"""The most links in one path that the kernel follows."""
 
 
 class Unbuffered(Protocol):
-    """A stream whose `write` may take less than it is given, and says how much it took."""
+    """A stream whose `write` may accept only some of the bytes, and returns their number."""
 
     def write(self, data: memoryview, /) -> int | None: ...
 
 
 def write_all(stream: Unbuffered, data: bytes | memoryview) -> int:
-    """Write all bytes and return their number; a full disk takes the first of them and raises OSError at the rest."""
+    """Write all bytes and return their number. OSError if the disk is full, with the first bytes written."""
     rest = memoryview(data).cast("B")
     size = len(rest)
     while rest:
@@ -58,9 +58,9 @@ def write_all(stream: Unbuffered, data: bytes | memoryview) -> int:
 
 
 def derived_name(name: str, *, prefix: str = "", suffix: str) -> str:
-    """The name of a file that belongs to another: the other's name with a prefix and a suffix.
+    """The name of a file that belongs to another file: the other's name with a prefix and a suffix.
 
-    If that is too long for a file system, the name is shortened, and a hash of it keeps the names of two files apart.
+    A name that is too long for a file system is shortened, and a hash in it keeps the names of different files apart.
     """
     whole = f"{prefix}{name}{suffix}"
     if len(os.fsencode(whole)) <= MAX_NAME_BYTES:
@@ -74,17 +74,17 @@ def derived_name(name: str, *, prefix: str = "", suffix: str) -> str:
 
 
 def part_name(name: str) -> str:
-    """The name that a file has while it is being written."""
+    """The name of a file while it is being written."""
     return derived_name(name, suffix=PART_SUFFIX)
 
 
 def followed(path: Path) -> Path:
-    """The file that a path names: the end of a link, whether a file is there or not; else the path as it is."""
+    """The path of a file with links resolved, whether the file exists or not; a path that is no link is unchanged."""
     return Path(os.path.realpath(path)) if _is_link(path) else path
 
 
 def descriptor(path: Path) -> int | None:
-    """The number of the open file that a path such as /dev/stdout, or a link to it, names; None for other paths."""
+    """The descriptor that a path such as /dev/stdout, or a link to it, names; None for other paths."""
     for _ in range(_MOST_LINKS):
         if match := _DESCRIPTOR.fullmatch(str(path)):
             return int(match[1])
@@ -95,7 +95,7 @@ def descriptor(path: Path) -> int | None:
 
 
 def _is_link(path: Path) -> bool:
-    """Whether a path is a link; False for a path that cannot be looked at, which fails when it is opened."""
+    """Whether a path is a link. False for a path that cannot be examined; opening it will fail."""
     try:
         return path.is_symlink()
     except OSError:
@@ -103,7 +103,7 @@ def _is_link(path: Path) -> bool:
 
 
 def is_direct(path: Path) -> bool:
-    """Whether a path is written directly: a device, a pipe, or a file that this process was started with."""
+    """Whether a path is written directly: a device, a pipe, or an open file of this process, such as /dev/stdout."""
     if descriptor(path) is not None:
         return True
     with suppress(FileNotFoundError):
@@ -112,8 +112,9 @@ def is_direct(path: Path) -> bool:
 
 
 def open_direct(path: Path) -> io.FileIO:
-    """A stream to a path for which `is_direct` holds. A file that this process was started with stays open when the
-    stream is closed; OSError if it was not started with that file.
+    """A stream to a path that `is_direct` accepts. Closing it leaves inherited files of the process open.
+
+    OSError for a descriptor that the process did not inherit.
     """
     if (number := descriptor(path)) is None:
         return path.open("wb", buffering=0)
@@ -123,7 +124,7 @@ def open_direct(path: Path) -> io.FileIO:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove the parts in a folder that no process is writing: those of writers that were killed."""
+    """Remove the parts in a folder that no process is writing, left by writers that were killed."""
     for path in folder.glob(f"*{PART_SUFFIX}"):
         with suppress(FileNotFoundError, BlockingIOError), path.open("rb") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -131,22 +132,21 @@ def remove_abandoned(folder: Path) -> None:
 
 
 class Part:
-    """A file being written: its bytes are in `<name>.part` until `publish` gives them their name.
+    """A file being written: its bytes are in `<name>.part` until `publish` renames it.
 
-    Use it in `with`: leaving the block without `publish` removes the part. A killed process leaves its part, and the
-    next process to write the file replaces it. When another process is writing the same file, the constructor raises
-    Locked; with `wait` it waits for the other to finish, and with `take` it takes the file over, so that the other's
-    `publish` fails.
+    Use it in `with`: leaving the block without `publish` removes the part. A killed process leaves its part, which the
+    next writer of the same file replaces. If another process is writing the same file, the constructor raises Locked.
+    With `wait`, it waits for the other process instead; with `take`, it takes the file over, and the other's `publish`
+    fails.
 
-    The file that it replaces hands its owner, group and permissions on, to the part already; `like` is another file
-    that does so instead. A new file has the permissions of the umask. A `private` file is for its owner only.
+    The part already gets the owner, group and permissions of the file that it will replace, or of the file `like`. A
+    new file gets the permissions of the umask. A `private` file is for its owner only.
 
-    With `growing`, a path on the same file system, the bytes are at that path instead and stay there until `publish`: a
-    later Part with the same `growing` appends to them.
+    With `growing`, a path on the same file system, the bytes are at that path instead and stay there until `publish`; a
+    later Part with the same path appends to them.
 
-    OSError where the path names a device, a pipe or the like.
-
-    A program that ignores the lock may still change, replace or remove the part: `publish` fails then.
+    OSError if the path names a device, a pipe or an open file of the process. `publish` also fails if a program that
+    ignores the lock has changed, replaced or removed the part.
     """
 
     def __init__(
@@ -180,14 +180,14 @@ class Part:
         self.size = os.fstat(stream.fileno()).st_size
 
     def _permissions(self) -> Permissions | None:
-        """The permissions that the file should have; None for those of the umask."""
+        """The permissions that the file will have; None for those of the umask."""
         permissions = Permissions.of(self._like)
         if permissions is not None and self._private:
             return permissions._replace(mode=permissions.mode & 0o600, acl=None)
         return permissions
 
     def _open(self, wait: bool) -> io.FileIO | None:
-        """Make and lock the part; None when another process has the lock, or had it until now."""
+        """Create and lock the part; None if another process has the lock, or had it a moment ago."""
         new = True
         try:
             stream = self._opened(os.O_CREAT | os.O_EXCL)
@@ -202,7 +202,7 @@ class Part:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if self._is(stream):
-                # A part that a killed writer left may have readers, and one that it linked to the file is the file.
+                # A killed writer may have left this part: it may have readers, or already be linked as the file.
                 if new or (self._grows and not self._is(stream, self._target)):
                     return stream
                 self._part.unlink()
@@ -217,7 +217,7 @@ class Part:
         return None
 
     def _opened(self, creating: int = 0) -> io.FileIO:
-        """Open the part, or make it with no permission that the file will not have."""
+        """Open the part, or create it, without any permission that the final file will not have."""
         mode = 0o600 if self._private else 0o666
         if self._replaced is not None:
             mode = self._replaced.mode & 0o600
@@ -227,7 +227,7 @@ class Part:
         except PermissionError:
             if creating or not self._part.exists():
                 raise
-            self._part.chmod(0o600)  # a killed writer left it, and the file is read-only
+            self._part.chmod(0o600)  # a killed writer left the part of a read-only file
             handle = os.open(self._part, flags)
         return io.FileIO(handle, "r+")
 
@@ -242,35 +242,35 @@ class Part:
         self.stream.close()
 
     def _is(self, stream: io.FileIO, path: Path | None = None) -> bool:
-        """Whether the file at `path`, by default the part's, is the one that was opened."""
+        """Whether the file at `path`, by default the path of the part, is the open file."""
         try:
             return os.path.samestat((path or self._part).stat(), os.fstat(stream.fileno()))
         except FileNotFoundError:
             return False
 
     def write(self, data: bytes | memoryview, /) -> int:
-        """Append all bytes; returns their number."""
+        """Append all bytes and return their number."""
         size = write_all(self.stream, data)
         self.size += size
         return size
 
     def read(self, start: int = 0, size: int | None = None) -> Iterator[bytes]:
-        """The bytes written so far, from `start` on, at most `size` of them, read back from the file."""
+        """The bytes written so far, read back from the file: at most `size` bytes from `start`."""
         end = self.size if size is None else start + size
         while piece := os.pread(self.stream.fileno(), min(PIECE_BYTES, end - start), start):
             yield piece
             start += len(piece)
 
     def truncate(self, size: int) -> None:
-        """Forget all bytes behind the first `size`."""
+        """Drop all bytes after the first `size`."""
         self.stream.truncate(size)
         self.size = size
 
     def publish(self, *, overwrite: bool = True, durable: bool = True) -> None:
-        """Bring the bytes to the disk and give them their name; FileExistsError when it is taken, unless `overwrite`.
+        """Sync the bytes to the disk and rename the part to the file. FileExistsError if it exists, unless `overwrite`.
 
-        Without `durable` they get their name before they are on the disk, so a failing machine may lose them.
-        Without `overwrite`, a file system that has no hard links replaces a file that appears at that very moment.
+        Without `durable`, nothing is synced, so a machine failure may lose bytes. Without `overwrite`, on a file system
+        without hard links, a file created at the same moment may still be replaced.
         """
         if (permissions := self._permissions() or self._replaced) is not None:
             permissions.give(self.stream.fileno(), all_bits=True)
@@ -284,14 +284,14 @@ class Part:
             sync_directory(self._target.parent)
 
     def _refuse_what_is_not_ours(self) -> None:
-        """OSError when the part is not what was written."""
+        """OSError if another program has replaced or changed the part."""
         if not self._is(self.stream):
             raise OSError(errno.ESTALE, f"another program removed or replaced {self._part.name} meanwhile")
         if os.fstat(self.stream.fileno()).st_size != self.size:
             raise OSError(errno.ESTALE, f"another program wrote to {self._part.name} meanwhile")
 
     def _link(self) -> bool:
-        """Whether the part got its name by a link, which never replaces a file."""
+        """Give the part its name by a hard link, which never replaces a file; False where links are not supported."""
         try:
             os.link(self._part, self._target)
         except OSError as error:
@@ -303,14 +303,14 @@ class Part:
 
 
 def write(path: Path, data: bytes, *, overwrite: bool = True, private: bool = False) -> None:
-    """Write a whole file; FileExistsError when it exists, unless `overwrite`."""
+    """Write a whole file. FileExistsError if it exists, unless `overwrite`."""
     with Part(path, private=private, wait=True) as part:
         part.write(data)
         part.publish(overwrite=overwrite)
 
 
 def sync_directory(directory: Path) -> None:
-    """Bring new names in a directory to the disk; file systems that cannot sync a directory do it by themselves."""
+    """Sync new names in a directory to the disk. File systems that cannot sync a directory do not need it."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with suppress(OSError):
@@ -320,9 +320,9 @@ def sync_directory(directory: Path) -> None:
 
 
 def lock(path: Path, busy: str, *, hint: str | None = None, reason: str | None = None, patience: float = 0.0) -> int:
-    """Lock a file, made with mode 0600 if needed, until the returned descriptor is closed or the process ends.
+    """Lock a file, created with mode 0600 if needed, until the returned descriptor is closed or the process ends.
 
-    Raises Locked with the message `busy`, the hint and the reason when another process still holds it after `patience`
+    Locked, with the message `busy`, the hint and the reason, if another process still holds the lock after `patience`
     seconds.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -339,7 +339,7 @@ def lock(path: Path, busy: str, *, hint: str | None = None, reason: str | None =
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process holds the lock on this file; it is held for an instant to find out."""
+    """Whether a process holds the lock on a file. The check itself holds the lock for a moment."""
     try:
         with path.open("rb") as stream:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)

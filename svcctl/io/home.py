@@ -1,6 +1,6 @@
-"""Where svcctl keeps files of its own: the platform's directories, which most environments place below HOME.
+"""The directories of svcctl's own files: those of the platform, usually below HOME.
 
-It also recognises paths in which the shell did not replace `~` or a variable.
+The module also recognises paths with a `~` or a variable that the shell did not replace.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from svcctl.errors import UsageError
 
 
 def expanded(path: Path | str, variable: str | None = None) -> Path:
-    """A path with the home directory in place of `~`. UsageError if that is unknown; its hint offers `variable`."""
+    """A path with the home directory in place of `~`.
+
+    UsageError if the home directory is unknown; its hint suggests setting `variable`, if given.
+    """
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -25,7 +28,10 @@ _UNEXPANDED = re.compile(r"^~[^/]*(?=/)|\$([A-Za-z_]\w*|\{[A-Za-z_]\w*\})(?=[^/]
 
 
 def unexpanded(path: Path | str) -> UsageError | None:
-    """The error for a path in a folder that is missing because quotes kept the shell from replacing `~` or `$NAME`."""
+    """The error for a path whose quotes kept the shell from replacing `~` or `$NAME`; None for other paths.
+
+    A path whose folder exists under that very name is not an error.
+    """
     text = str(path)
     match = _UNEXPANDED.search(text)
     if match is None or os.path.lexists(text[: text.index("/", match.end())]):
@@ -39,12 +45,12 @@ def unexpanded(path: Path | str) -> UsageError | None:
 
 
 def directory(kind: Literal["config", "data", "state", "cache"], variable: str | None = None) -> Path:
-    """The platform's directory for svcctl's files of a kind. UsageError if the home directory is unknown."""
+    """The platform's directory for a kind of svcctl's files. UsageError if the home directory is unknown."""
     import platformdirs
 
     try:
         return expanded(getattr(platformdirs, f"user_{kind}_path")("svcctl"), variable)
-    except RuntimeError:  # some versions raise it, others leave `~` in the path
+    except RuntimeError:  # some versions of platformdirs raise it, others leave `~` in the path
         raise _unknown(variable) from None
 
 

@@ -1,4 +1,4 @@
-"""Members of a JSON object, each of the type that is asked for. ServiceError names a member of another type."""
+"""Members of a JSON object, with checked types. ServiceError names a member of another type."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from svcctl.errors import ServiceError
 
 
 def text(fields: Mapping[str, Any], name: str) -> str:
-    """Return a member that must be there and be a string."""
+    """Return a member that must exist and be a string."""
     value = optional_text(fields, name)
     if value is None:
         raise ServiceError(f"{name} is missing")
@@ -17,7 +17,7 @@ def text(fields: Mapping[str, Any], name: str) -> str:
 
 
 def optional_text(fields: Mapping[str, Any], name: str) -> str | None:
-    """Return a member that is a string, or missing."""
+    """Return a member that is a string; None if it is missing."""
     value = fields.get(name)
     if value is not None and not isinstance(value, str):
         raise ServiceError(f"{name} is not a string")
@@ -25,7 +25,7 @@ def optional_text(fields: Mapping[str, Any], name: str) -> str | None:
 
 
 def texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Return a member that is a list of strings; an empty one when it is missing."""
+    """Return a member that is a list of strings; an empty tuple if it is missing."""
     value = fields.get(name, [])
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ServiceError(f"{name} is not a list of strings")
@@ -33,7 +33,7 @@ def texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def members(fields: Mapping[str, Any], name: str) -> Mapping[str, str]:
-    """Return a member that is an object of strings; an empty one when it is missing."""
+    """Return a member that is an object of strings; an empty object if it is missing."""
     value = fields.get(name, {})
     if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
         raise ServiceError(f"{name} is not an object of strings")
@@ -41,7 +41,7 @@ def members(fields: Mapping[str, Any], name: str) -> Mapping[str, str]:
 
 
 def optional_flag(fields: Mapping[str, Any], name: str) -> bool | None:
-    """Return a member that is true or false; None when it is missing."""
+    """Return a member that is true or false; None if it is missing."""
     value = fields.get(name)
     if value is not None and not isinstance(value, bool):
         raise ServiceError(f"{name} is neither true nor false")
@@ -49,6 +49,6 @@ def optional_flag(fields: Mapping[str, Any], name: str) -> bool | None:
 
 
 def flag(fields: Mapping[str, Any], name: str, default: bool) -> bool:
-    """Return a member that is true or false; the default when it is missing."""
+    """Return a member that is true or false; the default if it is missing."""
     value = optional_flag(fields, name)
     return default if value is None else value

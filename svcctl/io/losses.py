@@ -1,7 +1,7 @@
-"""Values that a format cannot hold: what is written instead, counted, so that a note can say so.
+"""Values that a format cannot hold: their replacements, counted for a note.
 
-A byte that is not UTF-8 comes here as Python holds it, a lone surrogate from U+DC80 to U+DCFF. Any other lone surrogate
-is half of a pair, which a service wrote as an escape in JSON. Neither is a character, so U+FFFD takes its place.
+Python holds a byte that is not UTF-8 as a lone surrogate from U+DC80 to U+DCFF. Any other lone surrogate is half of a
+pair, which a service wrote as an escape in JSON. Neither is a character, so U+FFFD replaces both.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _PLAIN = _INTEGER_TYPES | {str, float}
 
 @dataclass
 class Losses:
-    """The losses of a result so far; `keeps_bytes` and `finite` say what its format can hold."""
+    """The counts of values replaced in a result. `keeps_bytes` and `finite` describe the format."""
 
     keeps_bytes: bool = False
-    """Whether bytes that are not UTF-8 stay."""
+    """Whether the format keeps bytes that are not UTF-8."""
     finite: bool = False
-    """Whether numbers must be finite. Within lists and objects, which are written as JSON, they always must."""
+    """Whether numbers must be finite. In lists and objects they always must, because these are written as JSON."""
     bytes: int = 0
     halves: int = 0
     numbers: int = 0
     texts: int = 0
 
     def text(self, text: str) -> str:
-        """The text without what cannot be written."""
+        """A text with characters that cannot be written replaced."""
         if self._is_writable(text):
             return text
         text, count = re.subn(_HALVES, _REPLACEMENT, text)
@@ -50,20 +50,20 @@ class Losses:
         return text
 
     def rows(self, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
-        """The rows without what cannot be written; nearly always these are the same rows."""
+        """Rows with values that cannot be written replaced; usually none are, and the rows are returned unchanged."""
         if all(map(self._are_writable, zip(*rows, strict=True))):
             return rows
         return [[self._value(value) for value in row] for row in rows]
 
     def cut(self, text: str) -> str:
-        """The text as a cell of a spreadsheet holds it: one that is too long ends in `…`."""
+        """A text as a spreadsheet cell holds it: a text that is too long is cut and ends in `…`."""
         if len(text) <= MAX_CELL_CHARS // 2 or len(units := text.encode("utf-16-le")) <= 2 * MAX_CELL_CHARS:
             return text
         self.texts += 1
         return units[: 2 * (MAX_CELL_CHARS - 1)].decode("utf-16-le", "ignore") + "…"
 
     def add(self, other: Losses) -> None:
-        """Count what another result has lost, too."""
+        """Add the losses of another result to these."""
         self.bytes += other.bytes
         self.halves += other.halves
         self.numbers += other.numbers
@@ -91,7 +91,7 @@ class Losses:
         return str not in types or self._is_writable("".join(value for value in values if type(value) is str))
 
     def _value(self, value: Any, *, inside: bool = False) -> Any:
-        """The value to write; `inside` means within a list or an object."""
+        """A value with everything replaced that cannot be written; `inside` means within a list or an object."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, float):

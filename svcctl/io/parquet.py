@@ -1,7 +1,7 @@
-"""Rows as a parquet file, for exports and for the output of queries: typed columns, written as the rows come.
+"""Rows as a parquet file with typed columns, for exports and for the output of queries, written as the rows arrive.
 
-The ends of the row groups depend on the rows alone, so that the same rows make the same file however they arrive. A
-writer holds a row group of `BYTES_PER_GROUP` bytes, or one batch of rows, in memory.
+The row groups depend on the rows alone, not on how they arrive, so the same rows give the same file. A writer holds a
+row group of `BYTES_PER_GROUP` bytes, or one batch of rows, in memory.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 ROWS_PER_GROUP = 32_768
 BYTES_PER_GROUP = 1 << 20
-"""A row group ends when it has this many bytes, or ROWS_PER_GROUP rows: a writer holds one in memory."""
+"""A row group ends after this many bytes or ROWS_PER_GROUP rows. A writer holds one row group in memory."""
 
 
 def need() -> None:
-    """Raise MissingExtra unless parquet can be written here."""
+    """Raise MissingExtra if the packages for parquet are not installed."""
     extras.need("parquet", "the format parquet")
 
 
 def batches(rows: Iterable[Sequence[Any]], columns: Columns) -> Iterator[pa.RecordBatch]:
-    """The rows as typed columns. IncompleteResult for a value that does not have the type of its column."""
+    """Pack rows into batches of typed columns. IncompleteResult for a value that does not have its column's type."""
     _pyarrow()
     return arrow.batches(rows, columns)
 
 
 def write(packed: Iterable[pa.RecordBatch], columns: Columns, sink: Sink) -> None:
-    """Write a parquet file; a row group ends with the batch that makes it large enough."""
+    """Write a parquet file. A row group ends with the batch that makes it large enough."""
     pyarrow = _pyarrow()
     from pyarrow import parquet
 
@@ -61,11 +61,11 @@ def _grouped(packed: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
 
 
 _packing = threading.Lock()
-"""Lets one thread at a time encode and compress a row group, since that takes several times its size in memory."""
+"""Lets one thread at a time encode and compress a row group, which takes several times its size in memory."""
 
 
 class _Appended:
-    """A sink as the file that Arrow writes to: Arrow asks for the position, and never goes back."""
+    """A sink in the form of a file for Arrow, which asks for the position and never seeks back."""
 
     closed = False
 
@@ -89,8 +89,8 @@ class _Appended:
 
 def _pyarrow() -> Any:
     need()
-    if sys.platform == "linux":  # elsewhere it is not built in
-        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")  # can be told to keep nothing that is freed
+    if sys.platform == "linux":  # elsewhere Arrow has no jemalloc
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")  # it can return freed memory at once
     import pyarrow
 
     start_arrow()
@@ -103,7 +103,7 @@ _starting = threading.Lock()
 
 
 def start_arrow() -> None:
-    """Make Arrow's first array while it cannot import pandas, which would take half a second and 60 MB."""
+    """Make Arrow's first array while pandas cannot be imported: importing it would take half a second and 60 MB."""
     import pyarrow
 
     with _starting, _NoPandas():
@@ -111,7 +111,7 @@ def start_arrow() -> None:
 
 
 class _NoPandas:
-    """A block in which pandas cannot be imported."""
+    """A block in which importing pandas fails."""
 
     def find_spec(self, name: str, *_: object) -> None:
         if name == "pandas":

@@ -1,7 +1,7 @@
-"""The owner, group and permissions of a file that is replaced by another, which gets as much of them as possible.
+"""The owner, group and permissions that a new file takes over from the file it replaces, as far as possible.
 
-A permission that would let somebody else read, write or run the new file is dropped: an owner or a group that this
-process cannot set changes the meaning of the others' permissions.
+Permissions that would open the new file to somebody else are dropped. If the process cannot set the owner or the group,
+the bits of the old file would apply to other people.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _ACL = "system.posix_acl_access"
-"""The attribute with the access control list of a file."""
+"""The extended attribute that holds a file's access control list."""
 
 
 class Permissions(NamedTuple):
@@ -27,7 +27,7 @@ class Permissions(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> Permissions | None:
-        """Those of the file at a path, or at the end of a link; None if there is no file."""
+        """The permissions of the file at a path, or at the end of a link; None if there is no file."""
         try:
             status = path.stat()
         except FileNotFoundError:
@@ -35,12 +35,12 @@ class Permissions(NamedTuple):
         return cls(stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, _acl(path))
 
     def give(self, handle: int, *, all_bits: bool) -> None:
-        """Give them to an open file, which has none yet that these do not include.
+        """Apply these permissions to an open file, which must not have wider ones yet.
 
-        The set-user-ID and set-group-ID bits are given only with `all_bits`, because a write removes them.
+        The set-user-ID and set-group-ID bits are applied only with `all_bits`, because a write removes them.
         """
         status = os.fstat(handle)
-        with suppress(OSError):  # this process may not, or the file system has no owners
+        with suppress(OSError):  # not permitted, or the file system has no owners
             if status.st_uid != self.owner:
                 os.fchown(handle, self.owner, -1)
         with suppress(OSError):
@@ -51,7 +51,7 @@ class Permissions(NamedTuple):
         mode = without_openings(self.mode, owner_kept=owner_kept, group_kept=group_kept)
         acl_kept = _set_acl(handle, self.acl if group_kept else None)
         if self.acl is not None and not acl_kept:
-            mode &= stat.S_IRWXU  # the group's bits were the mask of the list, not permissions
+            mode &= stat.S_IRWXU  # with an access control list, the group's bits are a mask, not permissions
         if not all_bits:
             mode &= 0o777
         if stat.S_IMODE(os.fstat(handle).st_mode) != mode:
@@ -60,11 +60,14 @@ class Permissions(NamedTuple):
 
 
 def without_openings(mode: int, *, owner_kept: bool, group_kept: bool) -> int:
-    """The mode for a file that replaces one of this mode, whose owner or group it may not have."""
-    if not owner_kept:  # the former owner counts as one of the group or of the others
+    """The mode for a file that replaces one with `mode`, without access for anybody who had none before.
+
+    The new file may have another owner or group than the old one.
+    """
+    if not owner_kept:  # the former owner is now in the group or one of the others
         owner = mode >> 6 & 7
         mode &= ~(stat.S_ISUID | 0o77) | owner << 3 | owner
-    if not group_kept:  # members of the former group count as others, and others may be members of the new one
+    if not group_kept:  # members of the former group are now others, and others may be in the new group
         both = mode >> 3 & mode & 7
         mode = (mode & ~(stat.S_ISGID | 0o77)) | both << 3 | both
     return mode
@@ -78,7 +81,7 @@ def _acl(path: Path) -> bytes | None:
 
 
 def _set_acl(handle: int, acl: bytes | None) -> bool:
-    """Set the access control list of a file, or remove the one that its directory gave it; whether it has one now."""
+    """Set a file's access control list, or remove the one inherited from its directory; True if it has one now."""
     if sys.platform == "linux":
         with suppress(OSError):
             if acl is not None:

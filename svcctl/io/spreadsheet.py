@@ -1,6 +1,7 @@
-"""Rows as a spreadsheet (.xlsx), for answers of the service and for the output of queries: typed cells, row by row.
+"""Rows as a spreadsheet (.xlsx) with typed cells, for answers of the service and for the output of queries.
 
-A workbook is a zip archive, which is made in a temporary directory. Text is never taken for a formula or for markup.
+Rows are written one by one. The workbook is a zip archive, which is built in a temporary directory. Text is never
+interpreted as a formula or as markup.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from svcctl.io.losses import Losses
 from svcctl.io.temporary import temporary
 
 MAX_ROWS = 1_048_576
-"""The most rows of a sheet, its heading among them."""
+"""The most rows of a sheet, including its heading."""
 MAX_EXACT = 1 << 53
-"""The largest whole number that a cell, which holds a floating-point number, has exactly with all smaller ones."""
+"""The largest whole number up to which a cell, which holds a floating-point number, is exact."""
 FIRST_YEAR = 1900
-"""The first year of the dates of cells."""
+"""The first year of dates that cells can hold."""
 BLOCK_BYTES = 1 << 18
 """The bytes of the finished archive that are read at once."""
 
@@ -31,24 +32,27 @@ DATES: Mapping[str, str] = {
     "sql": "yyyy-mm-dd hh:mm:ss.000",
     "iso": 'yyyy-mm-dd"T"hh:mm:ss.000',
 }
-"""How cells show dates, by the values of the interface's dateFormat. There is no zone in it: not every program can show
-a text after a fraction of a second."""
+"""The formats of cells with dates, by the values of the interface's dateFormat.
+
+They have no zone, because not every program can show text after a fraction of a second.
+"""
 _DATE_WIDTH, _WIDTH = 23, 14
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ADDRESSES: Mapping[str | None, type[IPv4Address | IPv6Address]] = {"ip4": IPv4Address, "ip6": IPv6Address}
 Write = Callable[[int, int, Any], object]
-"""Writes a value into the cell of a row and a column."""
+"""A function that writes a value into the cell of a row and a column."""
 
 
 class Spreadsheet:
-    """A workbook that rows are added to; `with` removes its temporary files.
+    """A workbook to which rows are added; leaving the `with` block removes its temporary files.
 
-    A value decides the type of its cell: a number, a boolean, a date, or a text; anything else becomes a text in JSON,
-    and None an empty cell. A whole number is a date in a column of type timestamp (epoch milliseconds, shown in `zone`,
-    None for the computer's own), and an address in one of type ip4 or ip6. Elsewhere one beyond MAX_EXACT becomes text,
-    as does a date that a spreadsheet does not have. A text that is too long is cut and counted in `losses`.
+    The type of a value decides the type of its cell: number, boolean, date or text. None is an empty cell, and any
+    other value becomes JSON text. A whole number is a date in a column of type timestamp (epoch milliseconds, shown in
+    `zone`, None for the computer's own), and an address in a column of type ip4 or ip6. In other columns, a whole
+    number beyond MAX_EXACT becomes text. A date that a spreadsheet cannot hold becomes text, too. A text that is too
+    long is cut and counted in `losses`.
 
-    When a sheet is full, rows continue on the next one, below the same heading.
+    When a sheet is full, rows continue on the next sheet, below the same heading.
     """
 
     def __init__(
@@ -62,8 +66,10 @@ class Spreadsheet:
         max_rows: int = MAX_ROWS,
         folder: Path | None = None,
     ) -> None:
-        """`columns` are names and types, as the interface names types. `folder` is for temporary files, by default the
-        system's."""
+        """Create the workbook; `columns` are names and types of the interface.
+
+        `folder` is the folder for temporary files, by default the system's.
+        """
         import xlsxwriter  # late: few processes write a spreadsheet
 
         self._columns = columns
@@ -91,7 +97,7 @@ class Spreadsheet:
         self.close()
 
     def add(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Write rows. IncompleteResult when the temporary directory cannot hold them."""
+        """Write rows. IncompleteResult if the temporary directory is full or fails."""
         for row in rows:
             has_cells = False
             try:
@@ -102,14 +108,14 @@ class Spreadsheet:
                         writers = self._writers[index]
                         writers.get(type(value), self._write_other)(self._row, index, value)
                         has_cells = True
-                if not has_cells:  # a blank cell keeps the row
+                if not has_cells:  # without a blank cell, an empty row would be lost
                     self._sheet.write_blank(self._row, 0, None, self._plain)
             except OSError as error:
                 raise self._unwritten(error) from None
             self._row += 1
 
     def end(self) -> Iterator[bytes]:
-        """The finished workbook. IncompleteResult when it cannot be made."""
+        """Finish the workbook and return its bytes. IncompleteResult if it cannot be written."""
         from xlsxwriter.exceptions import XlsxWriterException
 
         try:
@@ -124,7 +130,7 @@ class Spreadsheet:
         """Remove the temporary files."""
         # Without an end the workbook was never closed, and packing it now would be wasted work.
         for sheet in self._book.worksheets():
-            with suppress(OSError):  # a full disk has been reported
+            with suppress(OSError):  # a full disk was reported by then
                 sheet.row_data_fh.close()
         self._closing.close()
 
@@ -194,11 +200,11 @@ class Spreadsheet:
 
 
 def _worksheet_class() -> Any:
-    """The class of sheets; it is made here because its base is imported late."""
+    """The class of worksheets, defined late because its base class is imported late."""
     from xlsxwriter.worksheet import Worksheet
 
     class PlainWorksheet(Worksheet):  # type: ignore[misc]  # the package has no types
-        """A worksheet without rich text: xlsxwriter would pass on a text such as `<r>…</r>` as markup of its own."""
+        """A worksheet without rich text, because xlsxwriter would treat a text such as `<r>…</r>` as markup."""
 
         def _xml_rich_inline_string(self, string: str, attributes: Sequence[tuple[str, Any]] = ()) -> None:
             self._xml_inline_string(string, True, attributes)

@@ -1,6 +1,6 @@
-"""Temporary directories of loads, queries of files and spreadsheets, each locked while in use.
+"""Temporary directories of loads, queries of files and spreadsheets. A directory in use is locked.
 
-A directory without a lock was left over.
+A directory without a lock is left over from a process that was killed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ _USES = ("load", "query", "xls")
 
 @contextmanager
 def temporary(use: str, folder: Path | None = None) -> Iterator[Path]:
-    """A directory for one of _USES, which is removed at the end of the block; in `folder`, by default the system's."""
+    """A temporary directory for one of _USES, removed at the end of the block.
+
+    It is created in `folder`, by default the system's folder for temporary files.
+    """
     path, handle = _locked(f"svcctl-{use}-", folder)
     try:
         yield path
@@ -28,12 +31,12 @@ def temporary(use: str, folder: Path | None = None) -> Iterator[Path]:
 
 
 def remove_left_over(folder: Path | None = None) -> None:
-    """Remove the directories of processes that were killed."""
+    """Remove the temporary directories of processes that were killed."""
     import tempfile
 
     folder = folder or Path(tempfile.gettempdir())
     for path in chain.from_iterable(folder.glob(f"svcctl-{use}-*") for use in _USES):
-        with suppress(OSError):  # it is in use, or of another user
+        with suppress(OSError):  # it is in use, or belongs to another user
             handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -43,12 +46,12 @@ def remove_left_over(folder: Path | None = None) -> None:
 
 
 def _locked(prefix: str, folder: Path | None) -> tuple[Path, int]:
-    """A new directory and the descriptor that holds its lock."""
+    """A new temporary directory, and the descriptor that holds its lock."""
     import tempfile
 
     while True:
         path = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
-        with suppress(FileNotFoundError):  # another process took it for a left-over before it was locked
+        with suppress(FileNotFoundError):  # another process removed it before it was locked
             handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             fcntl.flock(handle, fcntl.LOCK_EX)
             if path.exists():

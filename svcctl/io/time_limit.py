@@ -1,7 +1,7 @@
-"""A limit on how long a block runs, whatever it is waiting for; and threads that leave signals to the main one.
+"""A limit on how long a block may run, and threads that leave signals to the main thread.
 
-The alarm clock of the process keeps the limit, so it covers connections, retries, the pauses that a service asks for,
-and writing: whatever --max-time bounds.
+The limit uses the alarm of the process. It covers everything that --max-time limits: connections, retries, the pauses
+that a service asks for, and writing.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 _RETRY_SECONDS = 0.01
-"""Seconds; zero would switch the alarm off."""
+"""The delay of a repeated alarm. Zero would switch the alarm off."""
 _LIMITING_FILES = (__file__, contextlib.__file__)
 
 
 class _TimeIsUp(BaseException):
-    """Interrupts a block; no `except Exception` on its way takes it for a failure."""
+    """Interrupts a block. It is a BaseException, so that no `except Exception` in the block catches it."""
 
 
 @contextlib.contextmanager
 def time_limit(seconds: float | None, late: Callable[[float], Exception | None] | None = None) -> Iterator[None]:
-    """Interrupt the block after `seconds`, and raise what `late` makes of them; without an error the block just ends.
+    """Interrupt the block after `seconds`, and raise the error that `late` returns for them.
 
-    Without a number there is no limit. Only the main thread may set one.
+    If `late` is missing or returns None, the block just ends. If `seconds` is None, there is no limit. Only the main
+    thread may set one.
     """
     if seconds is None:
         yield
@@ -34,7 +35,7 @@ def time_limit(seconds: float | None, late: Callable[[float], Exception | None] 
     def interrupt(_: int, frame: FrameType | None) -> None:
         if over:
             return
-        if frame is not None and frame.f_code.co_filename in _LIMITING_FILES:  # on the way into the block, or out of it
+        if frame is not None and frame.f_code.co_filename in _LIMITING_FILES:  # entering or leaving the block
             signal.setitimer(signal.ITIMER_REAL, _RETRY_SECONDS)
             return
         raise _TimeIsUp
@@ -53,9 +54,10 @@ def time_limit(seconds: float | None, late: Callable[[float], Exception | None] 
 
 
 def without_signals() -> None:
-    """Call this first in a thread: it and the threads that it starts then never get these signals.
+    """Block SIGINT and SIGTERM in this thread, and in threads that it starts afterwards. Call it first in a new thread.
 
-    The system gives a signal to any thread of the process, but Python handles it in the main thread, which does not
-    wake for a signal of another thread: if it waits for that thread, it would notice Ctrl-C when the work is done.
+    The system delivers a signal to any thread, but Python handles it in the main thread, and a signal to another thread
+    does not wake the main thread. If that waits for the other thread, it would notice Ctrl-C only when the work is
+    done.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})

@@ -1,4 +1,4 @@
-"""Unix sockets: at paths of any length, and with the process that listens at the other end."""
+"""Unix sockets, with paths of any length, and the ID of the process at the other end."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 MAX_PATH_BYTES = 103
-"""The longest path that every system takes for a socket; Linux takes 107 bytes."""
+"""The longest socket path that every system accepts; Linux accepts 107 bytes."""
 _SOL_LOCAL, _LOCAL_PEERPID = 0, 2
-"""Options of macOS, for which Python has no names."""
+"""Socket options of macOS, for which Python has no names."""
 
 
 @contextmanager
 def _address(path: Path) -> Iterator[str]:
-    """The address of the socket at a path. A long path is replaced by one through a descriptor of its directory.
+    """The address of the socket at a path; a long path is replaced by one that uses a descriptor of its directory.
 
-    The socket is in its directory all the same, so its place depends on nothing but the path. Systems without /proc
-    refuse a long path with OSError.
+    The socket still is in that directory, so its location depends only on the path. OSError for a long path on systems
+    without /proc.
     """
     if len(os.fsencode(path)) <= MAX_PATH_BYTES:
         yield str(path)
@@ -34,7 +34,7 @@ def _address(path: Path) -> Iterator[str]:
 
 
 def connect(path: Path, timeout: float | None) -> socket.socket:
-    """Connect to the socket at a path; `timeout` is also that of the connection."""
+    """Connect to the socket at a path; the connection keeps the timeout."""
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(timeout)
@@ -47,7 +47,7 @@ def connect(path: Path, timeout: float | None) -> socket.socket:
 
 
 def listen(path: Path) -> socket.socket:
-    """Listen at a path, for this user only. A file that is there is replaced."""
+    """Listen on a socket at a path, only for this user. An existing file is replaced."""
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
     try:
@@ -62,9 +62,9 @@ def listen(path: Path) -> socket.socket:
 
 
 def peer_process(connection: socket.socket) -> int | None:
-    """The ID of the process that listens at the other end, as the kernel knows it.
+    """The ID of the process at the other end of a connection, according to the kernel.
 
-    None where the system does not say it, or the process has no ID in this process's namespace.
+    None if the system does not report it, or if the process has no ID in this process's namespace.
     """
     if hasattr(socket, "SO_PEERCRED"):
         size = struct.calcsize("3i")

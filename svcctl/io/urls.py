@@ -1,4 +1,4 @@
-"""URLs that say where something is kept or sent."""
+"""URLs of places where data is stored or sent."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from urllib.parse import urlsplit
 
 
 def names_host(url: str, *schemes: str) -> bool:
-    """Whether a text is a URL of one of these schemes that names a host and, if any, a valid port.
+    """Whether a text is a URL with one of these schemes, a host and, if it has a port, a valid one.
 
-    A backslash is refused: some libraries read it as a slash, and find another host.
+    A backslash is refused, because some libraries treat it as a slash and connect to another host.
     """
     if "\\" in url:
         return False

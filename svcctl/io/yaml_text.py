@@ -1,8 +1,8 @@
-"""YAML in which a scalar is the text that is written: 0123, no, 1:30 and 2024-01-31 are texts like any other.
+"""YAML in which every scalar is the text as written: 0123, no, 1:30 and 2024-01-31 are texts.
 
-Only null (empty, `~` or `null`) and the merge key `<<` mean something by themselves. Other tags, such as `!!int`, are
-refused. The reader of a field makes a number of its text where the field is one: `integer`, `number` and `json_value`.
-No error repeats a value, since that may be a secret.
+Only null (empty, `~` or `null`) and the merge key `<<` have a meaning. Other tags, such as `!!int`, are refused. A
+field that is a number converts its text with `integer`, `number` or `json_value`. Errors never repeat a value, since it
+may be a secret.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     import yaml
 
 MAX_REPEATED_VALUES = 100_000
-"""The most values that the aliases of a text repeat. Aliases of aliases repeat billions in a few lines."""
+"""The most values that aliases may repeat. Nested aliases can repeat billions of values in a few lines."""
 _Node = Any
-"""A scalar, a sequence or a mapping of PyYAML, by its `id`."""
+"""A scalar, sequence or mapping of PyYAML; its `id` says which."""
 _NULL, _MERGE, *_STRUCTURE = (f"tag:yaml.org,2002:{name}" for name in ("null", "merge", "str", "map", "seq"))
 _OTHERS_TYPE = r"[yYnN]|0o[0-7]+|[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+"
-"""Texts that are no texts to programs of YAML 1.2, or to those that read y as true; PyYAML does not quote them."""
+"""Texts that YAML 1.2, or programs that read y as true, would not read as text. PyYAML does not quote them."""
 _RARE_LINE_ENDS = "[\r\x85\u2028\u2029\ufeff]"
 _TOO_DEEP = "not YAML: it is nested too deeply, or has an alias of itself"
 _TAGGED = "a value begins with '!', which YAML takes for a tag"
@@ -32,7 +32,7 @@ _QUOTED = "put the value in quotes"
 
 
 class YamlError(Exception):
-    """A text that cannot be read: the problem in words, and its line if that is known."""
+    """A YAML text that cannot be read: the problem in words, and the line if known."""
 
     def __init__(self, line: int | None, problem: str, hint: str | None = None) -> None:
         super().__init__(problem)
@@ -42,13 +42,13 @@ class YamlError(Exception):
 
 
 class PlainText(str):
-    """A scalar without quotes, for fields that can be a number or a text."""
+    """A scalar without quotes, which a field may read as a number or a text."""
 
     __slots__ = ()
 
 
 class RepeatedKey(NamedTuple):
-    """A key that a mapping has twice, as the path to it, with the lines of both."""
+    """A key that occurs twice in a mapping: the path to it, and the lines of both occurrences."""
 
     path: Sequence[str]
     line: int
@@ -61,7 +61,10 @@ class RepeatedKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A value (text, None, list or mapping), and the lines of its keys `a.b` and of the elements `a.b[2]` of lists."""
+    """A decoded document: its value (text, None, list or mapping), and the lines of its keys and list elements.
+
+    `lines` has a key as `a.b` and a list element as `a.b[2]`.
+    """
 
     value: Any = field(repr=False)
     line: int
@@ -70,18 +73,18 @@ class Tree:
 
 
 def documents(text: str) -> list[Tree]:
-    """The documents of a text, without empty ones. YamlError if it is not YAML."""
+    """The documents of a YAML text, except empty ones. YamlError if it is not YAML."""
     return [_Walk().tree(node) for node in _nodes(text)]
 
 
 def items(text: str) -> list[Tree]:
-    """The documents of a text, and the elements of those that are lists. YamlError if it is not YAML."""
+    """The documents of a YAML text; of a document that is a list, its elements. YamlError if it is not YAML."""
     lists = (node.value if node.id == "sequence" else [node] for node in _nodes(text))
     return [_Walk().tree(item) for nodes in lists for item in nodes]
 
 
 def dumped(content: Any, **options: Any) -> str:
-    """The YAML of a value, in which a text that other programs would not read as one is in quotes."""
+    """The YAML of a value. Texts that other programs would read as another type are quoted."""
     import yaml
 
     return str(yaml.dump(content, Dumper=_dumper(), allow_unicode=True, sort_keys=False, **options))
@@ -94,28 +97,28 @@ _JSON_NUMBER = r"(?a)-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?"
 NUMBERS = "write a number as 14 or 1.5: programs read 014, 0x1F and 1:30 in different ways"
 """The hint for a text that is not a number."""
 MAX_NUMBER_CHARS = 1000
-"""A longer text is not a number."""
+"""The most characters of a number."""
 
 
 def integer(text: str) -> int | None:
-    """The whole number that a text is. None for any other text, and for a spelling that means two numbers, as 014."""
+    """A text as a whole number; None for other texts, and for ambiguous numbers such as 014."""
     return int(text) if _spells(text, _INTEGER) else None
 
 
 def number(text: str) -> float | None:
-    """The number that a text is, as JSON writes it; None for any other text."""
+    """A text as a number in the notation of JSON; None for other texts."""
     if (whole := integer(text)) is not None:
         return whole
     return float(text) if _spells(text, _JSON_NUMBER) else None
 
 
 def boolean(text: str) -> bool | None:
-    """The truth that a text is: true or false, or one of YAML's other words for them. None for any other text."""
+    """A text as a boolean: true, false, or YAML's yes, no, on and off; None for other texts."""
     return {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}.get(text.casefold())
 
 
 def json_value(text: str) -> str | float | bool:
-    """The number, true or false that a text is in JSON; else the text."""
+    """A text as a number or boolean if it is one in JSON; otherwise the text."""
     if text in ("true", "false") or _spells(text, _JSON_NUMBER):
         value: float | bool = json.loads(text)
         return value if math.isfinite(value) else str(text)
@@ -131,13 +134,13 @@ def _spells(text: str, pattern: str) -> bool:
 
 @cache
 def _loader() -> Any:
-    """The class of loaders; PyYAML is imported when the first text is read."""
+    """The class of loaders, defined late so that PyYAML is imported for the first text."""
     import yaml
 
     class Loader(
         yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser, yaml.composer.Composer, yaml.resolver.BaseResolver
     ):
-        """Composes nodes whose tags are str, map, seq, null and merge only."""
+        """A loader of nodes with no other tags than str, map, seq, null and merge."""
 
         def __init__(self, text: str) -> None:
             yaml.reader.Reader.__init__(self, text)
@@ -166,11 +169,11 @@ def _dumper() -> Any:
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """Writes texts of several lines as they are."""
+        """A dumper that writes texts of several lines as literal blocks."""
 
     def represent(dumper: Any, text: str) -> _Node:
         style = "|" if "\n" in text else "'" if re.fullmatch(_OTHERS_TYPE, text) else None
-        # PyYAML writes them so that they are read as blanks, except in double quotes.
+        # Outside double quotes, PyYAML writes these line ends so that they are read as blanks.
         if re.search(_RARE_LINE_ENDS, text):
             style = '"'
         node: _Node = dumper.represent_scalar(_STRUCTURE[0], str(text), style=style)
@@ -182,7 +185,7 @@ def _dumper() -> Any:
 
 
 def _nodes(text: str) -> Iterator[_Node]:
-    """The documents of a text as nodes, without those that are null."""
+    """The documents of a text as nodes, without null documents."""
     import yaml
 
     loader = None
@@ -197,14 +200,14 @@ def _nodes(text: str) -> Iterator[_Node]:
     except RecursionError:
         raise YamlError(None, _TOO_DEEP) from None
     except (ValueError, OverflowError):
-        raise YamlError(loader.line + 1 if loader else None, "not YAML: an escape is no character") from None
+        raise YamlError(loader.line + 1 if loader else None, "not YAML: an escape is not a character") from None
     finally:
         if loader is not None:
             loader.dispose()
 
 
 class _Walk:
-    """Decodes a node, and collects the lines of its keys, and the keys that appear twice."""
+    """A decoder of a node, which also collects the lines of keys and the repeated keys."""
 
     def __init__(self) -> None:
         self.lines: dict[str, int] = {}
@@ -233,7 +236,7 @@ class _Walk:
         return PlainText(_text(node)) if node.style is None else _text(node)
 
     def count_repeated(self, node: _Node) -> None:
-        """YamlError when aliases have repeated too many values."""
+        """Count the values that aliases repeat. YamlError if there are too many."""
         if id(node) not in self.seen:
             self.seen.add(id(node))
             return
@@ -247,7 +250,7 @@ class _Walk:
         return self.value(node, place)
 
     def pairs(self, node: _Node, path: tuple[str, ...]) -> dict[str, tuple[int, _Node]]:
-        """The keys of a mapping with their lines and values: those that it merges in, then its own."""
+        """The keys of a mapping with their lines and values: first merged keys, then its own."""
         self.count_repeated(node)
         own: dict[str, tuple[int, _Node]] = {}
         merged: dict[str, tuple[int, _Node]] = {}
@@ -267,7 +270,7 @@ class _Walk:
         return merged | own
 
     def merged(self, node: _Node, path: tuple[str, ...]) -> dict[str, tuple[int, _Node]]:
-        """The keys of the mappings that `<<` names; earlier ones take precedence."""
+        """The keys of the mappings that `<<` names. Earlier mappings take precedence."""
         keys: dict[str, tuple[int, _Node]] = {}
         for base in node.value if node.id == "sequence" else [node]:
             if base.id != "mapping":
@@ -281,7 +284,7 @@ def _line(node: _Node) -> int:
 
 
 def _text(node: _Node) -> str:
-    """The text of a scalar. JSON writes some characters as two escapes, which PyYAML decodes one by one."""
+    """The text of a scalar. PyYAML decodes JSON's pairs of escapes one by one; here they become one character."""
     pairs: bytes = node.value.encode("utf-16", "surrogatepass")
     return pairs.decode("utf-16", "surrogatepass")
 

@@ -130,7 +130,7 @@ DEEP = "not YAML: it is nested too deeply, or has an alias of itself"
         ("a: @b", 1, "not YAML: found character '@' that cannot start any token (column 4)", "put the value in quotes"),
         ("a: b: c", 1, "not YAML: mapping values are not allowed here (column 5)", None),
         ("a: 1\nb: \x07", 2, "not YAML: character U+0007 is not allowed", None),
-        ('a: 1\nb: "\\UFFFFFFFF"', 2, "not YAML: an escape is no character", None),
+        ('a: 1\nb: "\\UFFFFFFFF"', 2, "not YAML: an escape is not a character", None),
         ("? [a]\n: b", 1, "a key must be text", None),
         ("? {a: b}\n: c", 1, "a key must be text", None),
         ("{a: 1, ? : 2}", 1, "a key must be text", None),

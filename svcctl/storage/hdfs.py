@@ -1,11 +1,11 @@
-"""Files in a Hadoop file system, reached over its native protocol.
+"""Files in a Hadoop file system, over its native protocol.
 
-While it is written, the file `/logs/web.csv` is `/logs/.web.csv.part`, which readers of a folder pass over; then it is
-renamed. A part that a killed writer left behind is overwritten by the next writer of the same file. The new file gets
-the owner, group and permissions of the one that it replaces; only a superuser can set them all.
+While the file `/logs/web.csv` is being written, it is named `/logs/.web.csv.part`, which readers of a folder ignore;
+then it is renamed. If a killed writer leaves a part, the next writer of the same file overwrites it. The new file gets
+the owner, group and permissions of the file it replaces; only a superuser can set them all.
 
-The user is HADOOP_USER_NAME, or the user of the process. Settings of a cluster with several NameNodes are read from
-HADOOP_CONF_DIR; then the library waits without limit for a NameNode that accepts a connection and never answers.
+The user is HADOOP_USER_NAME, or the user of the process. For a cluster with several NameNodes, the library reads
+settings from HADOOP_CONF_DIR. It then waits without limit for a NameNode that accepts a connection and never answers.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from svcctl.words import mask_urls
 
 PIECE_BYTES = 1 << 20
 FAILOVER_SETTINGS = {"dfs.client.failover.max.attempts": "2"}
-"""Settings without which the library tries for three minutes before it reports that nobody answers."""
+"""Settings of the library that limit its attempts to connect; by default it tries for three minutes."""
 
 
 class Hdfs(Storage):
     """The file system at a URL, `hdfs://host:port`; names are paths from its root.
 
-    `replication` is the number of copies of each block; the cluster's own when it is None. The host's `address` is used
-    instead of its name if it is given.
+    `replication` is the number of copies of each block, by default the cluster's. If `address` is given, connections
+    use it instead of the host's name.
     """
 
     def __init__(self, url: str, *, replication: int | None = None, address: str | None = None) -> None:
@@ -50,7 +50,7 @@ class Hdfs(Storage):
         try:
             self._client = Client(connected, dict(FAILOVER_SETTINGS))
             self._probe = Probe(connected) if port else None
-        except RuntimeError as error:  # no port, and the host is no cluster that the configuration knows
+        except RuntimeError as error:  # no port, and the configuration has no cluster of this name
             raise UsageError(f"cannot use {self._url}: {_reason(error)}", hint="write hdfs://host:port") from None
         self._replication = replication
 
@@ -110,7 +110,7 @@ class Hdfs(Storage):
         return (name for one in found if (name := one.path.removeprefix("/")).startswith(prefix))
 
     def _listed(self, folder: str, *, recursive: bool) -> Iterator[FileStatus]:
-        """The complete files of a folder."""
+        """The complete files in a folder; with `recursive`, also those in its subfolders."""
         with self._explained(folder), suppress(FileNotFoundError):
             for found in self._client.list_status(_path(folder.rstrip("/")), recursive=recursive):
                 if not found.isdir and not _is_part(found.path):
@@ -152,8 +152,10 @@ class Hdfs(Storage):
 
     @contextmanager
     def _explained(self, name: str, *, probed: bool = True) -> Iterator[None]:
-        """Turn the library's errors into ours, except FileNotFoundError. The block begins when the NameNode answers a
-        probe, unless it is not `probed`: a write goes to the DataNodes, and would be half as fast with a probe.
+        """Turn errors of the HDFS library into svcctl's, except FileNotFoundError.
+
+        If `probed`, the block begins after the NameNode has answered a probe. Writes are not probed: they go to the
+        DataNodes, and a probe would halve their speed.
         """
         address = self.address(name)
         try:
@@ -166,11 +168,11 @@ class Hdfs(Storage):
             raise exists(address) from None
         except PermissionError as error:
             raise UsageError(f"access to {address} is denied", hint=_answer(error)) from None
-        except (OSError, RuntimeError, ValueError) as error:  # a NameNode's refusal comes as a RuntimeError
+        except (OSError, RuntimeError, ValueError) as error:  # a refusal by the NameNode is a RuntimeError
             raise failure(address, error) from None
 
     def _check(self, address: str) -> None:
-        """Unavailable when nobody answers where the NameNode should be."""
+        """Unavailable if nothing answers at the NameNode's address."""
         assert self._probe is not None
         try:
             self._probe.check()
@@ -237,19 +239,24 @@ def _is_part(path: str) -> bool:
 
 
 def failure(address: str, error: Exception) -> UsageError | AddressedFailure:
-    """The error for what the library says. Only its text tells that a name is not valid: its errors have no fields."""
+    """The svcctl error for an error of the HDFS library.
+
+    The library's errors have no fields, so only their text shows that a name is invalid.
+    """
     if re.search("InvalidPathException|InvalidArgument", str(error)):
         return UsageError(f"{address}: {_reason(error)}", hint=_answer(error))
     return AddressedFailure(address, _reason(error), hint=_answer(error))
 
 
 _VARIANT = re.compile(r'(\w+)\((?:"([\w.$]*)", )?"(.*?)(?:\\n|"\)|$)', re.DOTALL)
-"""The library's kind of error; the class of Java, if it is a refusal of the NameNode; and the message."""
+"""The parts of an error's text: the library's kind of error, the Java class of a refusal, and the message."""
 
 
 def _reason(error: Exception) -> str:
-    """The first line of what the library says. The text of a NameNode is not repeated, only the class of its refusal:
-    a job may name any server as its NameNode.
+    """The first line of an error of the library.
+
+    Of a NameNode's refusal, only the class is shown and never the text, because a job may name any server as its
+    NameNode.
     """
     variant = _VARIANT.match(str(error))
     if variant is not None and "RPC" in variant[1]:
@@ -259,7 +266,7 @@ def _reason(error: Exception) -> str:
 
 
 def _answer(error: Exception) -> str | None:
-    """A hint with the message of the NameNode, without its Java frames."""
+    """A hint with the NameNode's message, without its Java stack trace."""
     variant = _VARIANT.match(str(error))
     text = _line(variant[3] if variant else str(error) if isinstance(error, PermissionError) else "")
     return f"the NameNode says: {text}" if text else None

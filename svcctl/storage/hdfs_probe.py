@@ -1,8 +1,8 @@
-"""Asks a NameNode for a sign of life, with a limit on the time.
+"""A probe of an HDFS NameNode, with a time limit.
 
-The HDFS library waits without limit for a NameNode that accepts a connection and never answers, so a thread asks, which
-may be left waiting. The library's asynchronous client could be cancelled, but its own threads call Python: the process
-hung for ever when such a client was deleted, or the process ended, during such a call.
+The HDFS library waits without limit for a NameNode that accepts a connection and never answers. So a thread asks, which
+may have to be left waiting. The library's asynchronous client can be cancelled, but its threads call Python: when such
+a client was deleted, or the process ended, during such a call, the process hung for ever.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ONE_ATTEMPT = {"dfs.client.failover.max.attempts": "0"}
 
 
 class Probe:
-    """A connection to the NameNode of a URL that has a port. Any number of threads may check it at a time."""
+    """A connection to the NameNode of a URL with a port. Any number of threads may use it at the same time."""
 
     def __init__(self, url: str) -> None:
         self._client = Client(url, dict(_ONE_ATTEMPT))
@@ -27,10 +27,10 @@ class Probe:
         self._asked: Future[None] | None = None
 
     def check(self) -> None:
-        """Return when the NameNode answers. TimeoutError when it does not, OSError or RuntimeError when it fails."""
+        """Return when the NameNode answers. TimeoutError if it does not, OSError or RuntimeError if it fails."""
         with self._lock:
             asked = self._asked
-            if asked is None or asked.done():  # otherwise another thread waits for the same answer
+            if asked is None or asked.done():  # otherwise wait for the answer that another thread asked for
                 asked = self._asked = Future()
                 threading.Thread(target=self._ask, args=(asked,), name="hdfs probe", daemon=True).start()
         if not wait([asked], ANSWER_SECONDS).done:

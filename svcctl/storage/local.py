@@ -1,4 +1,4 @@
-"""Local files under a directory. While it is written, a file is `<name>.part`, locked by its writer."""
+"""Local files under a directory. A file being written is named `<name>.part` and locked by its writer."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PIECE_BYTES = 1 << 20
 
 
 class Local(Storage):
-    """Files under `directory`; with the empty path, names are paths as a shell takes them, absolute ones too.
+    """Files under `directory`. With an empty `directory`, names are paths, relative or absolute.
 
-    With `take`, an object is taken over from another writer, which cannot complete it then.
+    With `take`, an object that another process is writing is taken over; the other process cannot complete it.
     """
 
     def __init__(self, directory: Path = Path(), *, take: bool = False) -> None:
@@ -36,7 +36,7 @@ class Local(Storage):
             self._make(path.parent)
             try:
                 part = Part(path, take=self._take, like=like)
-            except FileNotFoundError:  # another run has just removed the folder, which was empty
+            except FileNotFoundError:  # another run removed the empty folder at that moment
                 self._make(path.parent)
                 part = Part(path, take=self._take, like=like)
             return _File(part, overwrite=overwrite, durable=part_of is None)
@@ -48,7 +48,7 @@ class Local(Storage):
             self._make(path.parent)
             self._make(growing.parent)
             if followed(path).parent.stat().st_dev != growing.parent.stat().st_dev:
-                return None  # it could not be renamed
+                return None  # a file cannot be renamed to another file system
             return _Growing(Part(path, growing=growing), overwrite=overwrite)
 
     def size(self, name: str) -> int | None:
@@ -84,7 +84,7 @@ class Local(Storage):
 
     def put_new(self, name: str, data: bytes) -> bool:
         path = self._directory / name
-        # A part of its own, since the writer of a shared one may be on another machine, whose locks do not count here.
+        # Each writer has its own part: another writer may be on another machine, whose locks are not seen here.
         part = path.with_name(derived_name(f"{path.name}.{uuid.uuid4().hex}", prefix=".", suffix=PART_SUFFIX))
         with _explained(path, "write"):
             self._make(path.parent)
@@ -103,7 +103,7 @@ class Local(Storage):
             (self._directory / name).rmdir()
 
     def remove_made_folders(self) -> None:
-        for folder in sorted(self._made.copy(), reverse=True):  # those inside come first
+        for folder in sorted(self._made.copy(), reverse=True):  # inner folders first
             with suppress(OSError):
                 folder.rmdir()
 
@@ -163,7 +163,7 @@ class _File(Sink):
 
 
 class _Growing(_File, Growing):
-    """A file being written whose bytes stay where they are until they get their name."""
+    """A file being written whose bytes stay at their path until they are complete and renamed."""
 
     def read(self, start: int, size: int) -> Iterator[bytes]:
         with self._whole():

@@ -1,18 +1,18 @@
 """Objects in a bucket of S3, or of a service with the same interface.
 
-A small object is one request. A larger one is uploaded in parts by a thread of its own while it is written: the library
-aborts an upload only when its source of bytes raises, so the source is a generator that waits for what `write` brings.
-When a writer is killed, the parts of its upload stay, hidden, until a rule of the bucket removes them
+A small object is stored by one request. A larger object is uploaded in parts, by its own thread, while it is written.
+The library aborts an upload only if its source of bytes raises, so the source is a generator that waits for the bytes
+of `write`. If a writer is killed, the parts of its upload stay hidden until a rule of the bucket removes them
 (AbortIncompleteMultipartUpload).
 
-`from_environment` takes the credentials from the variables that other S3 clients know:
+`from_environment` reads the credentials from the variables of other S3 clients:
 
     AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY   required
     AWS_SESSION_TOKEN                          for temporary keys
-    AWS_REGION, or AWS_DEFAULT_REGION          us-east-1 unless given
+    AWS_REGION, or AWS_DEFAULT_REGION          by default us-east-1
     AWS_ENDPOINT_URL_S3, or AWS_ENDPOINT_URL   URL of another S3 service
 
-There is no option for them, since every user of a machine can see the arguments of a process.
+There are no options for them, because every user of a machine can see the arguments of a process.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig, S3Credential
 
 UPLOAD_BYTES = 8 << 20
-"""The size of an upload's part. S3 takes 10000 of them, so an object has at most 83 GB."""
+"""The size of a part of an upload. S3 accepts 10000 parts, so an object has at most 83 GB."""
 PIECE_BYTES = 1 << 20
-"""Bytes that are handed to the uploading thread at once."""
+"""The bytes handed to the uploading thread at a time."""
 DEFAULT_REGION = "us-east-1"
 CLIENT: ClientConfig = {"allow_http": True, "connect_timeout": "5s", "timeout": "60s"}
 RETRY: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
-"""How often and how long the library retries one request."""
+"""The number and the duration of the library's retries of one request."""
 _CAUSE = re.compile(r'\b(?:message|error): "([^"]+)"')
 _OPERATION = re.compile(r"Error performing ([A-Z]+) ")
 _STATUS = re.compile(r"Server returned non-2xx status code: (\d{3})\b")
@@ -70,16 +70,16 @@ CODES = (
     *("AccountProblem", "AllAccessDisabled", "NotSignedUp", "AuthorizationHeaderMalformed", "AccessDenied"),
     *("InvalidBucketName", "PermanentRedirect", "EntityTooLarge", "QuotaExceeded", "SlowDown", "ServiceUnavailable"),
 )
-"""Codes of S3 that messages may name; any other text of an answer is left out."""
+"""Codes of S3 that messages may name; all other text of an answer is left out."""
 NO_CONDITIONS = "501"
-"""The status of some services that do not support conditional requests; others ignore the condition."""
+"""The status with which some services reject conditional requests; other services ignore the condition."""
 ABANDON_SECONDS = 5.0
-"""Seconds that `abandon` waits for the server to remove the parts."""
+"""The seconds that `abandon` waits for the server to remove the parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The credentials that sign the requests."""
+    """The credentials that sign requests to S3."""
 
     access_key: str
     secret_key: str
@@ -87,7 +87,7 @@ class Keys:
 
 
 def from_environment(bucket: str, environment: Mapping[str, str]) -> S3:
-    """A bucket with the credentials of the environment. UsageError names the variable that is missing."""
+    """A bucket with the credentials of the environment. UsageError names the missing variables."""
     if missing := [name for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY") if not environment.get(name)]:
         raise UsageError(
             f"no credentials for s3://{bucket}: {' and '.join(missing)} {plural(len(missing), 'is', 'are')} not set",
@@ -106,23 +106,23 @@ def from_environment(bucket: str, environment: Mapping[str, str]) -> S3:
 
 
 class Proxy(Protocol):
-    """A proxy that knows why it did not connect."""
+    """A proxy that can report the reason for a failed connection."""
 
     url: str
 
     def failure(self) -> SvcctlError | None:
-        """Why the last connection was not made; None if it was."""
+        """The reason why the last connection failed; None if it succeeded."""
 
 
 def endpoint_of(region: str) -> str:
-    """The URL of S3 itself in a region."""
+    """The URL of Amazon S3 in a region."""
     return f"https://s3.{region}.amazonaws.com"
 
 
 class S3(Storage):
     """A bucket. Without `keys`, requests are not signed. `endpoint` is the URL of another S3 service.
 
-    All connections go through the `proxy` if there is one; otherwise through those of the environment.
+    All connections go through `proxy` if it is given, otherwise through the proxies of the environment.
     """
 
     def __init__(
@@ -139,8 +139,8 @@ class S3(Storage):
         self._bucket = bucket
         self._endpoint = endpoint or endpoint_of(region)
         self._proxy = proxy
-        # Keys and endpoint are always given, or the library would take them from this process's environment, and a
-        # job would write with the credentials of the machine that the service runs on.
+        # Keys and endpoint are always passed. Otherwise the library would read them from the environment, and a job
+        # would write with the credentials of the machine that the service runs on.
         self._store = S3Store(
             bucket,
             region=region,
@@ -185,7 +185,7 @@ class S3(Storage):
             with self.translated(f"{prefix}*"):
                 for found in obstore.list(self._store, folder or None, offset=prefix, chunk_size=1000):
                     for name in (str(item["path"]) for item in found):
-                        if not name.startswith(prefix):  # the service lists names in their order
+                        if not name.startswith(prefix):  # the service lists names in order
                             return
                         if "/" not in name[len(prefix) :]:
                             yield name
@@ -223,7 +223,7 @@ class S3(Storage):
         return f"s3://{self._bucket}/{name}"
 
     def put(self, name: str, data: bytes | bytearray | Iterator[bytearray]) -> None:
-        """Store an object, in parts when its content is an iterator; an iterator that raises aborts the upload."""
+        """Store an object. An iterator is uploaded in parts; if it raises, the upload is aborted."""
         parts = isinstance(data, Iterator)
         try:
             with self.translated(name):
@@ -235,13 +235,16 @@ class S3(Storage):
         return UsageError(f"bucket '{self._bucket}' does not exist")
 
     def refuse_taken(self, name: str) -> None:
-        """UsageError when there is such an object."""
+        """UsageError if there is an object of this name."""
         if self.size(name) is not None:
             raise exists(self.address(name))
 
     @contextmanager
     def translated(self, name: str) -> Iterator[None]:
-        """Turn the library's errors into ours, except FileNotFoundError (object or bucket) and AlreadyExistsError."""
+        """Turn the library's errors into svcctl's, except FileNotFoundError and AlreadyExistsError.
+
+        FileNotFoundError means that the object or the bucket does not exist.
+        """
         try:
             yield
         except (FileNotFoundError, AlreadyExistsError):
@@ -252,8 +255,10 @@ class S3(Storage):
             raise self._failure(name, error) from None
 
     def _failure(self, name: str, error: Exception) -> SvcctlError:
-        """Our error for one of the library. Its message has nothing of the answer but the status: the answer may come
-        from any server that a job's endpoint or a redirect names. The hint has what S3 says.
+        """The svcctl error for an error of the S3 library.
+
+        The message contains nothing of the answer except its status and known codes, because the answer may come from
+        any server that a job's endpoint or a redirect names. The hint contains S3's own message.
         """
         if self._proxy is not None and (failure := self._proxy.failure()) is not None:
             return AddressedFailure(self.address(name), failure.message)
@@ -271,7 +276,7 @@ class S3(Storage):
             said = _SAID.search(text)
             hint = f"the service says: {said[1]}: {said[2]}"[:500] if said else None
             return kind(self.address(name), f"{request} was answered with {status[1]}{code}", hint=hint)
-        # Below the first line, the library writes details for its authors, and why there is no connection.
+        # After the first line, the library's text has internal details, and the cause of a failed connection.
         if "kind: Connect" in text and (causes := _CAUSE.findall(text)):
             endpoint = mask_urls(self._endpoint)
             return AddressedFailure(
@@ -284,11 +289,11 @@ class S3(Storage):
 
 
 class _NoConditions(AddressedFailure):
-    """The service does not support conditional requests."""
+    """A service that does not support conditional requests."""
 
 
 class _Object(Sink):
-    """An object being written: in memory while it is small, then by an upload."""
+    """An object being written: held in memory while it is small, then uploaded in parts."""
 
     def __init__(self, bucket: S3, name: str, *, overwrite: bool) -> None:
         self._bucket = bucket
@@ -330,19 +335,19 @@ class _Abandoned(Exception):
 
 
 class _Upload:
-    """A thread that uploads the pieces it is sent, one after the other."""
+    """A thread that uploads pieces in the order in which they are sent to it."""
 
     def __init__(self, put: Callable[[Iterator[bytearray]], None]) -> None:
         self._put = put
         self._pieces: Queue[bytearray | None] = Queue(maxsize=1)
         self._failure: BaseException | None = None
         self._abandoned = False
-        # As a daemon, it does not keep a process alive whose sink was neither completed nor abandoned.
+        # A daemon thread, so that a sink that was neither completed nor abandoned does not keep the process alive.
         self._thread = threading.Thread(target=self._run, name="s3 upload", daemon=True)
         self._thread.start()
 
     def send(self, piece: bytearray | None) -> None:
-        """Wait until the thread takes the piece. Raises what made the upload fail."""
+        """Hand a piece to the uploading thread, waiting until it takes it. Raises the error of a failed upload."""
         if self._failure is None:
             self._pieces.put(piece)
         if self._failure is not None:
@@ -357,7 +362,7 @@ class _Upload:
     def abandon(self) -> None:
         self._abandoned = True
         with suppress(Full):
-            self._pieces.put_nowait(None)  # when it is full, the thread looks at the mark after its next piece
+            self._pieces.put_nowait(None)  # if the queue is full, the thread sees `_abandoned` after its next piece
         self._thread.join(ABANDON_SECONDS)
 
     def _run(self) -> None:
@@ -366,7 +371,7 @@ class _Upload:
         except BaseException as error:
             self._failure = error
             with suppress(Empty):
-                self._pieces.get_nowait()  # nobody takes it any more, and `send` may be waiting behind it
+                self._pieces.get_nowait()  # make room, because `send` may be waiting to put a piece
 
     def _source(self) -> Iterator[bytearray]:
         while (piece := self._pieces.get()) is not None and not self._abandoned:

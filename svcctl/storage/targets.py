@@ -1,4 +1,4 @@
-"""Targets as a person writes them: which storage `out/a.csv`, `s3://bucket/a.csv` or `hdfs://host/a.csv` is in."""
+"""Targets as people write them: the storage and the name of `out/a.csv`, `s3://bucket/a.csv` or `hdfs://host/a.csv`."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def _hdfs(place: str, environment: Mapping[str, str]) -> Storage:
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """A row of SCHEMES: what opens a place, given the environment; what the place is; and the extra that it needs.
+    """A scheme of targets: the function that opens its storage, the word for its place, and the extra that it needs.
 
-    `open` imports the storage's module, because its packages are an extra.
+    `open` gets the place and the environment. It imports the storage's module late, because its packages are an extra.
     """
 
     open: Callable[[str, Mapping[str, str]], Storage]
@@ -39,16 +39,16 @@ SCHEMES: Mapping[str, Scheme] = {
     "s3": Scheme(_s3, "bucket", extra="s3"),
     "hdfs": Scheme(_hdfs, "host", extra="hdfs"),
 }
-"""What stands before `://` in a target; a target without it is a local path."""
+"""The schemes, by the text before `://` in a target. A target without a scheme is a local path."""
 
 
 def open_target(target: str, environment: Mapping[str, str], *, take: bool = False) -> tuple[Storage, str]:
-    """The storage of a target, and the object's name in it. Connects to nothing.
+    """The storage of a target, and the name of the object in it. Connects to nothing.
 
-    With `take`, a local file that another process is writing is taken over, as objects elsewhere are anyway.
-    What follows the place is taken literally, so it may be a pattern of names: `s3://bucket/{start:%Y/%m}.csv`.
-    UsageError when the target has another scheme or names no object, or when the environment lacks the credentials
-    (see s3.py); MissingExtra when the packages are not installed.
+    With `take`, a local file that another process is writing is taken over; in other storages that is always so. The
+    name is used literally, so it may be a pattern of names: `s3://bucket/{start:%Y/%m}.csv`. UsageError if the scheme
+    is unknown, the target names no object, or the environment lacks credentials (see s3.py). MissingExtra if the
+    packages are not installed.
     """
     scheme, separator, rest = target.partition("://")
     if not separator:

@@ -1,6 +1,6 @@
-"""Profiles: which service to ask, with which credentials and defaults.
+"""Profiles: the service to connect to, with credentials and defaults.
 
-A setting is looked up in one order: flag, environment, profile, default. Each value remembers where it came from.
+A setting is looked up in one order: flag, environment, profile, default. Each value remembers its source.
 """
 
 from svcctl.profiles.resolve import Profile, misspelled_variables, resolve

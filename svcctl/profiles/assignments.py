@@ -1,4 +1,4 @@
-"""The fields that `profile set` stores: from arguments, the environment, a file, or a prompt."""
+"""The fields that `profile set` stores: from arguments, the environment, a file, or prompts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from svcctl.profiles.store import Fields
 
 
 def in_arguments(pairs: list[str], secret: Callable[[str], str]) -> dict[str, str]:
-    """`FIELD=VALUE` words as fields; `secret` gives the value of a field for which the words say `-`.
+    """The fields of `FIELD=VALUE` arguments; `secret` returns the value of a field whose argument is `FIELD=-`.
 
-    A secret on the command line is refused, because other users can see it.
+    UsageError for another form, and for a secret on the command line, because other users can see it.
     """
     fields: dict[str, str] = {}
     for pair in pairs:
@@ -34,7 +34,7 @@ def in_arguments(pairs: list[str], secret: Callable[[str], str]) -> dict[str, st
 
 
 def in_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The fields that the environment sets. UsageError when it sets none."""
+    """The fields that environment variables set. UsageError if none are set."""
     fields = {
         setting.name: setting.cleaned(environment[setting.environment], f"environment {setting.environment}")
         for setting in PROFILE_SETTINGS.values()
@@ -47,9 +47,9 @@ def in_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def in_text(text: str, source: str) -> dict[str, str]:
-    """The fields in a file's text: a mapping in YAML or JSON, or lines `NAME=VALUE`.
+    """The fields in the text of a file: a YAML or JSON mapping, or lines `NAME=VALUE`.
 
-    Names are those of fields or of environment variables. UsageError names the source, and the line of what is wrong.
+    The names are those of fields or of environment variables. UsageError names the source, and the line of a mistake.
     """
     by_environment = {setting.environment: setting.name for setting in PROFILE_SETTINGS.values() if setting.environment}
     fields: dict[str, str] = {}
@@ -61,12 +61,12 @@ def in_text(text: str, source: str) -> dict[str, str]:
             raise UsageError(f"{source}, line {line}: {key} is given twice", hint="keep one of them")
         fields[name] = setting_of(name).cleaned(value, f"{source}, line {line}") if value else ""
     if not fields:
-        raise UsageError(f"{source} contains no fields of a profile", hint="write YAML, JSON or NAME=VALUE lines")
+        raise UsageError(f"{source} has no fields of a profile", hint="write YAML, JSON or NAME=VALUE lines")
     return fields
 
 
 def _in_yaml(text: str, source: str) -> Iterator[tuple[int, str, str]]:
-    """The line, the name and the text of each field; a field without a value has an empty text, which removes it."""
+    """The line, name and text of each field. A field without a value has an empty text, which removes it."""
     try:
         trees = yaml_text.documents(text)
     except YamlError as error:
@@ -85,7 +85,7 @@ def _in_yaml(text: str, source: str) -> Iterator[tuple[int, str, str]]:
 
 
 def with_absolute_paths(fields: Mapping[str, str]) -> dict[str, str]:
-    """The fields with absolute paths: a profile is used in other directories, too."""
+    """The fields with absolute paths, because a profile is also used in other directories."""
     return {
         key: str(Path(text).absolute()) if names_file(key) and text and not text.startswith("~") else text
         for key, text in fields.items()
@@ -93,15 +93,16 @@ def with_absolute_paths(fields: Mapping[str, str]) -> dict[str, str]:
 
 
 class Ask(Protocol):
-    """Prompts a person with the text `what`; a `hidden` answer is not echoed."""
+    """A function that prompts a person with the text `what`; a `hidden` answer is not echoed."""
 
     def __call__(self, what: str, *, hidden: bool) -> str: ...
 
 
 def ask_missing(stored: Fields, changes: Mapping[str, str], ask: Ask, note: Callable[[str], None]) -> dict[str, str]:
-    """Prompt for the fields that a connection needs and that are neither stored nor given.
+    """Prompt for the fields that a connection needs and that are neither stored nor in `changes`; returns the answers.
 
-    A field for which nothing is typed is left out; `note` says why a value cannot be used, before the next prompt.
+    A field without an answer is left out. `note` reports the reason why an answer cannot be used, before the next
+    prompt.
     """
     new_fields = {key for key, text in changes.items() if text}
     field_names = {key.removesuffix("_file").removesuffix("_command") for key in (*stored, *new_fields)}
@@ -122,10 +123,10 @@ def ask_missing(stored: Fields, changes: Mapping[str, str], ask: Ask, note: Call
 
     def need(key: str) -> None:
         if key not in field_names and not answer(key, PROFILE_SETTINGS[key].meaning):
-            note(f"no {key} yet: the same command asks for it again")
+            note(f"no {key} yet: run the same command to be asked again")
 
     while not field_names & {"socket", "base_url"} and not answer("base_url", "https://…"):
-        note("base_url is needed: it is where requests go (Ctrl-C to stop)")
+        note("base_url is needed: it is the URL of the service (Ctrl-C to stop)")
     if "auth" in field_names:
         method = changes.get("auth") or str(stored.get("auth"))
     elif field_names & {"api_key", "api_secret"}:

@@ -1,4 +1,4 @@
-"""Make a client from a profile: settings become credentials, names and a transport. Commands and the library use it."""
+"""Clients for profiles: settings become credentials, names and a transport. Commands and the library use them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from svcctl.profiles.resolve import Profile
 def client_of(
     profile: Profile, *, clock: Callable[[], float] = time.time, observe: Callable[[Event], None] | None = None
 ) -> Client:
-    """A client of the profile's service. ProfileError when a setting that it needs is missing."""
+    """A client of the profile's service. ProfileError if a required setting is missing."""
     return Client(
         profile.base_url,
         _credentials(profile, clock),

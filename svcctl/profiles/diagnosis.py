@@ -1,7 +1,7 @@
-"""The steps of `profile check`: from the profiles file to the permissions of the credentials, in the order of failures.
+"""The steps of `profile check`, from the profiles file to the permissions of the credentials, in the order of failures.
 
-A step is a row of STEPS. It returns its finding, or raises an error with the next thing to do as its hint. After a
-failure the other steps would fail for the same reason, so they are not tried.
+Each step is a row of STEPS. It returns its finding, or raises an error whose hint says what to do. After a failure, the
+other steps would fail for the same reason, so they are skipped.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ from svcctl.profiles.store import ProfileStore
 from svcctl.words import counted
 
 MAX_STEP_SECONDS = 10.0
-"""Seconds that a step waits for the network at most."""
+"""The seconds that a step waits for the network."""
 RENEW_DAYS = 21
-"""Days: a certificate that expires sooner should be renewed."""
+"""A certificate that expires within this many days should be renewed."""
 
 OK, WARNING, NO, FAILED, SKIPPED = "ok", "warning", "no", "failed", "-"
-"""The outcomes of a step. `no` is a permission that the credentials lack, which may be intended."""
+"""The outcomes of a step. `no` is a missing permission, which may be intended."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepFinding:
-    """The finding of a step; `next` is what to do about it, if anything."""
+    """The finding of a step that did not fail; `next` says what to do about it, if anything."""
 
     text: str
     next: str = ""
@@ -64,7 +64,7 @@ class StepFinding:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One line of the diagnosis; `error` is set when the step failed."""
+    """The line of a step in the diagnosis; `error` is set if the step failed."""
 
     step: str
     outcome: str
@@ -77,8 +77,8 @@ class Result:
 class Subject:
     """The profile under test, and the exchanges with its service so far.
 
-    `resolve` and `connect` are called when the steps need them, since both fail on a broken profile. `connect` takes
-    the observer of the exchanges.
+    `resolve` and `connect` fail for a broken profile, so they are called only by the steps that need them. `connect`
+    gets the observer of the exchanges.
     """
 
     store: ProfileStore
@@ -108,7 +108,7 @@ class Subject:
 
     @cached_property
     def route(self) -> Route:
-        """How the client of the profile reaches the service."""
+        """The route by which the profile's client reaches the service."""
         profile = self.profile
         urls = (profile.base_url, profile.provisioning_url or profile.base_url)
         return Route(trust(profile.ca_bundle or True, urls), profile.socket, self.environment)
@@ -119,7 +119,7 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """The profile's name in commands."""
+        """The profile's name in suggested commands."""
         return self.profile.name or "NAME"
 
     @property
@@ -128,12 +128,12 @@ class Subject:
 
     @cached_property
     def answers(self) -> dict[str, SvcctlError | None]:
-        """The error of each kind of operation, None for those that succeed."""
+        """The error of each kind of operation; None for operations that succeeded."""
         return {name: _error_of(self, ask) for name, ask in PERMISSIONS.items()}
 
 
 def run(subject: Subject) -> Iterator[Result]:
-    """Run the steps in order; those after the first failure are skipped."""
+    """Run the steps in order, and skip those after the first failure."""
     for name, step in STEPS.items():
         if not _applies(name, subject):
             continue
@@ -150,7 +150,7 @@ def run(subject: Subject) -> Iterator[Result]:
 
 
 def _applies(step: str, subject: Subject) -> bool:
-    """Whether a step applies to the profile; all steps apply to a profile that cannot be read."""
+    """Whether a step applies to the profile. All steps apply to a profile that cannot be read."""
     try:
         if step == "limits":
             return subject.profile.guard.is_set
@@ -289,7 +289,7 @@ def _tls(subject: Subject) -> StepFinding:
 
 
 def _answer(subject: Subject) -> StepFinding:
-    """Fail when the service does not answer, or refuses every operation for a reason other than permissions."""
+    """Fail if the service does not answer, or refuses all operations for other reasons than permissions."""
     errors = list(subject.answers.values())
     heard = [exchange for exchange in subject.exchanges if exchange.status is not None]
     if errors[0] is not None and (not heard or all(isinstance(error, Unavailable) for error in errors)):
@@ -301,14 +301,14 @@ def _answer(subject: Subject) -> StepFinding:
 
 
 def _tls_close(subject: Subject) -> StepFinding:
-    """Say whether the service sends close_notify, without which a cut answer can look whole."""
+    """Check whether the service sends close_notify. Without it, an answer that was cut can look whole."""
     accepted = subject.profile.accepts_any_close
     try:
         notified = subject.client.sends_close_notify()
     except SvcctlError:
         notified = None
     if notified is None:
-        return StepFinding("not known: no end of a connection was seen")
+        return StepFinding("not known: no connection ended during the check")
     if notified:
         return StepFinding("with close_notify" + (", so 'tls_close: any' is not needed" if accepted else ""))
     if accepted:
@@ -337,7 +337,7 @@ def _clock(subject: Subject) -> StepFinding:
 
 
 def _credentials(subject: Subject) -> StepFinding:
-    """The credentials are accepted if any operation was not refused because of them."""
+    """Credentials are accepted if at least one operation was not refused because of them."""
     errors = list(subject.answers.values())
     if any(not isinstance(error, CredentialsError | NotFound | Unavailable) or _is_ours(error) for error in errors):
         return StepFinding(f"the {'signature' if subject.profile.method == 'signature' else 'token'} is accepted")
@@ -353,7 +353,7 @@ def _credentials(subject: Subject) -> StepFinding:
 
 
 def advice(subject: Subject, error: SvcctlError) -> str | None:
-    """What to do about an error that has no hint."""
+    """The advice for an error without a hint; None if there is no advice either."""
     match error:
         case CredentialsError():
             return CREDENTIAL_HINTS[subject.profile.method].format(subject.name)
@@ -363,7 +363,7 @@ def advice(subject: Subject, error: SvcctlError) -> str | None:
 
 
 def trust_advice(name: str) -> str:
-    """What to do when the profile does not trust the CA of its service."""
+    """The advice for a profile that does not trust the CA of its service."""
     return Advice("trust its CA: ", CommandLine(f"svcctl profile set {name} ca_bundle=FILE"))
 
 
@@ -402,9 +402,9 @@ STEPS: Mapping[str, Callable[[Subject], StepFinding]] = {
     "jobs": _permission("jobs", "allowed", "ask the issuer of the key for the right to forward queries"),
     "domains": _permission("domains", "allowed", "only 'svcctl domain' needs this right"),
 }
-"""The diagnosis, in order."""
+"""The steps of the diagnosis, in order."""
 WITH_A_SOCKET = {"socket": True, "name": False, "connection": False, "TLS": False, "TLS close": False}
-"""The steps that only some profiles have: True for profiles with a socket, False for those with a host."""
+"""The steps for only some profiles: True for profiles with a socket, False for profiles with a host."""
 
 CREDENTIAL_HINTS = {
     "signature": "set the key and secret again: 'svcctl profile set {} api_key=… api_secret=-'; "
@@ -415,7 +415,7 @@ CREDENTIAL_HINTS = {
 
 
 def _query(client: Client, now: float) -> None:
-    """A query over one second that finds nothing; a service that refuses this query has accepted the credentials."""
+    """Run a query over one second that has no rows. A service that refuses this query has accepted the credentials."""
     request = QueryRequest(query="from svcctl.check where false", from_=int(now) - 1, to=int(now), limit=1)
     with client.query(request) as answer:
         for _ in answer.raw():
@@ -427,7 +427,7 @@ PERMISSIONS: Mapping[str, Callable[[Client, float], object]] = {
     "queries": _query,
     "domains": lambda client, now: client.domains(),
 }
-"""A read-only operation for each permission."""
+"""The read-only operation that tests each permission."""
 
 
 def _error_of(subject: Subject, ask: Callable[[Client, float], object]) -> SvcctlError | None:
@@ -439,10 +439,10 @@ def _error_of(subject: Subject, ask: Callable[[Client, float], object]) -> Svcct
 
 
 def _surprise(subject: Subject, name: str) -> SvcctlError | None:
-    """The error of an operation that neither a missing permission nor an unknown path explains.
+    """The error of an operation, unless a missing permission or an unknown path explains it.
 
-    A service may refuse the check's own query. That counts only if another operation is refused in the same words, as
-    all are when the account's domain is disabled or pending.
+    A service may refuse the query of the check itself. Such a refusal counts only if another operation is refused with
+    the same message, as happens if the domain of the account is disabled or pending.
     """
     error = subject.answers[name]
     if isinstance(error, CredentialsError | Unavailable) or (isinstance(error, NotFound) and not _is_ours(error)):
@@ -461,13 +461,19 @@ def _is_answered(subject: Subject, name: str) -> bool:
 
 
 def _is_ours(error: SvcctlError | None) -> bool:
-    """Whether the operation itself refused: a web page, an unknown path or a bare 404 has no specific error code."""
+    """Whether the operation itself was refused, with a specific error code.
+
+    A web page, an unknown path and a bare 404 have no such code.
+    """
     unspecific = (None, 1, 404)
     return isinstance(error, ServiceError) and not isinstance(error, CredentialsError) and error.code not in unspecific
 
 
 def _ahead(subject: Subject) -> float | None:
-    """Seconds by which this machine's clock is ahead of the service's, which sends whole seconds."""
+    """The seconds by which this machine's clock is ahead of the service's clock; None if the service sends no date.
+
+    The service sends whole seconds.
+    """
     for exchange in subject.exchanges:
         for name, value in exchange.answer_headers:
             if name.lower() == "date":
@@ -479,13 +485,13 @@ def _ahead(subject: Subject) -> float | None:
 
 
 def _proxy_unavailable(subject: Subject, error: ProxyFailure) -> Unavailable:
-    """The failure of a step because of a proxy."""
+    """The failure of a step that a proxy caused."""
     failure = Unavailable(str(error), hint=error.hint(subject.origin.host))
     failure.untrusted = addresses.is_untrusted(error)
     return failure
 
 
 def _part(certificate: Mapping[str, object], whose: str) -> str:
-    """The common name, or the organisation, of a certificate's subject or issuer."""
+    """The common name or the organisation of a certificate's subject or issuer."""
     names = {key: value for entry in certificate.get(whose) or () for key, value in entry}  # type: ignore[attr-defined]
     return str(names.get("commonName") or names.get("organizationName") or "an unnamed authority")

@@ -1,6 +1,6 @@
-"""Files of lines `NAME=VALUE`, which a shell could read too: a line means here what it means to a shell, or is refused.
+"""Files with lines `NAME=VALUE`. A line is read as a shell would read it, or refused.
 
-No error repeats a value, since that may be a secret.
+Errors never repeat a value, because it may be a secret.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _SPOILT = {
 
 
 def is_env_file(text: str) -> bool:
-    """Whether the first line of a text that is no comment is an assignment."""
+    """Whether the first line of a text, not counting comments, is an assignment."""
     _, first = next(_lines(text), (0, ""))
     return _ASSIGNMENT.fullmatch(first) is not None
 
 
 def assignments(text: str, source: str) -> Iterator[tuple[int, str, str]]:
-    """The line, the name and the value of each assignment. UsageError names the line that a shell reads differently."""
+    """The line, name and value of each assignment. UsageError names a line that a shell would read differently."""
     for number, line in _lines(text):
         match = _ASSIGNMENT.fullmatch(line)
         try:
@@ -54,14 +54,17 @@ def assignments(text: str, source: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines with their numbers, without comments and empty lines."""
+    """The lines and their numbers, without comments and empty lines."""
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip() and not line.lstrip().startswith("#"):
             yield number, line.rstrip("\r")
 
 
 def _value(before: str, text_after: str) -> str:
-    """The value of the text after `=` and the blanks before it; ValueError with the reason when it has none."""
+    """The value of the text after `=`. ValueError with the reason if a shell would read it differently.
+
+    `before` is the blanks in front of the `=`.
+    """
     home = _HOME.match(text_after)
     value, position = (os.path.expanduser(home[0]), home.end()) if home else ("", 0)  # noqa: PTH111
     while part := _VALUE_PART.match(text_after, position):
@@ -79,5 +82,5 @@ def _value(before: str, text_after: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """The text between double quotes, where a backslash is one before any other character."""
+    """The text between double quotes, with its escapes resolved. Only quotes, backslashes, $ and ` can be escaped."""
     return re.sub(r'\\(["\\$`])', r"\1", text)

@@ -1,4 +1,4 @@
-"""A resolved profile: every setting by precedence (flag, environment, profile, default), with its source."""
+"""Resolved profiles: each setting from flag, environment, profile or default, with its source."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ if TYPE_CHECKING:
 
 
 CREDENTIALS = ("auth", "api_key", "api_secret", "token")
-"""The settings that say who asks."""
+"""The settings that identify the user to the service."""
 FLAG = "flag --{}"
-"""The name of a flag as the source of a value."""
+"""A flag as the source of a value."""
 ARGUMENT = "argument {}"
-"""The name of an argument of a call as the source of a value."""
+"""An argument of a call as the source of a value."""
 
 
 class Value(NamedTuple):
     """A setting's value and its source in words: `flag`, `environment SVCCTL_FORMAT`, `profile prod`, `default`.
 
-    A secret from a file or a command is not read yet, so that showing a profile neither runs commands nor prints it.
+    A secret in a file or from a command is read only when it is used, so that showing a profile neither runs commands
+    nor prints secrets.
     """
 
     setting: ProfileSetting
@@ -48,13 +49,13 @@ class Value(NamedTuple):
     source: str
 
     def read(self) -> Any:
-        """The value itself; ProfileError when a secret's file or command fails, or its text cannot be used."""
+        """The value itself. ProfileError if the file or command of a secret fails, or if its text cannot be used."""
         if not isinstance(self.value, SecretValue | SecretFile | SecretCommand | MadeOnUse):
             return self.value
         return self.setting.sendable(self.value.text, self.source)
 
     def masked(self) -> str | None:
-        """The value as it may be shown; None when it is not set."""
+        """The value for display, with secrets masked; None if it is not set."""
         if self.value is None:
             return None
         if isinstance(self.value, SecretFile | SecretCommand):
@@ -65,9 +66,9 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Every setting with its source. `name` is None when the environment alone gives the connection.
+    """The settings of a profile with their sources. `name` is None if the environment alone describes the connection.
 
-    Reading a setting that a connection needs and that is not set raises ProfileError, whose hint says how to set it.
+    A property that a connection needs raises ProfileError if its setting is missing; the hint says how to set it.
     """
 
     name: str | None
@@ -75,11 +76,11 @@ class Profile:
     values: Mapping[str, Value]
     mappings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
-    """Why other profiles of the file cannot be used."""
+    """The reasons why other profiles of the file cannot be used."""
 
     @property
     def method(self) -> str:
-        """The authorization method: the `auth` setting, else the method that the credentials imply."""
+        """The authorization method: the `auth` setting, or else the method that the credentials imply."""
         if (stated := self._read("auth")) is not None:
             return str(stated)
         only_token = self.values["token"].value is not None and self.values["api_key"].value is None
@@ -148,7 +149,7 @@ class Profile:
 
     @property
     def header_names(self) -> Mapping[str, str]:
-        """The names of headers that differ from the interface's. ProfileError for one that cannot be sent."""
+        """The header names that differ from the interface's. ProfileError for an invalid name."""
         names = self.mappings["headers"]
         for key, name in names.items():
             setting_of(f"headers.{key}").new_value_of(name, f"profile {self.name}")
@@ -164,13 +165,13 @@ class Profile:
         return any(isinstance(value.value, SecretCommand) for value in self.values.values())
 
     def check_complete(self) -> None:
-        """Read the settings that a connection needs, secrets too; ProfileError when one is not set."""
+        """Read all settings that a connection needs, including secrets. ProfileError if one is missing."""
         credentials = ("api_key", "api_secret") if self.method == "signature" else ("token",)
         for name in ("base_url", *credentials):
             self._required(name)
 
     def shown(self) -> list[tuple[str, str | None, str]]:
-        """Everything that the profile sets, as name, value and source, secrets masked."""
+        """The name, value and source of each setting of the profile, with secrets masked."""
         return [
             ("profile", self.name, self.name_source),
             *((value.setting.name, value.masked(), value.source) for value in self.values.values()),
@@ -215,19 +216,20 @@ def resolve(
     local: Callable[[str], Fields],
     spelled: str = FLAG,
 ) -> Profile:
-    """Every setting of the chosen profile.
+    """The chosen profile, with all of its settings.
 
-    `flags` holds what was given on the command line (`profile`, `timeout`, …; None for not given), or the arguments of
-    a call; `spelled` is how their names are shown. A text is parsed as that of the environment is. With a `base_url`
-    and no `profile`, the flags alone give the connection. Credentials among them replace all others. `local` yields the
-    fields of a built-in profile, and is called only when one is chosen. A field that is a function is called on use.
+    `flags` has the options of the command line (`profile`, `timeout`, …; None if not given), or the arguments of a
+    call; `spelled` is the form in which messages show their names. Texts in it are parsed like those of the
+    environment. If it has a `base_url` and no `profile`, the flags alone describe the connection. Credentials in it
+    replace all others. `local` returns the fields of a built-in profile and is called only if one is chosen. A field
+    that is a function is called when it is used.
     """
     named_by_flag = flags.get("profile") is not None or flags.get("base_url") is not None
     alone = (
         flags.get("base_url") or (environment.get("SVCCTL_BASE_URL") and not environment.get(PROFILE_ENVIRONMENT))
     ) and not flags.get("profile")
     if flags.get("config") is None and (flags.get("profile") or environment.get(PROFILE_ENVIRONMENT)) in BUILT_IN:
-        document = Document()  # so that the local service can be stopped when the profiles file is broken
+        document = Document()  # the local service can be stopped even if the profiles file is broken
     elif flags.get("config") is None and alone:
         document = store.before()  # a profiles file that the environment names may be missing
     else:
@@ -244,7 +246,7 @@ def resolve(
     values = {}
     for setting in PROFILE_SETTINGS.values():
         text = None if setting.environment is None else environment.get(setting.environment) or None
-        # Flags take precedence over the environment: a profile that one names is used with its own connection.
+        # A profile named by a flag is used with its own connection, not with the environment's.
         if (setting.connection and named_by_flag) or (setting.name in CREDENTIALS and replaced):
             text = None
         values[setting.name] = _resolve_one(
@@ -255,7 +257,7 @@ def resolve(
 
 
 def misspelled_variables(environment: Mapping[str, str]) -> Iterator[str]:
-    """A sentence about each environment variable with a name that is almost one that svcctl reads."""
+    """A sentence about each environment variable whose name is almost that of one of svcctl's variables."""
     variables = [
         PROFILE_ENVIRONMENT,
         CONFIG_ENVIRONMENT,
@@ -270,16 +272,16 @@ def misspelled_variables(environment: Mapping[str, str]) -> Iterator[str]:
             ]
             near = nearest(name.removeprefix(_PREFIX), alike) if alike else None
             if near is not None:
-                yield f"the variable {name} means nothing; did you mean {_PREFIX}{near}?"
+                yield f"svcctl has no variable {name}; did you mean {_PREFIX}{near}?"
 
 
 _PREFIX = "SVCCTL_"
 _PREFIX_CHARS = len(_PREFIX) + 1
-"""Leading characters that must match: most variables are ruled out without loading the comparison of names."""
+"""The leading characters that must match. They rule out most variables without loading the comparison of names."""
 
 
 def _without_credentials(fields: Fields, flags: Mapping[str, Any]) -> Fields:
-    """The fields of a profile without its credentials; a kind of tokens stays for another token."""
+    """The fields of a profile without its credentials; a token's kind stays for the token that replaces it."""
     names = {field for name in CREDENTIALS for field in PROFILE_SETTINGS[name].fields}
     if flags.get("token") is not None and fields.get("auth") != "signature":
         names -= {"auth"}
@@ -289,8 +291,9 @@ def _without_credentials(fields: Fields, flags: Mapping[str, Any]) -> Fields:
 def profile_in_use(
     document: Document, flags: Mapping[str, Any], environment: Mapping[str, str], spelled: str = FLAG
 ) -> tuple[str | None, str]:
-    """The name of the profile in use, and where the name comes from. None if flags, or else the environment, give the
-    connection.
+    """The name of the profile in use, and the source of that name.
+
+    The name is None if flags, or else the environment, describe the connection.
     """
     if name := flags.get("profile"):
         return name, spelled.format("profile")
@@ -345,7 +348,7 @@ def _resolve_one(
 
 
 def _value_of(setting: ProfileSetting, text: str, source: str) -> Any:
-    """The value of a text. One for requests is checked when it is read, so that a profile can be shown without it."""
+    """The value of a text. A credential is checked only on use, so that every profile can be shown."""
     if setting.credential and text:
         return SecretValue(text, f"{setting.name} ({source})")
     return setting.value_of(text, source)

@@ -1,6 +1,6 @@
-"""Secrets: the rule for their texts, and where they are: in values, files and commands, read only when they are used.
+"""Secrets: the rule for their texts, and their sources (values, files and commands), which are read only on use.
 
-A command may prompt for a password, so it runs once: its output is kept with the resolved profile.
+A command may prompt for a password, so it runs only once: its output is kept with the resolved profile.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from svcctl.profiles import shell_command
 from svcctl.words import size_text
 
 READ_SECONDS = 60.0
-"""How long a command may run, and how long a pipe may take."""
+"""The seconds that a command may run, and that reading a pipe may take."""
 MAX_BYTES = 64_000
-"""A longer text is not a secret, but another file, or the output of a command that does not end."""
+"""The most bytes of a secret. A longer text is another file, or the output of a command that does not end."""
 
 _AROUND = "\ufeff \t\r\n"
-"""The characters that are removed around a secret: byte order marks, blanks, tabs and line ends."""
+"""The characters that are stripped from a secret: byte order marks, blanks, tabs and line ends."""
 _LINE_END = "[\n\r\x0b\x0c\x85\u2028\u2029]"
 _CONTROL = "[\x00-\x1f\x7f-\x9f]"
 _OTHER_MARKS = {
-    codecs.BOM_UTF32_LE: "UTF-32",  # before UTF-16, with whose mark it begins
+    codecs.BOM_UTF32_LE: "UTF-32",  # before UTF-16, because its mark begins with that of UTF-16
     codecs.BOM_UTF32_BE: "UTF-32",
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
-"""The byte order marks of other encodings."""
+"""The byte order marks of other encodings than UTF-8."""
 
 
 def secret_text(data: bytes | str, source: str, *, hint: str | None = None) -> str:
-    """A secret without what surrounds it: one line of UTF-8 without control characters.
+    """The text of a secret, stripped of blanks around it: one line of UTF-8 without control characters.
 
-    ProfileError for any other text; it names the source and shows nothing of the text. `hint` is what to do about more
+    ProfileError for any other text; it names the source and shows nothing of the text. `hint` is the advice for more
     than one line.
     """
     if isinstance(data, str):
-        data = data.encode("utf-8", "surrogatepass")  # what is not UTF-8 stays so
+        data = data.encode("utf-8", "surrogatepass")  # a text that is not UTF-8 stays so
     for mark, encoding in _OTHER_MARKS.items():
         if data.startswith(mark):
             convert = CommandLine(f"iconv -f {encoding} -t UTF-8")
@@ -71,7 +71,7 @@ def secret_text(data: bytes | str, source: str, *, hint: str | None = None) -> s
 
 @dataclass(frozen=True, eq=False)
 class SecretValue:
-    """A secret that is written where it is used, or in a variable."""
+    """A secret given as a value, by an argument, a variable or the profile itself."""
 
     written: str = field(repr=False)
     source: str
@@ -83,14 +83,16 @@ class SecretValue:
 
 @dataclass(frozen=True, eq=False)
 class SecretFile:
+    """A secret in a file."""
+
     path: Path
     setting: Mapping[str, str] | None = None
-    """The `profile` and the `field` of it that name the file; None if nothing stored does."""
+    """The `profile` and its `field` that name the file; None if no stored profile does."""
     seconds: float = READ_SECONDS
 
     @cached_property
     def text(self) -> str:
-        """The secret in the file; ProfileError when it cannot be read, or be written by others."""
+        """The secret in the file. ProfileError if the file cannot be read, or if others can write to it."""
         try:
             return secret_text(self._bytes(), f"secret file {self.path}")
         except OSError as error:
@@ -102,7 +104,7 @@ class SecretFile:
 
     @property
     def is_open_to_others(self) -> bool:
-        """Whether others can read the file; False if there is none."""
+        """Whether other users can read the file; False if there is none."""
         try:
             status = self.path.stat()
         except OSError:
@@ -110,9 +112,10 @@ class SecretFile:
         return stat.S_ISREG(status.st_mode) and bool(status.st_mode & (stat.S_IRGRP | stat.S_IROTH))
 
     def _bytes(self) -> bytes:
-        """All bytes of a file or a pipe. Opening a pipe that nobody writes to would wait for ever, so it does not wait.
+        """All bytes of the file or pipe.
 
-        The permissions are those of the file itself where the path is a link.
+        It is opened without blocking, because opening a pipe without a writer would wait for ever. If the path is a
+        link, the permissions of the file itself count.
         """
         file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
         try:
@@ -140,12 +143,14 @@ class SecretFile:
 
 @dataclass(frozen=True, eq=False)
 class SecretCommand:
+    """A secret that a shell command prints."""
+
     command: str = field(repr=False)
     seconds: float = READ_SECONDS
 
     @cached_property
     def text(self) -> str:
-        """The secret that the command prints; ProfileError when the command fails."""
+        """The secret that the command prints. ProfileError if the command fails."""
         name = f"secret command '{self.command}'"
         word = re.match(r"\s*([\w./+-]+)(?=\s|$)", self.command)
         if word and not _is_command(word[1]):  # otherwise the shell would print its own message
@@ -174,7 +179,7 @@ _FIRST_LINE = "if the secret is its first line, end the command with: | head -n 
 
 @dataclass(frozen=True, eq=False)
 class MadeOnUse:
-    """A credential of the local service, created when it is first read, so that a refused command leaves no file."""
+    """A credential of the local service, created on first use, so that a refused command creates no file."""
 
     make: Callable[[], str]
 

@@ -21,7 +21,7 @@ LOCAL_URL = "http://localhost"
 """The base URL of the local profile, whose requests go to its socket."""
 
 BUILT_IN = (LOCAL, "local-reseller")
-"""The built-in profiles; the second has a reseller's credentials at the local service, to try domains with."""
+"""The built-in profiles. The second has the credentials of a reseller at the local service, for trying out domains."""
 
 PROFILE_ENVIRONMENT = "SVCCTL_PROFILE"
 CONFIG_ENVIRONMENT = "SVCCTL_CONFIG"
@@ -29,7 +29,7 @@ CONFIG_ENVIRONMENT = "SVCCTL_CONFIG"
 
 @dataclass(frozen=True, slots=True)
 class ProfileSetting(Setting):
-    """A setting of profiles, and what a profile does with it."""
+    """A setting of profiles, with its use in them."""
 
     secret: bool = False
     header: bool = False
@@ -37,43 +37,45 @@ class ProfileSetting(Setting):
     path: bool = False
     """Whether the value is the path of a file."""
     connection: bool = False
-    """Whether the setting is part of the connection; `--profile` makes the environment's value of it ignored."""
+    """Whether the setting describes the connection. With `--profile`, the environment's value is then ignored."""
     strictness: Callable[[Any], Any] | None = None
-    """A sort key. With it, the strictest value counts, so that the environment cannot loosen a profile's setting."""
+    """A sort key for values: the strictest value wins, so that the environment cannot loosen a profile."""
     check: Callable[[str], object] = str
-    """Raises UsageError for a new value that would fail when used. Stored values are not checked: one bad value in a
-    profile must not stop the others."""
+    """Raises UsageError for a new value that would fail on use.
+
+    Stored values are not checked: a bad value in one profile must not disable the others.
+    """
     refusal: ClassVar[type[UsageError]] = ProfileError
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields of a profile that can hold the setting: a secret may also come from a file or a command."""
+        """The fields of a profile that can set this setting. A secret may also come from a file or a command."""
         return (self.name, f"{self.name}_file", f"{self.name}_command") if self.secret else (self.name,)
 
     @property
     def credential(self) -> bool:
-        """Whether the value follows the rule for secrets: one line, without what surrounds it."""
+        """Whether the value follows the rule for secrets: one line, stripped of blanks."""
         return self.secret or self.header
 
     def shown(self, text: str) -> str:
-        """A value as it may be shown: a secret is masked, and so are those in a URL."""
+        """A value for display: secrets are masked, also those in a URL."""
         return mask(text) if self.secret else mask_urls(text)
 
     def sendable(self, text: str, source: str | None = None) -> str:
-        """The text itself. ProfileError for one that no header can have."""
+        """The text unchanged. ProfileError if it is sent in a header and is not printable ASCII."""
         if self.header and not (text.isascii() and text.isprintable()):
             where = f" ({source})" if source else ""
             raise ProfileError(f"{self.name}{where} is not printable ASCII, so that no header can have it")
         return text
 
     def cleaned(self, text: bytes | str, source: str | None = None) -> str:
-        """The text to store, trimmed if it is a credential; ProfileError if it cannot be one."""
+        """The text to store; a credential is stripped. ProfileError if it is not a valid credential."""
         if isinstance(text, str) and not self.credential:
             return text
         return self.sendable(secret_text(text, f"{self.name} ({source})" if source else self.name), source)
 
     def new_value_of(self, text: str, source: str | None = None) -> Any:
-        """Parse and check a text that is to be stored; ProfileError when it cannot be used."""
+        """Parse and check a text that is about to be stored. ProfileError if it cannot be used."""
         text = self.cleaned(text, source)
         value = self.value_of(text, source)
         try:
@@ -114,12 +116,12 @@ def _date_format(text: str) -> None:
 
 
 def parse_timeout(text: str) -> float:
-    """The seconds of a timeout. ValueError with the reason for any other text."""
+    """The seconds of a timeout of up to a day. ValueError with the reason for any other text."""
     return parse_length(text, most=UNITS["d"])
 
 
 ANY_CLOSE = "any"
-"""The value of `tls_close` that accepts every end of a TLS connection."""
+"""The value of `tls_close` that accepts any end of a TLS connection."""
 
 AUTH_METHODS = ("signature", "token", "jwt")
 
@@ -167,11 +169,11 @@ MAPPINGS = {
     "headers": ("apikey", "sign", "timestamp", "reseller_apikey"),
     "paths": ("query", "job", "jobs", "domain"),
 }
-"""Headers and paths that a deployment may rename: `headers.<name>` and `paths.<name>`."""
+"""The headers and paths that a deployment may rename, as `headers.<name>` and `paths.<name>`."""
 
 
 def setting_of(field: str) -> ProfileSetting:
-    """The setting of a field that has a row, or of a name in MAPPINGS."""
+    """The setting for a field of a profile, including the renamed headers and paths of MAPPINGS."""
     checks: Mapping[str, Callable[[str], object]] = {"headers": _header_name}
     return PROFILE_SETTINGS.get(field) or ProfileSetting(field, "", check=checks.get(field.partition(".")[0], str))
 
@@ -185,7 +187,7 @@ def names_file(field: str) -> bool:
 
 
 def known_fields() -> list[str]:
-    """The names of all fields of a profile, with `headers` and `paths` by their dotted names."""
+    """The names of all fields of a profile, including `headers.<name>` and `paths.<name>`."""
     dotted = [f"{group}.{key}" for group, keys in MAPPINGS.items() for key in keys]
     return [name for setting in PROFILE_SETTINGS.values() for name in setting.fields] + dotted
 

@@ -1,7 +1,7 @@
-"""A shell command that is run for its output, within a time and a size; past these, all that it started is ended.
+"""Running a shell command for its output, with limits on time and size; beyond these, it is ended with its children.
 
-The command is the leader of a process group of its own, so that the group can be ended. In the foreground of a terminal
-it stays in svcctl's group, because only that group may ask the person there; its descendants are ended one by one.
+The command leads its own process group, so that the whole group can be ended. In the foreground of a terminal, it stays
+in svcctl's group, because only that group may ask the person there. Its descendants are then ended one by one.
 """
 
 from __future__ import annotations
@@ -18,32 +18,34 @@ from pathlib import Path
 from typing import NamedTuple
 
 _TURN_SECONDS = 0.02
-"""How often the end of the command is looked for while a child of it may hold the pipe."""
+"""The interval of checks whether the command has ended, because a child may keep its pipe open."""
 _QUIET_SECONDS = 0.2
-"""How long a pipe that is still open must be silent after the end of the command, for the output to be complete."""
+"""The silence, after the end of the command, that makes its output complete although the pipe is still open."""
 _GRACE_SECONDS = 0.5
-"""Time between SIGTERM and SIGKILL."""
+"""The seconds between SIGTERM and SIGKILL."""
 
 
 class Late(Exception):
-    """The command did not end in time."""
+    """A command that did not end in time."""
 
 
 class TooLong(Exception):
-    """The command printed more than is allowed."""
+    """A command that printed more than allowed."""
 
 
 class Ended(NamedTuple):
+    """The exit code and the output of a command that has ended."""
+
     code: int
-    """The exit code; negative for the number of a signal."""
+    """The exit code, or the negative number of the signal that ended the command."""
     output: bytes
 
 
 def run(command: str, *, seconds: float, max_bytes: int) -> Ended:
-    """Run a command of /bin/sh. Raises Late or TooLong.
+    """Run a command of /bin/sh and return its output. Raises Late or TooLong.
 
-    It has the terminal as its standard input where that is svcctl's, and nothing elsewhere. A child that it leaves may
-    go on and hold the pipe.
+    The command gets svcctl's standard input if that is a terminal in the foreground, otherwise an empty one. A child
+    that it leaves behind may go on running and keep the pipe open.
     """
     with _terminal() as terminal:
         modes = None if terminal is None else termios.tcgetattr(terminal)  # before the command can change them
@@ -60,7 +62,7 @@ def run(command: str, *, seconds: float, max_bytes: int) -> Ended:
         finally:
             if process.poll() is None:
                 _end(process, group=terminal is None)
-                if terminal is not None and modes is not None:  # a prompt for a password may have hidden what is typed
+                if terminal is not None and modes is not None:  # a password prompt may have switched off the echo
                     termios.tcsetattr(terminal, termios.TCSADRAIN, modes)
             assert process.stdout is not None
             process.stdout.close()
@@ -68,7 +70,7 @@ def run(command: str, *, seconds: float, max_bytes: int) -> Ended:
 
 @contextmanager
 def _terminal() -> Iterator[int | None]:
-    """The terminal of this process; None if it has none, or is in its background."""
+    """The terminal of this process; None if it has none or runs in the background."""
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -81,7 +83,7 @@ def _terminal() -> Iterator[int | None]:
 
 
 def _output(process: subprocess.Popen[bytes], deadline: float, max_bytes: int) -> bytes:
-    """All that the command printed, once it has ended; what it wrote is in the pipe then."""
+    """The output of the command, once it has ended; all that it wrote is in the pipe by then."""
     assert process.stdout is not None
     output, sources = bytearray(), [process.stdout.fileno()]
     quiet_since = time.monotonic()
@@ -106,7 +108,7 @@ def _output(process: subprocess.Popen[bytes], deadline: float, max_bytes: int) -
 
 
 def _end(process: subprocess.Popen[bytes], *, group: bool) -> None:
-    """End the command and all that it started."""
+    """End the command and all processes that it started."""
     pids = [] if group else _family(process.pid)
 
     def send(number: signal.Signals) -> None:
@@ -119,7 +121,7 @@ def _end(process: subprocess.Popen[bytes], *, group: bool) -> None:
 
     try:
         send(signal.SIGTERM)
-        send(signal.SIGCONT)  # a stopped process ends only when it is continued
+        send(signal.SIGCONT)  # a stopped process receives SIGTERM only when it continues
         with suppress(subprocess.TimeoutExpired):
             process.wait(_GRACE_SECONDS)
     finally:
@@ -128,7 +130,7 @@ def _end(process: subprocess.Popen[bytes], *, group: bool) -> None:
 
 
 def _family(process: int) -> list[int]:
-    """A process and its descendants; the process alone where the system has no /proc."""
+    """The IDs of a process and its descendants; only the process's own without /proc."""
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it has ended

@@ -1,4 +1,4 @@
-"""The profiles file: YAML with `default:` and `profiles:` by name, mode 0600, refused when others can read it."""
+"""The profiles file: YAML with `default:` and `profiles:`, mode 0600, refused if others can read it."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from svcctl.io.yaml_text import Tree
 
 Fields = Mapping[str, Any]
-"""A profile as the file has it: texts by the names of settings, and a mapping of texts for each of MAPPINGS."""
+"""A profile in the file: texts by the names of settings, and a mapping of texts for each of MAPPINGS."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What the profiles file holds; keys that svcctl does not know are kept in `extra`."""
+    """The content of the profiles file. `extra` keeps keys that svcctl does not know."""
 
     profiles: Mapping[str, Fields] = field(default_factory=dict)
     default: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     unclear: Mapping[str, ProfileError] = field(default_factory=dict)
-    """Why a profile cannot be used, by its name: a key appears twice, so that it has two meanings."""
+    """The profiles that cannot be used, with the reason: a repeated key makes their meaning ambiguous."""
 
     @property
     def names(self) -> list[str]:
@@ -50,17 +50,17 @@ class Document:
         return [*self.profiles, *BUILT_IN]
 
     def fields(self, name: str) -> Fields:
-        """A profile's fields; empty for a profile that is new or built in."""
+        """A profile's fields; empty for a new or built-in profile."""
         return self.profiles.get(name, {})
 
     def method(self, name: str) -> str:
-        """A profile's authorization method: its `auth` field, else the method that its credentials imply."""
+        """A profile's authorization method: its `auth` field, or else the method that its credentials imply."""
         fields = self.fields(name)
         only_token = any(key.startswith("token") for key in fields) and "api_key" not in fields
         return str(fields.get("auth") or ("token" if only_token else "signature"))
 
     def stored(self, name: str) -> Fields:
-        """The fields of a profile in the file; ProfileError for a name that is unknown or built in."""
+        """The fields of a stored profile. ProfileError for an unknown or built-in name."""
         if name in BUILT_IN:
             raise ProfileError(f"profile {name} is built in and cannot be deleted")
         if name not in self.profiles:
@@ -68,14 +68,14 @@ class Document:
         return self.profiles[name]
 
     def usable(self, name: str) -> Fields:
-        """The fields of a profile in the file; ProfileError for a name without one, and for an unclear profile."""
+        """The fields of a stored profile. ProfileError for an unknown, built-in or ambiguous profile."""
         fields = self.stored(name)
         if name in self.unclear:
             raise self.unclear[name]
         return fields
 
     def at(self, base_url: str) -> list[str]:
-        """The names of the profiles with a base URL; of the built-in profiles, at most one."""
+        """The names of the profiles with a base URL. Of the built-in profiles, only `local` can be among them."""
         stored = [name for name, fields in self.profiles.items() if fields.get("base_url", "").rstrip("/") == base_url]
         return [*stored, *([LOCAL] if base_url == LOCAL_URL else [])]
 
@@ -90,13 +90,13 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class ProfileStore:
-    """The profiles file at a path; a file that the user names must exist when it is read."""
+    """The profiles file at a path. A file that the user names must exist when it is read."""
 
     path: Path
     origin: str | None = None
-    """How the user named the path: --config or an environment variable; None for the default path."""
+    """The option or variable that names the path; None for the default path."""
     lock_patience: float = 10.0
-    """The seconds to wait for another process that changes the file."""
+    """The seconds to wait for another process that is changing the file."""
 
     @property
     def is_missing(self) -> bool:
@@ -110,7 +110,7 @@ class ProfileStore:
         return False
 
     def load(self) -> Document:
-        """The file's content, empty without a file; ProfileError when it cannot be trusted or understood."""
+        """The content of the file; empty if it does not exist. ProfileError if it cannot be read, parsed or trusted."""
         try:
             mode = self.path.stat().st_mode
             text = self.path.read_text(encoding="utf-8")
@@ -132,19 +132,19 @@ class ProfileStore:
         return _parsed(text, self.path)
 
     def before(self) -> Document:
-        """The file's content before a change; the file need not exist yet."""
+        """The content of the file before a change; the file need not exist yet."""
         return replace(self, origin=None).load()
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the file's lock, from reading the file to writing it; Locked while another process holds it.
+        """Hold the file's lock during a change. Locked if another process holds it for too long.
 
-        The folder is created, so that processes that create the file take turns as well.
+        The folder is created, so that processes that create the file also take turns.
         """
         directory = home.expanded(self.path, CONFIG_ENVIRONMENT).parent
         with self._writing():
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not os.access(directory, os.W_OK):  # writing the file will fail and say why
+        if not os.access(directory, os.W_OK):  # writing the file will fail with the reason
             yield
             return
         handle = lock(
@@ -158,7 +158,7 @@ class ProfileStore:
             os.close(handle)
 
     def set(self, name: str, changes: Mapping[str, str]) -> None:
-        """Change fields of a profile, or make a new one; an empty value removes its field."""
+        """Change fields of a profile, or create it. An empty value removes its field."""
         if name in BUILT_IN:
             raise ProfileError(f"profile {name} is built in and cannot be changed", hint="choose another name")
         if not name or not name.isprintable() or "/" in name:
@@ -175,7 +175,7 @@ class ProfileStore:
         self._save(changed)
 
     def use(self, name: str) -> None:
-        """Make a profile the default one."""
+        """Make a profile the default."""
 
         def changed() -> Document:
             document = self.load()
@@ -197,9 +197,10 @@ class ProfileStore:
         self._save(changed)
 
     def _save(self, changed: Callable[[], Document]) -> None:
-        """Apply a change and write the file. It is tried before locking, so that a refused change creates nothing.
+        """Apply a change and write the file.
 
-        ProfileError for a file with an unclear profile, of which only one meaning could be written.
+        The change is first tried without a lock, so that a refused change creates nothing. ProfileError if the file has
+        an ambiguous profile, because writing it would keep only one of its meanings.
         """
         from svcctl.io.yaml_text import dumped
 
@@ -229,14 +230,17 @@ class ProfileStore:
 
 
 def default_store(environment: Mapping[str, str], config: Path | None, origin: str = "--config") -> ProfileStore:
-    """The store at the path that `origin` gives, else SVCCTL_CONFIG, else the platform's config directory."""
+    """The store at the path `config`, else at SVCCTL_CONFIG, else in the platform's config directory.
+
+    `origin` is the option that gives `config`.
+    """
     if config is None and (path := environment.get(CONFIG_ENVIRONMENT)):
         config, origin = Path(path), CONFIG_ENVIRONMENT
     if config is not None:
         return ProfileStore(home.expanded(config), origin=origin)
     try:
         return ProfileStore(home.directory("config") / "config.yaml")
-    except UsageError:  # without a home there is no file, and the environment may have all settings
+    except UsageError:  # without a home directory, the environment may still have all settings
         return ProfileStore(Path("~/.config/svcctl/config.yaml"))
 
 
@@ -255,7 +259,7 @@ def _parsed(text: str, path: Path) -> Document:
         raise ProfileError(f"{_at(place, trees[1].line)}: a second document begins", hint="put all profiles in one")
     content = tree.value
     if not isinstance(content, dict) or not isinstance(content.get("profiles") or {}, dict):
-        raise ProfileError(f"{place} must hold 'profiles:' with a name and its fields each")
+        raise ProfileError(f"{place} must have 'profiles:', a mapping of names to fields")
     unclear: dict[str, ProfileError] = {}
     for key in tree.repeated:
         repeated = ProfileError(f"{_at(place, key.line)}: {key.problem}", hint="keep one of them")
@@ -287,7 +291,7 @@ def _at(place: str, line: int | None) -> str:
 
 
 def _check_fields(fields: Fields, place: Callable[[str], str]) -> None:
-    """ProfileError for a field that is unknown or has a value that cannot be used; `place` says where a key is."""
+    """ProfileError for an unknown field or an invalid value; `place` returns the place of a key for the message."""
     names = known_fields()
     for key, value in fields.items():
         if key in MAPPINGS:

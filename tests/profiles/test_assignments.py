@@ -10,10 +10,10 @@ WORDS = {
     "a secret on the command line": "api_secret is a secret, and other users can see command lines",
     "not a field": "'base_url' is not of the form FIELD=VALUE",
     "base_url": "that cannot be used: it must begin with https:// or http://, as in https://api.example.com",
-    "an answer that is missing": "no {key} yet: the same command asks for it again",
+    "an answer that is missing": "no {key} yet: run the same command to be asked again",
 }
 HINTS = {
-    "base_url": "base_url is needed: it is where requests go (Ctrl-C to stop)",
+    "base_url": "base_url is needed: it is the URL of the service (Ctrl-C to stop)",
 }
 
 
@@ -71,7 +71,7 @@ def test_yaml_and_json_have_the_texts_that_are_written(text: str) -> None:
         ("retries: 3\ntoken: *hunter2\n", "f.yaml, line 2: not YAML: found an alias without its anchor (column 8)"),
         ("token: 'hunter2\n", "f.yaml, line 2: not YAML: found unexpected end of stream (column 1)"),
         ("retries: 3\n1: hunter2\n? [hunter2]\n", "f.yaml, line 3: a key must be text"),
-        ("hunter2", "f.yaml contains no fields of a profile"),
+        ("hunter2", "f.yaml has no fields of a profile"),
     ],
 )
 def test_yaml_that_cannot_be_used_is_refused_with_its_line_and_without_a_value(text: str, message: str) -> None:

@@ -105,7 +105,7 @@ def test_removing_the_default_profile_goes_back_to_local(store: ProfileStore) ->
             )
             for text in ("0x3", "1_0", "3.0", "yes", "-1", "1e1", ".nan")
         ),
-        ("- a", "profiles file {path} must hold 'profiles:' with a name and its fields each"),
+        ("- a", "profiles file {path} must have 'profiles:', a mapping of names to fields"),
         ("profiles: {p: 3}", "profile p in {path}, line 1 must be a mapping of fields"),
         ("profiles: {p: {base_uri: x}}", "unknown field 'base_uri' in profile p in {path}, line 1"),
         (

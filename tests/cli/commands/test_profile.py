@@ -79,8 +79,8 @@ def test_a_file_becomes_a_profile(text: str, source: str, shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("", "f contains no fields of a profile\nhint: write YAML, JSON or NAME=VALUE lines"),
-        ("- a\n- b\n", "f contains no fields of a profile\nhint: write YAML, JSON or NAME=VALUE lines"),
+        ("", "f has no fields of a profile\nhint: write YAML, JSON or NAME=VALUE lines"),
+        ("- a\n- b\n", "f has no fields of a profile\nhint: write YAML, JSON or NAME=VALUE lines"),
         ("{", "f, line 1: not YAML: expected the node content, but found '<stream end>' (column 2)"),
         (
             "SVCCTL_API_KEY = abc\n",

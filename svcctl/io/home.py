@@ -41,7 +41,7 @@ def unexpanded(path: Path | str) -> UsageError | None:
     else:
         begin = '"$HOME/' if match[0] == "~" else f'{match[0]}/"'
         what, quotes, instead = "begins with ~", "quotes", f'{begin}{text[match.end() + 1 :]}"'
-    return UsageError(f"{text} {what}, which the shell replaces outside {quotes} only", hint=f"write {instead}")
+    return UsageError(f"{text} {what}, which the shell does not replace within {quotes}", hint=f"write {instead}")
 
 
 def directory(kind: Literal["config", "data", "state", "cache"], variable: str | None = None) -> Path:

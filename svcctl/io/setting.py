@@ -64,7 +64,7 @@ class Setting:
 def parse_count(text: str, *, least: int = 0) -> int:
     """A whole number of at least `least`. ValueError for any other text."""
     if not (text.isascii() and text.isdigit()) or int(text) < least:
-        raise ValueError(f"it is not a whole number from {least} on")
+        raise ValueError(f"it is not a whole number of at least {least}")
     return int(text)
 
 

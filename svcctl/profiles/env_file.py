@@ -77,7 +77,7 @@ def _value(before: str, text_after: str) -> str:
     if not text or (text.startswith("#") and rest != text):
         return value
     if _REPLACED.match(rest):
-        raise ValueError("a shell replaces what begins with $ or `")
+        raise ValueError("a shell replaces text that begins with $ or `")
     raise ValueError(_SPOILT.get(rest[0], f"{rest[0]} means something else to a shell"))
 
 

@@ -65,7 +65,7 @@ class ProfileSetting(Setting):
         """The text unchanged. ProfileError if it is sent in a header and is not printable ASCII."""
         if self.header and not (text.isascii() and text.isprintable()):
             where = f" ({source})" if source else ""
-            raise ProfileError(f"{self.name}{where} is not printable ASCII, so that no header can have it")
+            raise ProfileError(f"{self.name}{where} is not printable ASCII, so it cannot be sent in a header")
         return text
 
     def cleaned(self, text: bytes | str, source: str | None = None) -> str:
@@ -147,7 +147,7 @@ PROFILE_SETTINGS = {
         ProfileSetting("retries", "times a failed request is retried", parse_count, "SVCCTL_RETRIES", default="4"),
         ProfileSetting(
             "read_only",
-            "refuse all that changes something",
+            "refuse operations that change something",
             environment="SVCCTL_READ_ONLY",
             choices=("true", "false"),
             default="false",

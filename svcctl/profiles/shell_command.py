@@ -45,7 +45,7 @@ def run(command: str, *, seconds: float, max_bytes: int) -> Ended:
     """Run a command of /bin/sh and return its output. Raises Late or TooLong.
 
     The command gets svcctl's standard input if that is a terminal in the foreground, otherwise an empty one. A child
-    that it leaves behind may go on running and keep the pipe open.
+    process may go on running and keep the pipe open.
     """
     with _terminal() as terminal:
         modes = None if terminal is None else termios.tcgetattr(terminal)  # before the command can change them

@@ -75,7 +75,7 @@ class Document:
         return fields
 
     def at(self, base_url: str) -> list[str]:
-        """The names of the profiles with a base URL. Of the built-in profiles, only `local` can be among them."""
+        """The names of the profiles with a base URL; the only built-in profile among them can be `local`."""
         stored = [name for name, fields in self.profiles.items() if fields.get("base_url", "").rstrip("/") == base_url]
         return [*stored, *([LOCAL] if base_url == LOCAL_URL else [])]
 

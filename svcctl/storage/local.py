@@ -153,7 +153,7 @@ class _File(Sink):
         except FileExistsError:
             raise exists(str(self._part.path)) from None
         except Damaged as error:
-            raise IncompleteResult(f"cannot write {self._part.path}: what was written {error}") from None
+            raise IncompleteResult(f"cannot write {self._part.path}: the written data {error}") from None
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             raise IncompleteResult(

@@ -58,11 +58,11 @@ _OPERATION = re.compile(r"Error performing ([A-Z]+) ")
 _STATUS = re.compile(r"Server returned non-2xx status code: (\d{3})\b")
 _SAID = re.compile(r"<Code>(\w+)</Code>\s*<Message>([^<]*)</Message>")
 _REASONS = {
-    "without LOCATION": "was redirected nowhere: check the region",
+    "without LOCATION": "was redirected without an address: check the region",
     "kind: Timeout": "was not answered in time",
-    "kind: Decode": "was answered, but not as by S3",
-    "Got invalid": "was answered, but not as by S3",
-    "ETag Header missing": "was answered, but not as by S3",
+    "kind: Decode": "got an answer that is not from S3",
+    "Got invalid": "got an answer that is not from S3",
+    "ETag Header missing": "got an answer that is not from S3",
 }
 """Reasons for errors without a status, by a mark in the library's text."""
 CODES = (

@@ -1,1 +1,1 @@
-"""What people see: stdout and stderr, the output formats, tables and charts."""
+"""The terminal: stdout and stderr, output formats, tables and charts."""

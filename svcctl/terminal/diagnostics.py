@@ -1,4 +1,4 @@
-"""The owner of stderr: errors, hints, notes and progress, and where their lines break."""
+"""The owner of stderr: prints errors, hints, notes and progress, and breaks their lines."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 MAX_MESSAGE_CHARS = 4000
-"""The most characters of a message: a long value that the message repeats would hide what is wrong."""
+"""The most characters of a message. A long value in a message would hide the problem."""
 PROGRESS_DELAY_SECONDS = 0.3
-"""Seconds without an answer before a terminal shows progress."""
+"""The seconds of waiting after which a terminal shows progress."""
 _LOSS = (
     "the local service has lost events: 'svcctl service status' shows which, and 'svcctl service confirm-loss' ends "
     "this note"
@@ -39,11 +39,14 @@ _ENDINGS: Mapping[type[BaseException], str] = {
     errors.Terminated: "ended by SIGTERM",
     errors.Declined: "nothing was done",
 }
-"""Endings that somebody wanted: they are reported in these words, not as errors."""
+"""Endings that a person or the system asked for. They are reported in these words, and not as errors."""
 
 
 class Work(NamedTuple):
-    """How far work is. With a `total`, of which `done` is done, a terminal shows a bar and the time left."""
+    """The state of some work: a text, the amount done, and the total if known.
+
+    With a `total`, a terminal shows a bar and the time left.
+    """
 
     text: str
     done: float = 0
@@ -51,7 +54,7 @@ class Work(NamedTuple):
 
 
 class Reported(Exception):
-    """Raised when some of several items failed and each failure was already reported; `code` is the exit code."""
+    """Raised if some of several items failed, after each failure was reported; `code` is the exit code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -59,7 +62,7 @@ class Reported(Exception):
 
 
 class Diagnostics:
-    """Writes everything that is not data.
+    """The printer of everything that is not data.
 
     `moving`: the terminal's cursor can move; otherwise no progress is shown. `width`: the terminal's width in cells;
     None asks the terminal.
@@ -82,11 +85,11 @@ class Diagnostics:
         self.color = color
         self.moving = moving
         self.hints: Callable[[errors.SvcctlError], str | None] | None = None
-        """The hint for an error, from its reason and data."""
+        """Returns the hint for an error, from its reason and data."""
         self.advice: Callable[[errors.SvcctlError], str | None] | None = None
-        """What to do about an error that has no hint, from what it carries and the profile in use."""
+        """Returns the advice on an error without a hint, from its fields and the profile in use."""
         self.trouble: errors.SvcctlError | None = None
-        """The error of the last failed attempt at a request; None after an attempt that succeeded."""
+        """The error of the last attempt at a request; None if that attempt succeeded."""
         self._loss_reported = False
         self._held: list[str] | None = None
         self._lock = threading.RLock()
@@ -94,7 +97,7 @@ class Diagnostics:
         self._display: Display | None = None
 
     def configure(self, *, quiet: bool, verbose: bool, color: bool) -> None:
-        """Apply the global options. Errors in the command line itself are reported before that, with the defaults."""
+        """Apply the global options. Errors in the command line itself are reported earlier, with the defaults."""
         self.quiet = quiet
         self.verbose = verbose
         self.color = color
@@ -109,7 +112,7 @@ class Diagnostics:
 
     @contextmanager
     def hold_notes(self) -> Iterator[list[str]]:
-        """Hold notes back until the end of the block, which has the whole screen; the block gets the list of notes."""
+        """Print notes only at the end of the block, which uses the whole screen. The block gets their list."""
         notes: list[str] = []
         self._held = notes
         try:
@@ -120,7 +123,7 @@ class Diagnostics:
                 self.note(text)
 
     def note(self, text: str) -> None:
-        """Print a note, which is not an error; --quiet silences it."""
+        """Print a note that is not an error, unless --quiet is given."""
         if self._held is not None:
             self._held.append(text)
             return
@@ -128,20 +131,20 @@ class Diagnostics:
             self._tell("svcctl:", text)
 
     def warning(self, text: str) -> None:
-        """Print a note about data that is left out, which --quiet does not silence: scripts would lose it unseen."""
+        """Print a note on data that the output lacks. With --quiet it is printed, too, because scripts need it."""
         if self.quiet:
             self._tell("svcctl:", text)
         else:
             self.note(text)
 
     def report_loss(self) -> None:
-        """Say once that the local service has lost events, and how to see which."""
+        """Print, once, that the local service has lost events, and the command that lists them."""
         if not self._loss_reported:
             self._loss_reported = True
             self.warning(_LOSS)
 
     def done(self, text: str) -> None:
-        """Tell the person at the terminal what a command did; not printed to pipes and logs, or with --quiet."""
+        """Print on a terminal the result of a command; nothing in pipes and logs, or with --quiet."""
         if self.is_terminal:
             self.note(text)
 
@@ -151,19 +154,20 @@ class Diagnostics:
             self._tell("svcctl:", text)
 
     def page(self, text: str) -> None:
-        """Print a help page instead of an error."""
+        """Print a page of help in place of an error."""
         self._print(text)
 
     def prompt(self, question: str) -> None:
-        """Print a prompt without a newline; it may have several lines."""
+        """Print a question of one or more lines, without a newline at its end."""
         self.clear_progress()
         self._write("\n".join(self.laid_out(line, 0) for line in question.split("\n")))
 
     @contextmanager
     def working(self, tell: Callable[[], Work]) -> Iterator[None]:
-        """Show what `tell` returns when the block takes longer than PROGRESS_DELAY_SECONDS; only on a terminal.
+        """Show the progress that `tell` returns, if the block is slow and stderr is a terminal.
 
-        It disappears at the end of the block, before data on the same terminal, and before a question.
+        The progress appears after PROGRESS_DELAY_SECONDS. It is erased at the end of the block, before data on the same
+        terminal, and before a question.
         """
         if not self._shows_progress:
             yield
@@ -181,11 +185,11 @@ class Diagnostics:
         from svcctl.terminal.progress import Display
 
         with self._lock:
-            if self._timer is threading.current_thread():  # or the work is over
+            if self._timer is threading.current_thread():  # otherwise the work is over
                 self._display = Display(self._write, self.stream, tell, color=self.color)
 
     def clear_progress(self) -> None:
-        """Stop the progress, and erase its line."""
+        """End the progress and erase its line."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
@@ -203,7 +207,7 @@ class Diagnostics:
             return 80
 
     def report(self, error: BaseException) -> int:
-        """Print what happened and what to do, one line each; returns the exit code."""
+        """Print an error and its hint, each on one line; returns the exit code."""
         error = errors.as_svcctl_error(error)
         code = errors.exit_code(error)
         if isinstance(error, errors.ReaderClosed):
@@ -232,9 +236,10 @@ class Diagnostics:
         return code
 
     def hint_of(self, error: BaseException) -> str | None:
-        """The advice about an error: its hint and that for its reason, else the one for its kind, and its notes.
+        """The hint for an error, made of its own hint, the hint for its reason, and its notes.
 
-        Where no answer came, the hint would ask to check what was done; what can be repeated needs no check.
+        Without the first two, it begins with the advice for its kind. If an operation got no answer and can be repeated
+        safely, the hint says so, instead of asking to check what was done.
         """
         hint, typed = getattr(error, "hint", None), None
         if isinstance(error, errors.SvcctlError):
@@ -248,7 +253,7 @@ class Diagnostics:
     def for_each(
         self, items: Iterable[S], act: Callable[[S], T], failures: type[errors.SvcctlError] = errors.SvcctlError
     ) -> Iterator[T]:
-        """Yield what `act` returns for each item. Failures are reported as they come, and raise Reported at the end."""
+        """Yield the result of `act` for each item. Failures are reported at once; Reported is raised at the end."""
         codes = []
         for item in items:
             try:
@@ -262,7 +267,10 @@ class Diagnostics:
 
     @contextmanager
     def count_before_failure(self, items: Sequence[T], participle: str) -> Iterator[Iterator[T]]:
-        """Iterate over the items; on a failure, print how many items before it are `done`, with --quiet too."""
+        """Iterate over the items. If the block fails, print how many items were done before, even with --quiet.
+
+        `participle` says what was done with them, such as `created`.
+        """
         rest = iter(items)
         try:
             yield rest
@@ -272,12 +280,15 @@ class Diagnostics:
             raise
 
     def _tell(self, label: str, text: str) -> None:
-        """Print a message behind its label; a terminal gets it in lines of its width."""
+        """Print a message after its label; on a terminal, broken into lines of the terminal's width."""
         prefix = joined("svcctl: ", styled(31, "error:")) if self.color and label.endswith("error:") else label
         self._print(joined(prefix, " ", self.laid_out(text, len(label) + 1)))
 
     def laid_out(self, text: str, used_cells: int) -> str:
-        """A message made safe to print and, on a terminal, broken into lines; `taken` cells of the first are in use."""
+        """A message that is safe to print, broken into lines on a terminal.
+
+        `used_cells` of the first line are in use already.
+        """
         safe_text = mask_urls(visible(text))
         if not self.is_terminal:
             return safe_text
@@ -305,16 +316,16 @@ class Diagnostics:
             self.stream.write(text)
             self.stream.flush()
         except OSError:
-            pass  # there is no place left to report it
+            pass  # stderr itself failed, so this cannot be reported
 
 
 def _cut(text: str) -> str:
-    text = mask_urls(text)  # a cut URL may end within its password
+    text = mask_urls(text)  # before the cut, which may be within a password
     return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[:MAX_MESSAGE_CHARS]}…"
 
 
 def _message(error: errors.SvcctlError) -> str:
-    """The message on one line behind what it is about, with the service's code and cid when there are any."""
+    """The message of an error on one line, with its subject before it, and the service's code and cid after it."""
     about = []
     if isinstance(error, errors.ServiceError):
         if error.code is not None:
@@ -329,14 +340,14 @@ def _message(error: errors.SvcctlError) -> str:
 
 _INDENT = "  "
 _WORD = r"""(?<![^\s(])'[^']*'\S*|(?<![^\s(])"[^"]*"\S*|\S+"""
-"""A quoted text, or a word."""
+"""A quoted text or a word."""
 _QUOTED_COMMAND = r"(?<![^\s(])'svcctl [^']*'\S*"
 
 
 def line_broken(text: str, width: int, used_cells: int, commands: Sequence[str] = ()) -> str:
-    """A message broken into lines of `width` cells, `taken` of the first in use.
+    """A message broken into lines of `width` cells, with `used_cells` of the first line in use already.
 
-    The `commands` in it and quoted commands of svcctl stay whole, and so do other quoted texts that fit into a line.
+    Lines never break within `commands` and quoted commands of svcctl, nor within another quoted text that fits a line.
     """
     if used_cells + cell_width(text) <= width:
         return text
@@ -353,7 +364,7 @@ def line_broken(text: str, width: int, used_cells: int, commands: Sequence[str] 
 
 
 def _parts(text: str, width: int, commands: Sequence[str]) -> Iterator[str]:
-    """The parts of a text between which lines can be broken."""
+    """The parts of a text between which a line may break."""
     whole = "|".join([_QUOTED_COMMAND, *(rf"\S*{re.escape(command)}\S*" for command in commands)])
     for match in re.finditer(rf"(?P<command>{whole})|{_WORD}", text):
         if match["command"] or cell_width(match[0]) <= width:

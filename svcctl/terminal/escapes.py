@@ -1,9 +1,9 @@
-"""Text that is safe to look at: whatever a terminal would obey instead of print is written as an escape.
+"""Text that is safe on a terminal: characters that could control the terminal are written as escapes.
 
-Events hold what strangers wrote, so a terminal gets no control character but svcctl's own. Its colours and movements of
-the cursor are `Styled`, made by the functions here and by constants; `terminal.standard_streams` passes all other text
-through `shown`. A part of a Styled, or a Styled with something added, is a plain str, and the terminal shows its escape
-sequences: a mistake is seen, and does no harm.
+Events contain text from strangers, so the terminal gets no control characters except svcctl's own. Its colours and
+cursor movements are of type `Styled`, made only by the functions of this module and by constants.
+`terminal.standard_streams` passes all other text through `shown`. A slice or an extension of a Styled is a plain str,
+whose escape sequences are shown as text: a mistake is visible, but harmless.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ _IN_LINE = re.compile(f"[{_HIDDEN}\t\n]")
 
 
 class Styled(str):
-    """Text for a terminal with escape sequences of svcctl's own, and no others."""
+    """Text for a terminal in which all escape sequences are svcctl's own."""
 
     __slots__ = ()
 
 
 def visible(text: str) -> str:
-    """Text on one line: control, bidirectional and invisible characters are escapes, tabs and newlines too."""
+    """Text on one line, with control, bidirectional and invisible characters as escapes, also tabs and newlines."""
     return text if text.isprintable() else _IN_LINE.sub(_escape, text)
 
 
 def shown(text: str) -> str:
-    """Text as a terminal gets it: escaped as by `visible`, except tabs and newlines."""
+    """Text for a terminal, escaped as by `visible` except for tabs and newlines. A Styled is unchanged."""
     if isinstance(text, Styled) or text.replace("\n", "").isprintable():
         return text
     return _IN_LINES.sub(_escape, text)
 
 
 def styled(code: int, text: str) -> Styled:
-    """Text in a colour or weight, by the code of its escape sequence."""
+    """Text in a colour or weight, given by the code of its escape sequence."""
     return Styled(f"\x1b[{code}m{shown(text)}\x1b[0m")
 
 
 def joined(*parts: str, between: str = "") -> Styled:
-    """Texts one after the other, some of them Styled."""
+    """Several texts, Styled or plain, as one Styled."""
     return Styled(between.join(map(shown, parts)))
 
 
 def _escape(match: re.Match[str]) -> str:
-    if "\udc80" <= match[0] <= "\udcff":  # how Python holds a byte that is not UTF-8
+    if "\udc80" <= match[0] <= "\udcff":  # Python's surrogate for a byte that is not UTF-8
         return f"\\x{ord(match[0]) - 0xDC00:x}"
     return match[0].encode("unicode_escape").decode("ascii")

@@ -1,4 +1,4 @@
-"""Sort any number of rows: those that do not fit in memory are sorted in runs, which a temporary file holds."""
+"""Sorting of any number of rows: if they do not fit in memory, sorted runs go to a temporary file and are merged."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from svcctl.api.formats.batches import Batches, batches_of
 from svcctl.errors import IncompleteResult, reason
 
 RUN_BYTES = 1 << 24
-"""Bytes of rows that are sorted in memory; if there are more, runs of this size go to the temporary directory."""
+"""The bytes of rows that are sorted in memory. If there are more, runs of this size go to a temporary file."""
 _PARTS = 128
-"""Parts in which a full run is read back; only the next part of each run is in memory."""
+"""The number of parts in which a full run is read back. Only one part of each run is in memory."""
 _MEASURED = 16
-"""Rows of a batch that are measured, to estimate the size of all."""
+"""The rows of a batch that are measured to estimate the size of all its rows."""
 _KEY_BYTES = 160
-"""Roughly the bytes of memory for a row's key and for the objects around the row."""
+"""An estimate of the memory for a row's sort key and for the objects around the row."""
 _OF_ONE_COLUMN = 3
-"""Members of the key of one column; the key of several columns has this many for each."""
+"""The members of the sort key of one column. A key of several columns has this many for each."""
 _NO_REFERENCES = 2
-"""The version of marshal that writes an object again each time it occurs, which is faster."""
+"""The version of marshal that writes repeated objects in full, which is faster."""
 
 Row = Sequence[Any]
-"""A line, or values as JSON has them."""
+"""A line of text, or a list of JSON values."""
 Keys = Callable[[Sequence[Row]], list[Any]]
-"""Gives the sort keys of a batch: numbers or tuples; among tuples, a number n counts as (False, 0, n)."""
+"""Returns the sort keys of a batch of rows: numbers or tuples. Compared with a tuple, a number n is (False, 0, n)."""
 Run = tuple[list[Any], list[Row]]
-"""The keys of sorted rows, and the rows."""
+"""The sort keys of sorted rows, and the rows."""
 
 
 def in_order(rows: Iterable[Row], keys: Keys, top: int | None = None, *, run_bytes: int = RUN_BYTES) -> Iterator[Row]:
-    """The first `top` rows in the order of their keys; rows with equal keys stay in the order in which they came.
+    """The first `top` rows in the order of their keys. Rows with equal keys keep their order.
 
-    Up to `run_bytes` of rows are sorted in memory. IncompleteResult when the temporary directory cannot hold the rest.
+    Up to `run_bytes` of rows are sorted in memory. IncompleteResult if the temporary directory cannot hold the others.
     """
     return Batches(_in_order(rows, keys, top, run_bytes))
 
@@ -80,20 +80,22 @@ def _runs(rows: Iterable[Row], keys: Keys, top: int | None, run_bytes: int, file
 
 
 def _size(rows: Sequence[Row]) -> int:
-    """Roughly the bytes of memory that rows take, estimated from a few of them."""
+    """An estimate of the memory that rows take, from a sample of them."""
     some = rows[:: max(1, len(rows) // _MEASURED)]
     size = sum(sys.getsizeof(row) + (0 if isinstance(row, str) else sum(map(sys.getsizeof, row))) for row in some)
     return len(rows) * (_KEY_BYTES + size // max(1, len(some)))
 
 
 def _alike(keys: list[Any], tuples: bool) -> list[Any]:
-    """Keys that can be compared with each other: all are made tuples if some are."""
+    """Sort keys that can be compared with each other: if some are tuples, all become tuples."""
     return [key if isinstance(key, tuple) else (False, 0, key) for key in keys] if tuples else keys
 
 
 def _sorted(keys: list[Any], rows: list[Row], top: int | None = None) -> Run:
     compared = keys
-    if keys and isinstance(keys[0], tuple) and len(keys[0]) > _OF_ONE_COLUMN:  # slow to compare, and often equal
+    if (
+        keys and isinstance(keys[0], tuple) and len(keys[0]) > _OF_ONE_COLUMN
+    ):  # such keys are slow to compare and often equal
         places = {key: at for at, key in enumerate(sorted(set(keys)))}
         compared = [places[key] for key in keys]
     order = sorted(range(len(keys)), key=compared.__getitem__)[:top]
@@ -101,7 +103,7 @@ def _sorted(keys: list[Any], rows: list[Row], top: int | None = None) -> Run:
 
 
 def _stored(keys: list[Any], rows: list[Row], at_once: int, file: IO[bytes]) -> tuple[int, list[int]]:
-    """Append a run to the file; returns where it begins and the sizes of its batches."""
+    """Append a run to the file; returns its position and the sizes of its batches."""
     start, step = file.seek(0, 2), max(1, at_once)
     batches = ((keys[at : at + step], rows[at : at + step]) for at in range(0, len(rows), step))
     return start, [file.write(marshal.dumps(batch, _NO_REFERENCES)) for batch in batches]
@@ -117,8 +119,9 @@ def _read(file: IO[bytes], at: int, sizes: Sequence[int]) -> Iterator[Run]:
 def _merged(runs: Sequence[Iterator[Run]]) -> Iterator[list[Row]]:
     """The rows of all runs in order, in batches.
 
-    Each run has a part in memory. A batch ends at the least of the last keys of these parts: no row that is still in
-    the file comes before it. Rows of later runs with that key wait, because its own run may have more of them.
+    One part of each run is in memory. A batch ends at the smallest of the last keys of these parts, because no row that
+    is still in the file comes before it. Rows with that key in later runs wait, since the run with the smallest last
+    key may have more of them.
     """
     ended: Run = [], []
     heads = [(*next(run), run) for run in runs]

@@ -1,8 +1,8 @@
-"""The output formats: a row each, with the function that writes it.
+"""The output formats: a row of `FORMATS` for each, with the function that writes it.
 
-A format that is a `mode.type` of the interface passes the service's bytes on unchanged; its row has a layout or a
-packing as well if lists, followed queries or selected rows can be written in it. `table`, `vertical`, `chart` and
-`parquet` are always made here. What a format cannot hold is replaced before rows reach its layout, and counted.
+A format that is a `mode.type` of the interface passes the service's bytes on unchanged. It also has a layout or a
+packing if it can write lists, followed queries or selected rows. `table`, `vertical`, `chart` and `parquet` are always
+written here. Values that a format cannot hold are replaced before the layout, and counted.
 """
 
 from __future__ import annotations
@@ -30,16 +30,18 @@ from svcctl.words import FORMAT_NAMES, counted, did_you_mean, format_name, json_
 
 Note = Callable[[str], None]
 Layout = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Note], Iterator[list[str]]]
-"""Lays out columns and rows as lines of text, as soon as rows arrive and in the same batches; the last argument
-receives remarks, such as what was cut."""
+"""Lays out columns and rows as lines of text, in the batches in which rows arrive.
+
+Its last argument receives notes, for example on cells that were cut.
+"""
 Packing = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Losses, Sink], None]
-"""Writes columns and rows as binary data, and counts what it cannot write."""
+"""Writes columns and rows as binary data, and counts the values that it cannot write."""
 
 
 class Format(NamedTuple):
-    """One output format: the mode.type to ask the service for, and the layout that writes rows in the format.
+    """An output format: the mode.type to request from the service, and the layout or packing that writes rows in it.
 
-    Without a layout only the service writes the format, so only a query's unchanged answer can be printed.
+    A format with neither is written only by the service, so only unchanged answers of queries can be printed in it.
     """
 
     name: str
@@ -48,40 +50,40 @@ class Format(NamedTuple):
     layout: Layout | None = None
     packing: Packing | None = None
     whole: Layout | None = None
-    """The layout of a query's rows, if lists have a different one."""
+    """The layout for the rows of a query, if lists have a different one."""
     endings: tuple[str, ...] = ()
-    """The endings of the names of files in this format."""
+    """The endings of file names in this format."""
     compresses: bool = False
-    """Whether the format compresses by itself."""
+    """Whether the format itself is compressed."""
     heading: bool = False
     """Whether the output begins with the names of the columns."""
     raw: bool = True
-    """Whether a query's answer is passed on unchanged instead of laid out."""
+    """Whether an answer to a query is passed on unchanged, instead of being laid out."""
     binary: bool = False
     lists: bool = False
-    """Whether lists (jobs, domains, roles, profiles) can be printed in the format too."""
+    """Whether lists (jobs, domains, roles, profiles) can also be printed in the format."""
     counted: bool = True
-    """Whether the rows of a query's answer are counted while it passes."""
+    """Whether the rows of an unchanged answer are counted."""
     dates: bool = False
-    """Whether the service formats dates in this format (dateFormat and timeZone apply)."""
+    """Whether the service formats dates in this format, so that dateFormat and timeZone apply."""
     lines: bool = False
-    """Whether a row is a line, so that a query without an end can be printed."""
+    """Whether each row is one line, so that a query without an end can be printed."""
     by_row: bool = False
-    """Whether each line is made from one row alone, with nothing but the heading before the lines."""
+    """Whether each line depends on one row only, and nothing but the heading precedes the lines."""
     keyed: bool = False
     """Whether the names of columns are keys, which must be unique."""
     widest: int | None = None
-    """The most columns that can be written."""
+    """The most columns that the format can write."""
     keeps_bytes: bool = False
-    """Whether bytes that are not UTF-8 are written as they came; otherwise each becomes U+FFFD."""
+    """Whether bytes that are not UTF-8 are written unchanged; otherwise each becomes U+FFFD."""
     finite: bool = False
-    """Whether numbers must be finite; any other number becomes null."""
+    """Whether numbers must be finite; infinite numbers and NaN then become null."""
     extra: str | None = None
-    """The extra whose packages the packing needs."""
+    """The extra with the packages of the packing."""
 
     @property
     def arranges(self) -> bool:
-        """Whether rows that were selected and ordered here can be written in the format."""
+        """Whether selected and sorted rows can be written in the format."""
         return self.layout is not None or self.packing is not None
 
     def writes(self, selection: Selection) -> bool:
@@ -93,11 +95,11 @@ class Format(NamedTuple):
         return self.counted or self.writes(selection)
 
     def mode_of(self, selection: Selection) -> str:
-        """The mode.type to ask for: rows that are written here must be typed, whatever format they are written in."""
+        """The mode.type to request: the format's own, or one with typed rows if they are written here."""
         return ROWS if self.writes(selection) else self.mode
 
     def check(self, selection: Selection, *, follow: bool = False) -> None:
-        """UsageError when options of the selection cannot be applied, MissingExtra when packages are missing."""
+        """UsageError if the format cannot apply the selection, MissingExtra if its packages are missing."""
         if selection.option_names and not self.arranges:
             can = ", ".join(row.name for row in FORMATS.values() if row.arranges)
             raise UsageError(
@@ -106,25 +108,25 @@ class Format(NamedTuple):
             )
         if self.keyed and (twice := [name for name in selection.columns if selection.columns.count(name) > 1]):
             raise UsageError(
-                f"--columns names '{twice[0]}' twice, and a name is there once in {self.name}",
+                f"--columns names '{twice[0]}' twice, but {self.name} needs different names",
                 hint="name it once, or use --format csv or table",
             )
         if self.extra is not None and self.writes(selection):
             feature = f"{selection.option_names[0]} with format {self.name}" if self.raw else f"the format {self.name}"
             extras.need(self.extra, feature)
         if follow and selection.sort:
-            raise UsageError("--follow and --sort exclude each other: rows that never end have no order")
+            raise UsageError("--follow and --sort exclude each other: endless rows cannot be sorted")
 
     def write(
         self, columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
     ) -> Iterator[str]:
-        """Lines of rows in this format."""
+        """The lines of rows in this format."""
         return chain.from_iterable(self.blocks(columns, rows, style, note))
 
     def blocks(
         self, columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
     ) -> Iterator[list[str]]:
-        """Lines of rows in this format, in the batches in which the rows arrive; afterwards notes on what was lost."""
+        """The lines of rows in this format, in the batches in which rows arrive; at the end, notes on lost values."""
         if self.layout is None:
             raise UsageError(f"only a service writes {self.name}")
         losses = self._losses()
@@ -134,7 +136,7 @@ class Format(NamedTuple):
     def pack(
         self, columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, sink: Sink, note: Note
     ) -> None:
-        """Write rows as binary data, and print notes on what was lost."""
+        """Write rows as binary data, then print notes on lost values."""
         assert self.packing is not None
         losses = self._losses()
         columns = self._written(columns, losses)
@@ -146,7 +148,7 @@ class Format(NamedTuple):
         return Losses(keeps_bytes=self.keeps_bytes, finite=self.finite)
 
     def _written(self, columns: Sequence[TableColumn], losses: Losses) -> Sequence[TableColumn]:
-        """The columns with names that can be written. UsageError for too many, or for equal names of keys."""
+        """The columns with names that can be written. UsageError for too many columns, or for equal keys."""
         if self.widest is not None and len(columns) > self.widest:
             raise UsageError(
                 f"format {self.name} has at most {self.widest} columns, and this result has {len(columns)}",
@@ -156,19 +158,19 @@ class Format(NamedTuple):
         twice = [name for name, count in Counter(column.name for column in columns).items() if count > 1]
         if self.keyed and twice:
             raise UsageError(
-                f"two columns are called '{twice[0]}', and a name is there once in {self.name}",
+                f"two columns are called '{twice[0]}', but {self.name} needs different names",
                 hint="name one in the query with 'as', or use --format csv or table",
             )
         return columns
 
 
 def _held(rows: Iterable[Sequence[Any]], losses: Losses) -> Iterator[Sequence[Any]]:
-    """The rows without what a format cannot hold."""
+    """The rows, with values that a format cannot hold replaced."""
     return Batches(map(losses.rows, batches_of(rows)))
 
 
 def _noting(losses: Losses, note: Note, blocks: Iterator[list[str]]) -> Iterator[list[str]]:
-    """The same blocks, and at their end, or when somebody interrupts, notes on what was lost."""
+    """The same blocks, followed by notes on lost values, even after an interruption."""
     try:
         yield from blocks
     finally:
@@ -184,8 +186,10 @@ def sorted_blocks(
     style: Style,
     note: Note,
 ) -> Iterator[list[str]]:
-    """The lines of rows in the order of a selection, in a format that makes each line from one row: the lines are
-    sorted, because they take less memory than the values."""
+    """The lines of rows in the order of a selection, for a format that makes each line from one row.
+
+    The lines are sorted instead of the rows, because they take less memory.
+    """
     from svcctl.terminal.external_sort import in_order
 
     keys_of, waiting = selection.keys(columns), deque[list[Any]]()
@@ -213,9 +217,9 @@ def _table(
 
     try:
         for lines in layout.table(columns, rows, style, cuts):
-            tell_columns()  # before the first line, since rows may never end; a pager shows it above
+            tell_columns()  # before the first line: rows may never end, and a pager shows the note above
             yield lines
-    finally:  # a query that is followed ends with Ctrl-C
+    finally:  # a followed query ends with Ctrl-C
         if cuts.cells:
             cells = counted(cuts.cells, "cell was", "cells were")
             note(f"{cells} cut to fit (--format vertical or csv shows them whole)")
@@ -239,7 +243,7 @@ def _chart(
 
 
 def _separated(delimiter: str) -> Layout:
-    """Lines of csv or tsv as the service writes them: null is empty, an empty string is `""`."""
+    """A layout of csv or tsv as the service writes it: null is empty, and an empty string is `""`."""
     marks = (delimiter, '"', "\r", "\n")
 
     def lines(
@@ -267,7 +271,7 @@ def _separated(delimiter: str) -> Layout:
             return [texts[value] for value in values]
 
         padding = delimiter * (len(columns) - 1)
-        """The line that services send to keep a connection alive; a row of nulls must not look the same."""
+        """The line that services send to keep a connection alive. A row of nulls must look different."""
         if style.header:
             yield [delimiter.join(cell(column.name, None) for column in columns)]
         for batch in batches_of(rows):
@@ -281,7 +285,7 @@ def _separated(delimiter: str) -> Layout:
 
 
 def _plain(value: Any, kind: str | None, style: Style) -> str:
-    """A value as data: exact, where a table rounds."""
+    """A value as exact data for programs; a table rounds instead."""
     if isinstance(value, Mapping | list | tuple):
         return _json(value)
     if isinstance(value, float):
@@ -292,7 +296,7 @@ def _plain(value: Any, kind: str | None, style: Style) -> str:
 def _objects(
     columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
 ) -> Iterator[list[str]]:
-    """A JSON object per line."""
+    """One JSON object for each row, one per line."""
     names = [column.name for column in columns]
     return ([_json(dict(zip(names, row, strict=True))) for row in batch] for batch in batches_of(rows))
 
@@ -300,7 +304,7 @@ def _objects(
 def _array(
     columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
 ) -> Iterator[list[str]]:
-    """All rows as one JSON array of objects."""
+    """All rows in one JSON array of objects."""
     names = [column.name for column in columns]
     yield [_json([dict(zip(names, row, strict=True)) for row in rows])]
 
@@ -342,7 +346,7 @@ def _spreadsheet(
 def _compact(
     columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
 ) -> Iterator[list[str]]:
-    """The lines of json/simple/compact."""
+    """The lines of the format json/simple/compact."""
     yield [_json({"m": {column.name: {"type": column.type, "index": at} for at, column in enumerate(columns)}})]
     for batch in batches_of(rows):
         yield [_json({"d": row}) for row in batch]
@@ -358,7 +362,7 @@ _json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", "
 
 
 ROWS = "json/simple/compact"
-"""The mode.type that layouts read: it has the columns' types, and one row per line."""
+"""The mode.type that layouts read. It has the types of the columns, and one row per line."""
 
 FORMATS = {
     row.name: row
@@ -471,24 +475,27 @@ PACKED = frozenset(("7z", "bz2", "gzip", "lz4", "rar", "xz", "zip", "zstd"))
 UNWRITTEN = frozenset(
     ("arrow", "avro", "db", "feather", "html", "md", "ods", "orc", "parq", "pdf", "pq", "sqlite", "xls", "yaml", "yml")
 ) | {"gif", "jpeg", "jpg", "png", "svg", "webp"}
-"""Endings of kinds of files that svcctl does not write, and in which nobody expects csv."""
+"""Endings of file types that svcctl does not write. Csv in such a file would surprise everybody."""
 
 
 def alone(format: Format, *, keyed: bool = False) -> Format:
-    """The format for a single model: in json an object instead of a list, with `keyed` one member per row."""
+    """The format for a single object: in json, an object instead of a list.
+
+    With `keyed`, each row is a member of that object.
+    """
     return format._replace(layout=_members if keyed else _objects) if format is FORMATS["json"] else format
 
 
 def _members(
     columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, note: Note
 ) -> Iterator[list[str]]:
-    """One JSON object with a member per row, which the first column names."""
+    """One JSON object with a member for each row, named by the first column."""
     names = [column.name for column in columns[1:]]
     yield [_json({row[0]: dict(zip(names, row[1:], strict=True)) for row in rows})]
 
 
 def find_format(name: str, *, is_terminal: bool, lists: bool = False) -> Format:
-    """The format with a name; `auto` is a table on a terminal and csv elsewhere. UsageError lists the known names."""
+    """The format of a name; `auto` is a table on a terminal and csv elsewhere. UsageError lists the known names."""
     name, typed_name = format_name(name), name
     if name == AUTO:
         name = "table" if is_terminal else "csv"
@@ -505,7 +512,10 @@ def find_format(name: str, *, is_terminal: bool, lists: bool = False) -> Format:
 
 
 def of_file(path: Path) -> Format | None:
-    """The format of files with a path's ending, or None. UsageError for an ending that svcctl does not write."""
+    """The format that the ending of a path stands for; None if it stands for none.
+
+    UsageError for an ending that svcctl does not write.
+    """
     ending = _ending(path)
     for row in FORMATS.values():
         if ending in row.endings:
@@ -517,21 +527,22 @@ def of_file(path: Path) -> Format | None:
         raise UsageError(f"{path} would hold a spreadsheet in the format .xlsx", hint="name it .xlsx")
     endings = ", ".join(f".{ending}" for row in FORMATS.values() for ending in row.endings)
     raise UsageError(
-        f"svcctl writes no .{ending} files",
+        f"svcctl cannot write .{ending} files",
         hint=f"endings that name a format are {endings}, each with .gz or .zst; --format names one for any file",
     )
 
 
 def refuse_packed(path: Path) -> None:
-    """UsageError for the ending of a compression that svcctl does not write: plain text in such a file misleads."""
+    """UsageError for the ending of a compression that svcctl does not write, because the file would hold plain text."""
     if (ending := _ending(path)) in PACKED:
-        raise UsageError(f"svcctl writes no .{ending} files", hint="write .gz or .zst instead")
+        raise UsageError(f"svcctl cannot write .{ending} files", hint="write .gz or .zst instead")
 
 
 def check_file(name: Path | str, chosen: Format, note: Note, *, by_user: bool) -> None:
-    """Say when a file's ending means a format other than `chosen`, or no format and the user has `given` none.
+    """Print a note if the ending of a file stands for a format other than `chosen`.
 
-    UsageError when the file would be compressed twice, or with a compression that svcctl does not write.
+    A note is also printed if the ending stands for no format, unless the format was chosen `by_user`. UsageError if the
+    file would be compressed twice, or if its ending is a compression that svcctl does not write.
     """
     path = Path(name)
     refuse_packed(path)
@@ -539,7 +550,7 @@ def check_file(name: Path | str, chosen: Format, note: Note, *, by_user: bool) -
         raise UsageError(f"{chosen.name} compresses by itself", hint=f"leave out {path.suffix}")
     ending = _ending(path)
     if chosen.name == "chart" and ending in UNWRITTEN:
-        raise UsageError(f"a chart is text: svcctl writes no .{ending} files", hint="name the file .txt")
+        raise UsageError(f"a chart is text: svcctl cannot write .{ending} files", hint="name the file .txt")
     implied = next((row for row in FORMATS.values() if ending in row.endings), None)
     same = implied in (None, chosen) or (implied is not None and implied.raw and implied.mode == chosen.mode)
     if not same or ending in UNWRITTEN:

@@ -1,7 +1,7 @@
-"""The keyboard while a screen is shown: `q` leaves it, Ctrl-Z puts it aside, and no key is echoed.
+"""The keyboard while a screen is shown: `q` leaves the screen, Ctrl-Z suspends it, and keys are not echoed.
 
-A thread reads the keys, so that `q` works while the service is slow. It reads and changes the terminal only while this
-process is in the terminal's foreground: the system stops a process in the background that does either.
+A thread reads the keys, so that `q` works even if the service is slow. It uses the terminal only while this process is
+in the foreground: the system stops a background process that reads or changes the terminal.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ T = TypeVar("T")
 
 _LEAVE = b"qQ"
 _POLL_SECONDS = 0.2
-"""How often the thread looks whether the process is in the foreground."""
+"""The interval at which the thread checks whether the process is in the foreground."""
 _REPEAT_SECONDS = 0.01
 _WAKES = signal.SIGUSR1
-"""The signal with which the thread interrupts the main one."""
+"""The signal by which the thread interrupts the main thread."""
 _SUSPENDING = (signal.SIGTSTP, signal.SIGQUIT)
-"""Ctrl-Z and Ctrl-\\: they stop or end the process, which leaves the terminal in order."""
+"""The signals of Ctrl-Z and Ctrl-\\. The terminal is restored before they stop or end the process."""
 
 
 class _Left(BaseException):
-    """Somebody typed q; no `except Exception` on its way takes it for a failure."""
+    """Raised after the key q. It is a BaseException, so that no `except Exception` catches it."""
 
 
 class Keyboard:
-    """The keys that are typed at stdin. If that is not a terminal, nothing is read from it."""
+    """The keys typed at stdin. If stdin is not a terminal, no keys are read."""
 
     def __init__(self, stdin: TextIO | None) -> None:
         self._terminal = stdin.fileno() if stdin is not None and stdin.isatty() else None
         self._modes: list[Any] | None = None
-        """The terminal's modes before they were changed."""
+        """The terminal's modes before this class changed them."""
         self._lock = threading.RLock()
         self._aside = False
         self._left = False
@@ -50,10 +50,10 @@ class Keyboard:
 
     @contextmanager
     def watched(self, aside: Callable[[], None], back: Callable[[], None]) -> Iterator[None]:
-        """Read keys until the end of the block.
+        """Read keys until the end of the block. Only the main thread may do this.
 
-        Ctrl-Z calls `aside` before the process stops, and `back` afterwards; `back` is also called when the process
-        comes to the foreground again. Only the main thread may do this.
+        Ctrl-Z calls `aside` before the process stops, and `back` when it continues. `back` is also called when the
+        process returns to the foreground.
         """
 
         def suspend(number: int, _: FrameType | None) -> None:
@@ -62,7 +62,7 @@ class Keyboard:
             aside()
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-            # The process was stopped, and somebody has continued it.
+            # Here the process stops, until somebody continues it.
             signal.signal(number, suspend)
             self._aside = False
             back()
@@ -86,7 +86,7 @@ class Keyboard:
                 signal.signal(number, handler)
 
     def until_left(self, items: Iterable[T]) -> Iterator[T]:
-        """The items, until somebody types q; waiting for an item is interrupted, and using it is not."""
+        """Yield the items until somebody types q, which interrupts waiting for an item, but not its use."""
         iterator = iter(items)
         with suppress(_Left):
             while not self._left:
@@ -107,9 +107,12 @@ class Keyboard:
             raise _Left
 
     def _read(self, end: int, main: int) -> None:
-        """Read keys until the terminal is gone or the other side of the pipe `end` is closed; q interrupts `main`."""
+        """Read keys until the terminal is gone or the block ends; q interrupts the thread `main`.
+
+        The end of the block closes the other side of the pipe `end`.
+        """
         assert self._terminal is not None
-        # The main thread deals with these; a terminal that is lost to another process is an error, and no stop.
+        # The main thread handles these signals. Without the terminal, reading must fail, not stop.
         others = {signal.SIGINT, signal.SIGTERM, *_SUSPENDING, _WAKES, signal.SIGTTIN, signal.SIGTTOU}
         signal.pthread_sigmask(signal.SIG_BLOCK, others)
         taken = True
@@ -128,12 +131,12 @@ class Keyboard:
                 if key is not None and key in _LEAVE:
                     break
             self._left = True
-            # A signal that comes just before the main thread waits does not wake it, so it is repeated.
+            # A signal just before the main thread begins to wait does not wake it, so it is repeated.
             while not select.select([end], [], [], _REPEAT_SECONDS)[0]:
                 signal.pthread_kill(main, _WAKES)
 
     def _key(self) -> bytes | None:
-        """The next key; empty when the terminal is gone, None in the background, to which the process may have come."""
+        """The next key; empty if the terminal is gone, None if the process is in the background."""
         assert self._terminal is not None
         try:
             return os.read(self._terminal, 1) if is_in_foreground(self._terminal) else None
@@ -141,9 +144,9 @@ class Keyboard:
             return b"" if is_in_foreground(self._terminal) else None
 
     def _take(self) -> bool:
-        """Switch off the echo and the waiting for whole lines; False in the background, where nothing is changed.
+        """Switch off the echo and the line buffering of the terminal; False in the background.
 
-        A shell may have changed the modes since they were last set, so they are compared each time.
+        Nothing is changed in the background. The modes are checked each time, because a shell may have changed them.
         """
         assert self._terminal is not None
         with self._lock:
@@ -159,7 +162,7 @@ class Keyboard:
         return True
 
     def _restore(self) -> None:
-        """Give the terminal its modes back; in the background they are another process's."""
+        """Restore the modes of the terminal. In the background they belong to another process and are left alone."""
         with self._lock, suppress(OSError, termios.error):
             if self._terminal is not None and self._modes is not None and is_in_foreground(self._terminal):
                 termios.tcsetattr(self._terminal, termios.TCSADRAIN, self._modes)
@@ -167,7 +170,7 @@ class Keyboard:
 
 
 def is_in_foreground(terminal: int | TextIO) -> bool:
-    """Whether this process may use a terminal; also for one without jobs, which is not its controlling terminal."""
+    """Whether this process may use a terminal. True also for a terminal that is not its controlling terminal."""
     try:
         return os.tcgetpgrp(terminal if isinstance(terminal, int) else terminal.fileno()) == os.getpgrp()
     except OSError:

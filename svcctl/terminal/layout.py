@@ -1,7 +1,7 @@
-"""Rows laid out for people: a table that fits the terminal, or one block per row for wide rows.
+"""Layouts of rows for people: a table that fits the terminal, or one block for each wide row.
 
-This file knows nothing of streams or formats. Events contain what strangers wrote, so every cell goes through
-`visible`, which keeps `[brackets]` and escapes control characters.
+This module does not know streams or formats. Events contain text from strangers, so every cell goes through `visible`,
+which keeps `[brackets]` and escapes control characters.
 """
 
 from __future__ import annotations
@@ -28,40 +28,43 @@ NUMERIC = frozenset({"int4", "int8", "float8"})
 COLUMN_GAP = "  "
 TEXT = frozenset({"str", None})
 MIN_TEXT_CELLS = 12
-"""Texts are not cut below this many cells, and other values not at all: half a date is useless. Columns that still do
-not fit are left out, from the last."""
+"""The width below which texts are not cut. Other values are never cut, because half a date is useless.
+
+The last columns are left out if they still do not fit.
+"""
 SAMPLE_ROWS = 500
-"""Rows that are read before the first is printed; they give the widths of all later rows."""
+"""The rows that are read before the first one is printed. They determine the widths of all rows."""
 SAMPLE_BYTES = 1 << 24
-"""Bytes of rows after which the sample ends."""
+"""The bytes of rows after which the sample ends."""
 GROWTH_CELLS = 6
-"""Spare cells that a column of numbers gets if the line has room, for later numbers a million times larger."""
+"""The spare cells of a column of numbers, if the line has room: later numbers may be a million times larger."""
 
 _USUAL = {"ip4": 15, "int4": 10, "int8": 12, "float8": 12, "bool": 5}
-"""The usual widths of values, by type; that of dates depends on the style."""
+"""The usual widths of values, by type. The width of dates depends on the style."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A heading and the type of its values: a type of the service (`timestamp`: epoch milliseconds), or `id`.
+    """A column of a table: its heading, and the type of its values.
 
-    Text without a type or of type `str` may be cut to fit; an `id` is never cut, so that it can be copied.
+    The type is one of the service's (`timestamp`: epoch milliseconds) or `id`. A text, with the type `str` or none, may
+    be cut to fit. An `id` is never cut, so that it can be copied.
     """
 
     name: str
     type: str | None = None
     least: int = field(default=MIN_TEXT_CELLS, kw_only=True)
-    """Cells that a text keeps when it is cut; later columns are left out to make room."""
+    """The width below which its texts are not cut. Later columns are left out instead."""
     marks: Mapping[str, int] = field(default_factory=dict, kw_only=True, hash=False)
-    """Values that are coloured, with the code of each colour."""
+    """The values that are coloured, with the code of each colour."""
     below: bool = field(default=False, kw_only=True)
-    """Whether a table with a width shows the column's values, uncut, on lines of their own below their rows."""
+    """Whether a table of limited width shows the values uncut, on their own lines below their rows."""
 
 
 class Span(NamedTuple):
-    """The range of a query, the length of the periods that its rows are grouped by, if known, and the present moment.
+    """The range of a query, the length of the periods by which its rows are grouped, if known, and the present moment.
 
-    All are in milliseconds: the length of a period, and times since the epoch.
+    All are in milliseconds: a length, and times since the epoch.
     """
 
     start: int
@@ -71,44 +74,44 @@ class Span(NamedTuple):
 
 
 class Style(NamedTuple):
-    """How to lay out: the width in cells (None: unlimited), whether to use colours, and how to show times."""
+    """The style of a layout: the width in cells (None for unlimited), colours, and the format of times."""
 
     width: int | None = None
     color: bool = False
     glyphs: bool = False
-    """Whether lines, blocks and Braille of Unicode are shown."""
+    """Whether Unicode lines, blocks and Braille can be shown."""
     span: Span | None = None
-    """The range that a chart over time shows."""
+    """The range that a chart over time covers."""
     keys: tuple[str, ...] = ()
-    """The columns that rows are grouped by, as far as they are known: a chart does not measure them."""
+    """The columns by which rows are grouped, as far as known. A chart does not use them as its measure."""
     zone: tzinfo | None = UTC
-    """None means this machine's local time."""
+    """The zone of dates; None for this machine's local time."""
     zone_label: str = ""
     offsets: bool = False
-    """Whether tables show the offset of each date, because the zone has several in the range."""
+    """Whether tables show the offset of each date, because the offset changes within the range."""
     date_format: str = "default"
     null: str = "null"
     header: bool = True
     """Whether a table, csv or tsv begins with the names of the columns."""
     ellipsis: str = "…"
-    """What stands for the rest of a text that is cut."""
+    """The mark at the end of a text that is cut."""
     sample: int = SAMPLE_ROWS
-    """Rows that a table reads before it prints the first; 0 prints each row at once."""
+    """The rows that a table reads before it prints the first; with 0, each row is printed at once."""
 
 
 @dataclass
 class Cuts:
-    """What a table cuts or leaves out, counted while it is written."""
+    """The number of cells that a table cuts, and the columns that it leaves out, counted as it is written."""
 
     cells: int = 0
     columns: list[str] = field(default_factory=list)
 
 
 def format_moment(milliseconds: int, style: Style, *, fraction: bool = True) -> str:
-    """Epoch milliseconds as services write them: `2026-01-31 10:00:00.000`, in iso `2026-01-31T10:00:00.000Z`.
+    """Epoch milliseconds in the service's format `2026-01-31 10:00:00.000`, or in iso `2026-01-31T10:00:00.000Z`.
 
-    In iso, other zones have their offset: `+0200`. Else a style with offsets has it as `2026-01-31 10:00:00.000 +0200`.
-    A number that is not a date is written as digits.
+    In iso, zones other than UTC have their offset instead of Z, such as `+0200`. In other formats, a style with offsets
+    appends it: `2026-01-31 10:00:00.000 +0200`. A number outside the calendar is written as digits.
     """
     try:
         moment = from_ms(milliseconds).astimezone(style.zone)
@@ -127,12 +130,12 @@ def iso_text(milliseconds: int | None) -> str | None:
 
 
 def second_text(milliseconds: int | None) -> str | None:
-    """A time in UTC to the second, for people: `2026-01-31 10:00:00`."""
+    """A time in UTC for people, to the second: `2026-01-31 10:00:00`."""
     return None if milliseconds is None else format_moment(milliseconds, Style(), fraction=False)
 
 
 def format_cell(value: Any, kind: str | None, style: Style, *, fraction: bool = True) -> str:
-    """One value as text for people; programs read the csv and JSON formats instead."""
+    """A value as text for people. Programs read csv and JSON instead."""
     if value is None:
         return style.null
     if isinstance(value, str):
@@ -151,7 +154,7 @@ def format_cell(value: Any, kind: str | None, style: Style, *, fraction: bool = 
 
 
 def format_cells(values: Sequence[Any], kind: str | None, style: Style, *, fraction: bool = True) -> list[str]:
-    """The values of a column as `format_cell` writes them; many at once take a fraction of the time."""
+    """The values of a column as text for people. Faster than `format_cell` for each of them."""
     types = set(map(type, values))
     if types <= {str, NoneType}:
         if "".join(filter(None, values)).isprintable():
@@ -165,7 +168,10 @@ def format_cells(values: Sequence[Any], kind: str | None, style: Style, *, fract
 
 
 def format_moments(values: Sequence[int], style: Style, *, fraction: bool = True) -> list[str]:
-    """Moments as `format_moment` writes them, but faster: only the digits after the quarter of an hour are new."""
+    """Moments in the format of `format_moment`, but faster.
+
+    Texts are kept for each quarter of an hour, so that only the digits within it are computed.
+    """
     quarters, seconds, fractions = _quarters(style.zone, style.date_format, style.offsets, fraction)
     parted = list(map(divmod, values, repeat(_QUARTER)))
     for quarter in {quarter for quarter, _ in parted}:
@@ -183,24 +189,24 @@ def format_moments(values: Sequence[int], style: Style, *, fraction: bool = True
 
 
 _QUARTER = 900_000
-"""Milliseconds of a quarter of an hour: the offsets of zones are multiples of it, except historical ones."""
+"""Milliseconds of a quarter of an hour. All offsets of zones are multiples of it, except historical ones."""
 MOST_QUARTERS = 1 << 16
 """The most quarters of an hour whose texts are kept."""
 Quarter = tuple[str, int, str]
-"""The text before the minutes, the second of the hour at which the quarter starts, the text after the fraction."""
+"""The texts of a quarter of an hour: before the minutes, its first second in the hour, and after the fraction."""
 
 
 @lru_cache(8)
 def _quarters(
     zone: tzinfo | None, date_format: str, offsets: bool, fraction: bool
 ) -> tuple[dict[int, Quarter | None], list[str], list[str]]:
-    """A cache of quarters of an hour; the texts of all seconds of an hour, and of all fractions."""
+    """A cache of quarters of an hour, the texts of all seconds of an hour, and the texts of all fractions."""
     seconds = [f"{minute:02}:{second:02}" for minute in range(60) for second in range(60)]
     return {}, seconds, [f".{at:03}" if fraction else "" for at in range(1000)]
 
 
 def _around_minutes(start: int, style: Style, fraction: bool) -> Quarter | None:
-    """The texts of the quarter of an hour at `start`; None when they change within it, as when clocks change."""
+    """The texts of the quarter of an hour at `start`; None if they change within it, as when clocks change."""
     point = ".000" if fraction else ""
     first, last = (format_moment(start + more, style, fraction=fraction) for more in (0, _QUARTER - 1000))
     begin, zeros, end = first.rpartition(f":00{point}")
@@ -211,7 +217,7 @@ def _around_minutes(start: int, style: Style, fraction: bool) -> Quarter | None:
 
 
 def vertical(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style) -> Iterator[str]:
-    """One block per row: its number, then one line per column."""
+    """One block for each row: its number, then one line for each column."""
     names = [visible(column.name) for column in columns]
     longest = max((cell_width(name) for name in names), default=0)
     for number, row in enumerate(rows, 1):
@@ -226,10 +232,11 @@ def table(
     style: Style,
     cuts: Cuts,
 ) -> Iterator[list[str]]:
-    """A heading, a rule, and for each row its line and the lines of its `below` columns, as the rows arrive.
+    """A heading, a rule, and for each row a line and the lines of its `below` columns, as the rows arrive.
 
-    The lines of rows that arrive together are yielded together. The terminal wraps a long line below a row, so that it
-    can be copied as one. Without a width, or if all columns are `below`, their values stay in the row's line.
+    The lines of rows that arrive together are yielded together. A line below a row may be longer than the terminal,
+    which wraps it, so that it can be copied as one line. Without a width, or if all columns are `below`, all values are
+    in the row's line.
     """
     beside = [at for at, column in enumerate(columns) if style.width is None or not column.below]
     if not beside:
@@ -262,7 +269,7 @@ def _aligned(
     style: Style,
     cuts: Cuts,
 ) -> Iterator[list[str]]:
-    """A heading, a rule and one line per row, as the rows arrive."""
+    """A heading, a rule and one line for each row, as the rows arrive."""
     source = batches_of(rows)
     first, rest = _sampled(source, style.sample or int(style.width is not None))
     full = style.width is not None and 0 < style.sample == len(first)
@@ -276,7 +283,7 @@ def _aligned(
 
 
 def _sampled(batches: Iterator[Sequence[Row]], count: int) -> tuple[list[Row], list[Row]]:
-    """The first `count` rows, or fewer if they are large; and the rest of the last batch."""
+    """The first `count` rows, or fewer if they are large, and the other rows of the last batch."""
     rows, size = list[Row](), 0
     while len(rows) < count and size < SAMPLE_BYTES and (batch := next(batches, None)) is not None:
         rows += batch
@@ -285,10 +292,10 @@ def _sampled(batches: Iterator[Sequence[Row]], count: int) -> tuple[list[Row], l
 
 
 class _Layout:
-    """The widths of a table's columns, measured on a sample of its rows, and the lines that rows become.
+    """The layout of a table: widths of columns, measured on a sample of rows, and the lines that rows become.
 
-    Without a sample, widths come from the columns' types, and from the first row if there is a width. Only texts are
-    cut. Widths that grow use the rest of the line, for rows after the sample.
+    Without a sample, the types of the columns determine the widths, and also the first row if the width is limited.
+    Only texts are cut. With `grows`, columns use the rest of the line, because rows after the sample may be wider.
     """
 
     def __init__(
@@ -296,7 +303,7 @@ class _Layout:
     ) -> None:
         self._columns, self._style, self._cuts = columns, style, cuts
         measured = bool(sample and style.sample)
-        # Without fractions in the whole sample, three zeros in every row would be noise.
+        # If no date in the sample has milliseconds, they are left out: zeros in every row would be noise.
         self._fractions = [
             not measured or any(isinstance(row[at], int) and row[at] % 1000 for row in sample)
             for at in range(len(columns))
@@ -326,7 +333,7 @@ class _Layout:
         self._marked = style.color and any(column.marks for column in self._columns)
 
     def heading(self) -> list[str]:
-        """The names of the columns and a rule; a name that is cut is not counted."""
+        """The names of the columns and a rule. Names that are cut are not counted."""
         [line], self._cuts.cells = self._lines([[name] for name in self._headings[: len(self._widths)]]), 0
         return [bold(line.rstrip(), self._style), COLUMN_GAP.join("-" * width for width in self._widths)]
 
@@ -343,14 +350,14 @@ class _Layout:
         return [line.rstrip() for line in lines] if self._numeric[-1] else list(lines)
 
     def _colored(self, at: int, pad: str, cells: Iterable[str]) -> list[str]:
-        """The cells of a column, padded, and those that the column marks in their colours."""
+        """The padded cells of a column, with the values that the column marks in colour."""
         marks = self._columns[at].marks
         codes = [marks.get(cell.strip()) for cell in cells]
         padded = (pad % cell for cell in cells)
         return [text if code is None else styled(code, text) for text, code in zip(padded, codes, strict=True)]
 
     def _cells(self, rows: Sequence[Row]) -> list[list[str]]:
-        """The cells of rows, by column, with blanks behind fractions, so that decimal points line up."""
+        """The cells of rows, by column, with blanks after fractions, so that decimal points line up."""
         values = zip(*rows, strict=True) if rows else [()] * len(self._columns)
         by_column = []
         for of, column, fraction, most in zip(values, self._columns, self._fractions, self._points, strict=False):
@@ -382,15 +389,15 @@ class _Layout:
 
 
 def _fraction(cell: str) -> str:
-    """The point of a number and what follows it."""
+    """The decimal point of a number and the digits after it."""
     return "".join(cell.partition(".")[1:])
 
 
 def _usual(columns: Sequence[TableColumn], style: Style, first: list[str] | None) -> list[str]:
-    """Placeholder cells with the usual widths of the columns' types; texts share the remaining width.
+    """Placeholder cells as wide as the usual values of the columns; texts share the rest of the line.
 
-    A text column starts from its cell in the first row, with some room to grow, so that words such as GET leave space
-    to long texts.
+    A text column is at least as wide as its cell in the first row, with some room to grow. A short word such as GET
+    gets less, so that space is left for long texts.
     """
     kinds = _USUAL | {"timestamp": len(format_moment(0, style))}
     widths = [kinds.get(column.type or "") for column in columns]
@@ -413,9 +420,10 @@ def heading(column: TableColumn, style: Style) -> str:
 
 
 def _fit(full_widths: list[int], least: list[int], width: int | None) -> list[int]:
-    """Column widths that fit: the widest texts are cut first, to a common cap; then the last columns are left out.
+    """The widths of columns that fit a line.
 
-    `least` is the smallest useful width of each column.
+    Texts wider than a common cap are cut to it. If that is not enough, the last columns are left out. `least` is the
+    smallest useful width of each column.
     """
     if width is None:
         return full_widths
@@ -440,7 +448,10 @@ def _fit(full_widths: list[int], least: list[int], width: int | None) -> list[in
 
 
 def _grow(widths: list[int], columns: Sequence[TableColumn], width: int) -> None:
-    """Give out the spare cells of a line: some to numbers, the rest to texts, up to three times their width."""
+    """Distribute the spare cells of a line to the columns.
+
+    Each column of numbers gets a few, and texts share the rest, up to three times their width.
+    """
     spare = width - sum(widths) - len(COLUMN_GAP) * (len(widths) - 1)
     for at, column in enumerate(columns[: len(widths)]):
         if column.type in NUMERIC:
@@ -453,6 +464,7 @@ def _grow(widths: list[int], columns: Sequence[TableColumn], width: int) -> None
 
 
 def cell_width(text: str) -> int:
+    """The width of a text in cells of the terminal."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -461,6 +473,7 @@ def cell_width(text: str) -> int:
 
 
 def cut(text: str, width: int, ellipsis: str) -> str:
+    """A text cut to a width in cells, with an ellipsis at its end."""
     if text.isascii():
         return text[: max(0, width - len(ellipsis))] + ellipsis[:width]
     from rich.cells import set_cell_size
@@ -469,7 +482,7 @@ def cut(text: str, width: int, ellipsis: str) -> str:
 
 
 def folded(text: str, width: int) -> list[str]:
-    """A text in lines of a width, as a terminal breaks it."""
+    """A text broken into lines of a width, at any character, as a terminal does."""
     if cell_width(text) <= width:
         return [text]
     if text.isascii():
@@ -480,6 +493,7 @@ def folded(text: str, width: int) -> list[str]:
 
 
 def fill(text: str, width: int, *, right: bool = False) -> str:
+    """A text padded with blanks to a width in cells, to the right of the blanks if `right`."""
     room = " " * (width - cell_width(text))
     return room + text if right else text + room
 

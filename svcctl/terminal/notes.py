@@ -1,4 +1,4 @@
-"""The notes on what a result has lost, because its format cannot hold it."""
+"""Notes on values that a result has lost because its format cannot hold them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from svcctl.words import counted, plural
 
 
 def loss_notes(losses: Losses) -> list[str]:
-    """The losses in words; empty if there are none."""
+    """The losses in words, one note for each kind; empty without losses."""
     notes = []
     if losses.numbers:
         notes.append(f"{counted(losses.numbers, 'number')} became null: NaN, infinite, or too large")

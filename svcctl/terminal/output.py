@@ -1,4 +1,4 @@
-"""The owner of stdout, and of the files that results are written to instead."""
+"""The owner of stdout, and of the files to which results are written instead."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Rows(Protocol):
 
 
 class Answer(Rows, Protocol):
-    """A query's answer: rows, and the bytes they came in."""
+    """An answer to a query: its rows, and the bytes in which they arrived."""
 
     def raw(self) -> Iterator[bytes]: ...
     @property
@@ -52,10 +52,10 @@ class Answer(Rows, Protocol):
 
 
 class Sink:
-    """Where data goes. ReaderClosed when the pipe is closed; IncompleteResult for any other write that fails.
+    """A destination for data: stdout or a file. ReaderClosed if the pipe is closed, IncompleteResult if a write fails.
 
-    The stream is unbuffered: what is written can be read at once, and nothing is left to fail later. `before` is called
-    before each write. `reader` is the file descriptor of a pipe, whose reader may leave before the first write.
+    The stream is unbuffered: written data can be read at once, and no data is left that could fail later. `before` is
+    called before each write. `reader` is the file descriptor of a pipe, whose reader may leave before the first write.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Sink:
             files.write_all(self._stream, data)
 
     def line(self, text: str) -> None:
-        """One line of data; bytes that are not UTF-8 are written as they came."""
+        """Write a line of text. Bytes that are not UTF-8 are written unchanged."""
         self.write((text + "\n").encode("utf-8", "surrogateescape"))
 
 
@@ -95,7 +95,7 @@ def _failing(name: str) -> Iterator[None]:
 
 @contextmanager
 def _available(models: Iterable[T]) -> Iterator[Iterable[T]]:
-    """The models that could be read; Reported, about the others, is raised when these have been printed."""
+    """The objects that could be read. Once they are printed, Reported is raised for the others."""
     raised: list[Reported] = []
 
     def there() -> Iterator[T]:
@@ -116,7 +116,7 @@ def _unwritten(name: str, error: OSError) -> IncompleteResult:
 
 
 def is_kept(path: Path) -> bool:
-    """Whether a path is a regular file: not a device, a pipe, or stdout by another name."""
+    """Whether a path is a regular file: not a device, a pipe, or stdout under another name."""
     return path.is_file() and not files.is_direct(path)
 
 
@@ -124,17 +124,18 @@ def _refuse_what_is_no_file(path: Path) -> None:
     if path.is_dir():
         what = "is empty or ." if path == Path() else f"is the directory {path}"
         raise UsageError(f"--output {what}", hint="name a file, as in -o events.csv")
-    scheme, _, rest = str(path).partition(":/")  # Path makes one slash of two
+    scheme, _, rest = str(path).partition(":/")  # Path turns two slashes into one
     if rest and scheme in ("s3", "hdfs") and not path.parent.exists():
         raise UsageError(f"a query writes local files, not {scheme}://{rest}", hint="'svcctl export' writes there")
 
 
 @contextmanager
 def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
-    """A sink whose file appears under its name only when all of it is written and on the disk.
+    """A sink for a file, which appears under its name only when all data is written and synced to the disk.
 
-    `.gz` and `.zst` compress. UsageError when the file exists and `force` is not given, Locked when another run is
-    writing it. Devices, pipes and the streams of this process, such as /dev/stdout, are written directly.
+    The endings `.gz` and `.zst` compress the data. UsageError if the file exists and `force` is not given, Locked if
+    another process is writing it. Devices, pipes and streams of this process, such as /dev/stdout, are written
+    directly.
     """
     if _opened(path, lambda: files.is_direct(path)):
         with _opened(path, lambda: files.open_direct(path)) as stream:
@@ -156,10 +157,10 @@ def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
             part.publish(overwrite=force)
         except FileExistsError:
             raise UsageError(
-                f"file {path} was created meanwhile", hint="choose another name, or overwrite it with --force"
+                f"file {path} was created in the meantime", hint="choose another name, or overwrite it with --force"
             ) from None
         except Damaged as error:
-            raise IncompleteResult(f"cannot write to {path}: what was written {error}") from None
+            raise IncompleteResult(f"cannot write to {path}: the written data {error}") from None
         except OSError as error:
             raise _unwritten(str(path), error) from None
 
@@ -183,7 +184,7 @@ _SORTED_SAMPLE = 10_000
 
 
 class Output:
-    """The one owner of stdout: `sink` takes data, and `text` takes lines for people."""
+    """The owner of stdout: `sink` takes data, and `text` takes lines for people."""
 
     def __init__(
         self,
@@ -205,7 +206,7 @@ class Output:
         self._pager = pager
         self._glyphs = glyphs and (color or stdout.isatty())
         self._ellipsis = "…" if glyphs else "..."
-        # Data may share the terminal with the progress line, which is erased first, unless stdout is a file.
+        # Unless stdout is a file, data may appear on the same terminal as the progress line, which is erased first.
         self._before = None if _is(stat.S_ISREG, stdout) else diagnostics.clear_progress
         pipe = stdout.fileno() if _is(stat.S_ISFIFO, stdout) or _is(stat.S_ISSOCK, stdout) else None
         self.sink = Sink(getattr(stdout.buffer, "raw", stdout.buffer), _NAME, self._before, pipe)
@@ -216,7 +217,7 @@ class Output:
 
     @contextmanager
     def paged(self) -> Iterator[None]:
-        """Show what the block prints in a pager if it is longer than the screen; notes are printed afterwards."""
+        """Show the output of the block in a pager if it is longer than the screen. Notes are printed afterwards."""
         if self._pager is None or not isinstance(self._stdout, Terminal):
             yield
             return
@@ -227,13 +228,13 @@ class Output:
                 notes.append(f"the pager '{self._pager}' failed (exit code {paged.failed}); this is printed without it")
 
     def _above(self, notes: list[str]) -> Iterator[str]:
-        """Take the notes that are known before a pager's first screen, as lines to show above it."""
+        """Remove the notes that exist when the pager starts, and yield them as lines to show above its text."""
         while notes:
             yield f"svcctl: {self._diagnostics.laid_out(notes.pop(0), 8)}\n"
 
     @contextmanager
     def target(self, path: Path | None, format: Format, *, force: bool) -> Iterator[Sink]:
-        """The sink for a result: a file, or stdout. UsageError for a binary format on a terminal."""
+        """The sink for a result: a file or stdout. UsageError for a binary format on a terminal."""
         if path is not None and str(path) != "-":
             with open_file(path, force=force) as sink:
                 yield sink
@@ -254,10 +255,10 @@ class Output:
         *,
         paged: bool = True,
     ) -> None:
-        """Print a query's answer as it arrives: the service's bytes if neither format nor selection changes them.
+        """Print the answer to a query as it arrives; unchanged if neither format nor selection require changes.
 
-        `style` says how dates are shown; width and colours are set here. If the range ends in the future, each row on
-        stdout is printed at once, without measuring others first.
+        `style` is the format of dates; width and colours are set here. If the range ends in the future, each row is
+        printed to stdout at once, without a sample to measure widths.
         """
         waits = style.span is not None and style.span.end > style.span.now
         if waits and sink is self.sink and not selection.sort:
@@ -285,7 +286,7 @@ class Output:
         columns, rows = selection.pick(all_columns, selection.order(all_columns, values))
         if format.whole is not None:
             format = format._replace(layout=format.whole)
-        if selection.sort:  # nothing is printed before all rows are there
+        if selection.sort:  # nothing is printed before all rows have arrived
             style = style._replace(sample=_SORTED_SAMPLE)
         self._write(columns, rows, format, sink, style._replace(header=selection.header))
 
@@ -298,10 +299,10 @@ class Output:
         *,
         single: bool = False,
     ) -> None:
-        """Print models in one of the list formats; a table has a dash where there is no value.
+        """Print objects in a list format; a table has a dash for a missing value.
 
-        They are ordered by their values, not by the texts that people see. A `single` model, which was asked for by
-        its name, is one object in json, and not a list.
+        Objects are sorted by their values, not by the texts that people see. A `single` object, which the user asked
+        for by name, is one object in json, not a list.
         """
         with _available(models) as there:
             self._records(listing, there, alone(format, keyed=listing.keyed) if single else format, selection)
@@ -322,7 +323,7 @@ class Output:
             self._write(columns, rows, format, self.sink, LIST._replace(header=selection.header))
 
     def watch(self, listing: Listing[Watched], looks: Iterable[Look], format: Format) -> None:
-        """Print jobs at each look: on a terminal a table that stays in place, elsewhere rows with their time."""
+        """Print jobs at each look: on a terminal a table updated in place, elsewhere rows with their time."""
         if format is FORMATS["table"] and self.is_terminal:
             style = LIST._replace(color=self._color, ellipsis=self._ellipsis)
             self.in_place(_frame(listing, look, style) for look in looks)
@@ -334,14 +335,14 @@ class Output:
             )
         columns, _ = listing.laid_out([], shown=False)
         looks = iter(looks)
-        first = list(islice(looks, 1))  # before the heading, because the first look may refuse a job
+        first = list(islice(looks, 1))  # before the heading, because the first look may fail for a job
         rows = ([look.at, *row] for look in chain(first, looks) for row in listing.laid_out(look.jobs, shown=False)[1])
         self._write([TableColumn("time", "int8"), *columns], rows, format, self.sink, _LIVE)
 
     def first_rows(
         self, answer: Answer, format: Format, selection: Selection
     ) -> tuple[Sequence[TableColumn], Sequence[Sequence[Any]]]:
-        """As many rows of an answer as a screen can show; all of them for a chart."""
+        """As many rows of an answer as a screen can show; for a chart, all rows."""
         values = answer.rows()
         all_columns = _table_columns(answer.columns)
         columns, rows = selection.pick(all_columns, selection.order(all_columns, values))
@@ -359,7 +360,7 @@ class Output:
         style: Style,
         footer: str,
     ) -> str:
-        """Rows and a line below them, as wide and as high as the terminal is now."""
+        """Rows and a footer, fitted to the terminal's present size."""
         from svcctl.terminal.screen import framed
 
         width = terminal_size(self._stdout).columns
@@ -367,7 +368,7 @@ class Output:
         return framed(format.write(columns, rows, style, lambda note: None), footer)
 
     def in_place(self, frames: Iterable[str]) -> None:
-        """Show frames on the terminal in one place, until they end; one after the other if its cursor cannot move."""
+        """Show frames in one place on the terminal; one after the other if its cursor cannot move."""
         from svcctl.terminal.screen import show
 
         if self._moving:
@@ -377,14 +378,14 @@ class Output:
             self.text(frame)
 
     def change(self, sign: str, text: str) -> None:
-        """A line of a difference: `-` for the old value, in red, and `+` for the new one, in green."""
+        """Print a line of a difference: `-` and red for the old value, `+` and green for the new one."""
         line = f"{sign} {visible(text)}"
         self.text(styled(31 if sign == "-" else 32, line) if self._color else line)
 
     def live(
         self, answer: Rows, format: Format, sink: Sink, selection: Selection = NO_SELECTION, style: Style = _PLAIN
     ) -> None:
-        """Print rows of a query that may never end, each as it arrives."""
+        """Print the rows of a query that may never end, each as it arrives."""
         columns, rows = selection.pick(_table_columns(answer.columns), answer.rows())
         self._write(columns, rows, format, sink, style._replace(sample=0, header=selection.header))
 
@@ -396,7 +397,7 @@ class Output:
         sink: Sink,
         style: Style,
     ) -> None:
-        """Write rows line by line; only stdout has a width and colours."""
+        """Write rows line by line. Only stdout has a width and colours."""
         if format.packing is not None:
             format.pack(columns, rows, style, sink, self._diagnostics.note)
             return
@@ -407,13 +408,13 @@ class Output:
 
     @staticmethod
     def _put_blocks(blocks: Iterable[Sequence[str]], put: Callable[[str], None]) -> None:
-        """Write the lines of a block at once: a write for each line would take longer than everything else."""
+        """Write the lines of each block at once, because a write for each line would take most of the time."""
         for lines in filter(None, blocks):
             drawn = any(isinstance(line, Styled) for line in lines)
             put(joined(*lines, between="\n") if drawn else "\n".join(lines))
 
     def text(self, text: str) -> None:
-        """Print a line, or several."""
+        """Print one or more lines."""
         self._put(joined(text, "\n"))
 
     def _put(self, text: str) -> None:
@@ -424,7 +425,7 @@ class Output:
             self._stdout.flush()
 
     def stream(self, chunks: Iterable[bytes], sink: Sink) -> None:
-        """Pass bytes on as they come; on a terminal, end the last line with a newline."""
+        """Pass bytes on as they arrive; on a terminal, end the last line with a newline."""
         chunk = b"\n"
         for chunk in filter(None, chunks):
             sink.write(chunk)
@@ -445,7 +446,7 @@ def _frame(listing: Listing[Watched], look: Look, style: Style) -> str:
 def _is(kind: Callable[[int], bool], stream: TextIO) -> bool:
     try:
         return kind(os.fstat(stream.fileno()).st_mode)
-    except OSError:  # not a file of the system at all
+    except OSError:  # the stream has no file descriptor
         return False
 
 

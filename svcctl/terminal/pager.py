@@ -1,7 +1,7 @@
-"""A pager for output that is longer than the screen, as git has one: $SVCCTL_PAGER, else $PAGER, else less.
+"""A pager for output longer than the screen, as in git: $SVCCTL_PAGER, else $PAGER, else less.
 
-The first screen is held back for a moment: a result that is short, or that comes slowly, is printed without a pager.
-A pager that cannot be started, or that fails before it has read much, is not an error: the text is printed without it.
+The first screen is held back for a moment. A result that is short, or that arrives slowly, is printed without a pager.
+A pager that cannot be started, or that fails early, is not an error: the text is printed without it.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _NO_PAGER = ("", "cat")
 _OPTIONS = {"LESS": "FRX", "LV": "-c"}
 """Default options in the pagers' own variables: quit if the text fits, keep colours, keep the screen."""
 _MOST_REPEATED = 1 << 17
-"""Bytes that are kept to print them again if the pager fails; a pager that has read more works."""
+"""The bytes that are kept to print them again if the pager fails. A pager that has read more is working."""
 _SIGNALLED = 128
 _COLORS = r"\x1b\[\d*m"
 FIRST_SCREEN_SECONDS = 1.0
-"""Seconds for which the first screen is held back."""
+"""The seconds for which the first screen is held back."""
 
 
 def command(environment: Mapping[str, str]) -> str | None:
-    """The pager's command; None when the user wants no pager, or the terminal cannot show one."""
+    """The command of the pager; None if the user wants none, or if the terminal cannot show one."""
     if environment.get("TERM", "dumb") == "dumb":
         return None
     for name in (VARIABLE, "PAGER"):
@@ -45,16 +45,16 @@ def command(environment: Mapping[str, str]) -> str | None:
 
 
 class Paged(io.RawIOBase):
-    """A terminal whose first screen is held back until it is known whether there is more. Call `finish` at the end."""
+    """A terminal that holds back its first screen, and starts a pager if there is more. Call `finish` at the end."""
 
     def __init__(self, terminal: io.RawIOBase, pager: str, above: Iterable[bytes] = ()) -> None:
         self.terminal = terminal
         self._above = above
-        """Lines that a pager shows first; they are read when the pager starts."""
+        """Lines that the pager shows first. They are read when the pager starts."""
         self._pager = pager
         self._size = terminal_size()
         self._given = bytearray()
-        """The bytes that are held back; later, the first bytes that the pager was given."""
+        """The bytes held back; after the start of the pager, the first bytes that it received."""
         self._process: subprocess.Popen[bytes] | None = None
         self._direct = False
         self._lock = threading.Lock()
@@ -71,7 +71,7 @@ class Paged(io.RawIOBase):
         return True
 
     def write(self, data: Any, /) -> int:
-        """Write all of the data. PagerLeft when the person has left the pager."""
+        """Write all of the data. PagerLeft if the person has left the pager."""
         block = bytes(data)
         with self._lock:
             if self._direct:
@@ -89,22 +89,25 @@ class Paged(io.RawIOBase):
 
     @property
     def failed(self) -> int:
-        """The exit code of a pager that has failed; 0 otherwise."""
+        """The exit code of a pager that failed; otherwise 0."""
         return self._process.returncode if self._process is not None and self._direct else 0
 
     def _rows(self) -> int:
-        """The rows of the screen that the held-back text takes, with the row of the prompt below."""
+        """The rows of the screen for the text that is held back, and one for the prompt after it."""
         lines = re.sub(_COLORS, "", self._given.decode("utf-8", "replace")).split("\n")
         return sum(1 + max(0, len(line) - 1) // self._size.columns for line in lines)
 
     def _release(self) -> None:
-        """Print the held-back text, and what follows, without a pager: rows that come slowly are seen as they come."""
+        """Print the text held back, and everything after it, without a pager.
+
+        It is called after a moment, so that rows that arrive slowly are seen at once.
+        """
         with self._lock:
             if self._process is None and not self._direct and self._given:
                 self._print_again()
 
     def finish(self) -> None:
-        """Print the held-back text, or wait until the person leaves the pager, which gets Ctrl-C meanwhile."""
+        """Print the text held back, or wait until the person leaves the pager. Meanwhile, Ctrl-C goes to the pager."""
         self._slow.cancel()
         if self._process is None:
             if not self._direct:
@@ -119,7 +122,7 @@ class Paged(io.RawIOBase):
             self._print_again()
 
     def _start(self) -> None:
-        import subprocess  # only a long page needs it, and it loads slowly
+        import subprocess  # late, because it loads slowly and only long output needs it
 
         environment = {**_OPTIONS, **os.environ}
         self._given[:0] = b"".join(self._above)
@@ -150,7 +153,7 @@ class Paged(io.RawIOBase):
         self._process.wait()
 
     def _broken(self) -> bool:
-        """Whether the pager has failed, and not merely been left."""
+        """Whether the pager failed, instead of being left by the person."""
         assert self._process is not None
         return 0 < self._process.returncode < _SIGNALLED and len(self._given) <= _MOST_REPEATED
 

@@ -1,6 +1,6 @@
-"""The line of progress on a terminal: a bar or a spinner, the time left, and the words of the command, drawn by rich.
+"""The progress line of a terminal, drawn by rich: a bar or a spinner, the time left, and the words of the command.
 
-This module loads rich, so it is imported when something is shown. Rich gets text that is `visible`, and never markup.
+Rich loads slowly, so this module is imported only when it draws. Rich gets `visible` text, and never markup.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from svcctl.terminal.escapes import Styled, visible
 from svcctl.terminal.screen import Write, console_on
 
 SPEED_SECONDS = 300.0
-"""The time left follows from the speed over the last so many seconds."""
+"""The seconds over which the speed is measured, to estimate the time left."""
 
 
 class Display(Progress):
-    """The progress of work on a line that disappears when it stops: a bar, or a spinner without a total.
+    """A line that shows the progress of work until it stops: a bar, or a spinner if the total is unknown.
 
-    `tell` returns a text, how much is done, and the total. `write` writes to `stream`, which is a terminal.
+    `tell` returns a text, the amount done, and the total. `write` writes to `stream`, which is a terminal.
     """
 
     def __init__(
@@ -57,5 +57,5 @@ class Display(Progress):
             yield line
 
     def above(self, text: Styled) -> None:
-        """Write lines above the progress, which stays."""
+        """Write lines above the progress line, which stays."""
         self.console.print(Segments([Segment(text)]), crop=False, end="")

@@ -1,4 +1,4 @@
-"""Questions to the person at the terminal, asked on stderr and answered on the terminal even where stdin is a pipe."""
+"""Questions to the person at the terminal: asked on stderr, and answered on the terminal even if stdin is a pipe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from svcctl.terminal.escapes import visible
 
 
 class Prompt(Protocol):
-    """A person to ask, if there is one."""
+    """A way to ask a person, if there is one."""
 
     @property
     def is_attended(self) -> bool:
@@ -23,17 +23,17 @@ class Prompt(Protocol):
         ...
 
     def answer(self, question: str, ending: str, *, hidden: bool = False) -> str:
-        """The line that answers a question, which is shown followed by `ending`.
+        """Ask a question, followed by the text `ending`, and return the line of the answer.
 
-        A `hidden` answer is not echoed. UsageError when nobody is there, Declined when the input ends.
+        A `hidden` answer is not echoed. UsageError if nobody can be asked, Declined if the input ends.
         """
         ...
 
 
 def terminal() -> TextIO | None:
-    """The terminal of this process, for reading; None without one.
+    """The terminal of this process, opened for reading; None without one, and for a process in the background.
 
-    A command in the background has none: the shell would suspend it when it reads.
+    The shell would suspend a background process that reads from the terminal.
     """
     try:
         stream = Path("/dev/tty").open(encoding=encoding.of_locale(), errors="surrogateescape")  # noqa: SIM115
@@ -46,9 +46,9 @@ def terminal() -> TextIO | None:
 
 
 class TerminalPrompt:
-    """Asks the person at stdin's terminal, or at the process's own terminal when stdin is a pipe or a file.
+    """Asks the person at the terminal of stdin, or at the process's own terminal if stdin is a pipe or a file.
 
-    When stderr is not a terminal there is nobody to ask, because nobody would see the question.
+    If stderr is not a terminal, nobody can be asked, because nobody would see the question.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class TerminalPrompt:
         try:
             line = self._source.readline()
         finally:
-            if not line:  # Ctrl-D or Ctrl-C left the cursor behind the question
+            if not line:  # after Ctrl-D or Ctrl-C, the cursor is still on the line of the question
                 self._diagnostics.prompt("\n")
         if not line:
             raise Declined
@@ -91,11 +91,11 @@ class TerminalPrompt:
 
 
 def confirm(prompt: Prompt, question: str) -> None:
-    """Return only when the answer is yes; Declined otherwise, UsageError when nobody can be asked."""
+    """Return if the person answers yes. Declined for any other answer, UsageError if nobody can be asked."""
     if prompt.answer(question, " [y/N]: ").strip().lower() not in ("y", "yes"):
         raise Declined
 
 
 def unattended(question: str) -> UsageError:
-    """The error for a question when there is no terminal to ask on."""
+    """The error for a question without a terminal to ask on."""
     return UsageError(f"this needs confirmation: {question}", hint="add --yes")

@@ -1,7 +1,7 @@
-"""Listings: the columns of a kind of model, for programs and for people.
+"""Listings: the columns of one kind of object, such as jobs, for programs and for people.
 
-Programs (csv, JSON) get the interface's fields unchanged, and dates that are not fields of the interface in ISO 8601.
-People (table, vertical) get dates, words and short texts.
+Programs (csv, JSON) get the interface's fields unchanged, and all other dates in ISO 8601. People (table, vertical) get
+readable dates, words and short texts.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from svcctl.words import json_text
 T = TypeVar("T")
 
 LIST = Style(null="-")
-"""The style of lists: a dash for a missing value."""
+"""The style of lists, with a dash for a missing value."""
 
 
 @dataclass(frozen=True)
 class Field(Generic[T]):
-    """A column: its name, the type of its values (see TableColumn), and the function that reads a value from a model.
+    """A column of a listing: its name, the type of its values (see TableColumn), and the function that reads a value.
 
-    `shown` reads the value for people, of the type `shown_type`; without it, people get the same value as programs.
+    `shown` reads the value for people, which has the type `shown_type`. Without it, people get the same value as
+    programs.
     """
 
     name: str
@@ -34,16 +35,16 @@ class Field(Generic[T]):
     shown: Callable[[T], Any] | None = None
     shown_type: str | None = None
     least: int = MIN_TEXT_CELLS
-    """See TableColumn.least."""
+    """The smallest width of the column; see TableColumn.least."""
     marks: Mapping[str, int] = field(default_factory=dict)
-    """Values that a table colours, with the code of each colour."""
+    """The values that a table colours, with the code of each colour."""
     below: bool = False
-    """See TableColumn.below."""
+    """Whether the values are on lines below their rows; see TableColumn.below."""
     needed: Callable[[Sequence[T]], bool] | None = None
-    """Decides from all models whether the column is listed; None for a column that always is."""
+    """Decides, from all objects of the list, whether the column appears; None if it always does."""
 
     def for_people(self) -> Field[T]:
-        """The same column with the value for people."""
+        """The same column with the values for people."""
         return self if self.shown is None else replace(self, value=self.shown, type=self.shown_type)
 
     def heading(self) -> TableColumn:
@@ -56,31 +57,34 @@ def _no_members(model: Any) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Listing(Generic[T]):
-    """The columns of a kind of model."""
+    """The columns of one kind of object."""
 
     fields: tuple[Field[T], ...]
     people: tuple[Field[T], ...] = ()
     """The columns for people, if they differ from those for programs."""
     extra: Callable[[T], Mapping[str, Any]] = _no_members
-    """Reads the members that only some models have; each becomes a column after the others."""
+    """Reads members that only some objects have. Each becomes a column after the others."""
     moments: frozenset[str] = frozenset()
     """The names of the extra members that are dates in epoch milliseconds."""
     whole: bool = False
     """Whether values must not be cut, so that `table` is printed as `vertical`."""
     keyed: bool = False
-    """Whether the models are parts of one object: in json, its members are named by the first column."""
+    """Whether the objects are the members of one JSON object, named by the first column."""
     paragraph: Callable[[T, int], str] | None = None
-    """Formats a model as text that fits a width in cells; `table` prints it instead of a row."""
+    """Formats an object as text of a width in cells, which `table` prints instead of a row."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all columns, those for people first."""
+        """The names of all columns, with those for people first."""
         return tuple(dict.fromkeys(column.name for column in (*self.people, *self.fields)))
 
     def laid_out(
         self, models: Iterable[T], *, shown: bool, every: bool = False
     ) -> tuple[list[TableColumn], Iterable[list[Any]]]:
-        """The columns and rows, for people (`shown`) or for programs; with `every`, then the columns of the others."""
+        """The columns and rows, for people (`shown`) or for programs.
+
+        With `every`, the columns that only the others see are appended.
+        """
         fields = self.people if shown and self.people else self.fields
         if every:
             by_name: dict[str, Field[T]] = {}
@@ -99,7 +103,7 @@ class Listing(Generic[T]):
         return [column.heading() for column in fields], ([column.value(model) for column in fields] for model in models)
 
     def in_order(self, models: Iterable[T], selection: Selection) -> Iterable[T]:
-        """The models in the order of --sort, cut by --top. Values for programs are compared."""
+        """The objects in the order of --sort, cut by --top. The values for programs are compared."""
         if not selection.sort:
             return models
         models = list(models)
@@ -117,17 +121,17 @@ class Listing(Generic[T]):
 
 
 def row_listing(*names: str, **types: str) -> Listing[Sequence[Any]]:
-    """The listing of rows without a model: lists of values in the order of the names. `types` has types of columns."""
+    """A listing of rows that are lists of values, in the order of `names`. `types` has the types of columns."""
     return Listing(tuple(Field(name, itemgetter(at), types.get(name)) for at, name in enumerate(names)))
 
 
 def attributes(*names: str, **types: str) -> tuple[Field[Any], ...]:
-    """Fields whose values are the attributes of the same names. `types` has types of columns."""
+    """Fields that read the attributes of the same names. `types` has the types of columns."""
     return tuple(Field(name, attrgetter(name), types.get(name)) for name in names)
 
 
 def _listed(value: Any) -> Any:
-    """A list as one text for people, with users by their addresses; any other value unchanged."""
+    """A list as one text for people, with users by their email addresses; any other value unchanged."""
     if not isinstance(value, list):
         return value
     return ", ".join(

@@ -1,6 +1,6 @@
-"""Frames on the terminal's other screen, drawn by rich: tables and charts that change in their place.
+"""Frames on the terminal's alternate screen, drawn by rich: tables and charts that are updated in place.
 
-This module loads rich, so it is imported when something is shown. Rich gets text that is `visible`, and never markup.
+Rich loads slowly, so this module is imported only when it draws. Rich gets `visible` text, and never markup.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from svcctl.terminal.size import terminal_size
 Write = Callable[[str], object]
 
 _LEAVES = "Ctrl-C leaves this screen"
-"""The line below each frame; with a keyboard, the key q comes first."""
+"""The line below each frame. If the keyboard is read, it begins with the key q."""
 
 
 class _Drawn(io.TextIOBase):
-    """Where rich writes: all that it draws is svcctl's own, so its escape sequences are passed on."""
+    """The file to which rich writes. Rich draws only svcctl's own text, so its escape sequences are passed on."""
 
     encoding = ""
 
@@ -41,7 +41,7 @@ class _Drawn(io.TextIOBase):
 
 
 class _Console(Console):
-    """Rich on the terminal that a stream writes to, with the size that all of svcctl goes by."""
+    """A rich console on the terminal of a stream, with the terminal size that svcctl uses everywhere."""
 
     def __init__(self, stream: TextIO, **options: Any) -> None:
         self._stream = stream
@@ -54,7 +54,7 @@ class _Console(Console):
 
 
 def console_on(write: Write, stream: TextIO, *, color: bool) -> Console:
-    """Rich on a terminal, `stream`, that `write` writes to."""
+    """A rich console that draws with `write` on the terminal `stream`."""
     drawn = cast(TextIO, _Drawn(write, stream))
     colors = "standard" if color else None
     return _Console(
@@ -65,10 +65,10 @@ def console_on(write: Write, stream: TextIO, *, color: bool) -> Console:
 def show(
     frames: Iterable[str], write: Write, stream: TextIO, *, stdin: TextIO | None = None, color: bool = False
 ) -> None:
-    """Show each frame on the terminal's other screen, and the last one on the main screen.
+    """Show each frame on the terminal's alternate screen, and the last one on the main screen.
 
-    They end when somebody types q, if `stdin` is a terminal. After Ctrl-Z and `bg` nothing is drawn until `fg`: the
-    terminal is another program's. Only the main thread may do this.
+    If `stdin` is a terminal, the key q ends this. After Ctrl-Z and `bg`, nothing is drawn until `fg`, because the
+    terminal belongs to another program. Only the main thread may do this.
     """
     frame, console, keyboard = "", console_on(write, stream, color=color), Keyboard(stdin)
     live = Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
@@ -95,14 +95,14 @@ def show(
             for frame in keyboard.until_left(frames):
                 back()
                 if drawn:
-                    console.show_cursor(False)  # progress that was shown meanwhile has brought it back
+                    console.show_cursor(False)  # progress that was shown in between has switched it on
                 live.update(Text.from_ansi(joined(frame, way_out), no_wrap=True, overflow="crop"), refresh=drawn)
     finally:
         write(frame)
 
 
 def table_frame(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], footer: str, style: Style) -> str:
-    """A table and a line below it, as wide and as high as the terminal is now; the line says what does not fit."""
+    """A table and a footer, fitted to the terminal's present size. The footer names the columns that do not fit."""
     width, cuts = terminal_size().columns, layout.Cuts()
     table = list(chain.from_iterable(layout.table(columns, rows, style._replace(width=width), cuts)))
     lines = [part for line in table for part in ([line] if isinstance(line, Styled) else layout.folded(line, width))]
@@ -110,7 +110,7 @@ def table_frame(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], f
 
 
 def framed(text: Iterable[str], footer: str) -> str:
-    """Lines and a footer below them, cut to the terminal's height; the footer says how many lines do not fit."""
+    """Lines and a footer, cut to the terminal's height. The footer says how many lines do not fit."""
     size = terminal_size()
     lines, end = list(text), layout.folded(footer, size.columns)
     if len(lines) + len(end) >= size.lines:

@@ -1,8 +1,8 @@
-"""Which columns and rows of a result are printed, and in which order: --columns, --sort, --top and --no-header.
+"""The selection of a result: columns, order and number of rows, by --columns, --sort, --top and --no-header.
 
-The service's language does not sort, so rows are ordered here. Numbers are ordered by value, dates by time, texts by
-their characters. IPv4 addresses are ordered by number and come before other texts, since a service may give a column of
-addresses the type of texts. Null is last, in descending order too.
+The service's language does not sort, so rows are sorted here: numbers by value, dates by time, texts by their
+characters. IPv4 addresses are sorted by number and come before other texts, because a service may give a column of
+addresses the type of texts. Nulls come last, also in descending order.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ class SortKey(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """What is printed of a result; by default all of it, in the order in which it comes."""
+    """The part of a result that is printed, and its order; by default everything, in the order of arrival."""
 
     columns: tuple[str, ...] = ()
-    """The columns to print, in order; empty for all."""
+    """The columns to print, in order; empty for all columns."""
     sort: tuple[SortKey, ...] = ()
     top: int | None = None
     header: bool = True
 
     @property
     def option_names(self) -> tuple[str, ...]:
-        """The options that were given."""
+        """The names of the selection options that the user gave."""
         options = {"--columns": self.columns, "--sort": self.sort, "--top": self.top, "--no-header": not self.header}
         return tuple(name for name, value in options.items() if value not in ((), None, False))
 
     @property
     def of_rows(self) -> bool:
-        """Whether rows must be decoded; leaving out the heading alone needs only the service's bytes."""
+        """Whether rows must be decoded. To leave out the heading, the service's bytes suffice."""
         return bool(self.columns or self.sort)
 
     def order(self, columns: Sequence[TableColumn], rows: Iterable[Row]) -> Iterable[Row]:
-        """The rows in order, in bounded memory for any number of rows."""
+        """The rows in order, sorted in bounded memory."""
         if not self.sort:
             return rows
         from svcctl.terminal import external_sort
@@ -62,7 +62,7 @@ class Selection(NamedTuple):
         return external_sort.in_order(rows, self.keys(columns), self.top)
 
     def pick(self, columns: Sequence[TableColumn], rows: Iterable[Row]) -> tuple[Sequence[TableColumn], Iterable[Row]]:
-        """The columns to print, with their values."""
+        """The columns to print, and the rows with their values."""
         if not self.columns:
             return columns, rows
         places = [_place(columns, name) for name in self.columns]
@@ -70,7 +70,7 @@ class Selection(NamedTuple):
         return [columns[at] for at in places], Batches(picked)
 
     def keys(self, columns: Sequence[TableColumn]) -> Callable[[Sequence[Row]], list[Any]]:
-        """A function that returns the sort keys of rows."""
+        """A function that computes the sort keys of rows."""
         places = [(_place(columns, key.column), key.descending) for key in self.sort]
 
         def keys(rows: Sequence[Row]) -> list[Any]:
@@ -88,7 +88,10 @@ NO_SELECTION = Selection()
 
 
 def selection_of(columns: str | None, sort: str | None, top: int | None, no_header: bool) -> Selection:
-    """The selection for some options. Names are separated by commas; a name with a comma is quoted, as in csv."""
+    """The selection for the texts of the options.
+
+    Names are separated by commas; a name with a comma in it is quoted, as in csv.
+    """
     keys = tuple(_sort_key(name) for name in _names("--sort", sort, "n:desc,user"))
     if top is not None and not keys:
         raise UsageError(
@@ -124,11 +127,11 @@ def _place(columns: Sequence[TableColumn], name: str) -> int:
 
 
 _INVERSE = bytes(range(254, -1, -1)) + b"\0"
-"""Reverses the order of the bytes of UTF-8. None of them becomes 255, which marks the end of a text."""
+"""A table that reverses the order of UTF-8 bytes. It never yields 255, which marks the end of a text."""
 
 
 def ranks(values: Sequence[Any], kind: str | None, *, falling: bool) -> list[tuple[bool, int, Any]]:
-    """The sort keys of values, as `rank` gives them."""
+    """The sort keys of the values of a column, as `rank` computes them."""
     if alone := numbers(values, falling=falling):
         return [(False, 0, number) for number in alone]
     if set(map(type, values)) <= {str, NoneType}:  # texts often repeat
@@ -138,7 +141,7 @@ def ranks(values: Sequence[Any], kind: str | None, *, falling: bool) -> list[tup
 
 
 def numbers(values: Sequence[Any], *, falling: bool) -> list[Any] | None:
-    """The sort keys of values that are all numbers; None for other values."""
+    """The sort keys of values that are all numbers; None if any value is not a number."""
     types = set(map(type, values))
     if types <= {int, bool} or (types == {float} and not any(map(math.isnan, values))):
         return [-value for value in values] if falling else list(values)
@@ -146,7 +149,7 @@ def numbers(values: Sequence[Any], *, falling: bool) -> list[Any] | None:
 
 
 def rank(value: Any, kind: str | None, *, falling: bool = False) -> tuple[bool, int, Any]:
-    """The sort key of a value: nulls come last, and numbers before texts."""
+    """The sort key of a value: numbers before texts, and nulls last."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return True, 0, 0
     comparable: tuple[int, Any]

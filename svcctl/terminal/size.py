@@ -1,4 +1,4 @@
-"""The size of the terminal, by which tables, charts, frames, pagers, progress and pages of help are laid out."""
+"""The size of the terminal, by which tables, charts, frames, pagers, progress and help pages are laid out."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sys
 from typing import TextIO
 
 MAX_CELLS = 10_000
-"""The widest and the highest terminal in cells. Larger sizes are mistakes, or mean no limit; each cell takes time."""
+"""The most columns and lines of a terminal. Larger sizes are mistakes, or mean no limit, and each cell takes time."""
 
 
 def terminal_size(stream: TextIO | None = None, default: tuple[int, int] = (80, 24)) -> os.terminal_size:
-    """The columns and lines of the terminal that a stream, by default stdout, writes to; neither is above MAX_CELLS.
+    """The columns and lines of the terminal of a stream, by default stdout; at most MAX_CELLS each.
 
     COLUMNS and LINES take precedence if they are whole numbers above 0.
     """
@@ -26,7 +26,7 @@ def terminal_size(stream: TextIO | None = None, default: tuple[int, int] = (80, 
 
 
 def _cells(text: str) -> int:
-    """The whole number above 0 that a text has, otherwise 0."""
+    """A text as a whole number above 0; otherwise 0."""
     try:
         return max(0, int(text))
     except ValueError:

@@ -1,8 +1,8 @@
-"""The standard streams of the process, through which everything that people and programs read goes.
+"""The standard streams of the process. Everything that svcctl reads and prints goes through them.
 
-`adopt` puts them in place of Python's when the process begins, so whatever writes to sys.stdout or sys.stderr writes
-here: commands, help pages, loggers, tracebacks. A terminal gets all text through `escapes.shown`, in its own encoding.
-A pipe or a file gets bytes as they are.
+`adopt` replaces Python's streams when the process begins, so that everything written to sys.stdout or sys.stderr comes
+here: commands, help pages, loggers, tracebacks. A terminal gets text through `escapes.shown`, in its own encoding. A
+pipe or a file gets bytes unchanged.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _LIKENESS = "svcctl.likeness"
 
 
 def adopt() -> None:
-    """Replace the three streams of this process by ones that take any text. The descriptors must be occupied."""
-    # Python's own stdin is None when it was closed.
+    """Replace the three streams of this process by streams that accept any text. Their descriptors must be open."""
+    # Python sets sys.stdin to None if the descriptor was closed at the start.
     stdin: Any = sys.stdin or io.TextIOWrapper(io.FileIO(0, closefd=False))
     stdin.reconfigure(encoding=encoding.of_locale(), errors="surrogateescape")
     sys.stdin, sys.stdout, sys.stderr = stdin, _writer(Descriptor(1)), _writer(_Errors(2))
@@ -40,18 +40,18 @@ def _writer(stream: Descriptor) -> Any:
 
 
 def has_glyphs(codec: str, environment: Mapping[str, str]) -> bool:
-    """Whether a terminal shows lines, blocks and Braille: it needs a Unicode encoding and must not be a dumb one.
+    """Whether a terminal can show lines, blocks and Braille: it needs a Unicode encoding and must not be dumb.
 
-    A locale that is named C or POSIX may mean a terminal that has nothing but ASCII.
+    A locale named C or POSIX may mean that a terminal can only show ASCII.
     """
     locale = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "")
     return codec.startswith("utf") and environment.get("TERM") != "dumb" and locale not in ("C", "POSIX")
 
 
 def wants_color(choice: str, stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Whether to use colours: decided by --color, NO_COLOR, CLICOLOR_FORCE, CLICOLOR, and whether it is a terminal.
+    """Whether to use colours, from --color, NO_COLOR, CLICOLOR_FORCE, CLICOLOR, and whether the stream is a terminal.
 
-    An empty variable counts as unset. A terminal whose encoding is not Unicode gets no colours.
+    An empty variable counts as unset. A terminal without a Unicode encoding gets no colours.
     """
     if choice != "auto":
         return choice == "always"
@@ -66,12 +66,12 @@ def wants_color(choice: str, stream: TextIO, environment: Mapping[str, str]) -> 
 
 
 def moves(environment: Mapping[str, str]) -> bool:
-    """Whether a terminal's cursor can be moved."""
+    """Whether the cursor of the terminal can be moved."""
     return environment.get("TERM") not in ("dumb", "unknown")
 
 
 class Descriptor(io.RawIOBase):
-    """An unbuffered file descriptor. Writes raise ReaderClosed, or IncompleteResult when they fail otherwise."""
+    """An unbuffered file descriptor. A failed write raises ReaderClosed for a closed pipe, else IncompleteResult."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -100,7 +100,7 @@ class Descriptor(io.RawIOBase):
     def _write(self, data: memoryview) -> int:
         try:
             return os.write(self._number, data)
-        except BlockingIOError:  # another program made the shared terminal or pipe non-blocking
+        except BlockingIOError:  # another program made the terminal or pipe non-blocking
             select.select([], [self._number], [])
             return 0
 
@@ -109,7 +109,7 @@ class Descriptor(io.RawIOBase):
 
 
 class _Errors(Descriptor):
-    """stderr: when it fails, there is no place left to report it."""
+    """The descriptor of stderr. Its own failures are ignored, because they cannot be reported anywhere."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -122,9 +122,9 @@ class _Errors(Descriptor):
 
 
 class Text(io.TextIOBase):
-    """A stream that takes any text and writes it in the encoding `codec`; `buffer` takes bytes as they are."""
+    """A stream that accepts any text and writes it in the encoding `codec`; `buffer` passes bytes on unchanged."""
 
-    encoding = "utf-8"  # for other libraries: any text can be written
+    encoding = "utf-8"  # read by other libraries: any text can be written
 
     def __init__(self, stream: io.RawIOBase, codec: str) -> None:
         self.stream = stream
@@ -146,9 +146,9 @@ class Text(io.TextIOBase):
 
 
 class Terminal(Text):
-    """A terminal to write on: text is made safe to look at, unless it is Styled. `buffer` takes bytes in UTF-8.
+    """A terminal to write on: text is made safe, unless it is Styled. `buffer` takes bytes in UTF-8.
 
-    A terminal without `glyphs` gets three dots for `…`.
+    A terminal without `glyphs` gets three dots in place of `…`.
     """
 
     def __init__(self, stream: io.RawIOBase, codec: str, glyphs: bool = True) -> None:
@@ -164,7 +164,7 @@ class Terminal(Text):
         return super().write(self.plain(shown(text)))
 
     def plain(self, text: str) -> str:
-        """Text as wide as the terminal shows it."""
+        """The text as the terminal shows it, so that its width can be measured."""
         return text if self.glyphs else text.replace("…", "...")
 
     def flush(self) -> None:
@@ -172,7 +172,10 @@ class Terminal(Text):
 
     @contextmanager
     def paged(self, pager: str, above: Iterable[str]) -> Iterator[Paged]:
-        """Show output that is longer than the screen in a pager, below the lines `above`; waits for the pager."""
+        """Show the output of the block in a pager, below the lines `above`, if it is longer than the screen.
+
+        Returns when the person leaves the pager.
+        """
         paged = Paged(self.stream, pager, (line.encode(self.codec, _LIKENESS) for line in above))
         self.stream = paged
         try:
@@ -186,7 +189,7 @@ class Terminal(Text):
 
 
 class _Bytes(io.RawIOBase):
-    """A terminal's stream for bytes in UTF-8; other bytes are shown in hexadecimal digits."""
+    """A terminal's stream for bytes in UTF-8. Other bytes are shown in hexadecimal."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
@@ -197,7 +200,7 @@ class _Bytes(io.RawIOBase):
         return True
 
     def write(self, data: Any, /) -> int:
-        """Write bytes, which may end within a character."""
+        """Write bytes, which may end in the middle of a character."""
         block = bytes(data)
         if not self._pending and not block.translate(None, _PLAIN):
             self._terminal.stream.write(block)
@@ -214,7 +217,7 @@ class _Bytes(io.RawIOBase):
 
 
 def _likeness(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Replace characters that an encoding does not have by similar ones, or by their escapes."""
+    """Replace characters that an encoding lacks by similar ones, or by escapes."""
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end].translate(_LIKENESSES)
     return text.encode("ascii", "backslashreplace").decode("ascii"), error.end

@@ -58,7 +58,7 @@ def test_a_home_directory_is_the_callers(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 BLANKS = "there are blanks around the ="
-REPLACED = "a shell replaces what begins with $ or `"
+REPLACED = "a shell replaces text that begins with $ or `"
 OPEN = "a quote is not closed"
 FOLLOWS = "a text follows the value"
 

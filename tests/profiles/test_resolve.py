@@ -80,7 +80,7 @@ def test_the_environment_alone_is_enough(store: ProfileStore) -> None:
         ("base_url", "api.example.com", "it must begin with https:// or http://, as in https://api.example.com"),
         ("auth", "basic", "it must be one of signature, token, jwt"),
         ("timeout", "0", "it must be at least 0.001s"),
-        ("retries", "-1", "it is not a whole number from 0 on"),
+        ("retries", "-1", "it is not a whole number of at least 0"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused_with_its_source(

@@ -173,11 +173,11 @@ def test_a_credential_that_no_header_can_have_names_its_setting_and_source(store
     profile = look_up(store, environment={"SVCCTL_BASE_URL": "https://a.example", f"SVCCTL_{name.upper()}": "ké\u200b"})
     with pytest.raises(ProfileError) as caught:
         profile.values[name].read()
-    problem = f"{name} (environment SVCCTL_{name.upper()}) is not printable ASCII, so that no header can have it"
+    problem = f"{name} (environment SVCCTL_{name.upper()}) is not printable ASCII, so it cannot be sent in a header"
     assert caught.value.message == problem
     with pytest.raises(ProfileError) as caught:
         store.set("p", {name: "ké"})
-    assert caught.value.message == f"{name} is not printable ASCII, so that no header can have it"
+    assert caught.value.message == f"{name} is not printable ASCII, so it cannot be sent in a header"
 
 
 def test_a_secret_that_is_only_computed_with_may_have_any_letters(store: ProfileStore) -> None:

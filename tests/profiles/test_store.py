@@ -101,7 +101,8 @@ def test_removing_the_default_profile_goes_back_to_local(store: ProfileStore) ->
         *(
             (
                 f"profiles:\n  p:\n    retries: {text}",
-                f"retries '{text}' (profile p in {{path}}, line 3) cannot be used: it is not a whole number from 0 on",
+                f"retries '{text}' (profile p in {{path}}, line 3) cannot be used: "
+                "it is not a whole number of at least 0",
             )
             for text in ("0x3", "1_0", "3.0", "yes", "-1", "1e1", ".nan")
         ),

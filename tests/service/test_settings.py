@@ -41,7 +41,7 @@ WORDS = {
         "host, such as https://app.example:8443"
     ),
     "not a size": "SVCCTL_LOAD_BYTES '{text}' cannot be used: it is not a size, such as 500MB or 20GB",
-    "not a whole number": "{name} '{text}' cannot be used: it is not a whole number from 1 on",
+    "not a whole number": "{name} '{text}' cannot be used: it is not a whole number of at least 1",
 }
 
 

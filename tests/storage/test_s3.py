@@ -179,8 +179,8 @@ def answering(status: int) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("status", "reason"),
     [
-        (200, "s3://bucket/: the request was answered, but not as by S3"),
-        (204, "s3://bucket/: the request was answered, but not as by S3"),
+        (200, "s3://bucket/: the request got an answer that is not from S3"),
+        (204, "s3://bucket/: the request got an answer that is not from S3"),
         (304, "s3://bucket/: GET was answered with 304"),
         (400, "s3://bucket/: GET was answered with 400"),
         (401, "s3://bucket/: GET was answered with 401"),
@@ -199,7 +199,7 @@ def test_a_message_has_the_status_of_an_answer_and_nothing_else_of_it(status: in
 def test_an_object_counts_as_stored_only_if_the_answer_is_that_of_s3() -> None:
     with answering(200) as endpoint, pytest.raises(Unavailable) as caught:
         S3("bucket", keys=None, endpoint=endpoint).put("a.csv", b"1")
-    assert caught.value.message == "s3://bucket/a.csv: the request was answered, but not as by S3"
+    assert caught.value.message == "s3://bucket/a.csv: the request got an answer that is not from S3"
 
 
 def test_a_message_does_not_have_the_user_of_an_endpoint() -> None:

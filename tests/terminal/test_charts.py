@@ -19,11 +19,11 @@ from svcctl.terminal.layout import Span, Style, TableColumn
 
 # What the notes and errors say, each once.
 WORDS = {
-    "cut labels": "labels that were cut to fit: 1 (see them whole with --format vertical or csv)",
+    "cut labels": "1 label was cut to fit (--format vertical or csv shows it whole)",
     "not drawn for users": "not drawn: bytes (--columns user,bytes draws it)",
     "not drawn for dates": "not drawn: bytes (--columns eventdate,bytes draws it)",
     "too many series": "the chart shows the 8 of 11 series with the largest sums",
-    "not numbers": "2 values are no numbers or too large to draw",
+    "not numbers": "2 values are not numbers or are too large to draw",
     "no numbers": "a chart needs a number and another column that names the rows; the columns are {there}",
     "too many rows": "more than 5000 rows cannot be charted",
 }
@@ -323,7 +323,7 @@ def test_a_line_spans_the_range_asked_for_with_gaps_and_marks_what_the_range_or_
     style = Style(width=47, glyphs=True, span=ASKED)
     assert draw([TIMES[0], TIMES[2]], GAP_ROWS, style).lines == [
         "n by eventdate",
-        "○ not a whole period: the range cuts it",
+        "○ incomplete period",
         "4┤      ●",
         " │",
         " │○",
@@ -361,7 +361,7 @@ def test_without_glyphs_a_line_is_of_letters_and_series_are_told_apart() -> None
 def test_bars_over_time_say_how_many_periods_have_no_rows() -> None:
     assert draw([TIMES[0], TIMES[2]], GAP_ROWS, Style(span=ASKED)).lines == [
         "n by eventdate",
-        "- not a whole period: the range cuts it",
+        "- incomplete period",
         "2018-10-08 15:00:00  3.0  ----------------------------------------",
         "2018-10-08 16:00:00  4.0  ######################################################",
         "(no rows in 2 periods)",

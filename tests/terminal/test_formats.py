@@ -16,8 +16,8 @@ from svcctl.terminal.records import row_listing
 # What the errors say, each once; the tests state their kind.
 WORDS = {
     "an unknown format": "unknown format 'cvs'",
-    "not written": "svcctl writes no .{ending} files",
-    "a chart in a file": "a chart is text: svcctl writes no .{ending} files",
+    "not written": "svcctl cannot write .{ending} files",
+    "a chart in a file": "a chart is text: svcctl cannot write .{ending} files",
     "xml": "only a service writes xml",
     "too many columns": "format {name} has at most {most} columns, and this result has {most_}",
 }

@@ -27,7 +27,7 @@ from svcctl.terminal.selection import NO_SELECTION, selection_of
 WORDS = {
     "a file that is there": "file {target} already exists",
     "no directory": "file {tmp_path}/latest.csv cannot be written: No such file or directory",
-    "a file created meanwhile": "file {target} was created meanwhile",
+    "a file created meanwhile": "file {target} was created in the meantime",
     "a full disk": "cannot write to /dev/full: No space left on device",
     "no directory later": "file {tmp_path}/none/rows.csv cannot be written: No such file or directory",
     "a closed stream": "file {link} cannot be written: it is closed",
@@ -109,9 +109,9 @@ def test_a_link_to_a_folder_that_is_missing_names_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message", "hint"),
     [
-        ("~/a.csv", "begins with ~, which the shell replaces outside quotes only", '"$HOME/a.csv"'),
-        ("~anna/b/a.csv", "begins with ~, which the shell replaces outside quotes only", '~anna/"b/a.csv"'),
-        ("$HOME/a.csv", "has $HOME in it, which the shell replaces outside single quotes only", '"$HOME/a.csv"'),
+        ("~/a.csv", "begins with ~, which the shell does not replace within quotes", '"$HOME/a.csv"'),
+        ("~anna/b/a.csv", "begins with ~, which the shell does not replace within quotes", '~anna/"b/a.csv"'),
+        ("$HOME/a.csv", "has $HOME in it, which the shell does not replace within single quotes", '"$HOME/a.csv"'),
     ],
 )
 def test_a_name_that_quotes_kept_from_the_shell_is_told(name: str, message: str, hint: str) -> None:
@@ -209,7 +209,7 @@ def test_a_part_that_somebody_else_replaces_removes_or_changes_is_not_published(
         cases.append((append, f"another program wrote to {part.name} meanwhile", []))
         cases.append((lambda: os.truncate(part, 2), f"another program wrote to {part.name} meanwhile", []))
     else:
-        cases.append((lambda: os.truncate(part, 2), "what was written is damaged", []))
+        cases.append((lambda: os.truncate(part, 2), "the written data is damaged", []))
     for meddle, reason, left in cases:
         with pytest.raises(IncompleteResult) as caught, open_file(target, force=False) as sink:
             sink.write(b"a,b\n")

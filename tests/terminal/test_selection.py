@@ -20,7 +20,7 @@ from svcctl.terminal.selection import NO_SELECTION, Selection, SortKey, rank, se
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
-    "a column twice": "--columns names 'user' twice, and a name is there once in {name}",
+    "a column twice": "--columns names 'user' twice, but {name} needs different names",
     "sorted rows without an end": "--top needs --sort",
 }
 HINTS = {

@@ -1,11 +1,11 @@
-"""Charts of rows: one bar per row, or a line over time when the rows begin with a date.
+"""Charts of rows: one bar for each row, or lines over time if the rows begin with a date.
 
-They are drawn here because plotting libraries load slowly, crash on a NaN, or label axes with unrounded numbers. Like
-tables, charts know nothing of streams or formats. `chart` chooses what is drawn, `bars` and `series` draw it, `axes`
-has the axes of series. In a pipe or a file, a chart is bars of `#` beside their numbers.
+They are drawn here because plotting libraries load slowly, crash on NaN, or label axes with numbers that are not round.
+Like tables, charts do not know streams or formats. The module `chart` chooses the measure, `bars` and `series` draw,
+and `axes` has the axes of series. In a pipe or a file, a chart is bars of `#` next to their numbers.
 
-A chart over time shows the range that was asked for. A period without rows is a gap, and one that the range cuts, such
-as the present hour, is marked: neither may look like an outage, or hide one.
+A chart over time covers the whole range of the query. A period without rows is a gap, and a period only partly inside
+the range, such as the present hour, is marked. Neither may look like an outage, or hide one.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from svcctl.terminal.layout import NUMERIC, Style, TableColumn
 
 
 def draw(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style) -> Chart:
-    """The chart of some rows: over time when their first column is a date, else one bar per row.
+    """Draw a chart of rows: over time if their first column is a date, otherwise one bar for each row.
 
-    The measure is the first numeric column that is neither a key of the query nor needed to tell rows apart, so a
-    status code names a row and a count measures it. Over time, if only the date names a row, numeric columns of similar
-    size are lines of one chart. UsageError when there is no such column, or when there are more than MAX_ROWS rows.
+    The measure is the first numeric column that is neither a key of the query nor needed to tell rows apart: a status
+    code names a row, and a count measures it. In a chart over time whose rows are named by the date alone, numeric
+    columns of similar size become lines of one chart. UsageError if there is no measure, or if there are more than
+    MAX_ROWS rows.
     """
     charted = list(islice(rows, MAX_ROWS + 1))
     if len(charted) > MAX_ROWS:

@@ -1,4 +1,4 @@
-"""The axes of a chart over time: round numbers, and round times in the zone of the dates."""
+"""The axes of a chart over time, with round numbers, and round times in the zone of the dates."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ _STEPS = (
     *(step * _HOUR for step in (1, 2, 3, 6, 12)),
     *(step * _DAY for step in (1, 2, 7, 14, 28, 56, 112, 224, 448, 896, 3_584, 14_336, 57_344, 229_376)),
 )
-"""Milliseconds between ticks of the time axis."""
+"""Possible distances, in milliseconds, between the ticks of the time axis."""
 _TICK_CELLS = 10
 
 
 def value_axis(numbers: Sequence[float], rows: int) -> tuple[float, float, float]:
-    """Bounds and step of the value axis: round numbers that include zero, unless all values are close together."""
+    """The bounds and the step of the value axis: round numbers.
+
+    They include zero, unless all values are close together and far from it.
+    """
     low, high = min(numbers), max(numbers)
     spread = high - low > 1e-6 * max(abs(low), abs(high))
     far_above, far_below = spread and low > high / 2 > 0, spread and high < low / 2 < 0
@@ -56,10 +59,10 @@ def short(number: float) -> str:
 
 
 def time_axis(start: int, end: int, width: int, style: Style) -> Iterator[str]:
-    """The line below the grid with its ticks, their times, and the dates where the date changes.
+    """The lines of the time axis: ticks, their times, and the dates where the date changes.
 
-    Where the clocks change, ticks of more than an hour stay at round times, and the new offset is written among the
-    dates if the style asks for it.
+    After a clock change, ticks more than an hour apart stay at round times. If the style shows offsets, the new offset
+    is written among the dates.
     """
 
     def moment(time: int) -> datetime:
@@ -81,7 +84,7 @@ def time_axis(start: int, end: int, width: int, style: Style) -> Iterator[str]:
 
     def rounded(time: int) -> int:
         there = time + ahead - shift(time)
-        return there if step > _HOUR and shift(there) == shift(time) else time  # clocks may skip the round time
+        return there if step > _HOUR and shift(there) == shift(time) else time  # the clocks may skip the round time
 
     ticks = [(column(time), moment(time)) for time in map(rounded, range(first, end + 1, step)) if time <= end]
     if not ticks:
@@ -102,7 +105,7 @@ def time_axis(start: int, end: int, width: int, style: Style) -> Iterator[str]:
 
 
 def _placed(texts: Iterable[tuple[int, str]], width: int) -> str:
-    """Texts at their columns, moved left before the next one or the end, and dropped when there is no room."""
+    """Texts at their columns. A text without room is moved left, or left out if there is still no room."""
     line = ""
     for (column, text), (after, _) in pairwise([*texts, (width + 1, "")]):
         at = min(column, after - len(text) - 1)

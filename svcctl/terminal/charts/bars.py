@@ -1,4 +1,4 @@
-"""Bars: a line per row with its name, its number and a bar."""
+"""Bar charts: a line for each row with its name, its number and a bar."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from svcctl.terminal.charts.chart import CUT_SHORT, Chart, Rows, colored, fitted
 from svcctl.terminal.escapes import joined
 from svcctl.terminal.layout import COLUMN_GAP, cell_width, fill
-from svcctl.words import counted
+from svcctl.words import counted, plural
 
 NARROWEST_BAR = 10
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _FULL_CELLS, _CUT = {True: "█", False: "#"}, {True: "░", False: "-"}
-"""The characters of bars, with and without Unicode glyphs: for whole periods, and for periods that are cut."""
+"""The characters of bars, with and without Unicode glyphs, for whole periods and for incomplete ones."""
 
 
 def bars(chart: Rows) -> Chart:
-    """One line per row, and one for each run of periods without rows."""
+    """A bar chart: one line for each row, and one for each gap of periods without rows."""
     style, numbers = chart.style, chart.numbers()
     amounts = chart.texts(chart.measure)
     amount_width = max(map(cell_width, amounts), default=0)
@@ -48,12 +48,17 @@ def bars(chart: Rows) -> Chart:
     lines.extend(_silence(silent[-1]))
     notes = chart.notes()
     if shortened:
-        notes.append(f"labels that were cut to fit: {shortened} (see them whole with --format vertical or csv)")
+        labels_cut = counted(shortened, "label was", "labels were")
+        them = plural(shortened, "it", "them")
+        notes.append(f"{labels_cut} cut to fit (--format vertical or csv shows {them} whole)")
     return Chart(lines, notes)
 
 
 def _silences(chart: Rows) -> list[int]:
-    """The numbers of periods without rows before each row, and after the last one; none unless they are in order."""
+    """The number of periods without rows before each row, and after the last one.
+
+    All are zero if the rows are not in order of time.
+    """
     times = [row[0] for row in chart.rows]
     none = [0] * (len(times) + 1)
     span, every = chart.style.span, chart.every
@@ -65,13 +70,13 @@ def _silences(chart: Rows) -> list[int]:
 
 
 def _silence(periods: int) -> Iterator[str]:
-    """The line for periods without rows."""
+    """The line for a gap of periods without rows; none without a gap."""
     if periods:
         yield f"(no rows in {counted(periods, 'period')})"
 
 
 def _labels(chart: Rows) -> list[str]:
-    """The names of each row, side by side and aligned."""
+    """The label of each row: the columns that name it, side by side and aligned."""
     columns = [chart.texts(at) for at in chart.names]
     widths = [max(map(cell_width, texts), default=0) for texts in columns]
     return [
@@ -82,7 +87,7 @@ def _labels(chart: Rows) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """Numbers from `low` (0 or below) to `high` (0 or above) spread over cells, of which `before` are left of zero."""
+    """A scale from `low` (0 or below) to `high` (0 or above) over `cells` cells; `before` of them are left of zero."""
 
     low: float
     high: float
@@ -93,12 +98,12 @@ class _Scale:
         return min(round(self.length(self.low)), self.cells - (self.high > 0))
 
     def length(self, number: float) -> float:
-        """The cells from zero to a number."""
+        """The length in cells from zero to a number."""
         return abs(number) / (self.high - self.low) * self.cells if number else 0.0
 
 
 def _bar(number: float, scale: _Scale, *, fancy: bool) -> str:
-    """A bar from zero, to the left for negative numbers; only zero itself has no bar."""
+    """A bar from zero, to the left for negative numbers. Only the number zero has no bar."""
     if not number:
         return ""
     if number < 0:

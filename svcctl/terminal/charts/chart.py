@@ -1,4 +1,4 @@
-"""What all charts share: width and colours, and the columns that name a row, measure it, or are its period of time."""
+"""The rows of a chart, shared by all kinds of charts, and the choice of the columns that name and measure them."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from svcctl.terminal.layout import NUMERIC, Style, TableColumn, bold, cell_width
 from svcctl.words import counted, some
 
 MAX_ROWS = 5000
-"""More points than this cannot be read, and leaving some out would make the chart wrong."""
+"""The most rows of a chart. More points cannot be read, and leaving some out would make the chart wrong."""
 DEFAULT_CHART_CELLS = 80
-"""Width of a chart that is not printed to a terminal; labels are not cut then, and may make it wider."""
+"""The width of a chart that is not printed to a terminal. Its labels are not cut, and may make it wider."""
 COLORS = (36, 35, 32, 31, 94, 33)
-"""Colour codes of the series, in turn: colours that are visible on light and on dark backgrounds."""
+"""The colour codes of the series, in turn. They are visible on light and dark backgrounds."""
 MAX_DRAWN_NUMBER = 1e305
-"""Larger numbers would overflow the arithmetic."""
+"""The limit of numbers that can be drawn. Larger numbers would overflow the arithmetic."""
 SIMILAR = 40
-"""The largest ratio of sizes in one chart: beyond it, the smaller numbers would lie flat on the time axis."""
-CUT_SHORT = "not a whole period: the range cuts it"
+"""The largest ratio of sizes in one chart. Beyond it, the smaller numbers would be a flat line."""
+CUT_SHORT = "incomplete period"
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
     lines: list[str]
     notes: list[str] = field(default_factory=list)
-    """Remarks on what the chart leaves out."""
+    """Notes on values and columns that the chart leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Rows:
         return bold(fitted(title, self.style.width), self.style)
 
     def texts(self, at: int) -> list[str]:
-        """The cells of a column."""
+        """The cells of a column as text."""
         values = [row[at] for row in self.rows]
         fraction = any(isinstance(value, int) and value % 1000 for value in values)
         return [format_cell(value, self.columns[at].type, self.style, fraction=fraction) for value in values]
@@ -68,7 +68,7 @@ class Rows:
         """Notes on values that cannot be drawn, and on numeric columns that are not drawn."""
         values = [row[self.measure] for row in self.rows]
         count = sum(value is not None and number_of(value) is None for value in values)
-        what = counted(count, "value is no number or too large", "values are no numbers or too large")
+        what = counted(count, "value is not a number or is too large", "values are not numbers or are too large")
         notes = [f"{what} to draw"] if count else []
         drawn_columns = (*self.names, self.measure)
         others = [
@@ -82,11 +82,11 @@ class Rows:
 
     @property
     def every(self) -> int | None:
-        """The length in milliseconds of the periods that the rows are grouped by, if known."""
+        """The length in milliseconds of the periods by which the rows are grouped; None if unknown."""
         return self.style.span.every if self.over_time and self.style.span else None
 
     def cuts(self, time: Any) -> bool:
-        """Whether the range begins or ends within the period that begins at a time, or the period is not over yet."""
+        """Whether the period that begins at a time is only partly inside the range, or is not over yet."""
         span, every = self.style.span, self.every
         if span is None or every is None or not isinstance(time, int):
             return False
@@ -94,6 +94,10 @@ class Rows:
 
 
 def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style: Style) -> Rows:
+    """The rows of a chart, with the columns that name them and the column that measures them.
+
+    UsageError if no column can measure the rows, or none can name them.
+    """
     numbers = [at for at, column in enumerate(columns) if column.type in NUMERIC]
     numbers = [at for at in numbers if columns[at].name not in style.keys] or numbers
     texts = [at for at, column in enumerate(columns) if at not in numbers and (at == 0 or column.type != "timestamp")]
@@ -116,9 +120,10 @@ def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style:
 
 
 def side_by_side(chart: Rows) -> Rows:
-    """If only the date names a row: the same rows, with one series for each numeric column of similar size.
+    """The same rows, with one series for each numeric column of similar size, if only the date names a row.
 
-    The column with the series' names has an empty name. Numeric columns that are left out stay, for the notes.
+    The column with the names of the series has an empty name itself. Numeric columns that are not drawn stay, for the
+    notes.
     """
     numbers = [at for at, column in enumerate(chart.columns) if column.type in NUMERIC]
     if chart.names != (0,) or len(numbers) < 2:
@@ -156,8 +161,10 @@ def number_of(value: Any) -> float | None:
 
 
 def fitted(text: str, width: int | None) -> str:
+    """A text cut to a width in cells; unchanged without a width."""
     return text if width is None or cell_width(text) <= width else cut(text, width, "…")
 
 
 def colored(text: str, series: int, style: Style) -> str:
+    """A text in the colour of a series, if the style has colours."""
     return styled(COLORS[series % len(COLORS)], text) if style.color and text.strip() else text

@@ -1,4 +1,4 @@
-"""Lines over time, one per series, on a grid of characters."""
+"""Charts with lines over time, one for each series, on a grid of characters."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from svcctl.terminal.selection import rank
 
 MAX_SERIES = 8
 MARKERS = {True: "●■▲◆▼★◀▶", False: "ABCDEFGH"}
-"""The signs of the series, with and without Unicode glyphs: they tell the series apart without colours too."""
+"""The markers of the series, with and without Unicode glyphs. They tell the series apart even without colours."""
 CUT = {True: "○", False: "o"}
-"""The sign of a period that the range cuts, to which no line leads."""
+"""The marker of a period only partly inside the range, to which no line is drawn."""
 MARKER_CELLS = 12
-"""Cells between two markers of a series."""
+"""The cells between two markers of a series."""
 
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-"""The bits of a Braille character by row and column of its dots."""
+"""The bits of a Braille character, by row and column of its dots."""
 _BRAILLE = 0x2800
 _DATES = range(-62_000_000_000_000, 253_000_000_000_000)
-"""Epoch milliseconds that can be shown as dates."""
+"""The epoch milliseconds that can be shown as dates."""
 
 _Points = list[tuple[int, float]]
 
 
 def lines(chart: Rows) -> Chart:
-    """One line per series on a grid, with a value axis, a time axis and a legend.
+    """A chart with one line for each series on a grid, with a value axis, a time axis and a legend.
 
-    Only neighbouring periods are joined: a period without rows has no value, and a line across it would invent one.
+    Lines only join neighbouring periods. A period without rows has no value, and a line across it would invent one.
     """
     series, notes = _series(chart)
     points = [point for line_points in series.values() for point in line_points]
@@ -57,7 +57,7 @@ def lines(chart: Rows) -> Chart:
                 grid.line(earlier, later, index)
                 alone.pop(earlier, None)
                 alone.pop(later, None)
-        for point in alone:  # one dot would hardly be seen
+        for point in alone:  # a single dot would hardly be visible
             grid.sign(point, MARKERS[glyphs][index], index)
         if len(series) > 1:
             grid.mark(whole, MARKERS[glyphs][index], index)
@@ -76,7 +76,7 @@ def lines(chart: Rows) -> Chart:
 
 
 def _bounds(chart: Rows, times: Sequence[int]) -> tuple[int, int]:
-    """The ends of the time axis, which covers the range that was asked for and all points."""
+    """The ends of the time axis, which covers the range of the query and all points."""
     span = chart.style.span
     if span is None:
         return times[0], times[-1]
@@ -85,9 +85,9 @@ def _bounds(chart: Rows, times: Sequence[int]) -> tuple[int, int]:
 
 
 def _series(chart: Rows) -> tuple[Mapping[str, _Points], list[str]]:
-    """The points by series, ordered by time, and notes; of too many series only the largest are kept.
+    """The points of each series, ordered by time, and notes. If there are too many series, only the largest are kept.
 
-    Rows in the order of time have their series ordered by value; other rows keep the order that --sort gave them.
+    If the rows are in order of time, the series are ordered by their values. Otherwise they keep the order of --sort.
     """
     keys = [at for at in chart.names if at != 0]
     others = [chart.texts(at) for at in keys]
@@ -113,7 +113,10 @@ def _series(chart: Rows) -> tuple[Mapping[str, _Points], list[str]]:
 
 @dataclass(slots=True)
 class Grid:
-    """Cells of two by four Braille dots, or of one sign without glyphs; a cell shows the series drawn last."""
+    """The grid of a chart: each cell has two by four Braille dots, or one sign if the terminal has no glyphs.
+
+    A cell shows the series that was drawn last.
+    """
 
     width: int
     height: int
@@ -128,7 +131,7 @@ class Grid:
     """(row, column) -> (sign instead of dots, series)"""
 
     def place(self, point: tuple[int, float]) -> tuple[int, int]:
-        """The row and column of a point, counted in dots."""
+        """The row and column of a point, in dots."""
         across, down = (2, 4) if self.glyphs else (1, 1)
         time, number = point
         return (
@@ -137,11 +140,12 @@ class Grid:
         )
 
     def cell(self, point: tuple[int, float]) -> tuple[int, int]:
-        """The row and column of a point, counted in cells."""
+        """The row and column of a point, in cells."""
         y, x = self.place(point)
         return (y // 4, x // 2) if self.glyphs else (y, x)
 
     def line(self, start: tuple[int, float], end: tuple[int, float], series: int) -> None:
+        """Draw a line of a series between two points."""
         (y, x), (to_y, to_x) = self.place(start), self.place(end)
         across, down = to_x - x, to_y - y
         steps = max(abs(across), abs(down), 1)
@@ -149,7 +153,7 @@ class Grid:
             self._dot(x + round(across * step / steps), y + round(down * step / steps), series)
 
     def mark(self, points: _Points, sign: str, series: int) -> None:
-        """Put the sign of a series on some of its points, away from the signs of other series if there is room."""
+        """Put the marker of a series on some of its points, away from other markers if there is room."""
         free = series * MARKER_CELLS // MAX_SERIES
         placed = False
         for point in points:
@@ -161,6 +165,7 @@ class Grid:
             self.sign(points[-1], sign, series)
 
     def sign(self, point: tuple[int, float], sign: str, series: int) -> None:
+        """Put a sign of a series on a point."""
         self.signs[self.cell(point)] = sign, series
 
     def _dot(self, x: int, y: int, series: int) -> None:
@@ -171,7 +176,7 @@ class Grid:
         self.cells[y // 4, x // 2] = bits | _DOTS[y % 4][x % 2], series
 
     def rows(self, style: Style) -> Iterator[str]:
-        """The lines of cells, without blanks at their ends."""
+        """The lines of cells, without trailing blanks."""
         drawn = {place: (self._shown(bits, series), series) for place, (bits, series) in self.cells.items()}
         drawn |= self.signs
         for row in range(self.height):
@@ -189,7 +194,7 @@ class Grid:
 
 
 def _legend(labels: Sequence[str], chart: Rows) -> Iterator[str]:
-    """The series with their signs and colours, as many per line as fit; nothing for a series without a name."""
+    """The lines of the legend: the series with their markers and colours; none for a series without a name."""
     line, line_cells = "", 0
     for index, label in enumerate(labels if any(labels) else ()):
         text = fitted(label, chart.width - 2)

@@ -342,7 +342,7 @@ def test_a_secret_of_standard_input_is_its_line(
         (("api_secret=-",), "hunter2\0\n", "api_secret (standard input) has a control character in it"),
         (("api_secret=-",), "hunter2\udcff\n", "api_secret (standard input) is not UTF-8"),
         (("api_secret=-",), " \n", "standard input holds no api_secret"),
-        (("token=-",), "hünter2", "token (standard input) is not printable ASCII, so that no header can have it"),
+        (("token=-",), "hünter2", "token (standard input) is not printable ASCII, so it cannot be sent in a header"),
         (("--from-env",), "", "api_secret (environment SVCCTL_API_SECRET) has more than one line"),
         (("--from-file", "f.env"), "", "api_secret (f.env, line 2) has a control character in it"),
         (("--from-file", "f.yaml"), "", "token (f.yaml, line 1) has more than one line"),

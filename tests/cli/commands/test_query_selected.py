@@ -110,12 +110,12 @@ def test_parquet_has_the_rows_and_their_types_selected_and_ordered(service: Shel
     [
         (
             ("-o", "x.yaml"),
-            "svcctl writes no .yaml files",
+            "svcctl cannot write .yaml files",
             "endings that name a format are .csv, .tsv, .ndjson, .jsonl, .json, .msgpack, .xml, .xlsx, .parquet, each "
             "with .gz or .zst; --format names one for any file",
         ),
-        (("-o", "x.csv.bz2"), "svcctl writes no .bz2 files", "write .gz or .zst instead"),
-        (("-o", "x.csv.xz", "-f", "csv"), "svcctl writes no .xz files", "write .gz or .zst instead"),
+        (("-o", "x.csv.bz2"), "svcctl cannot write .bz2 files", "write .gz or .zst instead"),
+        (("-o", "x.csv.xz", "-f", "csv"), "svcctl cannot write .xz files", "write .gz or .zst instead"),
         (("-o", "x.xls"), "x.xls would hold a spreadsheet in the format .xlsx", "name it .xlsx"),
         (("-o", "x.parquet.gz"), "parquet compresses by itself", "leave out .gz"),
         (("-o", "x.gz", "-f", "parquet"), "parquet compresses by itself", "leave out .gz"),
@@ -136,7 +136,7 @@ def test_parquet_has_the_rows_and_their_types_selected_and_ordered(service: Shel
         ),
         (
             ("--sort", "n", "--follow"),
-            "--follow and --sort exclude each other: rows that never end have no order",
+            "--follow and --sort exclude each other: endless rows cannot be sorted",
             None,
         ),
         (

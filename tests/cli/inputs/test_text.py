@@ -13,7 +13,7 @@ from svcctl.errors import UsageError
 # What the errors say, each once; the tests state their kind.
 WORDS = {
     "a file that is not there": "the query cannot be read from {tmp_path}/none: No such file or directory",
-    "a variable in quotes": "${NO_NAME}/q has ${NO_NAME} in it, which the shell replaces outside single quotes only",
+    "a variable in quotes": "${NO_NAME}/q has ${NO_NAME} in it, which the shell does not replace within single quotes",
     "not UTF-8": "roles cannot be read from standard input: byte 1 is not UTF-8",
     "an empty secret": "standard input holds no api_secret",
 }

@@ -134,13 +134,13 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
         ),
         (
             ("export", QUERY, *HOURS, "-o", "~/all.csv"),
-            "svcctl: error: ~/all.csv begins with ~, which the shell replaces outside quotes only\n"
+            "svcctl: error: ~/all.csv begins with ~, which the shell does not replace within quotes\n"
             'hint: write "$HOME/all.csv"\n',
         ),
         (
             ("export", QUERY, *HOURS, "-o", "out/${NO_NAME}/{start:%H}.csv"),
-            "svcctl: error: out/${NO_NAME}/{start:%H}.csv has ${NO_NAME} in it, which the shell replaces outside "
-            'single quotes only\nhint: write "out/${NO_NAME}/{start:%H}.csv"\n',
+            "svcctl: error: out/${NO_NAME}/{start:%H}.csv has ${NO_NAME} in it, which the shell does not replace "
+            'within single quotes\nhint: write "out/${NO_NAME}/{start:%H}.csv"\n',
         ),
         (
             ("export", QUERY, *HOURS, "-o", "new/%Y/%m/%d.csv"),
@@ -182,7 +182,7 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
         ),
         (
             ("export", QUERY, *HOURS, "-o", "all.csv", "--metrics", "$NO_NAME/a.prom"),
-            "svcctl: error: $NO_NAME/a.prom has $NO_NAME in it, which the shell replaces outside single quotes only\n"
+            "svcctl: error: $NO_NAME/a.prom has $NO_NAME in it, which the shell does not replace within single quotes\n"
             'hint: write "$NO_NAME/a.prom"\n',
         ),
         (
@@ -208,7 +208,7 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
         ),
         (
             ("export", QUERY, *HOURS, "-o", "all.csv.xz", "-f", "csv"),
-            "svcctl: error: svcctl writes no .xz files\nhint: write .gz or .zst instead\n",
+            "svcctl: error: svcctl cannot write .xz files\nhint: write .gz or .zst instead\n",
         ),
     ],
 )

@@ -254,10 +254,10 @@ class IncompleteResult(SvcctlError):
 
 
 class UnprovenEnd(IncompleteResult):
-    """An answer whose end is the end of its connection, and the connection was not closed properly."""
+    """An answer that may have been cut: it ends with its connection, and the connection was not closed properly."""
 
     closed = False
-    """Whether the connection was closed and only the close_notify of TLS is missing; False if the connection broke."""
+    """True if the connection was closed without the close_notify of TLS; False if it broke."""
 
 
 class TooManyRows(IncompleteResult):
@@ -273,7 +273,7 @@ class NoRows(EmptyResult):
 
 
 class Differs(SvcctlError):
-    """A difference, reported by a command that compares the actual state with another one."""
+    """A difference between the actual state and the expected one, in a command that compares them."""
 
 
 class Locked(SvcctlError):

@@ -15,7 +15,7 @@ from svcctl.errors import NotFound, SvcctlError
 LIKENESS = 0.7
 """The similarity, from 0 to 1, that a name needs to be suggested for another."""
 MIN_WORD_LETTERS = 2
-"""The letters that a word needs to be searched for in names."""
+"""The fewest letters of a word that is searched for in names."""
 NAMED = 5
 """The most names that a sentence lists."""
 CHOICES = 20

@@ -14,9 +14,9 @@ from svcctl.dates.lengths import UNITS
 from svcctl.dates.times import MAX_DATE_CHARS, TIME, two_digits
 
 Spelled = str | tuple[str, ...] | None
-"""The dates to write instead; None if the row has none for a text."""
+"""The dates to write instead of a text; None if there is no correction."""
 Correction = tuple[re.Pattern[str], str | Callable[[re.Match[str], date], Spelled], str]
-"""A pattern of texts, the dates to write instead, and the text of the hint."""
+"""A correction: a pattern of texts, the dates to write instead, and the hint that says so."""
 
 _OFFSETS = {
     **dict.fromkeys(("z", "ut", "utc", "gmt"), "Z"),
@@ -225,7 +225,7 @@ CORRECTIONS = (
     _row(rf"({TIME}) (today|yesterday|tomorrow)", r"\2 \1"),
     _row(TIME, r"today \g<0>", "a time needs its day: write {}, or 2024-01-31T10:00, for example"),
 )
-"""All corrections. A row is skipped if its text is not a date."""
+"""All corrections of dates. A row whose result is not a date is skipped."""
 
 
 def correction(text: str, rows: Sequence[Correction], is_date: Callable[[str], bool], today: date) -> str | None:

@@ -10,7 +10,7 @@ import re
 from operator import mul
 
 UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
-"""The seconds of each unit, in the order in which a length is written."""
+"""The seconds of each unit of length, in the order in which lengths are written."""
 MIN_LENGTH_SECONDS = 0.001
 """The shortest accepted length; an option for which 0 has a meaning accepts 0, too, and says so."""
 MAX_LENGTH_SECONDS = 36_500 * UNITS["d"]

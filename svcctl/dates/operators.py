@@ -29,7 +29,7 @@ DATE_FORMATS = ("default", "sql", "iso")
 MAX_EPOCH_SECONDS = 99_999_999_999
 """The largest epoch seconds, in the year 5138. A larger number is taken for another unit, such as milliseconds."""
 _EPOCH_UNITS = ("seconds", "milliseconds", "microseconds", "nanoseconds")
-"""The units in which programs count from the epoch; each is a thousandth of the one before."""
+"""Units in which programs count time from the epoch; each is a thousandth of the one before."""
 
 _ABSOLUTE = r"(?a)\d{2}/\d{2}/\d{4} \d{2}:\d{2}:\d{2}"
 
@@ -51,7 +51,7 @@ def plus(moment: datetime, length: timedelta) -> datetime:
 
 def midnight(moment: datetime, days: int = 0) -> datetime:
     """The first moment of the day of a moment, or of a day some days later."""
-    # fold=0: if the clocks show midnight twice, the day starts at the first one
+    # If the clocks show midnight twice, the day starts at the first one (fold=0). A day ends at its second 23:59:59.
     return (moment + timedelta(days=days)).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
 
 
@@ -94,7 +94,10 @@ class Operator(NamedTuple):
         return self.name.replace("<N>", str(n))
 
     def number_in(self, text: str) -> int | None:
-        """The number in a text written with this operator, 0 if the operator has no number; None for any other text."""
+        """The number in a text that is written with this operator; None for any other text.
+
+        The number is 0 if the operator has none.
+        """
         if self.reads is not None:
             return self.reads(text)
         match = re.fullmatch(self.name.replace("<N>", "([0-9]+)"), text)
@@ -120,7 +123,7 @@ def counting_operator(
 
 
 def with_number(meaning: str, n: int) -> str:
-    """An operator's meaning with a number in place of N: `now minus 1 day`."""
+    """The meaning of an operator, with a number in place of N: `now minus 1 day`."""
     return re.sub(r"\bN ([a-z]+)s\b", lambda match: f"{n} {plural(n, match[1])}", meaning)
 
 
@@ -185,10 +188,11 @@ Seconds = TypeVar("Seconds", int, float)
 
 
 def check_epoch(seconds: Seconds, *, whole: bool = False) -> Seconds:
-    """Return a number of epoch seconds; UsageError if it is so large that it must be in a smaller unit.
+    """Return a number of epoch seconds unchanged; UsageError if it is too large and must be in another unit.
 
     A service would wait for such a date until the year 50000. Negative numbers are dates before 1970. The hint has the
-    date in seconds, to the millisecond; with `whole`, it has the two neighbouring seconds instead of a fraction.
+    date in seconds, to the millisecond. With `whole`, a date with a fraction has the seconds before and after it in the
+    hint.
     """
     size = abs(seconds)
     power = next((at for at in range(len(_EPOCH_UNITS)) if size < (MAX_EPOCH_SECONDS + 1) * 1000**at), None)
@@ -219,9 +223,10 @@ def resolve_one(
     operators: Sequence[Operator],
     apply: Callable[[Operator, int], datetime],
 ) -> datetime:
-    """The moment, with a zone, that one date of a pair means; `apply` computes it for an operator and its number.
+    """The moment, with a time zone, that a date of the interface means.
 
-    UsageError for a text that is not a date, and for a date outside the calendar.
+    `apply` computes the moment of an operator from the operator and its number. UsageError for a text that is not a
+    date, and for a date outside the calendar.
     """
     parsed = _parse_text(moment, operators) if isinstance(moment, str) else check_epoch(moment)
     try:

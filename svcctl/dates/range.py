@@ -85,7 +85,10 @@ class Dates(NamedTuple):
     plain: bool
     """Whether the range is unsurprising: `to` does not count from `from`, and all dates follow the zone."""
     changes: tuple[int, ...] = ()
-    """Epoch seconds of the clock changes within the range; without an end, those within a year from now."""
+    """The moments, in epoch seconds, at which the zone's clocks change within the range.
+
+    Without an end, the range counts as one year from now.
+    """
     reading: str | None = None
     """A note on the zone in which dates without an offset were read, if the command did not name the zone."""
     cut: str | None = None
@@ -109,9 +112,9 @@ class Dates(NamedTuple):
         yield from filter(None, (self.reading, self.slip, self.short, self.other_pair, self.cut))
 
     def offset_note(self, *, text: bool = True) -> str | None:
-        """A note if dates are all written with the offset of the start, although it changes within the range.
+        """A note if all dates are written with the offset of the start, although it changes within the range.
 
-        `text`: dates are written as texts. In the format iso, these include their offset and need no note about it.
+        `text`: dates are written as texts, which include their offset in the format iso.
         """
         if self.zone is None or not self.changes:
             return None
@@ -153,9 +156,9 @@ def _name(zone: Zone | None) -> str:
 
 
 def _in_clocks(clocks: tzinfo, *moments: datetime | None, offset: str = "") -> list[str]:
-    """Moments as texts of the clocks' time, all with the precision that the finest needs.
+    """Moments as texts in the time of some clocks, all with the same precision: minutes, seconds or milliseconds.
 
-    `offset` is a strftime pattern that is appended to each.
+    `offset` is a strftime pattern that is appended to each text.
     """
     local_times = [moment.astimezone(clocks) for moment in moments if moment is not None]
     fine = any(moment.microsecond for moment in local_times)
@@ -258,8 +261,8 @@ def last_second(to: Moment | None, resolved: Range, zone: tzinfo) -> str | None:
 def counted_back(from_: Moment, to: Moment | None, resolved: Range, *, now: datetime, zone: tzinfo = UTC) -> str | None:
     """A note if `to` counts forward from `from`, but was probably meant to count back from now, as `from` does.
 
-    The condition is that counting back would give a shorter range: from 4ad to 3ad is 3 days long, and probably meant
-    to be one day.
+    For example, from 4ad to 3ad is a range of 3 days, although probably one day was meant. The note appears if counting
+    back gives a shorter range.
     """
     start, end = operator_of(from_, ALL_OPERATORS), operator_of(to, ALL_OPERATORS)
     if to is None or resolved.end is None or start is None or start.plain or end is None or end.plain:
@@ -310,7 +313,10 @@ def _is_typed(moment: Moment | None) -> bool:
 
 
 def _changes(zone: Zone, resolved: Range, now: datetime) -> tuple[int, ...]:
-    """The epoch seconds at which a zone's offset changes within a range; without an end, up to a year from now."""
+    """The moments, in epoch seconds, at which a zone's offset changes within a range.
+
+    A range without an end counts as ending a year from now, or a year after its start if that is later.
+    """
     end = resolved.end or max(now, resolved.start) + timedelta(days=366)
     spans = zone.spans(int(resolved.start.timestamp()), math.ceil(end.timestamp()))
     return tuple(start for start, _ in spans[1:])

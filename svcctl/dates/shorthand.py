@@ -155,10 +155,10 @@ class LocalTime(NamedTuple):
     """Whether only a day was typed, without a time: it means the first moment of the day."""
 
     def in_zone(self, zone: Zone | None) -> Moment:
-        """The epoch seconds at which the clocks of a zone show this time; without a zone, those of UTC.
+        """The moment, in epoch seconds, at which the clocks of a zone show this time.
 
-        Without a zone, the interface's own form stays as written. UsageError if the clocks show the time twice, or
-        never; its hint has the two spellings with an offset.
+        Without a zone, the time is in UTC, and a date in the interface's own form stays text. UsageError if the clocks
+        show the time twice, or never; its hint has the two spellings with an offset.
         """
         if zone is None:
             utc_text = two_digits(self.text)
@@ -179,9 +179,9 @@ Typed = Moment | LocalTime
 
 
 def in_zone(typed: Typed, zone: Zone | None) -> Moment:
-    """The date to send: one without an offset is read in a zone, by default UTC.
+    """The date to send for a typed date; a date without an offset is read in a zone, by default UTC.
 
-    UsageError as of `LocalTime.in_zone`.
+    UsageError if the clocks of the zone show the time twice, or never.
     """
     return typed.in_zone(zone) if isinstance(typed, LocalTime) else typed
 
@@ -218,7 +218,7 @@ def parse_moment(text: str, *, today: date | None = None) -> Typed:
 
 
 def _needed(text: str, moment: Typed | None, today: date | None = None) -> Typed:
-    """Return a parsed date; UsageError with the nearest date as the hint if there is none."""
+    """Return a parsed date; UsageError, with the nearest date as the hint, if the text is not a date."""
     if moment is None:
         hint = _corrected(text.strip(), today=today)
         reason = None if hint else "not-a-date"
@@ -286,7 +286,7 @@ def depends_on_zone(moment: Moment | None) -> bool:
 
 
 def _absolute(iso: str, text: str) -> float | LocalTime:
-    """The moment of a date in ISO 8601; UsageError, with the typed text, if there is no such day."""
+    """The moment of a date in ISO 8601. UsageError if there is no such day; its message has the typed text."""
     try:
         moment = datetime.fromisoformat(two_digits(iso))
     except ValueError:

@@ -13,7 +13,7 @@ from svcctl.dates.lengths import UNITS
 from svcctl.errors import UsageError
 
 _ZONE = re.compile(r"GMT(?:([+-])(\d{1,2})(?:(?::|(?<=\d\d))([0-5]\d))?)?", re.ASCII)
-"""The colon before minutes may be omitted after two digits of hours; after one digit, the text would be ambiguous."""
+"""A pattern for the interface's zones. Only after two digits of hours may the colon be omitted: GMT+0530."""
 
 
 def parse_zone(text: str) -> timezone:
@@ -77,7 +77,7 @@ class Zone:
         return f"the clocks of {self.name} change {when}: {offset}{iso}"
 
     def spans(self, start: int, end: int) -> list[tuple[int, int]]:
-        """A range in epoch seconds, split at the clock changes of the zone; an empty range is one span."""
+        """A range in epoch seconds, split at the clock changes of the zone: the start and end of each part."""
         edges = [start]
         same, offset = start, self.offset_name(start)
         for moment in (*range(start + _SEARCH_SECONDS, end, _SEARCH_SECONDS), end - 1):
@@ -94,7 +94,7 @@ class Zone:
 
 @lru_cache(64)
 def _fixed(name: str) -> Zone:
-    """The zone with the interface's name for an offset, such as GMT+2."""
+    """The zone with a fixed offset, by the interface's name for it, such as GMT+2."""
     return Zone(name, parse_zone(name))
 
 

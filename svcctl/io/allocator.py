@@ -10,10 +10,11 @@ M_ARENA_MAX = -8
 
 
 def limit_arenas() -> None:
-    """Limit the arenas of the C library's allocator to one for each core, before threads begin to allocate.
+    """Limit the arenas of the C library's allocator to one for each core, and at least two.
 
-    By default, glibc has eight arenas for each core, and each keeps most of the memory that is freed in it. The
-    variable MALLOC_ARENA_MAX overrides this limit. C libraries without arenas are left alone.
+    Call it before threads begin to allocate. By default, glibc has eight arenas for each core, and each keeps most of
+    the memory that is freed in it. The variable MALLOC_ARENA_MAX overrides this limit. C libraries without arenas are
+    left alone.
     """
     set_parameter = getattr(ctypes.CDLL(None), "mallopt", None)
     if set_parameter is not None and "MALLOC_ARENA_MAX" not in os.environ:

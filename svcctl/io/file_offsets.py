@@ -1,4 +1,4 @@
-"""The positions up to which a process has read files, as Linux reports them. Other systems do not."""
+"""The positions up to which a process has read its files. Only Linux reports them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _position(process: int, file: Path) -> int:
     positions = [0]
     with suppress(OSError):
         for handle in Path(f"/proc/{process}/fd").iterdir():
-            with suppress(OSError):  # closed meanwhile
+            with suppress(OSError):  # closed in the meantime
                 if handle.readlink() == file:
                     _, at, *_ = Path(f"/proc/{process}/fdinfo/{handle.name}").read_text().split()
                     positions.append(int(at))

@@ -58,7 +58,7 @@ def write_all(stream: Unbuffered, data: bytes | memoryview) -> int:
 
 
 def derived_name(name: str, *, prefix: str = "", suffix: str) -> str:
-    """The name of a file that belongs to another file: the other's name with a prefix and a suffix.
+    """The name of a file that belongs to another file: the other file's name with a prefix and a suffix.
 
     A name that is too long for a file system is shortened, and a hash in it keeps the names of different files apart.
     """
@@ -118,7 +118,7 @@ def open_direct(path: Path) -> io.FileIO:
     """
     if (number := descriptor(path)) is None:
         return path.open("wb", buffering=0)
-    if not os.get_inheritable(number):  # opened here, for something else
+    if not os.get_inheritable(number):  # opened by this process for another purpose
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     return io.FileIO(number, "w", closefd=False)
 
@@ -159,7 +159,7 @@ class Part:
         growing: Path | None = None,
         like: Path | None = None,
     ) -> None:
-        if is_direct(path):  # a directory cannot be replaced
+        if is_direct(path):  # a directory fails in `publish`
             raise OSError(errno.EINVAL, "it is not a regular file")
         self.path = path
         self._target = followed(path)

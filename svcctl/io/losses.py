@@ -39,7 +39,7 @@ class Losses:
     texts: int = 0
 
     def text(self, text: str) -> str:
-        """A text with characters that cannot be written replaced."""
+        """A text in which characters that cannot be written are replaced."""
         if self._is_writable(text):
             return text
         text, count = re.subn(_HALVES, _REPLACEMENT, text)
@@ -50,7 +50,7 @@ class Losses:
         return text
 
     def rows(self, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
-        """Rows with values that cannot be written replaced; usually none are, and the rows are returned unchanged."""
+        """Rows in which values that cannot be written are replaced; usually the same rows, because there are none."""
         if all(map(self._are_writable, zip(*rows, strict=True))):
             return rows
         return [[self._value(value) for value in row] for row in rows]
@@ -91,7 +91,7 @@ class Losses:
         return str not in types or self._is_writable("".join(value for value in values if type(value) is str))
 
     def _value(self, value: Any, *, inside: bool = False) -> Any:
-        """A value with everything replaced that cannot be written; `inside` means within a list or an object."""
+        """A value in which everything that cannot be written is replaced; `inside` means within a list or an object."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, float):

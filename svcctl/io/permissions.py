@@ -75,7 +75,7 @@ def without_openings(mode: int, *, owner_kept: bool, group_kept: bool) -> int:
 
 def _acl(path: Path) -> bytes | None:
     if sys.platform == "linux":
-        with suppress(OSError):  # it has none, or the file system does not know them
+        with suppress(OSError):  # no list, or not supported by the file system
             return os.getxattr(path, _ACL)
     return None
 

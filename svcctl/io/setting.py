@@ -19,7 +19,7 @@ class Setting:
     parse: Callable[[str], Any] = str
     environment: str | None = None
     default: str | None = None
-    """The default as text."""
+    """The text of the default value."""
     choices: tuple[str, ...] = ()
     """The allowed values, if there are only a few; case is ignored."""
     refusal: ClassVar[type[UsageError]] = UsageError

@@ -128,7 +128,7 @@ class Spreadsheet:
 
     def close(self) -> None:
         """Remove the temporary files."""
-        # Without an end the workbook was never closed, and packing it now would be wasted work.
+        # A workbook that `end` has not closed stays unpacked: packing it now would be wasted work.
         for sheet in self._book.worksheets():
             with suppress(OSError):  # a full disk was reported by then
                 sheet.row_data_fh.close()

@@ -99,10 +99,10 @@ class Ask(Protocol):
 
 
 def ask_missing(stored: Fields, changes: Mapping[str, str], ask: Ask, note: Callable[[str], None]) -> dict[str, str]:
-    """Prompt for the fields that a connection needs and that are neither stored nor in `changes`; returns the answers.
+    """Prompt for the fields that a connection needs and that are neither stored nor in `changes`.
 
-    A field without an answer is left out. `note` reports the reason why an answer cannot be used, before the next
-    prompt.
+    Returns the answers; a field without an answer is left out. `note` reports the reason why an answer cannot be used,
+    before the next prompt.
     """
     new_fields = {key for key, text in changes.items() if text}
     field_names = {key.removesuffix("_file").removesuffix("_command") for key in (*stored, *new_fields)}

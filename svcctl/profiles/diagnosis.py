@@ -45,17 +45,17 @@ from svcctl.profiles.store import ProfileStore
 from svcctl.words import counted
 
 MAX_STEP_SECONDS = 10.0
-"""The seconds that a step waits for the network."""
+"""The most seconds that a step of the diagnosis waits for the network."""
 RENEW_DAYS = 21
 """A certificate that expires within this many days should be renewed."""
 
 OK, WARNING, NO, FAILED, SKIPPED = "ok", "warning", "no", "failed", "-"
-"""The outcomes of a step. `no` is a missing permission, which may be intended."""
+"""The outcomes of a step of the diagnosis. `no` is a missing permission, which may be intended."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepFinding:
-    """The finding of a step that did not fail; `next` says what to do about it, if anything."""
+    """The finding of a step of the diagnosis that did not fail; `next` says what to do about it, if anything."""
 
     text: str
     next: str = ""
@@ -128,12 +128,12 @@ class Subject:
 
     @cached_property
     def answers(self) -> dict[str, SvcctlError | None]:
-        """The error of each kind of operation; None for operations that succeeded."""
+        """The error that each kind of operation got from the service; None for an operation that succeeded."""
         return {name: _error_of(self, ask) for name, ask in PERMISSIONS.items()}
 
 
 def run(subject: Subject) -> Iterator[Result]:
-    """Run the steps in order, and skip those after the first failure."""
+    """Run the steps of the diagnosis in order, and skip those after the first failure."""
     for name, step in STEPS.items():
         if not _applies(name, subject):
             continue
@@ -337,7 +337,7 @@ def _clock(subject: Subject) -> StepFinding:
 
 
 def _credentials(subject: Subject) -> StepFinding:
-    """Credentials are accepted if at least one operation was not refused because of them."""
+    """Check the credentials: they are accepted if at least one operation was not refused because of them."""
     errors = list(subject.answers.values())
     if any(not isinstance(error, CredentialsError | NotFound | Unavailable) or _is_ours(error) for error in errors):
         return StepFinding(f"the {'signature' if subject.profile.method == 'signature' else 'token'} is accepted")
@@ -404,7 +404,7 @@ STEPS: Mapping[str, Callable[[Subject], StepFinding]] = {
 }
 """The steps of the diagnosis, in order."""
 WITH_A_SOCKET = {"socket": True, "name": False, "connection": False, "TLS": False, "TLS close": False}
-"""The steps for only some profiles: True for profiles with a socket, False for profiles with a host."""
+"""Steps that depend on a socket: True for steps of profiles with a socket, False for steps of the others."""
 
 CREDENTIAL_HINTS = {
     "signature": "set the key and secret again: 'svcctl profile set {} api_key=… api_secret=-'; "
@@ -415,7 +415,7 @@ CREDENTIAL_HINTS = {
 
 
 def _query(client: Client, now: float) -> None:
-    """Run a query over one second that has no rows. A service that refuses this query has accepted the credentials."""
+    """Run a query that has no rows. A service that refuses this query has accepted the credentials."""
     request = QueryRequest(query="from svcctl.check where false", from_=int(now) - 1, to=int(now), limit=1)
     with client.query(request) as answer:
         for _ in answer.raw():
@@ -485,7 +485,7 @@ def _ahead(subject: Subject) -> float | None:
 
 
 def _proxy_unavailable(subject: Subject, error: ProxyFailure) -> Unavailable:
-    """The failure of a step that a proxy caused."""
+    """The error of a step of the diagnosis that failed because of a proxy."""
     failure = Unavailable(str(error), hint=error.hint(subject.origin.host))
     failure.untrusted = addresses.is_untrusted(error)
     return failure

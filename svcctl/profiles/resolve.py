@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 CREDENTIALS = ("auth", "api_key", "api_secret", "token")
 """The settings that identify the user to the service."""
 FLAG = "flag --{}"
-"""A flag as the source of a value."""
+"""The words for a flag as the source of a value."""
 ARGUMENT = "argument {}"
-"""An argument of a call as the source of a value."""
+"""The words for an argument of a call as the source of a value."""
 
 
 class Value(NamedTuple):
@@ -277,11 +277,14 @@ def misspelled_variables(environment: Mapping[str, str]) -> Iterator[str]:
 
 _PREFIX = "SVCCTL_"
 _PREFIX_CHARS = len(_PREFIX) + 1
-"""The leading characters that must match. They rule out most variables without loading the comparison of names."""
+"""The leading characters in which two names of variables must agree to be compared.
+
+They rule out most variables without loading the comparison of names.
+"""
 
 
 def _without_credentials(fields: Fields, flags: Mapping[str, Any]) -> Fields:
-    """The fields of a profile without its credentials; a token's kind stays for the token that replaces it."""
+    """The fields of a profile without its credentials. The kind of token stays if another token replaces it."""
     names = {field for name in CREDENTIALS for field in PROFILE_SETTINGS[name].fields}
     if flags.get("token") is not None and fields.get("auth") != "signature":
         names -= {"auth"}

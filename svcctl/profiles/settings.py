@@ -29,7 +29,7 @@ CONFIG_ENVIRONMENT = "SVCCTL_CONFIG"
 
 @dataclass(frozen=True, slots=True)
 class ProfileSetting(Setting):
-    """A setting of profiles, with its use in them."""
+    """A setting of profiles, with the properties that only profiles need."""
 
     secret: bool = False
     header: bool = False
@@ -62,7 +62,7 @@ class ProfileSetting(Setting):
         return mask(text) if self.secret else mask_urls(text)
 
     def sendable(self, text: str, source: str | None = None) -> str:
-        """The text unchanged. ProfileError if it is sent in a header and is not printable ASCII."""
+        """The text of a setting, unchanged. ProfileError if it is sent in a header and is not printable ASCII."""
         if self.header and not (text.isascii() and text.isprintable()):
             where = f" ({source})" if source else ""
             raise ProfileError(f"{self.name}{where} is not printable ASCII, so it cannot be sent in a header")

@@ -1,4 +1,4 @@
-"""Running a shell command for its output, with limits on time and size; beyond these, it is ended with its children.
+"""Running a shell command for its output, with limits on time and size; beyond these, it and its children are ended.
 
 The command leads its own process group, so that the whole group can be ended. In the foreground of a terminal, it stays
 in svcctl's group, because only that group may ask the person there. Its descendants are then ended one by one.
@@ -18,9 +18,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 _TURN_SECONDS = 0.02
-"""The interval of checks whether the command has ended, because a child may keep its pipe open."""
+"""The interval at which the end of the command is checked, since its output may stay open in a child."""
 _QUIET_SECONDS = 0.2
-"""The silence, after the end of the command, that makes its output complete although the pipe is still open."""
+"""The seconds of silence, after the end of a command, after which its output is complete.
+
+A child of the command may hold the pipe open for longer.
+"""
 _GRACE_SECONDS = 0.5
 """The seconds between SIGTERM and SIGKILL."""
 
@@ -130,7 +133,7 @@ def _end(process: subprocess.Popen[bytes], *, group: bool) -> None:
 
 
 def _family(process: int) -> list[int]:
-    """The IDs of a process and its descendants; only the process's own without /proc."""
+    """The IDs of a process and its descendants. On a system without /proc, only the ID of the process."""
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it has ended

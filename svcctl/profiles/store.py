@@ -94,7 +94,7 @@ class ProfileStore:
 
     path: Path
     origin: str | None = None
-    """The option or variable that names the path; None for the default path."""
+    """The option or variable in which the user names the path of the profiles file; None for the default path."""
     lock_patience: float = 10.0
     """The seconds to wait for another process that is changing the file."""
 
@@ -291,7 +291,10 @@ def _at(place: str, line: int | None) -> str:
 
 
 def _check_fields(fields: Fields, place: Callable[[str], str]) -> None:
-    """ProfileError for an unknown field or an invalid value; `place` returns the place of a key for the message."""
+    """Check the fields of a profile. ProfileError for an unknown field or an invalid value.
+
+    `place` returns the place of a key for the message.
+    """
     names = known_fields()
     for key, value in fields.items():
         if key in MAPPINGS:

@@ -99,8 +99,9 @@ class Storage(Protocol):
         failing machine may damage a part: local parts are not fsynced.
 
         Two writers of one name never mix their bytes. Without `overwrite`, only one of two writers that complete at the
-        same moment succeeds. S3 guarantees this only for small objects, and only if the service supports conditional
-        requests. Otherwise it checks before completing an object, so the last of two writers wins.
+        same moment succeeds. On S3, this is guaranteed only for small objects, and only if the service supports
+        conditional requests. Otherwise the name is checked just before the object is completed, so the last of two
+        writers wins.
         """
 
     def grow(self, name: str, part: str, *, overwrite: bool) -> Growing | None:

@@ -255,8 +255,8 @@ _VARIANT = re.compile(r'(\w+)\((?:"([\w.$]*)", )?"(.*?)(?:\\n|"\)|$)', re.DOTALL
 def _reason(error: Exception) -> str:
     """The first line of an error of the library.
 
-    Of a NameNode's refusal, only the class is shown and never the text, because a job may name any server as its
-    NameNode.
+    If the NameNode refused, only the class of its error is shown, never the text, because a job may name any server as
+    its NameNode.
     """
     variant = _VARIANT.match(str(error))
     if variant is not None and "RPC" in variant[1]:

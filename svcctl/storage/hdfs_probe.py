@@ -1,8 +1,8 @@
 """A probe of an HDFS NameNode, with a time limit.
 
-The HDFS library waits without limit for a NameNode that accepts a connection and never answers. So a thread asks, which
-may have to be left waiting. The library's asynchronous client can be cancelled, but its threads call Python: when such
-a client was deleted, or the process ended, during such a call, the process hung for ever.
+The HDFS library waits without limit for a NameNode that accepts a connection and never answers. So a thread makes the
+request, and is left waiting if no answer comes. The library's asynchronous client could cancel a request, but its own
+threads call Python. The process hung for ever if it ended, or deleted the client, during such a call.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ _ENDINGS: Mapping[type[BaseException], str] = {
     errors.Terminated: "ended by SIGTERM",
     errors.Declined: "nothing was done",
 }
-"""Endings that a person or the system asked for. They are reported in these words, and not as errors."""
+"""Words for endings that a person or the system asked for. They are not reported as errors."""
 
 
 class Work(NamedTuple):
@@ -112,7 +112,7 @@ class Diagnostics:
 
     @contextmanager
     def hold_notes(self) -> Iterator[list[str]]:
-        """Print notes only at the end of the block, which uses the whole screen. The block gets their list."""
+        """Hold back notes during a block that uses the whole screen, and print them at its end. Yields their list."""
         notes: list[str] = []
         self._held = notes
         try:
@@ -144,7 +144,7 @@ class Diagnostics:
             self.warning(_LOSS)
 
     def done(self, text: str) -> None:
-        """Print on a terminal the result of a command; nothing in pipes and logs, or with --quiet."""
+        """Print the result of a command for the person at a terminal; nothing in pipes and logs, or with --quiet."""
         if self.is_terminal:
             self.note(text)
 
@@ -236,10 +236,10 @@ class Diagnostics:
         return code
 
     def hint_of(self, error: BaseException) -> str | None:
-        """The hint for an error, made of its own hint, the hint for its reason, and its notes.
+        """The hint for an error: the error's own hint, the hint for its reason, and its notes.
 
-        Without the first two, it begins with the advice for its kind. If an operation got no answer and can be repeated
-        safely, the hint says so, instead of asking to check what was done.
+        If it has neither of the two hints, the general advice for such errors takes their place. If an operation got no
+        answer and can safely be repeated, the hint says so.
         """
         hint, typed = getattr(error, "hint", None), None
         if isinstance(error, errors.SvcctlError):
@@ -287,7 +287,7 @@ class Diagnostics:
     def laid_out(self, text: str, used_cells: int) -> str:
         """A message that is safe to print, broken into lines on a terminal.
 
-        `used_cells` of the first line are in use already.
+        The first line has room for `used_cells` cells less than the others.
         """
         safe_text = mask_urls(visible(text))
         if not self.is_terminal:
@@ -345,7 +345,7 @@ _QUOTED_COMMAND = r"(?<![^\s(])'svcctl [^']*'\S*"
 
 
 def line_broken(text: str, width: int, used_cells: int, commands: Sequence[str] = ()) -> str:
-    """A message broken into lines of `width` cells, with `used_cells` of the first line in use already.
+    """A message broken into lines of `width` cells; the first line is shorter by `used_cells`.
 
     Lines never break within `commands` and quoted commands of svcctl, nor within another quoted text that fits a line.
     """
@@ -364,7 +364,7 @@ def line_broken(text: str, width: int, used_cells: int, commands: Sequence[str] 
 
 
 def _parts(text: str, width: int, commands: Sequence[str]) -> Iterator[str]:
-    """The parts of a text between which a line may break."""
+    """The parts of a text between which lines may break."""
     whole = "|".join([_QUOTED_COMMAND, *(rf"\S*{re.escape(command)}\S*" for command in commands)])
     for match in re.finditer(rf"(?P<command>{whole})|{_WORD}", text):
         if match["command"] or cell_width(match[0]) <= width:

@@ -32,7 +32,7 @@ def visible(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Text for a terminal, escaped as by `visible` except for tabs and newlines. A Styled is unchanged."""
+    """Text for a terminal: escaped like `visible` does, but with tabs and newlines; Styled text is unchanged."""
     if isinstance(text, Styled) or text.replace("\n", "").isprintable():
         return text
     return _IN_LINES.sub(_escape, text)

@@ -17,18 +17,21 @@ RUN_BYTES = 1 << 24
 _PARTS = 128
 """The number of parts in which a full run is read back. Only one part of each run is in memory."""
 _MEASURED = 16
-"""The rows of a batch that are measured to estimate the size of all its rows."""
+"""The number of rows of a batch that are measured, to estimate the size of the batch."""
 _KEY_BYTES = 160
 """An estimate of the memory for a row's sort key and for the objects around the row."""
 _OF_ONE_COLUMN = 3
-"""The members of the sort key of one column. A key of several columns has this many for each."""
+"""The number of members in the sort key of one column; a key of several columns has as many for each column."""
 _NO_REFERENCES = 2
 """The version of marshal that writes repeated objects in full, which is faster."""
 
 Row = Sequence[Any]
 """A line of text, or a list of JSON values."""
 Keys = Callable[[Sequence[Row]], list[Any]]
-"""Returns the sort keys of a batch of rows: numbers or tuples. Compared with a tuple, a number n is (False, 0, n)."""
+"""A function that returns the sort keys of a batch of rows: numbers or tuples.
+
+Next to a tuple, a number n is compared as (False, 0, n).
+"""
 Run = tuple[list[Any], list[Row]]
 """The sort keys of sorted rows, and the rows."""
 
@@ -70,7 +73,7 @@ def _runs(rows: Iterable[Row], keys: Keys, top: int | None, run_bytes: int, file
         if size > run_bytes:
             run_keys, run_rows = _sorted(_alike(run_keys, tuples), run_rows, top)
             size = _size(run_rows)
-            if size > run_bytes // 2:  # otherwise `top` has dropped enough rows to go on in memory
+            if size > run_bytes // 2:  # otherwise `top` has dropped enough rows to continue in memory
                 runs.append(
                     _read(file, *_stored(run_keys, run_rows, len(run_rows) * run_bytes // size // _PARTS, file))
                 )
@@ -80,7 +83,7 @@ def _runs(rows: Iterable[Row], keys: Keys, top: int | None, run_bytes: int, file
 
 
 def _size(rows: Sequence[Row]) -> int:
-    """An estimate of the memory that rows take, from a sample of them."""
+    """The estimated memory of rows in bytes, from a sample of them."""
     some = rows[:: max(1, len(rows) // _MEASURED)]
     size = sum(sys.getsizeof(row) + (0 if isinstance(row, str) else sum(map(sys.getsizeof, row))) for row in some)
     return len(rows) * (_KEY_BYTES + size // max(1, len(some)))
@@ -117,11 +120,11 @@ def _read(file: IO[bytes], at: int, sizes: Sequence[int]) -> Iterator[Run]:
 
 
 def _merged(runs: Sequence[Iterator[Run]]) -> Iterator[list[Row]]:
-    """The rows of all runs in order, in batches.
+    """The rows of all sorted runs in order, in batches.
 
-    One part of each run is in memory. A batch ends at the smallest of the last keys of these parts, because no row that
-    is still in the file comes before it. Rows with that key in later runs wait, since the run with the smallest last
-    key may have more of them.
+    One part of each run is in memory. Each batch ends at the smallest of the last keys of these parts, because no row
+    that is still in the file comes before it. If runs share this key, rows of later runs wait, because the file may
+    have more rows with this key from the earlier run.
     """
     ended: Run = [], []
     heads = [(*next(run), run) for run in runs]

@@ -54,11 +54,11 @@ class Format(NamedTuple):
     endings: tuple[str, ...] = ()
     """The endings of file names in this format."""
     compresses: bool = False
-    """Whether the format itself is compressed."""
+    """Whether files in this format are compressed by the format itself."""
     heading: bool = False
     """Whether the output begins with the names of the columns."""
     raw: bool = True
-    """Whether an answer to a query is passed on unchanged, instead of being laid out."""
+    """Whether the bytes of a query's answer are passed on unchanged, instead of laying out its rows."""
     binary: bool = False
     lists: bool = False
     """Whether lists (jobs, domains, roles, profiles) can also be printed in the format."""
@@ -69,9 +69,9 @@ class Format(NamedTuple):
     lines: bool = False
     """Whether each row is one line, so that a query without an end can be printed."""
     by_row: bool = False
-    """Whether each line depends on one row only, and nothing but the heading precedes the lines."""
+    """Whether the format makes each line from one row alone, and writes nothing before the lines except a heading."""
     keyed: bool = False
-    """Whether the names of columns are keys, which must be unique."""
+    """Whether the names of columns are keys of objects, and so must be unique."""
     widest: int | None = None
     """The most columns that the format can write."""
     keeps_bytes: bool = False
@@ -99,7 +99,10 @@ class Format(NamedTuple):
         return ROWS if self.writes(selection) else self.mode
 
     def check(self, selection: Selection, *, follow: bool = False) -> None:
-        """UsageError if the format cannot apply the selection, MissingExtra if its packages are missing."""
+        """Check that the format can apply a selection.
+
+        UsageError if it cannot, MissingExtra if the packages of the format are not installed.
+        """
         if selection.option_names and not self.arranges:
             can = ", ".join(row.name for row in FORMATS.values() if row.arranges)
             raise UsageError(
@@ -148,7 +151,10 @@ class Format(NamedTuple):
         return Losses(keeps_bytes=self.keeps_bytes, finite=self.finite)
 
     def _written(self, columns: Sequence[TableColumn], losses: Losses) -> Sequence[TableColumn]:
-        """The columns with names that can be written. UsageError for too many columns, or for equal keys."""
+        """The columns of a result, with names that the format can write.
+
+        UsageError for too many columns, or for columns with the same name in a format that uses names as keys.
+        """
         if self.widest is not None and len(columns) > self.widest:
             raise UsageError(
                 f"format {self.name} has at most {self.widest} columns, and this result has {len(columns)}",
@@ -165,12 +171,12 @@ class Format(NamedTuple):
 
 
 def _held(rows: Iterable[Sequence[Any]], losses: Losses) -> Iterator[Sequence[Any]]:
-    """The rows, with values that a format cannot hold replaced."""
+    """The rows of a result, with values replaced that the format cannot hold."""
     return Batches(map(losses.rows, batches_of(rows)))
 
 
 def _noting(losses: Losses, note: Note, blocks: Iterator[list[str]]) -> Iterator[list[str]]:
-    """The same blocks, followed by notes on lost values, even after an interruption."""
+    """Pass blocks of lines on unchanged, then print notes on lost values, also after an interruption."""
     try:
         yield from blocks
     finally:
@@ -188,7 +194,7 @@ def sorted_blocks(
 ) -> Iterator[list[str]]:
     """The lines of rows in the order of a selection, for a format that makes each line from one row.
 
-    The lines are sorted instead of the rows, because they take less memory.
+    The lines are sorted, not the rows, because lines take less memory.
     """
     from svcctl.terminal.external_sort import in_order
 
@@ -256,7 +262,7 @@ def _separated(delimiter: str) -> Layout:
             return '"' + text.replace('"', '""') + '"' if not text or any(map(text.__contains__, marks)) else text
 
         def cells(values: Sequence[Any], kind: str | None) -> Sequence[str]:
-            """The cells of a column, whose values nearly always have one type."""
+            """The cells of a column as csv writes them. Nearly always, all values have one type."""
             types = set(map(type, values))
             if types == {int}:
                 return layout.format_cells(values, kind, style)
@@ -533,7 +539,10 @@ def of_file(path: Path) -> Format | None:
 
 
 def refuse_packed(path: Path) -> None:
-    """UsageError for the ending of a compression that svcctl does not write, because the file would hold plain text."""
+    """Refuse a file whose ending names a compression that svcctl does not write: UsageError.
+
+    The file would hold plain text instead.
+    """
     if (ending := _ending(path)) in PACKED:
         raise UsageError(f"svcctl cannot write .{ending} files", hint="write .gz or .zst instead")
 

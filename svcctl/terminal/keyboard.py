@@ -86,7 +86,7 @@ class Keyboard:
                 signal.signal(number, handler)
 
     def until_left(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield the items until somebody types q, which interrupts waiting for an item, but not its use."""
+        """Yield the items until somebody types q. The key interrupts waiting for an item, not work on it."""
         iterator = iter(items)
         with suppress(_Left):
             while not self._left:
@@ -144,9 +144,10 @@ class Keyboard:
             return b"" if is_in_foreground(self._terminal) else None
 
     def _take(self) -> bool:
-        """Switch off the echo and the line buffering of the terminal; False in the background.
+        """Switch off the echo and the line buffering of the terminal; True unless the process is in the background.
 
-        Nothing is changed in the background. The modes are checked each time, because a shell may have changed them.
+        In the background, nothing is changed. The modes are checked at each call, because a shell may have changed
+        them.
         """
         assert self._terminal is not None
         with self._lock:

@@ -37,7 +37,7 @@ SAMPLE_ROWS = 500
 SAMPLE_BYTES = 1 << 24
 """The bytes of rows after which the sample ends."""
 GROWTH_CELLS = 6
-"""The spare cells of a column of numbers, if the line has room: later numbers may be a million times larger."""
+"""Spare cells that widen a column of numbers if the line has room, because later numbers may be larger."""
 
 _USUAL = {"ip4": 15, "int4": 10, "int8": 12, "float8": 12, "bool": 5}
 """The usual widths of values, by type. The width of dates depends on the style."""
@@ -54,7 +54,7 @@ class TableColumn:
     name: str
     type: str | None = None
     least: int = field(default=MIN_TEXT_CELLS, kw_only=True)
-    """The width below which its texts are not cut. Later columns are left out instead."""
+    """The width in cells below which a text is not cut. Later columns are left out instead."""
     marks: Mapping[str, int] = field(default_factory=dict, kw_only=True, hash=False)
     """The values that are coloured, with the code of each colour."""
     below: bool = field(default=False, kw_only=True)
@@ -101,7 +101,7 @@ class Style(NamedTuple):
 
 @dataclass
 class Cuts:
-    """The number of cells that a table cuts, and the columns that it leaves out, counted as it is written."""
+    """The cells that a table cuts and the columns that it leaves out, counted while the table is written."""
 
     cells: int = 0
     columns: list[str] = field(default_factory=list)
@@ -193,7 +193,11 @@ _QUARTER = 900_000
 MOST_QUARTERS = 1 << 16
 """The most quarters of an hour whose texts are kept."""
 Quarter = tuple[str, int, str]
-"""The texts of a quarter of an hour: before the minutes, its first second in the hour, and after the fraction."""
+"""The texts of a quarter of an hour.
+
+Its members: the text before the minutes, the second of the hour at which the quarter starts, and the text after the
+fraction.
+"""
 
 
 @lru_cache(8)
@@ -283,7 +287,7 @@ def _aligned(
 
 
 def _sampled(batches: Iterator[Sequence[Row]], count: int) -> tuple[list[Row], list[Row]]:
-    """The first `count` rows, or fewer if they are large, and the other rows of the last batch."""
+    """The first `count` rows, or fewer if the rows are large; and the remaining rows of the last batch read."""
     rows, size = list[Row](), 0
     while len(rows) < count and size < SAMPLE_BYTES and (batch := next(batches, None)) is not None:
         rows += batch
@@ -333,7 +337,7 @@ class _Layout:
         self._marked = style.color and any(column.marks for column in self._columns)
 
     def heading(self) -> list[str]:
-        """The names of the columns and a rule. Names that are cut are not counted."""
+        """The lines with the names of the columns and a rule. Names that are cut do not count as cut cells."""
         [line], self._cuts.cells = self._lines([[name] for name in self._headings[: len(self._widths)]]), 0
         return [bold(line.rstrip(), self._style), COLUMN_GAP.join("-" * width for width in self._widths)]
 
@@ -357,7 +361,7 @@ class _Layout:
         return [text if code is None else styled(code, text) for text, code in zip(padded, codes, strict=True)]
 
     def _cells(self, rows: Sequence[Row]) -> list[list[str]]:
-        """The cells of rows, by column, with blanks after fractions, so that decimal points line up."""
+        """The cells of rows as text, by column. Blanks follow short fractions, so that decimal points line up."""
         values = zip(*rows, strict=True) if rows else [()] * len(self._columns)
         by_column = []
         for of, column, fraction, most in zip(values, self._columns, self._fractions, self._points, strict=False):
@@ -368,7 +372,7 @@ class _Layout:
         return by_column
 
     def _laid(self, at: int, cells: Sequence[str]) -> tuple[str, Sequence[str]]:
-        """The format that pads the cells of a column, and the cells, cut if they are too wide."""
+        """The padding format of a column, and its cells, cut if they are too wide."""
         width, last, numeric = self._widths[at], at == len(self._widths) - 1, self._numeric[at]
         plain = "".join(cells).isascii()
         if self._style.width is not None and self._columns[at].type in TEXT:
@@ -493,7 +497,7 @@ def folded(text: str, width: int) -> list[str]:
 
 
 def fill(text: str, width: int, *, right: bool = False) -> str:
-    """A text padded with blanks to a width in cells, to the right of the blanks if `right`."""
+    """A text padded with blanks to a width in cells: after the text, or before it if `right`."""
     room = " " * (width - cell_width(text))
     return room + text if right else text + room
 

@@ -54,8 +54,8 @@ class Answer(Rows, Protocol):
 class Sink:
     """A destination for data: stdout or a file. ReaderClosed if the pipe is closed, IncompleteResult if a write fails.
 
-    The stream is unbuffered: written data can be read at once, and no data is left that could fail later. `before` is
-    called before each write. `reader` is the file descriptor of a pipe, whose reader may leave before the first write.
+    The stream is unbuffered: written data can be read at once, and no later write can fail for it. `before` is called
+    before each write. `reader` is the file descriptor of a pipe, whose reader may leave before the first write.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ def _failing(name: str) -> Iterator[None]:
 
 @contextmanager
 def _available(models: Iterable[T]) -> Iterator[Iterable[T]]:
-    """The objects that could be read. Once they are printed, Reported is raised for the others."""
+    """Iterate over the objects that can be read; after these, Reported is raised if others failed."""
     raised: list[Reported] = []
 
     def there() -> Iterator[T]:
@@ -228,7 +228,7 @@ class Output:
                 notes.append(f"the pager '{self._pager}' failed (exit code {paged.failed}); this is printed without it")
 
     def _above(self, notes: list[str]) -> Iterator[str]:
-        """Remove the notes that exist when the pager starts, and yield them as lines to show above its text."""
+        """Take the notes that exist when the pager starts, as lines to show above its text."""
         while notes:
             yield f"svcctl: {self._diagnostics.laid_out(notes.pop(0), 8)}\n"
 
@@ -255,7 +255,7 @@ class Output:
         *,
         paged: bool = True,
     ) -> None:
-        """Print the answer to a query as it arrives; unchanged if neither format nor selection require changes.
+        """Print the answer to a query as it arrives, unchanged unless the format or the selection requires changes.
 
         `style` is the format of dates; width and colours are set here. If the range ends in the future, each row is
         printed to stdout at once, without a sample to measure widths.
@@ -318,7 +318,7 @@ class Output:
         models = listing.in_order(models, selection)
         format.check(selection)
         columns, rows = selection.pick(*listing.laid_out(models, shown=not format.raw, every=bool(selection.columns)))
-        # A pager would hold back models that arrive one by one.
+        # A pager would hold back objects that arrive one by one.
         with self.paged() if isinstance(models, Sequence) else nullcontext():
             self._write(columns, rows, format, self.sink, LIST._replace(header=selection.header))
 
@@ -342,7 +342,7 @@ class Output:
     def first_rows(
         self, answer: Answer, format: Format, selection: Selection
     ) -> tuple[Sequence[TableColumn], Sequence[Sequence[Any]]]:
-        """As many rows of an answer as a screen can show; for a chart, all rows."""
+        """The first rows of an answer, as many as a screen can show; for a chart, all rows."""
         values = answer.rows()
         all_columns = _table_columns(answer.columns)
         columns, rows = selection.pick(all_columns, selection.order(all_columns, values))

@@ -54,7 +54,7 @@ class Paged(io.RawIOBase):
         self._pager = pager
         self._size = terminal_size()
         self._given = bytearray()
-        """The bytes held back; after the start of the pager, the first bytes that it received."""
+        """The bytes held back; after the pager has started, the first bytes sent to it."""
         self._process: subprocess.Popen[bytes] | None = None
         self._direct = False
         self._lock = threading.Lock()
@@ -93,7 +93,7 @@ class Paged(io.RawIOBase):
         return self._process.returncode if self._process is not None and self._direct else 0
 
     def _rows(self) -> int:
-        """The rows of the screen for the text that is held back, and one for the prompt after it."""
+        """The number of screen rows of the text that is held back, plus one for the prompt after it."""
         lines = re.sub(_COLORS, "", self._given.decode("utf-8", "replace")).split("\n")
         return sum(1 + max(0, len(line) - 1) // self._size.columns for line in lines)
 
@@ -153,7 +153,7 @@ class Paged(io.RawIOBase):
         self._process.wait()
 
     def _broken(self) -> bool:
-        """Whether the pager failed, instead of being left by the person."""
+        """Whether the pager failed. A pager that the person left has not failed."""
         assert self._process is not None
         return 0 < self._process.returncode < _SIGNALLED and len(self._given) <= _MOST_REPEATED
 

@@ -44,7 +44,7 @@ class Field(Generic[T]):
     """Decides, from all objects of the list, whether the column appears; None if it always does."""
 
     def for_people(self) -> Field[T]:
-        """The same column with the values for people."""
+        """This column of a listing, with the values for people."""
         return self if self.shown is None else replace(self, value=self.shown, type=self.shown_type)
 
     def heading(self) -> TableColumn:
@@ -81,9 +81,9 @@ class Listing(Generic[T]):
     def laid_out(
         self, models: Iterable[T], *, shown: bool, every: bool = False
     ) -> tuple[list[TableColumn], Iterable[list[Any]]]:
-        """The columns and rows, for people (`shown`) or for programs.
+        """The columns and rows of objects, for people (`shown`) or for programs.
 
-        With `every`, the columns that only the others see are appended.
+        With `every`, all other columns of the listing are appended.
         """
         fields = self.people if shown and self.people else self.fields
         if every:

@@ -23,11 +23,11 @@ from svcctl.terminal.size import terminal_size
 Write = Callable[[str], object]
 
 _LEAVES = "Ctrl-C leaves this screen"
-"""The line below each frame. If the keyboard is read, it begins with the key q."""
+"""The line below each frame; if keys are read, it also names the key q."""
 
 
 class _Drawn(io.TextIOBase):
-    """The file to which rich writes. Rich draws only svcctl's own text, so its escape sequences are passed on."""
+    """A file for rich's output. All escape sequences in it are svcctl's own, so they are passed on to the terminal."""
 
     encoding = ""
 

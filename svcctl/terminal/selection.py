@@ -50,7 +50,7 @@ class Selection(NamedTuple):
 
     @property
     def of_rows(self) -> bool:
-        """Whether rows must be decoded. To leave out the heading, the service's bytes suffice."""
+        """Whether the selection requires decoded rows. To leave out the heading, the service's bytes suffice."""
         return bool(self.columns or self.sort)
 
     def order(self, columns: Sequence[TableColumn], rows: Iterable[Row]) -> Iterable[Row]:

@@ -164,7 +164,7 @@ class Terminal(Text):
         return super().write(self.plain(shown(text)))
 
     def plain(self, text: str) -> str:
-        """The text as the terminal shows it, so that its width can be measured."""
+        """A text as the terminal will show it, for measuring its width."""
         return text if self.glyphs else text.replace("…", "...")
 
     def flush(self) -> None:

@@ -23,9 +23,9 @@ _TICK_CELLS = 10
 
 
 def value_axis(numbers: Sequence[float], rows: int) -> tuple[float, float, float]:
-    """The bounds and the step of the value axis: round numbers.
+    """The bounds and the step of the value axis, as round numbers: (lowest, highest, step).
 
-    They include zero, unless all values are close together and far from it.
+    The axis includes zero, unless all values are close together and far from zero.
     """
     low, high = min(numbers), max(numbers)
     spread = high - low > 1e-6 * max(abs(low), abs(high))
@@ -43,7 +43,7 @@ def value_axis(numbers: Sequence[float], rows: int) -> tuple[float, float, float
 
 
 def value_rows(low: float, high: float, step: float, rows: int) -> Iterator[tuple[int, int]]:
-    """The ticks of the value axis, each with its row of cells."""
+    """The ticks of the value axis: the index of each, and its row of cells in the grid."""
     for index in range(round((high - low) / step) + 1):
         yield index, round((high - low - index * step) / (high - low) * (4 * rows - 1)) // 4
 
@@ -105,7 +105,7 @@ def time_axis(start: int, end: int, width: int, style: Style) -> Iterator[str]:
 
 
 def _placed(texts: Iterable[tuple[int, str]], width: int) -> str:
-    """Texts at their columns. A text without room is moved left, or left out if there is still no room."""
+    """A line with texts at their columns. A text that does not fit is moved left, or left out."""
     line = ""
     for (column, text), (after, _) in pairwise([*texts, (width + 1, "")]):
         at = min(column, after - len(text) - 1)

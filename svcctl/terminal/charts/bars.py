@@ -13,7 +13,7 @@ from svcctl.words import counted, plural
 NARROWEST_BAR = 10
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _FULL_CELLS, _CUT = {True: "█", False: "#"}, {True: "░", False: "-"}
-"""The characters of bars, with and without Unicode glyphs, for whole periods and for incomplete ones."""
+"""The characters of bars, with (True) and without (False) Unicode glyphs: for whole and for incomplete periods."""
 
 
 def bars(chart: Rows) -> Chart:
@@ -55,7 +55,7 @@ def bars(chart: Rows) -> Chart:
 
 
 def _silences(chart: Rows) -> list[int]:
-    """The number of periods without rows before each row, and after the last one.
+    """The number of periods without rows before each row of a chart, and after the last row.
 
     All are zero if the rows are not in order of time.
     """
@@ -98,7 +98,7 @@ class _Scale:
         return min(round(self.length(self.low)), self.cells - (self.high > 0))
 
     def length(self, number: float) -> float:
-        """The length in cells from zero to a number."""
+        """The length of a bar in cells, from zero to a number."""
         return abs(number) / (self.high - self.low) * self.cells if number else 0.0
 
 

@@ -1,4 +1,4 @@
-"""The rows of a chart, shared by all kinds of charts, and the choice of the columns that name and measure them."""
+"""Rows of charts, shared by all kinds of charts, and the choice of the columns that name and measure the rows."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MAX_ROWS = 5000
 DEFAULT_CHART_CELLS = 80
 """The width of a chart that is not printed to a terminal. Its labels are not cut, and may make it wider."""
 COLORS = (36, 35, 32, 31, 94, 33)
-"""The colour codes of the series, in turn. They are visible on light and dark backgrounds."""
+"""The colour codes of the series of a chart, in turn. They are visible on light and dark backgrounds."""
 MAX_DRAWN_NUMBER = 1e305
 """The limit of numbers that can be drawn. Larger numbers would overflow the arithmetic."""
 SIMILAR = 40
-"""The largest ratio of sizes in one chart. Beyond it, the smaller numbers would be a flat line."""
+"""The largest ratio between the sizes of series in one chart. Beyond it, the smaller series would look flat."""
 CUT_SHORT = "incomplete period"
 
 
@@ -120,10 +120,10 @@ def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style:
 
 
 def side_by_side(chart: Rows) -> Rows:
-    """The same rows, with one series for each numeric column of similar size, if only the date names a row.
+    """The chart with one series for each numeric column of similar size, if only the date names a row.
 
-    The column with the names of the series has an empty name itself. Numeric columns that are not drawn stay, for the
-    notes.
+    Other charts are returned unchanged. The column with the names of the series has an empty name. Numeric columns that
+    are not drawn stay, for the notes.
     """
     numbers = [at for at, column in enumerate(chart.columns) if column.type in NUMERIC]
     if chart.names != (0,) or len(numbers) < 2:

@@ -17,9 +17,9 @@ MAX_SERIES = 8
 MARKERS = {True: "●■▲◆▼★◀▶", False: "ABCDEFGH"}
 """The markers of the series, with and without Unicode glyphs. They tell the series apart even without colours."""
 CUT = {True: "○", False: "o"}
-"""The marker of a period only partly inside the range, to which no line is drawn."""
+"""The marker of an incomplete period. No line leads to it."""
 MARKER_CELLS = 12
-"""The cells between two markers of a series."""
+"""The distance in cells between two markers of a series."""
 
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """The bits of a Braille character, by row and column of its dots."""
@@ -76,7 +76,7 @@ def lines(chart: Rows) -> Chart:
 
 
 def _bounds(chart: Rows, times: Sequence[int]) -> tuple[int, int]:
-    """The ends of the time axis, which covers the range of the query and all points."""
+    """The start and end of the time axis, which covers the range of the query and all points."""
     span = chart.style.span
     if span is None:
         return times[0], times[-1]
@@ -126,12 +126,12 @@ class Grid:
     high: float
     glyphs: bool
     cells: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    """(row, column) -> (bits, series)"""
+    """The bits of the Braille dots and the number of the series for each cell, by (row, column)."""
     signs: dict[tuple[int, int], tuple[str, int]] = field(default_factory=dict)
-    """(row, column) -> (sign instead of dots, series)"""
+    """The sign, shown instead of dots, and the number of the series for each cell, by (row, column)."""
 
     def place(self, point: tuple[int, float]) -> tuple[int, int]:
-        """The row and column of a point, in dots."""
+        """The row and column of a point in the grid, counted in dots."""
         across, down = (2, 4) if self.glyphs else (1, 1)
         time, number = point
         return (
@@ -140,7 +140,7 @@ class Grid:
         )
 
     def cell(self, point: tuple[int, float]) -> tuple[int, int]:
-        """The row and column of a point, in cells."""
+        """The row and column of a point in the grid, counted in cells."""
         y, x = self.place(point)
         return (y // 4, x // 2) if self.glyphs else (y, x)
 
@@ -176,7 +176,7 @@ class Grid:
         self.cells[y // 4, x // 2] = bits | _DOTS[y % 4][x % 2], series
 
     def rows(self, style: Style) -> Iterator[str]:
-        """The lines of cells, without trailing blanks."""
+        """The lines of the grid as text, without trailing blanks."""
         drawn = {place: (self._shown(bits, series), series) for place, (bits, series) in self.cells.items()}
         drawn |= self.signs
         for row in range(self.height):

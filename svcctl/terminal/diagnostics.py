@@ -91,7 +91,7 @@ class Diagnostics:
         self.trouble: errors.SvcctlError | None = None
         """The error of the last attempt at a request; None if that attempt succeeded."""
         self._loss_reported = False
-        self._held: list[str] | None = None
+        self._held_notes: list[str] | None = None
         self._lock = threading.RLock()
         self._timer: threading.Timer | None = None
         self._display: Display | None = None
@@ -114,18 +114,18 @@ class Diagnostics:
     def hold_notes(self) -> Iterator[list[str]]:
         """Hold back notes during a block that uses the whole screen, and print them at its end. Yields their list."""
         notes: list[str] = []
-        self._held = notes
+        self._held_notes = notes
         try:
             yield notes
         finally:
-            self._held = None
+            self._held_notes = None
             for text in notes:
                 self.note(text)
 
     def note(self, text: str) -> None:
         """Print a note that is not an error, unless --quiet is given."""
-        if self._held is not None:
-            self._held.append(text)
+        if self._held_notes is not None:
+            self._held_notes.append(text)
             return
         if not self.quiet:
             self._tell("svcctl:", text)

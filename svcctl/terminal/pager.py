@@ -53,7 +53,7 @@ class Paged(io.RawIOBase):
         """Lines that the pager shows first. They are read when the pager starts."""
         self._pager = pager
         self._size = terminal_size()
-        self._given = bytearray()
+        self._first_bytes = bytearray()
         """The bytes held back; after the pager has started, the first bytes sent to it."""
         self._process: subprocess.Popen[bytes] | None = None
         self._direct = False
@@ -80,9 +80,9 @@ class Paged(io.RawIOBase):
                 self._keep(block)
                 self._send(block)
             else:
-                if block and not self._given:
+                if block and not self._first_bytes:
                     self._slow.start()
-                self._given += block
+                self._first_bytes += block
                 if self._rows() > self._size.lines:
                     self._start()
         return len(block)
@@ -94,7 +94,7 @@ class Paged(io.RawIOBase):
 
     def _rows(self) -> int:
         """The number of screen rows of the text that is held back, plus one for the prompt after it."""
-        lines = re.sub(_COLORS, "", self._given.decode("utf-8", "replace")).split("\n")
+        lines = re.sub(_COLORS, "", self._first_bytes.decode("utf-8", "replace")).split("\n")
         return sum(1 + max(0, len(line) - 1) // self._size.columns for line in lines)
 
     def _release(self) -> None:
@@ -103,7 +103,7 @@ class Paged(io.RawIOBase):
         It is called after a moment, so that rows that arrive slowly are seen at once.
         """
         with self._lock:
-            if self._process is None and not self._direct and self._given:
+            if self._process is None and not self._direct and self._first_bytes:
                 self._print_again()
 
     def finish(self) -> None:
@@ -111,7 +111,7 @@ class Paged(io.RawIOBase):
         self._slow.cancel()
         if self._process is None:
             if not self._direct:
-                self.terminal.write(bytes(self._given))
+                self.terminal.write(bytes(self._first_bytes))
             return
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
@@ -125,9 +125,9 @@ class Paged(io.RawIOBase):
         import subprocess  # late, because it loads slowly and only long output needs it
 
         environment = {**_OPTIONS, **os.environ}
-        self._given[:0] = b"".join(self._above)
+        self._first_bytes[:0] = b"".join(self._above)
         self._process = subprocess.Popen(["/bin/sh", "-c", self._pager], stdin=subprocess.PIPE, env=environment)
-        self._send(bytes(self._given))
+        self._send(bytes(self._first_bytes))
 
     def _send(self, block: bytes) -> None:
         assert self._process is not None
@@ -142,8 +142,8 @@ class Paged(io.RawIOBase):
             self._print_again()
 
     def _keep(self, block: bytes) -> None:
-        if len(self._given) <= _MOST_REPEATED:
-            self._given += block
+        if len(self._first_bytes) <= _MOST_REPEATED:
+            self._first_bytes += block
 
     def _close(self) -> None:
         assert self._process is not None
@@ -155,8 +155,8 @@ class Paged(io.RawIOBase):
     def _broken(self) -> bool:
         """Whether the pager failed. A pager that the person left has not failed."""
         assert self._process is not None
-        return 0 < self._process.returncode < _SIGNALLED and len(self._given) <= _MOST_REPEATED
+        return 0 < self._process.returncode < _SIGNALLED and len(self._first_bytes) <= _MOST_REPEATED
 
     def _print_again(self) -> None:
         self._direct = True
-        self.terminal.write(bytes(self._given))
+        self.terminal.write(bytes(self._first_bytes))

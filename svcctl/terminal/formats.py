@@ -133,8 +133,8 @@ class Format(NamedTuple):
         if self.layout is None:
             raise UsageError(f"only a service writes {self.name}")
         losses = self._losses()
-        columns = self._written(columns, losses)
-        return _noting(losses, note, self.layout(columns, _held(rows, losses), style, note))
+        columns = self._writable_columns(columns, losses)
+        return _with_loss_notes(losses, note, self.layout(columns, _writable_rows(rows, losses), style, note))
 
     def pack(
         self, columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, sink: Sink, note: Note
@@ -142,15 +142,15 @@ class Format(NamedTuple):
         """Write rows as binary data, then print notes on lost values."""
         assert self.packing is not None
         losses = self._losses()
-        columns = self._written(columns, losses)
-        self.packing(columns, _held(rows, losses), style, losses, sink)
+        columns = self._writable_columns(columns, losses)
+        self.packing(columns, _writable_rows(rows, losses), style, losses, sink)
         for text in loss_notes(losses):
             note(text)
 
     def _losses(self) -> Losses:
         return Losses(keeps_bytes=self.keeps_bytes, finite=self.finite)
 
-    def _written(self, columns: Sequence[TableColumn], losses: Losses) -> Sequence[TableColumn]:
+    def _writable_columns(self, columns: Sequence[TableColumn], losses: Losses) -> Sequence[TableColumn]:
         """The columns of a result, with names that the format can write.
 
         UsageError for too many columns, or for columns with the same name in a format that uses names as keys.
@@ -170,12 +170,12 @@ class Format(NamedTuple):
         return columns
 
 
-def _held(rows: Iterable[Sequence[Any]], losses: Losses) -> Iterator[Sequence[Any]]:
+def _writable_rows(rows: Iterable[Sequence[Any]], losses: Losses) -> Iterator[Sequence[Any]]:
     """The rows of a result, with values replaced that the format cannot hold."""
     return Batches(map(losses.rows, batches_of(rows)))
 
 
-def _noting(losses: Losses, note: Note, blocks: Iterator[list[str]]) -> Iterator[list[str]]:
+def _with_loss_notes(losses: Losses, note: Note, blocks: Iterator[list[str]]) -> Iterator[list[str]]:
     """Pass blocks of lines on unchanged, then print notes on lost values, also after an interruption."""
     try:
         yield from blocks

@@ -67,7 +67,7 @@ def check_target(target: str, *, incremental: bool) -> None:
         raise UsageError("--output is empty", hint="name a file, as in -o events.csv")
     if target == "-" or files.descriptor(Path(target)) is not None:
         raise UsageError("an export is written to files", hint=Advice("to print rows: ", CommandLine("svcctl query")))
-    if "://" not in target and (error := home.unexpanded(target)) is not None:
+    if "://" not in target and (error := home.unexpanded_error(target)) is not None:
         raise error
     named = Target(target)
     named.check_dates()
@@ -89,7 +89,7 @@ def check_target(target: str, *, incremental: bool) -> None:
         raise UsageError(f"{target} ends with / and names no file", hint=f"name one in it, as in -o {target}events.csv")
     if path.is_dir():
         raise UsageError(f"{target} is a directory", hint=f"name a file in it, as in -o {path / 'events.csv'}")
-    folder = files.followed(path).parent
+    folder = files.resolved_path(path).parent
     if named.is_one_file and not folder.exists():
         make = CommandLine(f"mkdir -p {shlex.quote(str(folder))}")
         raise UsageError(f"the directory {folder} does not exist", hint=Advice("make it with: ", make))

@@ -56,7 +56,7 @@ def placed(target: str) -> str:
 def default_states(environment: Mapping[str, str]) -> States:
     """The states under SVCCTL_STATE, else the platform's state directory."""
     if named := environment.get(STATE_ENVIRONMENT):
-        return States(home.expanded(named).absolute())
+        return States(home.expanded_path(named).absolute())
     return States(home.directory("state", STATE_ENVIRONMENT) / "exports")
 
 

@@ -97,7 +97,7 @@ def check(ending: str, data: Iterable[bytes]) -> None:
             pass
 
 
-def gunzipped(data: Iterable[bytes]) -> Iterator[bytes]:
+def gunzip(data: Iterable[bytes]) -> Iterator[bytes]:
     """The content of a gzip file of one or more members; zlib checks the checksum and the length of each member."""
     member = zlib.decompressobj(_GZIP)
     begun = False
@@ -113,7 +113,7 @@ def gunzipped(data: Iterable[bytes]) -> Iterator[bytes]:
         raise Damaged.cut()
 
 
-def inflated(data: Iterable[bytes]) -> Iterator[bytes]:
+def inflate(data: Iterable[bytes]) -> Iterator[bytes]:
     """The content of a deflate stream, with zlib's header and checksum or without.
 
     HTTP requires the header and the checksum, but some servers send raw deflate.
@@ -160,7 +160,7 @@ def _unzstd(data: Iterable[bytes]) -> Iterator[bytes]:
         raise Damaged.cut()
 
 
-_READERS: dict[str, Callable[[Iterable[bytes]], Iterator[bytes]]] = {".gz": gunzipped, ".zst": _unzstd}
+_READERS: dict[str, Callable[[Iterable[bytes]], Iterator[bytes]]] = {".gz": gunzip, ".zst": _unzstd}
 
 
 def _inflated(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:

@@ -32,7 +32,7 @@ def of_locale() -> str:
     return UTF_8 if name == "ascii" else name
 
 
-def decoded(data: bytes) -> str:
+def decoded_text(data: bytes) -> str:
     """The text of bytes in UTF-8 or in the encoding of the locale; UnicodeDecodeError if they are in neither."""
     try:
         return data.decode("utf-8-sig")
@@ -47,6 +47,6 @@ def argument(text: str) -> str:
     if text.isascii():
         return text
     try:
-        return decoded(os.fsencode(text))
+        return decoded_text(os.fsencode(text))
     except UnicodeDecodeError:
         return text

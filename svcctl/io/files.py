@@ -78,7 +78,7 @@ def part_name(name: str) -> str:
     return derived_name(name, suffix=PART_SUFFIX)
 
 
-def followed(path: Path) -> Path:
+def resolved_path(path: Path) -> Path:
     """The path of a file with links resolved, whether the file exists or not; a path that is no link is unchanged."""
     return Path(os.path.realpath(path)) if _is_link(path) else path
 
@@ -162,11 +162,11 @@ class Part:
         if is_direct(path):  # a directory fails in `publish`
             raise OSError(errno.EINVAL, "it is not a regular file")
         self.path = path
-        self._target = followed(path)
+        self._target = resolved_path(path)
         self._part = growing or self._target.with_name(part_name(self._target.name))
         self._grows = growing is not None
         self._private = private
-        self._like = self._target if like is None else followed(like)
+        self._like = self._target if like is None else resolved_path(like)
         self._replaced = self._permissions()
         self._published = False
         while (stream := self._open(wait)) is None:

@@ -13,7 +13,7 @@ from typing import Literal
 from svcctl.errors import UsageError
 
 
-def expanded(path: Path | str, variable: str | None = None) -> Path:
+def expanded_path(path: Path | str, variable: str | None = None) -> Path:
     """A path with the home directory in place of `~`.
 
     UsageError if the home directory is unknown; its hint suggests setting `variable`, if given.
@@ -27,7 +27,7 @@ def expanded(path: Path | str, variable: str | None = None) -> Path:
 _UNEXPANDED = re.compile(r"^~[^/]*(?=/)|\$([A-Za-z_]\w*|\{[A-Za-z_]\w*\})(?=[^/]*/)")
 
 
-def unexpanded(path: Path | str) -> UsageError | None:
+def unexpanded_error(path: Path | str) -> UsageError | None:
     """The error for a path whose quotes kept the shell from replacing `~` or `$NAME`; None for other paths.
 
     A path whose folder exists under that very name is not an error.
@@ -49,7 +49,7 @@ def directory(kind: Literal["config", "data", "state", "cache"], variable: str |
     import platformdirs
 
     try:
-        return expanded(getattr(platformdirs, f"user_{kind}_path")("svcctl"), variable)
+        return expanded_path(getattr(platformdirs, f"user_{kind}_path")("svcctl"), variable)
     except RuntimeError:  # some versions of platformdirs raise it, others leave `~` in the path
         raise _unknown(variable) from None
 

@@ -83,7 +83,7 @@ def items(text: str) -> list[Tree]:
     return [_Walk().tree(item) for nodes in lists for item in nodes]
 
 
-def dumped(content: Any, **options: Any) -> str:
+def yaml_of(content: Any, **options: Any) -> str:
     """The YAML of a value. Texts that other programs would read as another type are quoted."""
     import yaml
 

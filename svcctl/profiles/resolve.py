@@ -338,7 +338,7 @@ def _resolve_one(
         if (file := fields.get(f"{setting.name}_file")) is not None:
             return Value(
                 setting,
-                SecretFile(path.parent / home.expanded(file), {"profile": name, "field": f"{setting.name}_file"}),
+                SecretFile(path.parent / home.expanded_path(file), {"profile": name, "field": f"{setting.name}_file"}),
                 f"{profile}, file {file}",
             )
         if (command := fields.get(f"{setting.name}_command")) is not None:

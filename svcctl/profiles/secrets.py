@@ -96,7 +96,7 @@ class SecretFile:
         try:
             return secret_text(self._bytes(), f"secret file {self.path}")
         except OSError as error:
-            raise home.unexpanded(self.path) or ProfileError(
+            raise home.unexpanded_error(self.path) or ProfileError(
                 f"secret file {self.path} cannot be read: {reason(error)}",
                 reason="secret-file-unread",
                 data=self.setting,

@@ -141,7 +141,7 @@ class ProfileStore:
 
         The folder is created, so that processes that create the file also take turns.
         """
-        directory = home.expanded(self.path, CONFIG_ENVIRONMENT).parent
+        directory = home.expanded_path(self.path, CONFIG_ENVIRONMENT).parent
         with self._writing():
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not os.access(directory, os.W_OK):  # writing the file will fail with the reason
@@ -202,7 +202,7 @@ class ProfileStore:
         The change is first tried without a lock, so that a refused change creates nothing. ProfileError if the file has
         an ambiguous profile, because writing it would keep only one of its meanings.
         """
-        from svcctl.io.yaml_text import dumped
+        from svcctl.io.yaml_text import yaml_of
 
         document = changed()
         for name in document.profiles:
@@ -214,7 +214,7 @@ class ProfileStore:
                 **({} if document.default is None else {"default": document.default}),
                 "profiles": dict(document.profiles),
             }
-            self._write(dumped(content))
+            self._write(yaml_of(content))
 
     def _write(self, text: str) -> None:
         with self._writing():
@@ -237,7 +237,7 @@ def default_store(environment: Mapping[str, str], config: Path | None, origin: s
     if config is None and (path := environment.get(CONFIG_ENVIRONMENT)):
         config, origin = Path(path), CONFIG_ENVIRONMENT
     if config is not None:
-        return ProfileStore(home.expanded(config), origin=origin)
+        return ProfileStore(home.expanded_path(config), origin=origin)
     try:
         return ProfileStore(home.directory("config") / "config.yaml")
     except UsageError:  # without a home directory, the environment may still have all settings

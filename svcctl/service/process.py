@@ -145,7 +145,7 @@ class Files:
 def default_files(environment: Mapping[str, str]) -> Files:
     """The files under SVCCTL_DATA, else the platform's data directory."""
     if named := environment.get(DATA_ENVIRONMENT):
-        return Files(home.expanded(named).absolute())
+        return Files(home.expanded_path(named).absolute())
     return Files(home.directory("data", DATA_ENVIRONMENT) / "service")
 
 

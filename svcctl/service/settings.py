@@ -20,7 +20,7 @@ from svcctl.words import mask_urls
 
 def absolute(location: str) -> str:
     """Make a path absolute; a URL stays unchanged. UsageError when the home directory in a path is unknown."""
-    return location if "://" in location else str(home.expanded(location).absolute())
+    return location if "://" in location else str(home.expanded_path(location).absolute())
 
 
 _ORIGIN = r"(?i)https?://[^\s/?#@*]+"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from svcctl.errors import IncompleteResult, UsageError
 from svcctl.io.compression import Damaged, check
-from svcctl.io.files import PART_SUFFIX, Part, derived_name, followed, remove_abandoned, sync_directory, write
+from svcctl.io.files import PART_SUFFIX, Part, derived_name, remove_abandoned, resolved_path, sync_directory, write
 from svcctl.storage import Growing, Sink, Storage, absent, exists
 
 PIECE_BYTES = 1 << 20
@@ -47,7 +47,7 @@ class Local(Storage):
             _refuse_taken(path, overwrite=overwrite)
             self._make(path.parent)
             self._make(growing.parent)
-            if followed(path).parent.stat().st_dev != growing.parent.stat().st_dev:
+            if resolved_path(path).parent.stat().st_dev != growing.parent.stat().st_dev:
                 return None  # a file cannot be renamed to another file system
             return _Growing(Part(path, growing=growing), overwrite=overwrite)
 

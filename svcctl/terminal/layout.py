@@ -485,7 +485,7 @@ def cut(text: str, width: int, ellipsis: str) -> str:
     return set_cell_size(text, max(0, width - len(ellipsis))) + ellipsis[:width]
 
 
-def folded(text: str, width: int) -> list[str]:
+def folded_lines(text: str, width: int) -> list[str]:
     """A text broken into lines of a width, at any character, as a terminal does."""
     if cell_width(text) <= width:
         return [text]

@@ -169,9 +169,9 @@ def _opened(path: Path, opening: Callable[[], T]) -> T:
     try:
         return opening()
     except OSError as error:
-        if (slip := home.unexpanded(path)) is not None:
+        if (slip := home.unexpanded_error(path)) is not None:
             raise slip from None
-        folder = files.followed(path).parent
+        folder = files.resolved_path(path).parent
         make = CommandLine(f"mkdir -p {shlex.quote(str(folder))}")
         hint = None if folder.exists() else Advice("make the directory: ", make)
         raise UsageError(f"file {path} cannot be written: {reason(error)}", hint=hint) from None
@@ -361,11 +361,11 @@ class Output:
         footer: str,
     ) -> str:
         """Rows and a footer, fitted to the terminal's present size."""
-        from svcctl.terminal.screen import framed
+        from svcctl.terminal.screen import frame_text
 
         width = terminal_size(self._stdout).columns
         style = style._replace(width=width, color=self._color, glyphs=self._glyphs, ellipsis=self._ellipsis)
-        return framed(format.write(columns, rows, style, lambda note: None), footer)
+        return frame_text(format.write(columns, rows, style, lambda note: None), footer)
 
     def in_place(self, frames: Iterable[str]) -> None:
         """Show frames in one place on the terminal; one after the other if its cursor cannot move."""

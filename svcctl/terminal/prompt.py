@@ -77,7 +77,7 @@ class TerminalPrompt:
             except EOFError:
                 raise Declined from None
         if self._source is None:
-            raise unattended(question)
+            raise no_person_error(question)
         self._diagnostics.prompt(question + ending)
         line = ""
         try:
@@ -96,6 +96,6 @@ def confirm(prompt: Prompt, question: str) -> None:
         raise Declined
 
 
-def unattended(question: str) -> UsageError:
+def no_person_error(question: str) -> UsageError:
     """The error for a question without a terminal to ask on."""
     return UsageError(f"this needs confirmation: {question}", hint="add --yes")

@@ -105,18 +105,20 @@ def table_frame(columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], f
     """A table and a footer, fitted to the terminal's present size. The footer names the columns that do not fit."""
     width, cuts = terminal_size().columns, layout.Cuts()
     table = list(chain.from_iterable(layout.table(columns, rows, style._replace(width=width), cuts)))
-    lines = [part for line in table for part in ([line] if isinstance(line, Styled) else layout.folded(line, width))]
-    return framed(lines, f"{footer}, no room for {', '.join(cuts.columns)}" if cuts.columns else footer)
+    lines = [
+        part for line in table for part in ([line] if isinstance(line, Styled) else layout.folded_lines(line, width))
+    ]
+    return frame_text(lines, f"{footer}, no room for {', '.join(cuts.columns)}" if cuts.columns else footer)
 
 
-def framed(text: Iterable[str], footer: str) -> str:
+def frame_text(text: Iterable[str], footer: str) -> str:
     """Lines and a footer, cut to the terminal's height. The footer says how many lines do not fit."""
     size = terminal_size()
-    lines, end = list(text), layout.folded(footer, size.columns)
+    lines, end = list(text), layout.folded_lines(footer, size.columns)
     if len(lines) + len(end) >= size.lines:
-        longest = layout.folded(f"… {len(lines)} more, {footer}", size.columns)
+        longest = layout.folded_lines(f"… {len(lines)} more, {footer}", size.columns)
         line_count = max(0, size.lines - 1 - len(longest))
-        end = layout.folded(f"… {len(lines) - line_count} more, {footer}", size.columns)
+        end = layout.folded_lines(f"… {len(lines) - line_count} more, {footer}", size.columns)
         lines = lines[:line_count]
     lines += end
     return joined(*(joined(line if isinstance(line, Styled) else line[: size.columns], "\n") for line in lines))

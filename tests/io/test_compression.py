@@ -10,7 +10,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svcctl.io.compression import COMPRESSIONS, Compressed, Damaged, check, compressions, gunzipped, inflated
+from svcctl.io.compression import COMPRESSIONS, Compressed, Damaged, check, compressions, gunzip, inflate
 
 Reader = Callable[[Iterable[bytes]], Iterator[bytes]]
 
@@ -78,7 +78,7 @@ def test_a_file_that_is_not_compressed_needs_no_check() -> None:
 def test_members_that_end_within_a_piece_after_more_text_than_fits_in_one_come_back(size: int) -> None:
     text = TEXT * 60  # several times what is decompressed at once, and its member ends before the data does
     members = b"".join(compressed(".gz", part) for part in (text, b"", text[:70_000], text))
-    assert b"".join(gunzipped(in_pieces(members, size))) == text + text[:70_000] + text
+    assert b"".join(gunzip(in_pieces(members, size))) == text + text[:70_000] + text
 
 
 @pytest.mark.parametrize("bits", [-15, 15])
@@ -86,14 +86,14 @@ def test_bytes_after_a_deflate_stream_of_much_text_are_damage(bits: int) -> None
     compressor = zlib.compressobj(wbits=bits)
     sent = compressor.compress(TEXT * 60) + compressor.flush()
     with pytest.raises(Damaged, match=r"^is damaged$"):
-        b"".join(inflated([sent + b"more"]))
+        b"".join(inflate([sent + b"more"]))
 
 
 @given(st.binary(max_size=300), st.integers(1, 50), st.sampled_from([-15, 15, 31]))
 def test_any_bytes_come_back(data: bytes, size: int, bits: int) -> None:
     compressor = zlib.compressobj(wbits=bits)
     sent = compressor.compress(data) + compressor.flush()
-    reader: Reader = gunzipped if bits == 31 else inflated
+    reader: Reader = gunzip if bits == 31 else inflate
     assert b"".join(reader(in_pieces(sent, size))) == data
 
 

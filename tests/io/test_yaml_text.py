@@ -13,11 +13,11 @@ from svcctl.io.yaml_text import (
     YamlError,
     boolean,
     documents,
-    dumped,
     integer,
     items,
     json_value,
     number,
+    yaml_of,
 )
 
 
@@ -187,16 +187,16 @@ def test_json_gives_a_spelling_its_type() -> None:
 
 @given(st.dictionaries(st.text(min_size=1), st.none() | st.text() | st.lists(st.text(), max_size=3), max_size=4))
 def test_what_is_written_is_read_back(content: dict[str, Any]) -> None:
-    assert value_of(dumped({"a": content})) == {"a": content}
+    assert value_of(yaml_of({"a": content})) == {"a": content}
 
 
 @pytest.mark.parametrize("text", ["y", "N", "1e3", "25921e05", "12345678e123", "1.5E-3", ".5e1", "0o17"])
 def test_a_text_is_in_quotes_also_for_programs_of_other_versions(text: str) -> None:
-    assert dumped({"a": text}) == f"a: '{text}'\n"
-    assert dumped({"a": text + "x"}) == f"a: {text}x\n"
+    assert yaml_of({"a": text}) == f"a: '{text}'\n"
+    assert yaml_of({"a": text + "x"}) == f"a: {text}x\n"
 
 
 @pytest.mark.parametrize("text", ["0123", "no", "null", "~", "1:30", "2024-01-31", "1e3", "=", "<<", "!x", "*x", "&x"])
 def test_other_programs_read_a_written_text_as_a_text(text: str) -> None:
-    written = dumped({"a": PlainText(text), text: text})
+    written = yaml_of({"a": PlainText(text), text: text})
     assert yaml.safe_load(written) == {"a": text, text: text} == value_of(written)

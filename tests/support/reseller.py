@@ -28,7 +28,7 @@ from svcctl.service.http.context import Service
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.state.store import Store
 from svcctl.terminal.diagnostics import Diagnostics
-from svcctl.terminal.prompt import unattended
+from svcctl.terminal.prompt import no_person_error
 
 KEY, SECRET = "reseller-key", "reseller-secret"
 
@@ -76,7 +76,7 @@ class Scripted:
 
     def answer(self, question: str, ending: str, *, hidden: bool = False) -> str:
         if not self._answers:
-            raise unattended(question)
+            raise no_person_error(question)
         self.questions.append(question)
         return self._answers.pop(0)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from svcctl.api.addresses import is_closed_without_notify
 from svcctl.api.wire.failures import DecodingError, ReadError
 from svcctl.errors import Unavailable, UnprovenEnd
-from svcctl.io.compression import Damaged, compressions, gunzipped, inflated
+from svcctl.io.compression import Damaged, compressions, gunzip, inflate
 from svcctl.words import size_text
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _explained(body: Iterator[bytes], name: str) -> Iterator[bytes]:
 
 
 _DECODERS: dict[str, Callable[[Iterable[bytes]], Iterator[bytes]]] = {
-    "gzip": gunzipped,
-    "x-gzip": gunzipped,
-    "deflate": inflated,
+    "gzip": gunzip,
+    "x-gzip": gunzip,
+    "deflate": inflate,
 }

@@ -14,7 +14,7 @@ from svcctl.cli.inputs.text import read_bytes
 from svcctl.cli.options import ForceOpt, OutputOpt, length_option
 from svcctl.dates.lengths import length_text
 from svcctl.errors import Advice, CommandLine, IncompleteResult, SvcctlError, Unavailable, UnprovenEnd, UsageError
-from svcctl.io.home import expanded
+from svcctl.io.home import expanded_path
 from svcctl.io.time_limit import time_limit
 from svcctl.terminal.escapes import visible
 from svcctl.terminal.formats import FORMATS
@@ -131,7 +131,7 @@ def _operation(method: str | None, path: str | None, data: str | None) -> tuple[
 def _body(data: str | None) -> bytes:
     if data is None or not data.startswith("@"):
         return (data or "").encode("utf-8", "surrogateescape")
-    return read_bytes(expanded(data[1:]), "the body")
+    return read_bytes(expanded_path(data[1:]), "the body")
 
 
 def _header(text: str) -> tuple[str, str]:

@@ -142,7 +142,7 @@ def set_(
         find_format(format, is_terminal=False)
     svc.store.set(name, changes | typed)
     for key, path in changes.items():
-        if path and names_file(key) and not home.expanded(path).exists():
+        if path and names_file(key) and not home.expanded_path(path).exists():
             svc.diagnostics.note(f"{key} {path} does not exist yet")
     if typed:
         svc.diagnostics.note(f"test it with 'svcctl profile check {name}'")

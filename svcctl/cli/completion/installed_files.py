@@ -61,7 +61,7 @@ def remove(environment: Mapping[str, str], page_names: Iterable[str]) -> Removed
 
 def stale_lines(environment: Mapping[str, str]) -> Iterator[tuple[Path, int]]:
     """The lines of the shells' start files that load a script that is not there: the file, and the line's number."""
-    user = home.expanded("~")
+    user = home.expanded_path("~")
     zsh = Path(environment.get("ZDOTDIR") or user)
     gone = [path for row in SHELLS.values() if not (path := row.place(environment)).exists()]
     names = [str(path.relative_to(user) if path.is_relative_to(user) else path) for path in gone]

@@ -99,7 +99,7 @@ def _fish(values: Values) -> str:
 
 
 def _data(environment: Mapping[str, str]) -> Path:
-    return Path(environment.get("XDG_DATA_HOME") or home.expanded("~") / ".local" / "share")
+    return Path(environment.get("XDG_DATA_HOME") or home.expanded_path("~") / ".local" / "share")
 
 
 def manual_directory(environment: Mapping[str, str]) -> Path:
@@ -109,7 +109,7 @@ def manual_directory(environment: Mapping[str, str]) -> Path:
 
 def config_directory(environment: Mapping[str, str]) -> Path:
     """Where a user's settings of programs are."""
-    return Path(environment.get("XDG_CONFIG_HOME") or home.expanded("~") / ".config")
+    return Path(environment.get("XDG_CONFIG_HOME") or home.expanded_path("~") / ".config")
 
 
 SHELLS = {

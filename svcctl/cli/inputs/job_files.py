@@ -284,7 +284,7 @@ def _read_secret(given: Document, key: str, way: str, value: str) -> str:
         if way == "command":
             return SecretCommand(value).text
         if way == "file":
-            return SecretFile(folder / home.expanded(value)).text
+            return SecretFile(folder / home.expanded_path(value)).text
         return secret_text(value, "the secret")
     except UsageError as error:
         raise given.error(f"{key}: {error.message}", key, hint=error.hint) from None

@@ -22,7 +22,7 @@ STDIN = "-"
 def read(source: Path | str, what: str) -> str:
     """The text of a file or of standard input. UsageError says that `what` cannot be read, and why."""
     try:
-        text = encoding.decoded(read_bytes(source, what))
+        text = encoding.decoded_text(read_bytes(source, what))
     except UnicodeDecodeError as error:
         raise _unreadable(source, what, error) from None
     return io.StringIO(text, newline=None).read()  # accepts the line ends of other systems
@@ -122,4 +122,4 @@ def name(source: Path | str) -> str:
 
 
 def _unreadable(source: Path | str, what: str, error: Exception) -> UsageError:
-    return home.unexpanded(source) or UsageError(f"{what} cannot be read from {name(source)}: {reason(error)}")
+    return home.unexpanded_error(source) or UsageError(f"{what} cannot be read from {name(source)}: {reason(error)}")

@@ -176,4 +176,4 @@ def fill(documents: Sequence[Document], assignments: Sequence[str]) -> list[Docu
 def to_yaml(bodies: Sequence[Mapping[str, Any]]) -> str:
     """Things as a file that `read` reads: one alone, several as a list; without a newline at its end."""
     whole = bodies[0] if len(bodies) == 1 else list(bodies)
-    return yaml_text.dumped(whole, default_flow_style=None, width=100).rstrip("\n")
+    return yaml_text.yaml_of(whole, default_flow_style=None, width=100).rstrip("\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from svcctl.terminal.charts.chart import CUT_SHORT, Chart, Rows, colored, fitted
+from svcctl.terminal.charts.chart import CUT_SHORT, Chart, Rows, colored_text, fitted_text
 from svcctl.terminal.escapes import joined
 from svcctl.terminal.layout import COLUMN_GAP, cell_width, fill
 from svcctl.words import counted, plural
@@ -42,9 +42,9 @@ def bars(chart: Rows) -> Chart:
         if cut[at]:
             bar = bar.replace("█", "░") if style.glyphs else bar.replace("#", "-")
         row_text = (
-            f"{fill(fitted(label, label_width), label_width)}{COLUMN_GAP}{fill(amount, amount_width, right=True)}"
+            f"{fill(fitted_text(label, label_width), label_width)}{COLUMN_GAP}{fill(amount, amount_width, right=True)}"
         )
-        lines.append(joined(row_text, COLUMN_GAP, colored(bar, 0, style)) if bar else row_text.rstrip())
+        lines.append(joined(row_text, COLUMN_GAP, colored_text(bar, 0, style)) if bar else row_text.rstrip())
     lines.extend(_silence(silent[-1]))
     notes = chart.notes()
     if shortened:

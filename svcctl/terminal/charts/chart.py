@@ -52,7 +52,7 @@ class Rows:
     def title(self) -> str:
         names = ", ".join(heading(self.columns[at], self.style) for at in self.names if self.columns[at].name)
         title = f"{heading(self.columns[self.measure], self.style)} by {names}"
-        return bold(fitted(title, self.style.width), self.style)
+        return bold(fitted_text(title, self.style.width), self.style)
 
     def texts(self, at: int) -> list[str]:
         """The cells of a column as text."""
@@ -160,11 +160,11 @@ def number_of(value: Any) -> float | None:
     return value if abs(value) > 1e-300 else 0
 
 
-def fitted(text: str, width: int | None) -> str:
+def fitted_text(text: str, width: int | None) -> str:
     """A text cut to a width in cells; unchanged without a width."""
     return text if width is None or cell_width(text) <= width else cut(text, width, "…")
 
 
-def colored(text: str, series: int, style: Style) -> str:
+def colored_text(text: str, series: int, style: Style) -> str:
     """A text in the colour of a series, if the style has colours."""
     return styled(COLORS[series % len(COLORS)], text) if style.color and text.strip() else text

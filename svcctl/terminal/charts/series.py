@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 
 from svcctl.terminal.charts.axes import short, time_axis, value_axis, value_rows
 from svcctl.terminal.charts.bars import bars
-from svcctl.terminal.charts.chart import CUT_SHORT, Chart, Rows, colored, fitted
+from svcctl.terminal.charts.chart import CUT_SHORT, Chart, Rows, colored_text, fitted_text
 from svcctl.terminal.escapes import joined
 from svcctl.terminal.layout import COLUMN_GAP, Style, cell_width
 from svcctl.terminal.selection import rank
@@ -67,7 +67,7 @@ def lines(chart: Rows) -> Chart:
                 cut = True
     drawn = [chart.title(), *_legend(list(series), chart)]
     if cut:
-        drawn.append(fitted(f"{CUT[glyphs]} {CUT_SHORT}", chart.width))
+        drawn.append(fitted_text(f"{CUT[glyphs]} {CUT_SHORT}", chart.width))
     for row, cells in enumerate(grid.rows(chart.style)):
         edge = ("┤│" if glyphs else "+|")[row not in ticks]
         drawn.append(joined(f"{ticks.get(row, ''):>{margin}}{edge}", cells))
@@ -184,7 +184,7 @@ class Grid:
             cells = [drawn.get((row, column), (" ", -1)) for column in range(last + 1)]
             yield joined(
                 *(
-                    colored("".join(sign for sign, _ in same), series, style)
+                    colored_text("".join(sign for sign, _ in same), series, style)
                     for series, same in groupby(cells, key=lambda cell: cell[1])
                 )
             )
@@ -197,12 +197,12 @@ def _legend(labels: Sequence[str], chart: Rows) -> Iterator[str]:
     """The lines of the legend: the series with their markers and colours; none for a series without a name."""
     line, line_cells = "", 0
     for index, label in enumerate(labels if any(labels) else ()):
-        text = fitted(label, chart.width - 2)
+        text = fitted_text(label, chart.width - 2)
         cells = cell_width(text) + 2
         if line and line_cells + len(COLUMN_GAP) + cells > chart.width:
             yield line
             line, line_cells = "", 0
-        sign = colored(MARKERS[chart.style.glyphs][index], index, chart.style)
+        sign = colored_text(MARKERS[chart.style.glyphs][index], index, chart.style)
         line = joined(line, COLUMN_GAP if line else "", sign, " ", text)
         line_cells += (len(COLUMN_GAP) if line_cells else 0) + cells
     if line:

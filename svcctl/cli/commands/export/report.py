@@ -175,7 +175,7 @@ def refuse_gaps(svc: Context, summary: Summary) -> None:
 def measured(svc: Context, path: Path | None, name: str) -> Iterator[dict[str, float]]:
     """The figures of a run, written when it ends, however it ends, unless another run holds the lock."""
     if path is not None and not metrics.is_writable(path):
-        raise home.unexpanded(path) or UsageError(
+        raise home.unexpanded_error(path) or UsageError(
             f"the metrics file {path} cannot be written: no such directory, or no permission"
         )
     figures = dict.fromkeys(metrics.METRICS, 0.0)  # an alert about a series that is not there would never fire

@@ -18,7 +18,7 @@ PROBE_SECONDS = 5.0
 """How often the disk is probed."""
 _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 """Errors of file systems that cannot reserve space."""
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NO_SPACE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 _log = logging.getLogger("svcctl.service")
 
@@ -27,7 +27,7 @@ class Unwritable(Unavailable):
     """Nothing can be written for the service at present. `detail` is for its operator: it names the directory."""
 
     def __init__(self, directory: Path, error: OSError) -> None:
-        if error.errno in _FULL:
+        if error.errno in _NO_SPACE_ERRORS:
             message, why = "no space left for the data of the service", "less than 1 MB of its disk is free"
         else:
             message, why = "the data of the service cannot be written", reason(error)

@@ -54,7 +54,7 @@ from svcctl.service.settings import (
     DESTINATIONS_ALLOWED,
     EMBEDDED,
     ENGINE,
-    LAG,
+    LAG_TIME,
     LINE_END,
     OPEN_QUERIES,
     PADDING_TIME,
@@ -86,7 +86,7 @@ SETTLE_SECONDS, SHARED_SETTLE_SECONDS = 1.0, 0.4
 SERVICE_LIMITS = {
     "query_seconds": QUERY_TIME,
     "padding_seconds": PADDING_TIME,
-    "lag_seconds": LAG,
+    "lag_seconds": LAG_TIME,
     "places": QUERY_PLACES,
     "share": OPEN_QUERIES,
     "line_end": LINE_END,
@@ -389,7 +389,7 @@ def _shared(
         lake = None if uri is None else closing.enter_context(opened(uri, os.environ))
         folder = None if lake is None else lake.folder
         if before := folder_identity.join(store, folder, create=create):
-            now = folder_identity.NONE if folder is None else folder.uri
+            now = folder_identity.NO_FOLDER if folder is None else folder.uri
             note(f"its folder is {now} now, and was {before}: {TABLES.environment} sets it")
         if lake is None:
             yield None

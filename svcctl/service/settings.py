@@ -46,7 +46,7 @@ _time_or_zero, _count = partial(parse_length, least=0), partial(parse_count, lea
 DEMO = _setting("SVCCTL_DEMO", "how far back demo events are created; 0 for none", _time_or_zero, "30d")
 QUERY_TIME = _setting("SVCCTL_QUERY_TIME", "how long the local service may work on a query", parse_length, "10m")
 PADDING_TIME = _setting("SVCCTL_PADDING_TIME", "silence before a waiting client gets padding", parse_length, "5s")
-LAG = _setting("SVCCTL_LAG", "how long a continuous query waits for late events of a period", _time_or_zero, "10s")
+LAG_TIME = _setting("SVCCTL_LAG", "how long a continuous query waits for late events of a period", _time_or_zero, "10s")
 CONNECTIONS = _setting("SVCCTL_CONNECTIONS", "connections that the local service keeps open at once", _count, "500")
 ACCESS_EVENTS = _setting("SVCCTL_ACCESS_EVENTS", "requests that the table service.access keeps", _count, "100000")
 ACCESS_TIME = _setting("SVCCTL_ACCESS_TIME", "how long the table service.access keeps a request", parse_length, "30d")
@@ -89,7 +89,7 @@ SPARK_CA_BUNDLE = _setting(
 )
 
 SERVICE_SETTINGS = (
-    *(DEMO, QUERY_TIME, PADDING_TIME, LAG, CONNECTIONS, ACCESS_EVENTS, ACCESS_TIME),
+    *(DEMO, QUERY_TIME, PADDING_TIME, LAG_TIME, CONNECTIONS, ACCESS_EVENTS, ACCESS_TIME),
     *(QUERY_PLACES, OPEN_QUERIES, RUNNING_JOBS, TOTAL_JOBS, LOAD_TIME, LOAD_BYTES, LOAD_RATIO, LOAD_MEMORY),
     *(LOAD_DEPTH, LOAD_NESTED_COLUMNS, LOAD_COLUMNS),
     *(LINE_END, CORS_ORIGINS, DESTINATIONS_ALLOWED),

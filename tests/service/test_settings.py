@@ -13,7 +13,7 @@ from svcctl.service.settings import (
     CONNECTIONS,
     CORS_ORIGINS,
     DEMO,
-    LAG,
+    LAG_TIME,
     LINE_END,
     LOAD_BYTES,
     LOAD_DEPTH,
@@ -53,7 +53,7 @@ def test_a_setting_of_the_process_has_a_default(setting: Setting, default: float
     assert setting.read({setting.name: ""}) == default
 
 
-@pytest.mark.parametrize("setting", [DEMO, QUERY_TIME, PADDING_TIME, LAG, ACCESS_TIME])
+@pytest.mark.parametrize("setting", [DEMO, QUERY_TIME, PADDING_TIME, LAG_TIME, ACCESS_TIME])
 def test_a_setting_that_is_a_length_takes_a_number_of_seconds_and_units(setting: Setting) -> None:
     assert [setting.read({setting.name: text}) for text in ("90", "90s", "1h30m", "1d")] == [
         90,

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from textwrap import wrap
 
-from svcctl.service.language.functions import SAMPLE, SECTIONS, Function
+from svcctl.service.language.functions import SAMPLE_ROWS, SECTIONS, Function
 from svcctl.service.language.parser import MAX_BYTES
 from svcctl.service.language.text_bound import MAX_TEXT_CHARS, STORED_CHARS
 from svcctl.service.language.tree import RESERVED
-from svcctl.service.settings import LAG
+from svcctl.service.settings import LAG_TIME
 from svcctl.words import size_text
 
 WIDTH = 80
@@ -164,8 +164,8 @@ A query with --follow keeps running. Its rows arrive as they are stored, and the
 groups of a single "group every" when their period is over; other groups would
 never be complete and are refused. Limits and offsets must come last.
 
-A period stays open for late events {LAG.default} after its end, or as long as
-{LAG.environment} of the service says; 2s if the range ends with it. An
+A period stays open for late events {LAG_TIME.default} after its end, or as long as
+{LAG_TIME.environment} of the service says; 2s if the range ends with it. An
 event that is stored later is in no group: groups that were sent stay as they
 are. Such events are counted, if they pass the where clauses before the group:
 in a note of --follow, in "late" of the job's object ('svcctl job show ID -f
@@ -218,7 +218,7 @@ def _written(value: str | float | datetime | None) -> str:
 
 def _sample() -> str:
     names = ("eventdate", "user", "status", "seconds")
-    rows = [names, *(tuple("null" if value is None else str(value) for value in row) for row in SAMPLE)]
+    rows = [names, *(tuple("null" if value is None else str(value) for value in row) for row in SAMPLE_ROWS)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
     return "The examples use these rows:\n\n" + "\n".join(f"  {line}" for line in lines)

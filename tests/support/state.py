@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from svcctl.service.accounts import seed
-from svcctl.service.state.database import FULL, LOCKED, READ_ONLY, Failure
+from svcctl.service.state.database import STATE_FULL, STATE_LOCKED, STATE_READ_ONLY, Failure
 from svcctl.service.state.store import Store
 
 MOST_PAGES = 1 << 30
@@ -72,7 +72,7 @@ def _settings(store: Store) -> Iterator[sqlite3.Connection]:
 
 
 FAILURES: dict[str, tuple[Callable[[Store], AbstractContextManager[None]], Failure]] = {
-    "full": (full, FULL),
-    "read-only": (read_only, READ_ONLY),
-    "locked": (locked, LOCKED),
+    "full": (full, STATE_FULL),
+    "read-only": (read_only, STATE_READ_ONLY),
+    "locked": (locked, STATE_LOCKED),
 }

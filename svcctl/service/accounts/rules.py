@@ -23,13 +23,13 @@ from typing import Any
 from svcctl.service.accounts.codes import Reason, refused
 from svcctl.words import did_you_mean
 
-ALL = "*"
-EVERY = (ALL,)
+WILDCARD = "*"
+ALL_NAMES = (WILDCARD,)
 READ_ONLY: dict[str, Any] = {"alertPermissions": [], "defVault": 1, "maxVault": 1}
 """The fields that only the provider can set, and their values in every role here."""
 
 Names = tuple[str, ...]
-"""Names of policies or applications; EVERY stands for all available ones."""
+"""Names of policies or applications; ALL_NAMES stands for all available ones."""
 Resources = tuple[int, ...] | None
 """Resource IDs in ascending order; None stands for all available ones."""
 
@@ -50,9 +50,9 @@ class CustomRole:
         fields: dict[str, Any] = {
             "name": self.name,
             "description": self.description,
-            "policies": ALL if self.policies == EVERY else list(self.policies),
-            "applications": ALL if self.applications == EVERY else list(self.applications),
-            "resourceIds": {ALL: []} if everything else {"ids": list(self.resource_ids or ())},
+            "policies": WILDCARD if self.policies == ALL_NAMES else list(self.policies),
+            "applications": WILDCARD if self.applications == ALL_NAMES else list(self.applications),
+            "resourceIds": {WILDCARD: []} if everything else {"ids": list(self.resource_ids or ())},
             "finderName": self.finder_name,
             "defaultApplicationName": self.default_application,
         }
@@ -108,14 +108,14 @@ def names(key: str, value: object) -> Names:
     given = [value] if isinstance(value, str) else value
     if not isinstance(given, list) or not all(isinstance(name, str) and name for name in given):
         raise refused(Reason.SINGLE, f"{key} must be a list of names, or a single name")
-    if ALL in given and len(given) > 1:
+    if WILDCARD in given and len(given) > 1:
         raise refused(Reason.ALL, f"{key} has other names next to '*', which already means all")
     return tuple(dict.fromkeys(given))
 
 
 def resources(key: str, value: object) -> tuple[Resources]:
     """Rules 2 and 8: the integers of all lists, whatever their labels; the label `*` includes everything."""
-    if value == ALL:
+    if value == WILDCARD:
         return (None,)
     if not isinstance(value, dict):
         raise refused(Reason.RESOURCES, f"{key} must be an object that maps labels to lists of integers")
@@ -123,9 +123,9 @@ def resources(key: str, value: object) -> tuple[Resources]:
         if not isinstance(ids, list) or not all(type(one) is int for one in ids):
             raise refused(Reason.RESOURCES, f"{key}.{label} must be a list of integers")
     flat = {one for ids in value.values() for one in ids}
-    if ALL in value and (flat or len(value) > 1):
+    if WILDCARD in value and (flat or len(value) > 1):
         raise refused(Reason.ALL, f"{key} has other labels or IDs next to '*', which already means all")
-    return (None,) if ALL in value else (tuple(sorted(flat)),)
+    return (None,) if WILDCARD in value else (tuple(sorted(flat)),)
 
 
 def default_application(key: str, value: object) -> str:
@@ -166,7 +166,7 @@ class Available:
 def with_all_grants(changes: Changes) -> Changes:
     """Rule 1: a create that mentions no grant grants everything; another one grants only what it mentions."""
     if changes.policies is None and changes.applications is None and changes.resource_ids is None:
-        return replace(changes, policies=EVERY, applications=EVERY, resource_ids=(None,))
+        return replace(changes, policies=ALL_NAMES, applications=ALL_NAMES, resource_ids=(None,))
     return replace(changes, policies=changes.policies or (), applications=changes.applications or ())
 
 
@@ -175,7 +175,7 @@ def keep_the_application_referred_to(role: CustomRole, changes: Changes, availab
     wanted = changes.default_application
     if changes.applications != () or not wanted:
         return changes
-    if wanted not in (available if role.applications == EVERY else role.applications):
+    if wanted not in (available if role.applications == ALL_NAMES else role.applications):
         raise refused(
             Reason.GRANTS_NOTHING, f"applications is empty, and role '{role.name}' does not have application '{wanted}'"
         )
@@ -187,7 +187,7 @@ def require_a_grant(role: CustomRole, available: Available) -> None:
     if granted(role.policies, available.policies) or granted(role.applications, available.applications):
         return
     fields = (("policies", role.policies), ("applications", role.applications))
-    empty = [f"no {kind}" for kind, names in fields if names == EVERY]
+    empty = [f"no {kind}" for kind, names in fields if names == ALL_NAMES]
     raise refused(
         Reason.GRANTS_NOTHING,
         f"role '{role.name}' would grant nothing: it needs at least one policy or application",
@@ -197,14 +197,14 @@ def require_a_grant(role: CustomRole, available: Available) -> None:
 
 def granted(names: Names, available: Collection[str]) -> Collection[str]:
     """The available names that a role grants."""
-    return available if names == EVERY else [name for name in names if name in available]
+    return available if names == ALL_NAMES else [name for name in names if name in available]
 
 
 def require_the_default_among_applications(role: CustomRole, available: Collection[str]) -> None:
     """Rule 5: the default application is among the applications of the role."""
     if role.default_application is None:
         return
-    if role.default_application not in (available if role.applications == EVERY else role.applications):
+    if role.default_application not in (available if role.applications == ALL_NAMES else role.applications):
         raise refused(
             Reason.DEFAULT_APPLICATION,
             f"defaultApplicationName '{role.default_application}' is not among the applications of role '{role.name}'",
@@ -213,7 +213,7 @@ def require_the_default_among_applications(role: CustomRole, available: Collecti
 
 def require_available(kind: str, wanted: Names | None, available: Collection[str]) -> None:
     """Rule 7: policies and applications exist and are available in the domain."""
-    missing = [name for name in wanted or () if name not in (*available, ALL)]
+    missing = [name for name in wanted or () if name not in (*available, WILDCARD)]
     if missing:
         code = Reason.POLICY if kind == "policy" else Reason.APPLICATION
         raise refused(

@@ -20,9 +20,9 @@ from svcctl.service.allowed_hosts import EVERYTHING, AllowedHosts
 from svcctl.service.disk import Disk
 from svcctl.service.engines import Engines
 from svcctl.service.loading.limits import LoadLimits
-from svcctl.service.queries.concurrency import SLICE, Turns
+from svcctl.service.queries.concurrency import LONG_PIECE_SECONDS, Turns
 from svcctl.service.queries.temporary_tables import TemporaryTables
-from svcctl.service.settings import LAG, LINE_END, OPEN_QUERIES, PADDING_TIME, QUERY_PLACES, QUERY_TIME
+from svcctl.service.settings import LAG_TIME, LINE_END, OPEN_QUERIES, PADDING_TIME, QUERY_PLACES, QUERY_TIME
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.events_record import EventsRecord, Loss
 from svcctl.service.state.store import Store
@@ -63,12 +63,12 @@ class Service:
     client takes to read does not count."""
     padding_seconds: float = PADDING_TIME.default_value
     """How long a client waits for the next byte before keep-alive padding is sent."""
-    lag_seconds: float = LAG.default_value
+    lag_seconds: float = LAG_TIME.default_value
     """How long after its end a period of a continuous query waits for late events."""
     load_limits: LoadLimits = field(default_factory=LoadLimits)
     places: int = QUERY_PLACES.default_value
     share: int = OPEN_QUERIES.default_value
-    slice_seconds: float = SLICE
+    slice_seconds: float = LONG_PIECE_SECONDS
     """See `Turns`."""
     line_end: str = LINE_END.default_value
     """The line ending of line formats: lf or crlf."""

@@ -16,7 +16,7 @@ from svcctl.io.losses import Losses
 from svcctl.service.accounts.codes import reason_of
 from svcctl.service.http import codes
 from svcctl.service.language import QueryError
-from svcctl.service.state.database import FULL, StateUnavailable
+from svcctl.service.state.database import STATE_FULL, StateUnavailable
 
 CID = "x-svc-cid"
 """The header that holds a request's ID; some formats have no place for it in the body."""
@@ -50,7 +50,7 @@ def refusal(error: Exception, cid: str) -> SvcctlError:
     The reason of a defect is only in the log, with its traceback. Failures of the service itself and a full disk are
     logged too.
     """
-    if isinstance(error, StateUnavailable) and error.failure is FULL:
+    if isinstance(error, StateUnavailable) and error.failure is STATE_FULL:
         _log.warning("request %s failed: %s", cid, error.detail)
     elif isinstance(error, ServiceError) and error.code in (500, 507):
         _log.warning("request %s failed: %s", cid, error.message)

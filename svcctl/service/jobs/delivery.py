@@ -33,7 +33,7 @@ from svcctl.service.queries.request import AskedQuery
 from svcctl.service.queries.schedule import Step
 from svcctl.service.rendering import Dates, arrow
 from svcctl.service.rendering.rows import RowFormat
-from svcctl.service.settings import LAG
+from svcctl.service.settings import LAG_TIME
 from svcctl.service.state.database import StateUnavailable
 from svcctl.words import is_secret, json_text, mask_urls
 
@@ -53,7 +53,7 @@ def deliver(
     job: StoredJob,
     run: Run,
     *,
-    lag: float = LAG.default_value,
+    lag: float = LAG_TIME.default_value,
     connect: Connect = kinds.destination,
 ) -> bool:
     """Deliver a job until it is complete (True) or stopped (False). ServiceError when its query fails.

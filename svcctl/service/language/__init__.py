@@ -14,7 +14,7 @@ Nothing here runs a query or knows where tables come from: a catalog and a diale
 """
 
 from svcctl.service.language.compiler import compile
-from svcctl.service.language.functions import FUNCTIONS, SAMPLE, SECTIONS, Function
+from svcctl.service.language.functions import FUNCTIONS, SAMPLE_ROWS, SECTIONS, Function
 from svcctl.service.language.parser import MAX_BYTES, parse
 from svcctl.service.language.query_error import QueryError
 from svcctl.service.language.tree import RESERVED
@@ -24,7 +24,7 @@ __all__ = [
     "FUNCTIONS",
     "MAX_BYTES",
     "RESERVED",
-    "SAMPLE",
+    "SAMPLE_ROWS",
     "SECTIONS",
     "Catalog",
     "Column",

@@ -133,7 +133,7 @@ class Overload:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function; `result` is the value of `example`, over the rows of SAMPLE if it is an aggregate."""
+    """A function; `result` is the value of `example`, over the rows of SAMPLE_ROWS if it is an aggregate."""
 
     name: str
     overloads: tuple[Overload, ...]
@@ -514,7 +514,7 @@ def _one(signature: str, build: Build, bound: Callable[[list[Value]], TextBound]
     return (Overload(signature, build, bound),)
 
 
-SAMPLE = (
+SAMPLE_ROWS = (
     ("2024-01-01 10:00:00", "ann", 200, 1.5),
     ("2024-01-01 10:01:00", "bob", 404, 2.5),
     ("2024-01-01 10:02:00", "ann", 200, 9.5),

@@ -54,7 +54,7 @@ _CALL = re.compile(r"\w+\s{0,8}\((?:[^()]|\([^()]{0,80}\)){0,80}\)")
 _LIST = re.compile(
     rf"[\w.]{{1,80}}(?:\s{{0,8}},\s{{0,8}}(?!(?:{'|'.join(KEYWORDS)})\b(?!\.))[\w.]{{1,80}}){{1,20}}\b(?!\s*[.(,])"
 )
-_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_NUMBER_TEXT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 
 
@@ -225,7 +225,7 @@ def _number(value: float, at: Place) -> tree.Literal:
 
 def quoted_number(text: str, at: Place) -> tree.Literal | None:
     """The number that a text consists of, as without quotes; None for any other text."""
-    if not _NUMBER.fullmatch(text):
+    if not _NUMBER_TEXT.fullmatch(text):
         return None
     whole, digits = text.removeprefix("-").isdigit(), text.lstrip("-0") or "0"
     sign = -1 if text.startswith("-") else 1

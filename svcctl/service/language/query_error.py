@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 NOWHERE = Place(1, 1)
-LONGEST = 200
+MAX_MESSAGE_CHARS = 200
 """The most characters of a message; a longer one is cut in the middle."""
 
 
@@ -36,8 +36,8 @@ class QueryError(SvcctlError):
         reason: str | None = None,
         data: Mapping[str, Any] | None = None,
     ) -> None:
-        middle = message[: LONGEST // 2] + "…" + message[-LONGEST // 2 :]
-        super().__init__(message if len(message) <= LONGEST else middle, hint=hint, reason=reason, data=data)
+        middle = message[: MAX_MESSAGE_CHARS // 2] + "…" + message[-MAX_MESSAGE_CHARS // 2 :]
+        super().__init__(message if len(message) <= MAX_MESSAGE_CHARS else middle, hint=hint, reason=reason, data=data)
         self.line, self.column = at
         self.expected = expected
 

@@ -21,7 +21,7 @@ from svcctl.service.language.habits import ADDRESS, DATE, ONE_TABLE, SORTED, SOR
 from svcctl.service.language.json_path import path_text
 from svcctl.service.language.printer import name_text, string_text
 
-LONGEST = 4000  # characters
+MAX_SQL_CHARS = 4000  # characters
 FORM = "a query is 'from TABLE where … group by … select …'"
 """The hint for a SELECT that has no translation and no better hint."""
 _BEGIN = re.compile(r"\s*(?:select|with|(from))\b", re.IGNORECASE)
@@ -55,7 +55,7 @@ class Translation:
 def query_from_sql(text: str) -> Translation:
     """The query that a text of SQL, or of the language with parts of SQL, means."""
     begin = _BEGIN.match(text)
-    if begin is None or len(text) > LONGEST:
+    if begin is None or len(text) > MAX_SQL_CHARS:
         raise Untranslatable
     otherwise = "" if begin[1] else FORM
     try:

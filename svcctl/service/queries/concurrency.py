@@ -5,9 +5,9 @@ thread, and a query gives its place up between two pieces. So a client that read
 
 - A free place goes to the domain that has the fewest, and there to the query that has waited longest. A query that has
   been worked on before waits up to HANDICAP longer, so new ones pass it, but nobody waits for ever.
-- A piece that takes longer than a SLICE is long. It leaves its place to the next one and takes one of the places for
-  long pieces, of which there are half as many, and at most half of those for one domain. If none is free, the piece is
-  given up and done again when one is; a piece that cannot be repeated goes on.
+- A piece that takes longer than LONG_PIECE_SECONDS is long. It leaves its place and takes one of the places for long
+  pieces. There are half as many of those, and one domain gets at most half of them. If none is free, the piece is
+  stopped, and repeated when one is; a piece that cannot be repeated continues.
 - A domain has a share of open queries, those that wait and those whose clients read slowly included. One more is
   refused with 429.
 
@@ -28,13 +28,13 @@ from typing import Any, Self, TypeVar
 from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service.accounts.accounts import Owner
 
-SLICE = 1.0
+LONG_PIECE_SECONDS = 1.0
 """Seconds after which a piece of work is long."""
 HANDICAP = 0.25
 """The most seconds that a query which has been worked on waits longer than a new one."""
 INTERRUPT_SECONDS = 0.1
 """How often an interrupt is repeated: an engine may miss one that is sent while it starts."""
-BUSY = 429
+TOO_MANY_REQUESTS = 429
 
 T = TypeVar("T")
 Interrupt = Callable[[SvcctlError], None]
@@ -44,7 +44,9 @@ Interrupt = Callable[[SvcctlError], None]
 class Turns:
     """The places of a service: `places` for pieces of work, and the `share` of open queries of a domain or reseller."""
 
-    def __init__(self, executor: Executor, *, places: int, share: int, slice_seconds: float = SLICE) -> None:
+    def __init__(
+        self, executor: Executor, *, places: int, share: int, slice_seconds: float = LONG_PIECE_SECONDS
+    ) -> None:
         self._executor = executor
         self._slice = slice_seconds
         self._short = _Places(places, places)
@@ -58,7 +60,7 @@ class Turns:
         if count >= self._share:
             raise ServiceError(
                 f"{count} queries are already open, which is the maximum",
-                code=BUSY,
+                code=TOO_MANY_REQUESTS,
                 reason="service-busy",
                 hint="try again when one of them has ended",
             )

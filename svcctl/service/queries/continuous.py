@@ -27,9 +27,9 @@ from svcctl.service.language import Plan, QueryError, compile, parse, tree
 from svcctl.service.language.types import Catalog
 from svcctl.service.queries.request import AskedQuery
 from svcctl.service.queries.schedule import Covered, Late, Schedule, Step, StepKind, next_step
-from svcctl.service.settings import LAG
+from svcctl.service.settings import LAG_TIME
 
-GRACE = timedelta(seconds=2)
+RANGE_GRACE = timedelta(seconds=2)
 """How long a range stays open after its end for events that are stored late."""
 LATE_MS = 2000
 """The shortest time between two counts of late events, unless a period ends."""
@@ -52,7 +52,7 @@ class Steps:
         clock: Callable[[], datetime],
         *,
         launched: datetime,
-        lag: float = LAG.default_value,
+        lag: float = LAG_TIME.default_value,
         repeatable: bool = False,
         complete: bool = False,
         covered: Covered | None = None,
@@ -217,7 +217,7 @@ def _scheduled(
     """A query without the limit and offset that count over all of its steps, and the schedule that has them."""
     start, end = to_ms(asked.range.start), asked.range.end
     over = end is not None and (complete or end <= launched)
-    due = None if end is None else min(to_ms(end), to_ms(launched)) if over else to_ms(end) + GRACE // MILLISECOND
+    due = None if end is None else min(to_ms(end), to_ms(launched)) if over else to_ms(end) + RANGE_GRACE // MILLISECOND
     once = Schedule(
         StepKind.ONCE, start, None if end is None else to_ms(end), due, asked.skip, asked.limit, covered=covered
     )

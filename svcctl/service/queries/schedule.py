@@ -12,12 +12,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from svcctl.dates.epochs import seconds_to_ms
-from svcctl.service.settings import LAG
+from svcctl.service.settings import LAG_TIME
 
 if TYPE_CHECKING:
     from svcctl.service.engines import Mark
 
-LAG_MS = seconds_to_ms(LAG.default_value)
+LAG_MS = seconds_to_ms(LAG_TIME.default_value)
 """How long a period stays open after its end."""
 
 

@@ -16,7 +16,7 @@ from svcctl.api.loads import FILE_TABLE
 from svcctl.errors import NotFound, ServiceError
 from svcctl.service.engines import Engine, Engines, Tables
 from svcctl.service.language import parse
-from svcctl.service.queries.concurrency import BUSY, OpenQuery
+from svcctl.service.queries.concurrency import TOO_MANY_REQUESTS, OpenQuery
 
 MAX_TEMPORARY_TABLES = 8
 """The most temporary tables at once; each may need as much memory as the service's own tables."""
@@ -85,7 +85,7 @@ class TemporaryTables:
         if len(self._tables) >= MAX_TEMPORARY_TABLES:
             raise ServiceError(
                 f"files of {len(self._tables)} queries are already loaded, which is the maximum",
-                code=BUSY,
+                code=TOO_MANY_REQUESTS,
                 reason="service-busy",
                 hint="try again when one of them has ended",
             )

@@ -11,10 +11,10 @@ import pyarrow as pa
 from svcctl.errors import ServiceError
 from svcctl.service.language.types import Column, Type
 from svcctl.service.rendering import cells
-from svcctl.service.rendering.keep_alive import NONE, KeepAlive, Shape
+from svcctl.service.rendering.keep_alive import NO_PADDING, KeepAlive, Shape
 from svcctl.service.rendering.rows import Dates
 
-BLOCK = 1 << 18
+SPOOL_BLOCK_BYTES = 1 << 18
 """The bytes that are sent at once of a temporary file."""
 
 
@@ -58,7 +58,7 @@ class Encoder:
     streams: ClassVar[bool] = True
     ends_connection: ClassVar[bool] = False
     """Whether the interface has the end of the connection as the end of the answer."""
-    own_padding: ClassVar[KeepAlive] = NONE
+    own_padding: ClassVar[KeepAlive] = NO_PADDING
     """The padding of this format for a request that chooses none."""
 
     def __init__(self, columns: Sequence[Column], rendering: Rendering) -> None:
@@ -68,7 +68,7 @@ class Encoder:
         """The columns with the types that the response names."""
         self.written = _with_addresses(columns, Type.INT8 if chosen is False else Type.IP4)
         """The columns with the types by which values are written: int8 for an address that is sent as a number."""
-        keep_alive = (rendering.keep_alive or self.own_padding) if self.streams else NONE
+        keep_alive = (rendering.keep_alive or self.own_padding) if self.streams else NO_PADDING
         self.padding = keep_alive.padding(self.shape())
 
     def shape(self) -> Shape:

@@ -53,6 +53,6 @@ class KeepAlive:
         return KINDS[self.type](shape, self.token).encode()
 
 
-NONE = KeepAlive("none")
+NO_PADDING = KeepAlive("none")
 SPACES = KeepAlive("token", "    ")
 NEWLINE = KeepAlive("newline")

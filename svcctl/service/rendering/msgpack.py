@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from svcctl.service.language.types import Column, Type
 from svcctl.service.rendering import arrow
-from svcctl.service.rendering.encoder import BLOCK, Rendering, Whole
+from svcctl.service.rendering.encoder import SPOOL_BLOCK_BYTES, Rendering, Whole
 
 
 class MsgPack(Whole):
@@ -67,7 +67,7 @@ class MsgPack(Whole):
             ]
         )
         self._spool.seek(0)
-        while block := self._spool.read(BLOCK):
+        while block := self._spool.read(SPOOL_BLOCK_BYTES):
             yield block
 
     def close(self) -> None:

@@ -35,7 +35,7 @@ class Failure:
     advice: str
 
 
-FULL = Failure(
+STATE_FULL = Failure(
     "state-full",
     507,
     "no space left for the state of the service",
@@ -43,7 +43,7 @@ FULL = Failure(
     "written",
     "make room on its disk",
 )
-READ_ONLY = Failure(
+STATE_READ_ONLY = Failure(
     "state-read-only",
     503,
     "the state of the service is read-only",
@@ -51,7 +51,7 @@ READ_ONLY = Failure(
     "written",
     "make it writable",
 )
-LOCKED = Failure(
+STATE_LOCKED = Failure(
     "state-locked",
     503,
     "the state of the service is locked by another process",
@@ -59,7 +59,7 @@ LOCKED = Failure(
     "written",
     "end the process that holds the lock",
 )
-DAMAGED = Failure(
+STATE_DAMAGED = Failure(
     "state-damaged",
     503,
     "the state of the service is damaged",
@@ -67,7 +67,7 @@ DAMAGED = Failure(
     "read",
     "restore it from a backup",
 )
-AWAY = Failure(
+STATE_AWAY = Failure(
     "state-away",
     503,
     "the service cannot reach its state",
@@ -102,7 +102,7 @@ class Database(Protocol):
     writing: Sequence[str]
     """The statements that begin a transaction in which nobody else writes."""
     patience: float = 0
-    """Seconds for which a writing transaction is begun again while the database is LOCKED; 0 where the server waits."""
+    """Seconds for which a transaction that writes is retried while the database is locked; 0 where the server waits."""
     foreign: str
     """What to do when there are tables of other programs."""
 

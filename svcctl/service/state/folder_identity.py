@@ -19,7 +19,7 @@ from svcctl.service.state.store import Store
 if TYPE_CHECKING:  # its packages are an extra
     from svcctl.service.engines.lake.folder import Folder
 
-NONE = "none"
+NO_FOLDER = "none"
 
 
 def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | None:
@@ -35,7 +35,7 @@ def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | 
         check(None, folder, create=create)
     elif store.shared:
         return None
-    now = ("", NONE) if folder is None else (folder.identity() or "", folder.uri)
+    now = ("", NO_FOLDER) if folder is None else (folder.identity() or "", folder.uri)
     if known != now:
         with store.transaction() as connection:
             if connection.execute(select(schema.folder)).first() == known:  # unless another service was first

@@ -25,7 +25,16 @@ from sqlalchemy.pool import NullPool
 from svcctl.api.destinations import without_secret
 from svcctl.errors import Locked, ServiceError, UsageError, reason
 from svcctl.service.settings import STATE, STATE_PASSWORD_FILE
-from svcctl.service.state.database import AWAY, DAMAGED, FULL, LOCKED, READ_ONLY, Database, Failure, StateUnavailable
+from svcctl.service.state.database import (
+    STATE_AWAY,
+    STATE_DAMAGED,
+    STATE_FULL,
+    STATE_LOCKED,
+    STATE_READ_ONLY,
+    Database,
+    Failure,
+    StateUnavailable,
+)
 
 LOCK = 0x73766363746C
 """The number of the advisory lock."""
@@ -51,17 +60,17 @@ ADVICE = {
 }
 """What to do about a refused connection, by a part of the server's message: the driver keeps no code of it."""
 FAILURES: Mapping[type[psycopg.Error], tuple[Failure, str | None]] = {
-    errors.DiskFull: (FULL, None),
-    errors.ReadOnlySqlTransaction: (READ_ONLY, None),
+    errors.DiskFull: (STATE_FULL, None),
+    errors.ReadOnlySqlTransaction: (STATE_READ_ONLY, None),
     errors.InsufficientPrivilege: (
-        READ_ONLY,
+        STATE_READ_ONLY,
         "let the user create tables there: grant create on schema public to …",
     ),
-    errors.QueryCanceled: (LOCKED, None),
-    errors.LockNotAvailable: (LOCKED, None),
-    errors.DataCorrupted: (DAMAGED, None),
-    errors.IndexCorrupted: (DAMAGED, None),
-    psycopg.OperationalError: (AWAY, None),
+    errors.QueryCanceled: (STATE_LOCKED, None),
+    errors.LockNotAvailable: (STATE_LOCKED, None),
+    errors.DataCorrupted: (STATE_DAMAGED, None),
+    errors.IndexCorrupted: (STATE_DAMAGED, None),
+    psycopg.OperationalError: (STATE_AWAY, None),
 }
 """The failure of each class of errors, and what to do; the first that fits counts. Others are defects, unless the
 connection ended."""
@@ -122,7 +131,7 @@ class PostgreSQL(Database):
         except DataError as error:
             raise ServiceError(f"the state cannot hold this value: {_line(error.orig)}") from None
         except DBAPIError as error:
-            found = _failure(error.orig) or ((AWAY, None) if error.connection_invalidated else None)
+            found = _failure(error.orig) or ((STATE_AWAY, None) if error.connection_invalidated else None)
             if found is None:
                 raise
             raise self._unavailable(*found, error.orig) from None
@@ -132,11 +141,11 @@ class PostgreSQL(Database):
         try:
             yield
         except psycopg.OperationalError as error:
-            raise self._unavailable(*(_failure(error) or (AWAY, None)), error) from None
+            raise self._unavailable(*(_failure(error) or (STATE_AWAY, None)), error) from None
 
     def _unavailable(self, failure: Failure, advice: str | None, error: BaseException | None) -> StateUnavailable:
         said = _line(error, str(self._parameters.get("password", "")))
-        if failure is AWAY:
+        if failure is STATE_AWAY:
             advice = next((advice for part, advice in ADVICE.items() if part in said), advice)
         return StateUnavailable(failure, self.name, said, advice)
 

@@ -17,19 +17,30 @@ from sqlalchemy.pool import NullPool
 
 from svcctl.dates.epochs import seconds_to_ms
 from svcctl.io import files
-from svcctl.service.state.database import AWAY, DAMAGED, FULL, LOCKED, READ_ONLY, Database, Failure, StateUnavailable
+from svcctl.service.state.database import (
+    STATE_AWAY,
+    STATE_DAMAGED,
+    STATE_FULL,
+    STATE_LOCKED,
+    STATE_READ_ONLY,
+    Database,
+    Failure,
+    StateUnavailable,
+)
 
 LOCK_SECONDS = 10
 """How long a transaction waits for one of another process."""
 
 FAILURES: Mapping[int, tuple[Failure, str | None]] = {
-    sqlite3.SQLITE_FULL: (FULL, None),
-    sqlite3.SQLITE_READONLY: (READ_ONLY, None),
-    sqlite3.SQLITE_BUSY: (LOCKED, None),
-    sqlite3.SQLITE_LOCKED: (LOCKED, None),
-    sqlite3.SQLITE_CORRUPT: (DAMAGED, None),
-    sqlite3.SQLITE_NOTADB: (DAMAGED, None),
-    **dict.fromkeys((sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM), (AWAY, "check its disk")),
+    sqlite3.SQLITE_FULL: (STATE_FULL, None),
+    sqlite3.SQLITE_READONLY: (STATE_READ_ONLY, None),
+    sqlite3.SQLITE_BUSY: (STATE_LOCKED, None),
+    sqlite3.SQLITE_LOCKED: (STATE_LOCKED, None),
+    sqlite3.SQLITE_CORRUPT: (STATE_DAMAGED, None),
+    sqlite3.SQLITE_NOTADB: (STATE_DAMAGED, None),
+    **dict.fromkeys(
+        (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM), (STATE_AWAY, "check its disk")
+    ),
 }
 """The failure of each primary code of SQLite's errors, and what to do; other codes are defects."""
 

@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError
 from svcctl import __version__
 from svcctl.errors import UsageError
 from svcctl.service.state import migrations
-from svcctl.service.state.database import DAMAGED, LOCKED, Database, StateUnavailable
+from svcctl.service.state.database import STATE_DAMAGED, STATE_LOCKED, Database, StateUnavailable
 from svcctl.service.state.sqlite import SQLite
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ class Store:
                 self.close()
                 raise
         except StateUnavailable as error:
-            if error.failure is not DAMAGED:
+            if error.failure is not STATE_DAMAGED:
                 raise
             reason = error.reason if database.shared else "state-file-damaged"
             raise UsageError(error.detail, hint=error.advice, reason=reason) from None
@@ -140,7 +140,7 @@ class Store:
             with self._database.translated():
                 return self._begin(self._database.writing)
         except StateUnavailable as error:
-            if error.failure is not LOCKED or time.monotonic() >= until:
+            if error.failure is not STATE_LOCKED or time.monotonic() >= until:
                 raise
             return None
 

@@ -16,7 +16,7 @@ from svcctl.api.roles import lint
 from svcctl.errors import ServiceError
 from svcctl.service.accounts import rules
 from svcctl.service.accounts.codes import Reason
-from svcctl.service.accounts.rules import EVERY, Available, CustomRole
+from svcctl.service.accounts.rules import ALL_NAMES, Available, CustomRole
 
 AVAILABLE = Available(("Alerts", "Lookups", "Search"), ("dashboards", "explorer"))
 READ_ONLY = {"alertPermissions": [], "defVault": 1, "maxVault": 1}
@@ -550,7 +550,7 @@ def test_the_offline_rules_and_the_service_agree_on_ten_thousand_random_roles() 
 
 
 CURRENT = [
-    CustomRole("ops", None, EVERY, EVERY, None, None, None),
+    CustomRole("ops", None, ALL_NAMES, ALL_NAMES, None, None, None),
     CustomRole("ops", None, ("Search",), (), (), None, None),
     CustomRole("ops", None, (), ("dashboards", "explorer"), (1,), None, "explorer"),
     CustomRole("ops", None, ("Alerts",), ("dashboards", "explorer"), None, "f", None),

@@ -35,7 +35,7 @@ from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language.types import Column, Type
 from svcctl.service.queries.schedule import Late
 from svcctl.service.server import keep_settled
-from svcctl.service.state.database import AWAY, StateUnavailable
+from svcctl.service.state.database import STATE_AWAY, StateUnavailable
 from svcctl.service.state.events_record import EventsRecord
 from svcctl.service.state.schema import events_files
 from svcctl.service.state.store import Store
@@ -155,7 +155,7 @@ class Away(Store):
     @contextmanager
     def reading(self) -> Iterator[Any]:
         if self.gone:
-            raise StateUnavailable(AWAY, "postgresql://db/svcctl", "connection refused")
+            raise StateUnavailable(STATE_AWAY, "postgresql://db/svcctl", "connection refused")
         with super().reading() as connection:
             yield connection
 
@@ -195,7 +195,7 @@ def test_the_log_says_when_the_state_is_away_and_when_it_is_back(
     class Renewed(Jobs):
         def renew(self) -> None:
             if not next(answers, True):
-                raise StateUnavailable(AWAY, "postgresql://db/svcctl", "connection refused")
+                raise StateUnavailable(STATE_AWAY, "postgresql://db/svcctl", "connection refused")
 
         def settle(self) -> None:
             stopping.set()

@@ -21,7 +21,7 @@ from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.leases import Term
 from svcctl.service.jobs.runner import Fenced, Run
-from svcctl.service.state.database import AWAY, READ_ONLY, StateUnavailable
+from svcctl.service.state.database import STATE_AWAY, STATE_READ_ONLY, StateUnavailable
 from svcctl.service.state.postgresql import PostgreSQL
 from svcctl.service.state.store import Store
 
@@ -182,7 +182,7 @@ def test_jobs_wait_for_a_state_that_is_away_and_go_on_with_it(
     with postgresql_peer.down():
         with pytest.raises(StateUnavailable):
             sent(there, job_id)
-        eventually(lambda: run.error == (AWAY.message,))
+        eventually(lambda: run.error == (STATE_AWAY.message,))
         time.sleep(TERM.seconds * 1.2)  # its lease ends, and its thread does not
         assert run.thread.is_alive()
     eventually(lambda: answers(there))
@@ -200,7 +200,7 @@ def test_jobs_go_on_when_a_server_that_takes_no_writes_takes_them_again(
     eventually(lambda: sent(there, job_id) > 3)
     read_only_is(postgresql_peer, here.url, "on")
     for process in processes:
-        eventually(lambda: process.jobs.get(ME, job_id).error == (READ_ONLY.message,))  # noqa: B023
+        eventually(lambda: process.jobs.get(ME, job_id).error == (STATE_READ_ONLY.message,))  # noqa: B023
     before = there.jobs.get(ME, job_id)
     read_only_is(postgresql_peer, here.url, "off")
     eventually(lambda: sent(there, job_id) > (before.events_sent or 0))

@@ -11,7 +11,7 @@ from support.engines import EVERY_ENGINE, rows_of_engines
 from support.events import store
 
 from svcctl.service.engines import ARROW, Engine
-from svcctl.service.language import FUNCTIONS, SAMPLE, SECTIONS, Column, Function, Plan, Table, Type
+from svcctl.service.language import FUNCTIONS, SAMPLE_ROWS, SECTIONS, Column, Function, Plan, Table, Type
 from svcctl.service.language.dialect import Dialect
 from svcctl.service.language.functions import KINDS
 
@@ -52,7 +52,9 @@ Run = Callable[..., list[tuple[Any, ...]]]
 @pytest.fixture(scope="module", params=rows_of_engines("lake"))
 def samples(request: pytest.FixtureRequest) -> Iterator[Engine]:
     with EVERY_ENGINE[request.param]() as engine:
-        store(engine.stored, "t", SAMPLES.columns, [(datetime.fromisoformat(when), *rest) for when, *rest in SAMPLE])
+        store(
+            engine.stored, "t", SAMPLES.columns, [(datetime.fromisoformat(when), *rest) for when, *rest in SAMPLE_ROWS]
+        )
         yield engine
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service.accounts.accounts import Owner
-from svcctl.service.queries.concurrency import SLICE, OpenQuery, Turns
+from svcctl.service.queries.concurrency import LONG_PIECE_SECONDS, OpenQuery, Turns
 
 SOON = 0.01
 """A slice after which every piece of work is long."""
@@ -68,7 +68,7 @@ class Desk:
 
 
 @contextmanager
-def desk(places: int, share: int = 100, slice_seconds: float = SLICE) -> Iterator[Desk]:
+def desk(places: int, share: int = 100, slice_seconds: float = LONG_PIECE_SECONDS) -> Iterator[Desk]:
     with ThreadPoolExecutor(100) as executor:
         yield Desk(Turns(executor, places=places, share=share, slice_seconds=slice_seconds))
 
@@ -78,7 +78,11 @@ def start(query: OpenQuery, work: Work, *, repeatable: bool = False) -> asyncio.
 
 
 def play(
-    places: int, scene: Callable[[Desk], Awaitable[None]], *, share: int = 100, slice_seconds: float = SLICE
+    places: int,
+    scene: Callable[[Desk], Awaitable[None]],
+    *,
+    share: int = 100,
+    slice_seconds: float = LONG_PIECE_SECONDS,
 ) -> None:
     with desk(places, share, slice_seconds) as made:
         asyncio.run(asyncio.wait_for(scene(made), 20))

@@ -20,7 +20,7 @@ from svcctl.service.engines import Engines
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.table_rules import ColumnChange
 from svcctl.service.language import Column, QueryError, Type
-from svcctl.service.queries.continuous import GRACE, LATE_MS, Steps
+from svcctl.service.queries.continuous import LATE_MS, RANGE_GRACE, Steps
 from svcctl.service.queries.request import AskedQuery
 from svcctl.service.queries.schedule import LAG_MS, Late, Schedule, Step, StepKind, next_step
 
@@ -224,7 +224,7 @@ def test_what_a_query_groups_by_decides_the_steps_of_a_range_that_is_not_over(
     engines: Engines, text: str, kind: StepKind, period: int
 ) -> None:
     end = NOON + timedelta(seconds=1)
-    due = NOON_MS + 1000 + GRACE // timedelta(milliseconds=1)
+    due = NOON_MS + 1000 + RANGE_GRACE // timedelta(milliseconds=1)
     assert schedule(engines, text, end) == Schedule(kind, FIRST_MS, NOON_MS + 1000, due, period=period)
 
 
@@ -269,7 +269,7 @@ def test_a_range_may_end_on_the_last_day_of_the_calendar() -> None:
         engines.of("t").stored.create("t", [Column("eventdate", Type.TIMESTAMP)])
         asked = AskedQuery("from t", Range(last, last))
         assert (
-            Steps(engines, asked, lambda: last - GRACE, launched=last - GRACE).schedule.due
+            Steps(engines, asked, lambda: last - RANGE_GRACE, launched=last - RANGE_GRACE).schedule.due
             == 253402300799000 + GRACE_MS
         )
 

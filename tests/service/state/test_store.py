@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError, ResourceClosedError
 from support.state import locked
 
 from svcctl.errors import Locked, ServiceError, UsageError
-from svcctl.service.state.database import AWAY, LOCKED, READ_ONLY, StateUnavailable
+from svcctl.service.state.database import STATE_AWAY, STATE_LOCKED, STATE_READ_ONLY, StateUnavailable
 from svcctl.service.state.postgresql import PAUSE_SECONDS, PostgreSQL, database_of
 from svcctl.service.state.schema import queries
 from svcctl.service.state.sqlite import SQLite
@@ -191,7 +191,7 @@ def test_a_file_that_cannot_be_changed_is_no_reason_to_start_over(file: Path) ->
     with store.transaction(), pytest.raises(StateUnavailable) as caught:
         Store(SQLite(file, lock_seconds=0.01))
     assert (caught.value.failure, caught.value.detail, caught.value.advice) == (
-        LOCKED,
+        STATE_LOCKED,
         f"the state in file {file} cannot be written: database is locked",
         "end the process that holds the lock",
     )
@@ -243,7 +243,7 @@ def test_a_database_that_goes_away_is_an_error_until_it_comes_back(postgresql_pe
             for ask in (lambda: saved(store), lambda: store.remembered("one", read), lambda: saved(store)):
                 with pytest.raises(StateUnavailable, match=r"^the service cannot reach its state$") as caught:
                     ask()
-                assert caught.value.failure is AWAY
+                assert caught.value.failure is STATE_AWAY
                 assert re.match(r"the state in postgresql://127.0.0.1:\d+/\w+ cannot be reached: ", caught.value.detail)
         threading.Event().wait(PAUSE_SECONDS)
         assert store.remembered("one", read) == "from t"
@@ -351,7 +351,7 @@ def test_a_user_who_may_not_create_tables_is_told(postgresql_peer: PostgreSQLPee
     with pytest.raises(StateUnavailable) as caught:
         Store(PostgreSQL(url.replace("svcctl@", "reader@"), password="x"))
     assert (caught.value.failure, caught.value.detail, caught.value.advice) == (
-        READ_ONLY,
+        STATE_READ_ONLY,
         f"the state in {url.replace('svcctl@', '')} cannot be written: permission denied for schema public",
         "let the user create tables there: grant create on schema public to …",
     )

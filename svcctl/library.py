@@ -145,7 +145,7 @@ def _profile(arguments: Mapping[str, Any], mappings: Mapping[str, Mapping[str, s
             if name not in MAPPINGS[group]:
                 raise unknown_field(f"{group}.{name}", f"argument {group}")
     if resolved.name in profiles.BUILT_IN:
-        process.answering(files(os.environ), _ignored, _ignored)
+        process.ensure_running(files(os.environ), _ignored, _ignored)
     merged = {group: {**resolved.mappings[group], **names} for group, names in mappings.items()}
     return replace(resolved, mappings=merged)
 

@@ -145,7 +145,7 @@ class Context:
             case Unavailable(untrusted=True):
                 return trust_advice(self.profile.name or "NAME")
             case Unavailable(unanswered=True):
-                if self.profile.name in profiles.BUILT_IN and process.running(self.files) is None:
+                if self.profile.name in profiles.BUILT_IN and process.running_process(self.files) is None:
                     start = hints.how_to_start(process.last_start(self.files))
                     return Advice(f"the local service has ended: see {self.files.log}, and ", start)
                 return f"find out why with {check}"
@@ -235,7 +235,7 @@ class Context:
             work = text
 
         with self.diagnostics.working(lambda: Work(work)):
-            started = process.answering(self.files, notify, self.diagnostics.note, unasked=unasked)
+            started = process.ensure_running(self.files, notify, self.diagnostics.note, unasked=unasked)
         if started:
             self.diagnostics.note("started the local service (stop it with 'svcctl service stop')")
         return started

@@ -172,8 +172,8 @@ def _credential(files: Files, name: str, field: str) -> str:
 def _read_credentials(files: Files) -> dict[str, dict[str, str]]:
     """The credentials of each built-in profile. SvcctlError when the file is damaged."""
     try:
-        given = json.loads(files.credentials.read_text(encoding="utf-8"))
-        return {name: {field: "" + given[name][field] for field in _CREDENTIALS} for name in BUILT_IN}
+        content = json.loads(files.credentials.read_text(encoding="utf-8"))
+        return {name: {field: "" + content[name][field] for field in _CREDENTIALS} for name in BUILT_IN}
     except (ValueError, TypeError, LookupError, RecursionError):
         raise SvcctlError(
             f"credentials file {files.credentials} is damaged", hint="remove it: the next start makes a new one"
@@ -201,7 +201,7 @@ def place(files: Files) -> str:
     return hashlib.sha256(credentials(files, BUILT_IN[0])["api_key"].encode()).hexdigest()[:16]
 
 
-def running(files: Files) -> int | None:
+def running_process(files: Files) -> int | None:
     """The process ID of the service that holds the lock (0 while the ID is written), None when no service runs."""
     with files.within():
         try:
@@ -216,7 +216,7 @@ def running(files: Files) -> int | None:
 def hold_lock(files: Files) -> int:
     """Take the service's lock until this process ends, and write the process ID to it. Locked when it is taken."""
     files.make()
-    # `running` takes the lock for an instant to test it: wait that long.
+    # `running_process` takes the lock for an instant to test it: wait that long.
     with files.within():
         busy = f"the local service is already running in {files.directory}"
         handle = lock(files.lock, busy, reason="service-running", patience=0.2)
@@ -225,7 +225,7 @@ def hold_lock(files: Files) -> int:
     return handle
 
 
-def still_held(files: Files, handle: int) -> bool:
+def holds_lock(files: Files, handle: int) -> bool:
     """Whether the lock file is still the one that `hold_lock` locked: not deleted, not replaced."""
     try:
         return files.lock.stat().st_ino == os.fstat(handle).st_ino
@@ -304,7 +304,7 @@ def await_answer(files: Files, starting: Callable[[], object], silent_seconds: f
         return True
 
     ping = _request("GET", PING_PATH)
-    while running(files) is not None and go_on():
+    while running_process(files) is not None and go_on():
         if _answer(files, ping, go_on) is not None:
             return True
         time.sleep(_LOOK_SECONDS)
@@ -329,7 +329,7 @@ def _silent(files: Files) -> Unavailable:
 
 def _name(files: Files) -> str:
     """The words for a service in messages: its directory, and its own process ID."""
-    process = running(files)
+    process = running_process(files)
     return f"the local service in {files.directory}" + (f" (process {process})" if process else "")
 
 
@@ -356,7 +356,7 @@ def _answer(files: Files, request: bytes, go_on: Callable[[], bool]) -> int | No
     return int(status[1]) if status else None
 
 
-def answering(
+def ensure_running(
     files: Files, notify: Callable[[str], None], note: Callable[[str], None], *, unasked: bool = True
 ) -> bool:
     """Start the service unless it runs, and wait until it answers; False when it was already running.
@@ -377,7 +377,7 @@ def start(files: Files, notify: Callable[[str], None], note: Callable[[str], Non
 
     `notify` receives its lines of progress (the demo events, on the first start), and `note` its other lines.
     """
-    from svcctl.service.settings import located
+    from svcctl.service.settings import absolute_locations
 
     extras.need("service", "the local service")
     files.make()
@@ -391,13 +391,13 @@ def start(files: Files, notify: Callable[[str], None], note: Callable[[str], Non
             stdout=log,
             stderr=log,
             cwd="/",
-            env={**os.environ, **located(os.environ), DATA_ENVIRONMENT: str(files.directory)},
+            env={**os.environ, **absolute_locations(os.environ), DATA_ENVIRONMENT: str(files.directory)},
             start_new_session=True,
             pass_fds=(writer,),
         )
     os.close(writer)
     with os.fdopen(reader, encoding="utf-8") as lines:
-        last = _followed(lines, notify, note)
+        last = _relay_lines(lines, notify, note)
     if "ready" in last:
         process.returncode = 0  # it outlives this process: keep Popen from warning
         return True
@@ -437,7 +437,7 @@ class StarterPipe:
             self._stream = None
 
     @contextmanager
-    def telling_failure(self) -> Iterator[None]:
+    def sending_errors(self) -> Iterator[None]:
         """Write an error of the block, which the service ends with."""
         try:
             yield
@@ -450,7 +450,7 @@ class StarterPipe:
             raise
 
 
-def _followed(lines: Iterable[str], notify: Callable[[str], None], note: Callable[[str], None]) -> Mapping[str, Any]:
+def _relay_lines(lines: Iterable[str], notify: Callable[[str], None], note: Callable[[str], None]) -> Mapping[str, Any]:
     """Hand on the texts of a starting service; returns its last line, which is empty if it ended without one."""
     for line in lines:
         try:
@@ -494,12 +494,12 @@ def stop(files: Files, silent_seconds: float = SILENT_SECONDS, stop_seconds: flo
     It is asked over its socket. If it does not accept that, it gets SIGTERM, but only if the socket proves which
     process it is: Unavailable if not. SvcctlError when it does not stop in time; it is never killed.
     """
-    if running(files) is None:
+    if running_process(files) is None:
         return False
     began = time.monotonic()
     stopping = False
-    while running(files) is not None:
-        stopping = stopping or _asked_to_stop(files, silent_seconds) or _signalled(files)
+    while running_process(files) is not None:
+        stopping = stopping or _request_stop(files, silent_seconds) or _send_signal(files)
         seconds = time.monotonic() - began
         if not stopping and min(seconds, _seconds_untouched(files)) > silent_seconds:
             raise Unavailable(
@@ -515,7 +515,7 @@ def stop(files: Files, silent_seconds: float = SILENT_SECONDS, stop_seconds: flo
     return True
 
 
-def _asked_to_stop(files: Files, silent_seconds: float) -> bool:
+def _request_stop(files: Files, silent_seconds: float) -> bool:
     """Ask the service to stop, and return whether it accepts. It has more time if it cannot get a signal instead."""
     try:
         token = _read_credentials(files)[BUILT_IN[0]]["token"]
@@ -527,7 +527,7 @@ def _asked_to_stop(files: Files, silent_seconds: float) -> bool:
     return status is not None and status < 300
 
 
-def _signalled(files: Files) -> bool:
+def _send_signal(files: Files) -> bool:
     """Send SIGTERM if the process is proven, and return whether it was sent. A suspended process continues first."""
     process = _proven_process(files)
     if process is None:
@@ -546,7 +546,7 @@ def _proven_process(files: Files) -> int | None:
     None if the kernel names another process, as in another PID namespace, or nothing listens, as on another host.
     """
     with suppress(OSError), unix_sockets.connect(files.socket, _LOOK_SECONDS) as connection:
-        if (process := unix_sockets.peer_process(connection)) == running(files):
+        if (process := unix_sockets.peer_process(connection)) == running_process(files):
             return process
     return None
 

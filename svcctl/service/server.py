@@ -96,17 +96,17 @@ SERVICE_LIMITS = {
 _log = logging.getLogger("svcctl.service")
 
 
-class _Ready:
+class _StartReport:
     """Reports progress to the process that started this one, or to the log of a service in the foreground."""
 
     def __init__(self, pipe: process.StarterPipe) -> None:
         self._pipe = pipe
-        self._told = False
+        self._announced = False
 
     def progress(self, what: str, fraction: float) -> None:
-        if not self._pipe.is_open and fraction < 1 and not self._told:
+        if not self._pipe.is_open and fraction < 1 and not self._announced:
             _log.info("making demo events (once)")
-            self._told = True
+            self._announced = True
         self._pipe.send(progress=f"making demo events (once): {what} {fraction:.0%}")
 
     def note(self, text: str, level: int = logging.INFO) -> None:
@@ -135,7 +135,7 @@ class _Server(uvicorn.Server):
         self._is_ours = is_ours
         self._serving = serving
         self._ready = ready
-        self._failed = False
+        self._listen_failed = False
         self._leaving = asyncio.Event()
 
     async def main_loop(self) -> None:
@@ -165,11 +165,11 @@ class _Server(uvicorn.Server):
         try:
             self._own.listen()
         except OSError as error:
-            if not self._failed:
+            if not self._listen_failed:
                 _log.warning("the socket %s is gone and cannot be made: %s", self._own.path, reason(error))
-            self._failed = True
+            self._listen_failed = True
             return
-        self._failed = False
+        self._listen_failed = False
         lost, *others = self.servers
         await super().startup(sockets=[self._own.socket])
         self.servers += others
@@ -197,11 +197,11 @@ def serve(
     settings = {setting: setting.read(os.environ) for setting in SERVICE_SETTINGS}
     history = timedelta(seconds=settings[DEMO])
     limits = Limits(connections=_descriptors_for(settings[CONNECTIONS]))
-    ready = _Ready(pipe)
+    ready = _StartReport(pipe)
     lock = process.hold_lock(files)  # the kernel frees it when this process ends, however it ends
     with ExitStack() as closing:
         serving = threading.Event()
-        closing.enter_context(_repeated(partial(_touch, lock, serving)))
+        closing.enter_context(_running_thread(partial(_touch, lock, serving)))
         own_socket = UnixListener(files.socket)
         closing.callback(own_socket.close)
         for folder in (None, files.directory):
@@ -213,11 +213,13 @@ def serve(
         store = open_store(files, os.environ, state=state, is_service=True)
         closing.callback(store.close)
         live = frozenset((ACCESS_TABLE, *(demo.TABLES if history else ())))
-        checked = partial(_checked, files, store, partial(ready.note, level=logging.WARNING))
-        own, record = closing.enter_context(_tables(files, ready.progress, history, checked))
+        check_record = partial(_check_record, files, store, partial(ready.note, level=logging.WARNING))
+        own, record = closing.enter_context(_tables(files, ready.progress, history, check_record))
         closing.callback(_record, record)
         on = engine or ENGINE.read(os.environ) or EMBEDDED
-        shared = closing.enter_context(_shared(store, tables or TABLES.read(os.environ), on, ready.note, create=create))
+        shared = closing.enter_context(
+            _shared_engine(store, tables or TABLES.read(os.environ), on, ready.note, create=create)
+        )
         executor = ThreadPoolExecutor(THREADS, thread_name_prefix="query")
         closing.callback(executor.shutdown, cancel_futures=True)
         service = Service(
@@ -238,12 +240,12 @@ def serve(
         jobs = _jobs(service, settings, process.place(files))
         app = build(service, jobs, settings[CORS_ORIGINS] or ())
         log = AccessLog(app, own, most=settings[ACCESS_EVENTS], age=settings[ACCESS_TIME])
-        is_ours = partial(process.still_held, files, lock)
-        closing.enter_context(_repeated(partial(_grow, demo.Growing(own, history), log, is_ours)))
+        is_ours = partial(process.holds_lock, files, lock)
+        closing.enter_context(_running_thread(partial(_grow, demo.Growing(own, history), log, is_ours)))
         closing.callback(jobs.close)
         service.record_events()
         pause = SHARED_SETTLE_SECONDS if store.shared else SETTLE_SECONDS
-        closing.enter_context(_repeated(partial(keep_settled, service, jobs, pause)))
+        closing.enter_context(_running_thread(partial(settle_repeatedly, service, jobs, pause)))
         said = partial(ready.ready, address or str(files.socket))
         server = _Server(_config(log, limits), own_socket, is_ours, serving, said)
         _answer(server, [own_socket.socket, *([] if tcp is None else [tcp])])
@@ -260,7 +262,7 @@ def _jobs(service: Service, settings: Mapping[Setting, Any], place: str) -> Jobs
     )
 
 
-class _Masking(logging.Formatter):
+class _MaskingFormatter(logging.Formatter):
     """Lines of the log, whatever library wrote them, without the secrets in URLs."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -271,7 +273,7 @@ def _prepare_process() -> None:
     """Set up what belongs to the whole process: memory, its log, the mode of new files, and Arrow."""
     limit_arenas()
     to_stderr = logging.StreamHandler()
-    to_stderr.setFormatter(_Masking("%(asctime)s %(levelname)s %(message)s"))
+    to_stderr.setFormatter(_MaskingFormatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[to_stderr])
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # without its remarks about the SQL that it writes
     logging.getLogger("uvicorn").setLevel(logging.WARNING)  # without its lines about its own process
@@ -284,7 +286,7 @@ def _tables(
     files: process.Files,
     progress: Callable[[str, float], None],
     history: timedelta,
-    checked: Callable[[DuckDBEngine], EventsRecord],
+    check_record: Callable[[DuckDBEngine], EventsRecord],
 ) -> Iterator[tuple[DuckDBEngine, EventsRecord]]:
     """The tables of the service's own file, with the demo events up to now, and the record of the file.
 
@@ -305,7 +307,7 @@ def _tables(
                 extend(first)
         with ExitStack() as closing:
             own = closing.enter_context(DuckDBEngine(files.events))
-            record = checked(own)
+            record = check_record(own)
             extend(own)
             closing.pop_all()
         return own, record
@@ -324,7 +326,7 @@ def _tables(
         yield own, record
 
 
-def _checked(files: process.Files, store: Store, note: Callable[[str], None], own: DuckDBEngine) -> EventsRecord:
+def _check_record(files: process.Files, store: Store, note: Callable[[str], None], own: DuckDBEngine) -> EventsRecord:
     """The record of the service's own file, which is compared with it."""
     record = EventsRecord(store, process.place(files), own)
     try:
@@ -373,7 +375,7 @@ def _answer(server: _Server, sockets: list[socket.socket]) -> None:
 
 
 @contextmanager
-def _shared(
+def _shared_engine(
     store: Store, uri: str | None, on: str, note: Callable[[str], None], *, create: bool
 ) -> Iterator[Engine | None]:
     """The engine of the tables in the shared folder, which must be the state's folder; None without a folder.
@@ -383,9 +385,9 @@ def _shared(
     """
     with ExitStack() as closing:
         if uri is None and (create or on != EMBEDDED):
-            given = "--create" if create else "--engine"
+            option = "--create" if create else "--engine"
             hint = f"name it with --tables or {TABLES.environment}"
-            raise UsageError(f"{given} needs a shared folder of tables", hint=hint)
+            raise UsageError(f"{option} needs a shared folder of tables", hint=hint)
         lake = None if uri is None else closing.enter_context(opened(uri, os.environ))
         folder = None if lake is None else lake.folder
         if before := folder_identity.join(store, folder, create=create):
@@ -416,7 +418,7 @@ def _descriptors_for(connections: int) -> int:
 
 
 @contextmanager
-def _repeated(work: Callable[[threading.Event], None]) -> Iterator[None]:
+def _running_thread(work: Callable[[threading.Event], None]) -> Iterator[None]:
     """Run `work` in a thread during the block; the end of the block sets its event."""
     stopping = threading.Event()
     thread = threading.Thread(target=work, args=(stopping,), daemon=True)
@@ -437,7 +439,7 @@ def _touch(lock: int, serving: threading.Event, stopping: threading.Event) -> No
                 os.utime(lock)
 
 
-def keep_settled(service: Service, jobs: Jobs, pause: float, stopping: threading.Event) -> None:
+def settle_repeatedly(service: Service, jobs: Jobs, pause: float, stopping: threading.Event) -> None:
     """Settle every `pause` seconds until `stopping` is set, since other processes change the state too, as `service
     accounts` does. The uses of keys are stored meanwhile and at the end.
     """

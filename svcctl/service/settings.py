@@ -102,18 +102,18 @@ PLACES = {"folder": TABLES, "state": STATE, "engine": ENGINE}
 """The settings that say what a service uses outside its own directory."""
 
 
-def located(environment: Mapping[str, str]) -> dict[str, str]:
+def absolute_locations(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that hold locations, made absolute for a process with another working directory."""
     locations = [setting for setting in SERVICE_SETTINGS if setting.parse is absolute]
-    return {setting.name: found for setting in locations if (found := setting.read(environment))}
+    return {setting.name: location for setting in locations if (location := setting.read(environment))}
 
 
-def places(environment: Mapping[str, str], **given: str | None) -> dict[str, str]:
+def places(environment: Mapping[str, str], **options: str | None) -> dict[str, str]:
     """What a service uses outside its own directory, `given` on the command line or set; without secrets."""
-    named = {name: given.get(name) or setting.read(environment) for name, setting in PLACES.items()}
-    return {name: _shown(text) for name, text in named.items() if text and text != EMBEDDED}
+    named = {name: options.get(name) or setting.read(environment) for name, setting in PLACES.items()}
+    return {name: _public_location(text) for name, text in named.items() if text and text != EMBEDDED}
 
 
-def _shown(text: str) -> str:
+def _public_location(text: str) -> str:
     """A URL without its parameters, and with its user and password masked; a path made absolute."""
     return re.split("[;?]", mask_urls(text))[0] if "://" in text else absolute(text)

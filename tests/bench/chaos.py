@@ -148,10 +148,10 @@ class Chaos:
         with self._killing:
             if killed.is_set():
                 return
-            pid = process.running(self._files)
+            pid = process.running_process(self._files)
             assert pid
             os.kill(pid, signal.SIGKILL)
-            while process.running(self._files) is not None:
+            while process.running_process(self._files) is not None:
                 time.sleep(0.005)  # until the kernel has released its lock
             killed.set()
 

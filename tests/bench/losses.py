@@ -87,7 +87,7 @@ class Cluster(Chaos):
         while not (pids := self._pids()):
             time.sleep(0.02)
         [(pid, _)] = Counter(pids).most_common(1)
-        running = [process.running(self._service_files(shell)) for shell in self.shells]
+        running = [process.running_process(self._service_files(shell)) for shell in self.shells]
         lost = running.index(pid)
         return pid, self.shells[lost], self.shells[1 - lost]
 

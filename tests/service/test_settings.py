@@ -27,7 +27,7 @@ from svcctl.service.settings import (
     QUERY_TIME,
     RUNNING_JOBS,
     TOTAL_JOBS,
-    located,
+    absolute_locations,
     places,
 )
 
@@ -143,8 +143,8 @@ def test_a_path_is_absolute_for_the_service_in_the_background_which_runs_elsewhe
 ) -> None:
     monkeypatch.chdir(tmp_path)
     given = {"SVCCTL_TABLES": "tables", "SVCCTL_TABLES_LOCK": "/x/lock", "SVCCTL_SPARK_CA_BUNDLE": "", "HOME": "/h"}
-    assert located(given) == {"SVCCTL_TABLES": f"{tmp_path}/tables", "SVCCTL_TABLES_LOCK": "/x/lock"}
-    assert located({"SVCCTL_TABLES": "s3://bucket/events"}) == {"SVCCTL_TABLES": "s3://bucket/events"}
+    assert absolute_locations(given) == {"SVCCTL_TABLES": f"{tmp_path}/tables", "SVCCTL_TABLES_LOCK": "/x/lock"}
+    assert absolute_locations({"SVCCTL_TABLES": "s3://bucket/events"}) == {"SVCCTL_TABLES": "s3://bucket/events"}
     assert places({}, folder="tables") == {"folder": f"{tmp_path}/tables"}
 
 

@@ -164,7 +164,7 @@ def _saved_queries(svc: Context, of: str) -> Pairs:
     from svcctl.service.queries import saved_queries
 
     with closing(open_store(svc.files)) as store:
-        return [(one.id, one.text) for one in saved_queries.listed(store)]
+        return [(one.id, one.text) for one in saved_queries.list_queries(store)]
 
 
 def _domains(svc: Context, of: str) -> Pairs:

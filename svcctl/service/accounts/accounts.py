@@ -80,23 +80,23 @@ def with_token(store: Store, token: str) -> Account | None:
 
 
 def _with(store: Store, column: Column[Any], value: str) -> Account | None:
-    return store.remembered(
+    return store.cached_value(
         (column.name, value), lambda connection: next(iter(_select(connection, column == value)), None)
     )
 
 
 def find(connection: Connection, key: str) -> Account:
     """Find an account by its key or by its name. NotFound when there is none; UsageError when several have the name."""
-    found = _select(connection, or_(_ACCOUNTS.api_key == key, _ACCOUNTS.name == key))
-    found = [account for account in found if account.api_key == key] or found
-    if not found:
+    matches = _select(connection, or_(_ACCOUNTS.api_key == key, _ACCOUNTS.name == key))
+    matches = [account for account in matches if account.api_key == key] or matches
+    if not matches:
         names = connection.scalars(select(_ACCOUNTS.name).where(_ACCOUNTS.name.is_not(None)))
         near = did_you_mean(key, names)
         raise NotFound(f"no key '{key}'", hint=near, reason=None if near else "unknown-key")
-    if len(found) > 1:
-        keys = ", ".join(account.api_key for account in found)
-        raise UsageError(f"{len(found)} keys have the name '{key}'", hint=f"name one by its key: {keys}")
-    return found[0]
+    if len(matches) > 1:
+        keys = ", ".join(account.api_key for account in matches)
+        raise UsageError(f"{len(matches)} keys have the name '{key}'", hint=f"name one by its key: {keys}")
+    return matches[0]
 
 
 def remove(store: Store, key: str) -> None:

@@ -72,7 +72,7 @@ class Reason(IntEnum):
 _KINDS: dict[int, type[ServiceError]] = {400: ServiceError, 403: CredentialsError, 404: NotFound, 409: Conflict}
 
 
-def refused(
+def refusal(
     reason: Reason, message: str, *, hint: str | None = None, data: Mapping[str, Any] | None = None
 ) -> ServiceError:
     """The error for a reason; the message contains the caller's own value."""

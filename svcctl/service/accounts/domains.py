@@ -23,11 +23,11 @@ from svcctl.api.models import DomainStatus
 from svcctl.dates.epochs import seconds_to_ms
 from svcctl.errors import SvcctlError
 from svcctl.service.accounts import price_plans
-from svcctl.service.accounts.codes import Reason, refused
+from svcctl.service.accounts.codes import Reason, refusal
 from svcctl.service.state import schema
 from svcctl.service.state.store import Store, is_there
 
-MAX_NAME = 64
+MAX_NAME_CHARS = 64
 """Characters of a full name with its @ part. The interface has a bound and does not show its value."""
 NO_ROLE = ""
 """The role of a member whose role was deleted."""
@@ -72,7 +72,7 @@ class Member:
 # What a reseller does
 
 
-def listed(store: Store, reseller: str) -> list[StoredDomain]:
+def list_domains(store: Store, reseller: str) -> list[StoredDomain]:
     """List a reseller's domains by name."""
     with store.reading() as connection:
         return _select(connection, _DOMAINS.reseller == reseller)
@@ -81,15 +81,15 @@ def listed(store: Store, reseller: str) -> list[StoredDomain]:
 def get(store: Store, reseller: str, name: str) -> tuple[StoredDomain, list[Member]]:
     """Return a domain and its users; 106 when it does not exist or belongs to another reseller."""
     with store.reading() as connection:
-        domain = own(connection, reseller, name)
+        domain = find_of_reseller(connection, reseller, name)
         return domain, members(connection, domain.id)
 
 
 def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> StoredDomain:
     """Create an Active domain with the applications of its plan and the generic ones, if the reseller wants them."""
     with store.transaction() as connection:
-        described, plan = _described(connection, reseller, fields)
-        domain = _insert(connection, described)
+        new, plan = _new_domain(connection, reseller, fields)
+        domain = _insert(connection, new)
         preference = price_plans.reseller(connection, reseller)
         if preference is not None and preference.include_all_available_apps:
             _activate(connection, domain, (*plan.applications, *price_plans.generic(connection, "application")))
@@ -99,18 +99,18 @@ def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> StoredDoma
 def check(store: Store, reseller: str, fields: Mapping[str, Any]) -> None:
     """Refuse what `create` would refuse, and create nothing."""
     with store.reading() as connection:
-        _described(connection, reseller, fields)
+        _new_domain(connection, reseller, fields)
 
 
-def _described(
+def _new_domain(
     connection: Connection, reseller: str, fields: Mapping[str, Any]
 ) -> tuple[StoredDomain, price_plans.PricePlan]:
     """The domain that the fields describe, which is not stored, and its plan."""
-    name = full_name(_required(fields, "name"), reseller)
-    plan_name = _required(fields, "plan")
+    name = full_name(_required_text(fields, "name"), reseller)
+    plan_name = _required_text(fields, "plan")
     plan = price_plans.plan(connection, reseller, plan_name)
     if plan is None:
-        raise refused(
+        raise refusal(
             Reason.NO_PLAN,
             f"reseller '{reseller}' has no plan '{plan_name}'",
             hint=f"its plans are {', '.join(price_plans.plan_names(connection, reseller)) or 'none'}",
@@ -118,7 +118,7 @@ def _described(
     time = _amount(fields, "time", plan.time, Reason.TIME, plan_name)
     volume = _amount(fields, "volume", plan.volume, Reason.VOLUME, plan_name)
     if _select(connection, _DOMAINS.name == name):
-        raise refused(Reason.TAKEN, f"domain {name} already exists")
+        raise refusal(Reason.TAKEN, f"domain {name} already exists")
     return StoredDomain(0, name, reseller, plan_name, time, volume, DomainStatus.ACTIVE), plan
 
 
@@ -133,7 +133,7 @@ def disable(store: Store, reseller: str, name: str) -> StoredDomain:
 def delete(store: Store, reseller: str, name: str) -> StoredDomain:
     """Delete a domain, its memberships, accounts and jobs, and users without another domain; returns the domain."""
     with store.transaction() as connection:
-        domain = own(connection, reseller, name)
+        domain = find_of_reseller(connection, reseller, name)
         _change(connection, domain, deleted_at=seconds_to_ms(time.time()))
         connection.execute(delete_(schema.members).where(_MEMBERS.domain == domain.id))
         delete_users_without_domain(connection)
@@ -147,11 +147,11 @@ def full_name(name: str, reseller: str) -> str:
     label, at, tail = name.partition("@")
     full = f"{label}@{tail if at else reseller}"
     if at and tail != reseller:
-        raise refused(Reason.NAME, f"domain name '{name}' must end in @{reseller}")
-    if len(full) > MAX_NAME:
-        raise refused(Reason.NAME, f"domain name '{full}' has {len(full)} characters, more than {MAX_NAME}")
+        raise refusal(Reason.NAME, f"domain name '{name}' must end in @{reseller}")
+    if len(full) > MAX_NAME_CHARS:
+        raise refusal(Reason.NAME, f"domain name '{full}' has {len(full)} characters, more than {MAX_NAME_CHARS}")
     if not _LABEL.fullmatch(label):
-        raise refused(
+        raise refusal(
             Reason.NAME,
             f"invalid domain name '{label}': use a-z, 0-9, '.', '_' and '-', and start with a letter or digit",
         )
@@ -165,27 +165,27 @@ def require_access(store: Store, id: int) -> None:
     """Refuse a domain that is deleted, pending or disabled, or has no owner."""
 
     def accessible(connection: Connection) -> bool:
-        check_access(connection, identified(connection, id))
+        check_access(connection, with_id(connection, id))
         return True
 
-    store.remembered(("access", id), accessible)
+    store.cached_value(("access", id), accessible)
 
 
 def check_access(connection: Connection, domain: StoredDomain) -> None:
     """Refuse a domain that cannot be accessed in its present state."""
     if domain.status is DomainStatus.DELETED:
-        raise refused(Reason.NO_DOMAIN, f"domain {domain.name} is deleted")
+        raise refusal(Reason.NO_DOMAIN, f"domain {domain.name} is deleted")
     if domain.status is DomainStatus.PENDING:
-        raise refused(Reason.PENDING, f"domain {domain.name} is pending and cannot be accessed")
+        raise refusal(Reason.PENDING, f"domain {domain.name} is pending and cannot be accessed")
     if domain.status is DomainStatus.DISABLED:
-        raise refused(
+        raise refusal(
             Reason.DISABLED,
             f"domain {domain.name} is disabled and cannot be accessed",
             hint="its reseller can enable it" if domain.reseller else None,
             data={"domain": domain.name} if domain.reseller else None,
         )
     if not is_there(connection, _MEMBERS.domain == domain.id, _MEMBERS.owner):
-        raise refused(
+        raise refusal(
             Reason.NO_OWNER,
             f"domain {domain.name} has no owner and cannot be accessed until one is assigned",
             data={"domain": domain.name},
@@ -194,16 +194,16 @@ def check_access(connection: Connection, domain: StoredDomain) -> None:
 
 def refusals(store: Store, ids: Collection[int]) -> dict[int, SvcctlError]:
     """Return the reason for each of these domains that cannot be accessed."""
-    found: dict[int, SvcctlError] = {}
+    errors: dict[int, SvcctlError] = {}
     if not ids:
-        return found
+        return errors
     with store.reading() as connection:
         for id in ids:
             try:
-                check_access(connection, identified(connection, id))
+                check_access(connection, with_id(connection, id))
             except SvcctlError as error:
-                found[id] = error
-    return found
+                errors[id] = error
+    return errors
 
 
 def active() -> Select[int]:
@@ -211,20 +211,20 @@ def active() -> Select[int]:
     return select(_DOMAINS.id).where(_DOMAINS.deleted_at.is_(None), _DOMAINS.status == str(DomainStatus.ACTIVE))
 
 
-def identified(connection: Connection, id: int) -> StoredDomain:
+def with_id(connection: Connection, id: int) -> StoredDomain:
     """Return the domain of this identity, which may be deleted."""
     status = case((_DOMAINS.deleted_at.is_(None), _DOMAINS.status), else_=str(DomainStatus.DELETED))
     row = connection.execute(select(*_COLUMNS, status.label("status")).where(_DOMAINS.id == id)).mappings().one()
-    return _stored(row)
+    return _domain_of_row(row)
 
 
 def find(connection: Connection, name: str) -> StoredDomain:
     """Return the domain of this name, or the only one that has it before its @ part; 106 when there is none."""
-    found = _select(connection, _DOMAINS.name == name)
-    found = found or _select(connection, _DOMAINS.name.startswith(f"{name}@", autoescape=True))
-    if len(found) != 1:
-        raise _unknown(name)
-    return found[0]
+    matches = _select(connection, _DOMAINS.name == name)
+    matches = matches or _select(connection, _DOMAINS.name.startswith(f"{name}@", autoescape=True))
+    if len(matches) != 1:
+        raise _no_domain(name)
+    return matches[0]
 
 
 def available(connection: Connection, domain: StoredDomain, kind: price_plans.Kind) -> tuple[str, ...]:
@@ -253,7 +253,7 @@ def with_members(connection: Connection) -> list[tuple[StoredDomain, list[Member
     return [(domain, members(connection, domain.id)) for domain in _select(connection)]
 
 
-def put_own(store: Store, name: str) -> None:
+def put_provider_domain(store: Store, name: str) -> None:
     """Create a domain of the provider, without reseller and plan, unless it exists."""
     with store.transaction() as connection:
         if not _select(connection, _DOMAINS.name == name):
@@ -275,26 +275,26 @@ def delete_users_without_domain(connection: Connection) -> None:
 
 def _move(store: Store, reseller: str, name: str, target: DomainStatus, word: str) -> StoredDomain:
     with store.transaction() as connection:
-        domain = own(connection, reseller, name)
+        domain = find_of_reseller(connection, reseller, name)
         if domain.status is DomainStatus.PENDING:
-            raise refused(Reason.PENDING, f"domain {domain.name} is pending and cannot be {word}")
+            raise refusal(Reason.PENDING, f"domain {domain.name} is pending and cannot be {word}")
         if domain.status is target:
-            raise refused(Reason.ALREADY, f"domain {domain.name} is already {word}")
+            raise refusal(Reason.ALREADY, f"domain {domain.name} is already {word}")
         _change(connection, domain, status=str(target))
     return replace(domain, status=target)
 
 
-def own(connection: Connection, reseller: str, name: str) -> StoredDomain:
+def find_of_reseller(connection: Connection, reseller: str, name: str) -> StoredDomain:
     """Return a domain of this reseller, by its full name or without the @ part; 106 when there is none."""
     full = name if "@" in name else f"{name}@{reseller}"
-    found = _select(connection, _DOMAINS.name == full, _DOMAINS.reseller == reseller)
-    if not found:
-        raise _unknown(full)
-    return found[0]
+    matches = _select(connection, _DOMAINS.name == full, _DOMAINS.reseller == reseller)
+    if not matches:
+        raise _no_domain(full)
+    return matches[0]
 
 
-def _unknown(name: str) -> Exception:
-    return refused(Reason.NO_DOMAIN, f"no domain {name}")
+def _no_domain(name: str) -> Exception:
+    return refusal(Reason.NO_DOMAIN, f"no domain {name}")
 
 
 def _select(connection: Connection, *conditions: ColumnElement[bool]) -> list[StoredDomain]:
@@ -302,10 +302,10 @@ def _select(connection: Connection, *conditions: ColumnElement[bool]) -> list[St
     rows = connection.execute(
         select(*_COLUMNS, _DOMAINS.status).where(_DOMAINS.deleted_at.is_(None), *conditions).order_by(_DOMAINS.name)
     )
-    return list(map(_stored, rows.mappings()))
+    return list(map(_domain_of_row, rows.mappings()))
 
 
-def _stored(row: RowMapping) -> StoredDomain:
+def _domain_of_row(row: RowMapping) -> StoredDomain:
     return StoredDomain(**{**row, "status": DomainStatus(row["status"])})
 
 
@@ -338,10 +338,10 @@ def members(connection: Connection, domain: int) -> list[Member]:
     return [Member(email, role or None, owner, last) for email, role, owner, last in rows]
 
 
-def _required(fields: Mapping[str, Any], key: str) -> str:
+def _required_text(fields: Mapping[str, Any], key: str) -> str:
     value = fields.get(key)
     if not isinstance(value, str) or not value:
-        raise refused(Reason.BODY, f"{key} is missing" if value is None else f"{key} must be text")
+        raise refusal(Reason.BODY, f"{key} is missing" if value is None else f"{key} must be text")
     return value
 
 
@@ -350,10 +350,10 @@ def _amount(fields: Mapping[str, Any], key: str, most: float | None, reason: Rea
     if value is None:
         return most
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise refused(Reason.BODY, f"{key} must be a number")
+        raise refusal(Reason.BODY, f"{key} must be a number")
     if most is None:
-        raise refused(reason, f"plan '{plan}' does not accept {key}")
+        raise refusal(reason, f"plan '{plan}' does not accept {key}")
     if not 0 < value <= most:
         got = value if isinstance(value, int) else f"{value:g}"
-        raise refused(reason, f"{key} must be 0 < {key} <= {most:g} in plan '{plan}', got {got}")
+        raise refusal(reason, f"{key} must be 0 < {key} <= {most:g} in plan '{plan}', got {got}")
     return float(value)

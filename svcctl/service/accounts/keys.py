@@ -58,7 +58,7 @@ class Key:
     status: KeyStatus
 
 
-def listed(store: Store) -> list[Key]:
+def list_keys(store: Store) -> list[Key]:
     """List all keys, those of the same domain together, with their status by the clock of the state."""
     columns = ("api_key", "name", "reseller", "administrator", "created", "expires", "last_used")
     domain = schema.domains.c.name
@@ -79,7 +79,7 @@ def _status(expires: int | None, now: int) -> KeyStatus:
     return KeyStatus.EXPIRING if expires > now else KeyStatus.EXPIRED
 
 
-def described(store: Store, key: str) -> str:
+def describe(store: Store, key: str) -> str:
     """Describe a key, by itself or by its name, for a question: whose it is, and when it was used last."""
     with store.reading() as connection:
         account = accounts.find(connection, key)
@@ -101,12 +101,12 @@ class KeyUses:
         self._logged: dict[str, float] = {}
         self._lock = Lock()
 
-    def used(self, account: Account, now: float) -> None:
+    def note_use(self, account: Account, now: float) -> None:
         """Note that a key was used, at a moment in epoch seconds."""
         with self._lock:
             self._used[account.api_key] = seconds_to_ms(now)
 
-    def refused(self, account: Account) -> None:
+    def note_refusal(self, account: Account) -> None:
         """Log that an expired key was used, once an hour for each key."""
         now = self._monotonic()
         with self._lock:

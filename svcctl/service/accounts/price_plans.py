@@ -85,11 +85,11 @@ def reseller(connection: Connection, name: str) -> Reseller | None:
 
 def plan(connection: Connection, reseller: str, name: str) -> PricePlan | None:
     table = schema.plans
-    found = connection.execute(select(table).where(table.c.reseller == reseller, table.c.name == name)).one_or_none()
-    if found is None:
+    row = connection.execute(select(table).where(table.c.reseller == reseller, table.c.name == name)).one_or_none()
+    if row is None:
         return None
-    policies, applications = (_included(connection, reseller, name, kind) for kind in ("policy", "application"))
-    return PricePlan(reseller, name, found.time, found.volume, policies, applications)
+    policies, applications = (_plan_features(connection, reseller, name, kind) for kind in ("policy", "application"))
+    return PricePlan(reseller, name, row.time, row.volume, policies, applications)
 
 
 def generic(connection: Connection, kind: Kind) -> tuple[str, ...]:
@@ -122,7 +122,7 @@ def plans(store: Store) -> list[PricePlan]:
     table = schema.plans
     with store.reading() as connection:
         keys = connection.execute(select(table.c.reseller, table.c.name).order_by(table.c.reseller, table.c.name)).all()
-        return [found for key in keys if (found := plan(connection, *key)) is not None]
+        return [price_plan for key in keys if (price_plan := plan(connection, *key)) is not None]
 
 
 def remove_plan(store: Store, reseller: str, name: str) -> None:
@@ -166,7 +166,7 @@ def _features(connection: Connection, kind: Kind) -> list[Feature]:
     return [Feature(**row) for row in rows.mappings()]
 
 
-def _included(connection: Connection, reseller: str, plan: str, kind: str) -> tuple[str, ...]:
+def _plan_features(connection: Connection, reseller: str, plan: str, kind: str) -> tuple[str, ...]:
     table = schema.plan_features
     names = select(table.c.name).where(*_of_plan(reseller, plan), table.c.kind == kind).order_by(table.c.name)
     return tuple(connection.scalars(names))

@@ -13,7 +13,7 @@ from sqlalchemy import update as update_
 from svcctl.api.models import is_built_in
 from svcctl.service.accounts import domains, rules
 from svcctl.service.accounts.accounts import Account
-from svcctl.service.accounts.codes import Reason, refused
+from svcctl.service.accounts.codes import Reason, refusal
 from svcctl.service.accounts.rules import Available, CustomRole
 from svcctl.service.state import schema
 from svcctl.service.state.store import Store
@@ -24,8 +24,8 @@ _ROLES = schema.roles.c
 def create(store: Store, account: Account, domain_name: str, fields: Mapping[str, Any]) -> CustomRole:
     changes = rules.read(fields)
     with store.transaction() as connection:
-        domain = _administrated(connection, account, domain_name)
-        role = rules.made(changes, _available(connection, domain))
+        domain = _managed_domain(connection, account, domain_name)
+        role = rules.new_role(changes, _available(connection, domain))
         _require_free(connection, domain, role.name)
         _put(connection, domain, role)
     return role
@@ -35,65 +35,65 @@ def update(store: Store, account: Account, domain_name: str, name: str, fields: 
     """Change the given fields. A `name` among them renames the role, for its users too."""
     changes = rules.read(fields)
     with store.transaction() as connection:
-        domain = _administrated(connection, account, domain_name)
-        role = rules.changed(_get(connection, domain, name), changes, _available(connection, domain))
+        domain = _managed_domain(connection, account, domain_name)
+        role = rules.updated_role(_get(connection, domain, name), changes, _available(connection, domain))
         _delete(connection, domain, name)
         _require_free(connection, domain, role.name)
         _put(connection, domain, role)
-        connection.execute(update_(schema.members).where(*_having(domain, name)).values(role=role.name))
+        connection.execute(update_(schema.members).where(*_has_role(domain, name)).values(role=role.name))
     return role
 
 
 def get(store: Store, account: Account, domain_name: str, name: str) -> CustomRole:
     with store.reading() as connection:
-        return _get(connection, _administrated(connection, account, domain_name), name)
+        return _get(connection, _managed_domain(connection, account, domain_name), name)
 
 
 def users(store: Store, account: Account, domain_name: str, name: str) -> list[str]:
     """List the users who have a role, by their email addresses."""
     user = schema.members.c.user
     with store.reading() as connection:
-        domain = _administrated(connection, account, domain_name)
-        return list(connection.scalars(select(user).where(*_having(domain, name)).order_by(user)))
+        domain = _managed_domain(connection, account, domain_name)
+        return list(connection.scalars(select(user).where(*_has_role(domain, name)).order_by(user)))
 
 
 def available(store: Store, account: Account, domain_name: str) -> Available:
     """What roles of the domain can grant by name."""
     with store.reading() as connection:
-        return _available(connection, _administrated(connection, account, domain_name))
+        return _available(connection, _managed_domain(connection, account, domain_name))
 
 
-def listed(store: Store, account: Account, domain_name: str) -> list[CustomRole]:
+def list_roles(store: Store, account: Account, domain_name: str) -> list[CustomRole]:
     """List the domain's roles by name."""
     with store.reading() as connection:
-        return _select(connection, _administrated(connection, account, domain_name))
+        return _select(connection, _managed_domain(connection, account, domain_name))
 
 
 def delete(store: Store, account: Account, domain_name: str, name: str) -> CustomRole:
     """Delete a role and return it. Its users are left without a role, even when another role gets its name."""
     with store.transaction() as connection:
-        domain = _administrated(connection, account, domain_name)
+        domain = _managed_domain(connection, account, domain_name)
         role = _get(connection, domain, name)
         _delete(connection, domain, name)
-        connection.execute(update_(schema.members).where(*_having(domain, name)).values(role=domains.NO_ROLE))
+        connection.execute(update_(schema.members).where(*_has_role(domain, name)).values(role=domains.NO_ROLE))
     return role
 
 
-def _administrated(connection: Connection, account: Account, name: str) -> domains.StoredDomain:
+def _managed_domain(connection: Connection, account: Account, name: str) -> domains.StoredDomain:
     """Return a domain that can be accessed and that the account manages: its own, or a customer of its reseller."""
     if account.reseller is not None:
-        domain = domains.own(connection, account.reseller, name)
+        domain = domains.find_of_reseller(connection, account.reseller, name)
     elif name not in (account.domain, account.domain.partition("@")[0]):
-        raise refused(
+        raise refusal(
             Reason.NOT_ADMINISTRATOR,
             f"the account belongs to domain {account.domain} and cannot manage {name}",
             data={"command": "role"},
         )
     elif not account.administrator:
-        raise refused(Reason.NOT_ADMINISTRATOR, f"the account is not an administrator of domain {account.domain}")
+        raise refusal(Reason.NOT_ADMINISTRATOR, f"the account is not an administrator of domain {account.domain}")
     else:
         assert account.domain_id is not None
-        domain = domains.identified(connection, account.domain_id)
+        domain = domains.with_id(connection, account.domain_id)
     domains.check_access(connection, domain)
     return domain
 
@@ -107,16 +107,16 @@ def _available(connection: Connection, domain: domains.StoredDomain) -> Availabl
 def _require_free(connection: Connection, domain: domains.StoredDomain, name: str) -> None:
     """Refuse the name of another role or of a built-in role, since users are given roles by name."""
     if is_built_in(name):
-        raise refused(Reason.ROLE_TAKEN, f"{name} is the name of a built-in role")
+        raise refusal(Reason.ROLE_TAKEN, f"{name} is the name of a built-in role")
     if _select(connection, domain, name):
-        raise refused(Reason.ROLE_TAKEN, f"domain {domain.name} already has a role '{name}'")
+        raise refusal(Reason.ROLE_TAKEN, f"domain {domain.name} already has a role '{name}'")
 
 
 def _get(connection: Connection, domain: domains.StoredDomain, name: str) -> CustomRole:
-    found = _select(connection, domain, name)
-    if not found:
-        raise refused(Reason.NO_ROLE, f"domain {domain.name} has no role '{name}'")
-    return found[0]
+    roles = _select(connection, domain, name)
+    if not roles:
+        raise refusal(Reason.NO_ROLE, f"domain {domain.name} has no role '{name}'")
+    return roles[0]
 
 
 def _select(connection: Connection, domain: domains.StoredDomain, name: str | None = None) -> list[CustomRole]:
@@ -133,7 +133,7 @@ def _role(row: RowMapping) -> CustomRole:
     return CustomRole(**{**row, **lists, "resource_ids": None if ids is None else tuple(ids)})
 
 
-def _having(domain: domains.StoredDomain, name: str) -> list[ColumnElement[bool]]:
+def _has_role(domain: domains.StoredDomain, name: str) -> list[ColumnElement[bool]]:
     """The conditions for the members of a domain who have one of its roles."""
     return [schema.members.c.domain == domain.id, schema.members.c.role == name]
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from svcctl.service.accounts.codes import Reason, refused
+from svcctl.service.accounts.codes import Reason, refusal
 from svcctl.words import did_you_mean
 
 WILDCARD = "*"
@@ -83,7 +83,7 @@ def read(fields: Mapping[str, Any]) -> Changes:
     made: dict[str, Any] = {}
     for key, value in fields.items():
         if key not in _READERS:
-            raise refused(Reason.BODY, f"unknown field '{key}'")
+            raise refusal(Reason.BODY, f"unknown field '{key}'")
         attribute, reader = _READERS[key]
         made[attribute] = reader(key, value)
     return Changes(**made)
@@ -93,24 +93,24 @@ def refuse_read_only(fields: Mapping[str, Any]) -> None:
     """Rule 9: a request cannot set the fields that only the provider can set."""
     for key in READ_ONLY:
         if key in fields:
-            raise refused(Reason.READ_ONLY, f"{key} cannot be set")
+            raise refusal(Reason.READ_ONLY, f"{key} cannot be set")
 
 
 def role_name(key: str, value: object) -> str:
     """Rule 1: the name is required, so it cannot be blank."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise refused(Reason.NAME_ONLY, "the role's name must be printable text and not blank")
+        raise refusal(Reason.NAME_ONLY, "the role's name must be printable text and not blank")
     return value
 
 
 def names(key: str, value: object) -> Names:
     """Rules 2 and 3: a list of names, a single name, which equals a list with that name, or `*` for all."""
-    given = [value] if isinstance(value, str) else value
-    if not isinstance(given, list) or not all(isinstance(name, str) and name for name in given):
-        raise refused(Reason.SINGLE, f"{key} must be a list of names, or a single name")
-    if WILDCARD in given and len(given) > 1:
-        raise refused(Reason.ALL, f"{key} has other names next to '*', which already means all")
-    return tuple(dict.fromkeys(given))
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list) or not all(isinstance(name, str) and name for name in items):
+        raise refusal(Reason.SINGLE, f"{key} must be a list of names, or a single name")
+    if WILDCARD in items and len(items) > 1:
+        raise refusal(Reason.ALL, f"{key} has other names next to '*', which already means all")
+    return tuple(dict.fromkeys(items))
 
 
 def resources(key: str, value: object) -> tuple[Resources]:
@@ -118,26 +118,26 @@ def resources(key: str, value: object) -> tuple[Resources]:
     if value == WILDCARD:
         return (None,)
     if not isinstance(value, dict):
-        raise refused(Reason.RESOURCES, f"{key} must be an object that maps labels to lists of integers")
+        raise refusal(Reason.RESOURCES, f"{key} must be an object that maps labels to lists of integers")
     for label, ids in value.items():
-        if not isinstance(ids, list) or not all(type(one) is int for one in ids):
-            raise refused(Reason.RESOURCES, f"{key}.{label} must be a list of integers")
-    flat = {one for ids in value.values() for one in ids}
+        if not isinstance(ids, list) or not all(type(resource) is int for resource in ids):
+            raise refusal(Reason.RESOURCES, f"{key}.{label} must be a list of integers")
+    flat = {resource for ids in value.values() for resource in ids}
     if WILDCARD in value and (flat or len(value) > 1):
-        raise refused(Reason.ALL, f"{key} has other labels or IDs next to '*', which already means all")
+        raise refusal(Reason.ALL, f"{key} has other labels or IDs next to '*', which already means all")
     return (None,) if WILDCARD in value else (tuple(sorted(flat)),)
 
 
 def default_application(key: str, value: object) -> str:
     """Rule 6: a name, or an empty text to remove the default."""
     if not isinstance(value, str):
-        raise refused(Reason.REMOVE_DEFAULT, f"{key} must be a name, or '' for none")
+        raise refusal(Reason.REMOVE_DEFAULT, f"{key} must be a name, or '' for none")
     return value
 
 
 def text(key: str, value: object) -> str:
     if not isinstance(value, str):
-        raise refused(Reason.BODY, f"{key} must be text")
+        raise refusal(Reason.BODY, f"{key} must be text")
     return value
 
 
@@ -170,84 +170,85 @@ def with_all_grants(changes: Changes) -> Changes:
     return replace(changes, policies=changes.policies or (), applications=changes.applications or ())
 
 
-def keep_the_application_referred_to(role: CustomRole, changes: Changes, available: Collection[str]) -> Changes:
+def keep_default_application(role: CustomRole, changes: Changes, available: Collection[str]) -> Changes:
     """Rule 4: an update with empty applications and a default application keeps that one, which the role must have."""
-    wanted = changes.default_application
-    if changes.applications != () or not wanted:
+    application = changes.default_application
+    if changes.applications != () or not application:
         return changes
-    if wanted not in (available if role.applications == ALL_NAMES else role.applications):
-        raise refused(
-            Reason.GRANTS_NOTHING, f"applications is empty, and role '{role.name}' does not have application '{wanted}'"
+    if application not in (available if role.applications == ALL_NAMES else role.applications):
+        raise refusal(
+            Reason.GRANTS_NOTHING,
+            f"applications is empty, and role '{role.name}' does not have application '{application}'",
         )
-    return replace(changes, applications=(wanted,))
+    return replace(changes, applications=(application,))
 
 
 def require_a_grant(role: CustomRole, available: Available) -> None:
     """Rule 4: a role grants at least one policy or application that the domain has."""
-    if granted(role.policies, available.policies) or granted(role.applications, available.applications):
+    if granted_names(role.policies, available.policies) or granted_names(role.applications, available.applications):
         return
     fields = (("policies", role.policies), ("applications", role.applications))
     empty = [f"no {kind}" for kind, names in fields if names == ALL_NAMES]
-    raise refused(
+    raise refusal(
         Reason.GRANTS_NOTHING,
         f"role '{role.name}' would grant nothing: it needs at least one policy or application",
         hint=f"the domain has {' and '.join(empty)} for '*'" if empty else None,
     )
 
 
-def granted(names: Names, available: Collection[str]) -> Collection[str]:
+def granted_names(names: Names, available: Collection[str]) -> Collection[str]:
     """The available names that a role grants."""
     return available if names == ALL_NAMES else [name for name in names if name in available]
 
 
-def require_the_default_among_applications(role: CustomRole, available: Collection[str]) -> None:
+def require_default_among_applications(role: CustomRole, available: Collection[str]) -> None:
     """Rule 5: the default application is among the applications of the role."""
     if role.default_application is None:
         return
     if role.default_application not in (available if role.applications == ALL_NAMES else role.applications):
-        raise refused(
+        raise refusal(
             Reason.DEFAULT_APPLICATION,
             f"defaultApplicationName '{role.default_application}' is not among the applications of role '{role.name}'",
         )
 
 
-def require_available(kind: str, wanted: Names | None, available: Collection[str]) -> None:
+def require_available(kind: str, names: Names | None, available: Collection[str]) -> None:
     """Rule 7: policies and applications exist and are available in the domain."""
-    missing = [name for name in wanted or () if name not in (*available, WILDCARD)]
+    missing = [name for name in names or () if name not in (*available, WILDCARD)]
     if missing:
         code = Reason.POLICY if kind == "policy" else Reason.APPLICATION
-        raise refused(
+        raise refusal(
             code,
             f"{kind} '{missing[0]}' does not exist or is not available in the domain",
             hint=did_you_mean(missing[0], available) or f"available are {', '.join(sorted(available)) or 'none'}",
         )
 
 
-def made(changes: Changes, available: Available) -> CustomRole:
+def new_role(changes: Changes, available: Available) -> CustomRole:
     """Return the role that a create makes. ServiceError with the code of the first rule that it breaks."""
     if changes.name is None:
-        raise refused(Reason.NAME_ONLY, "the role's name is missing")
+        raise refusal(Reason.NAME_ONLY, "the role's name is missing")
     bare = CustomRole(changes.name, None, (), (), (), None, None)
-    return _checked(bare, with_all_grants(changes), available)
+    return _checked_role(bare, with_all_grants(changes), available)
 
 
-def changed(role: CustomRole, changes: Changes, available: Available) -> CustomRole:
+def updated_role(role: CustomRole, changes: Changes, available: Available) -> CustomRole:
     """Return the role after an update. Fields that the request does not give are not checked again."""
-    return _checked(role, keep_the_application_referred_to(role, changes, available.applications), available)
+    return _checked_role(role, keep_default_application(role, changes, available.applications), available)
 
 
-def _checked(current: CustomRole, changes: Changes, available: Available) -> CustomRole:
-    role = _merged(current, changes)
+def _checked_role(current: CustomRole, changes: Changes, available: Available) -> CustomRole:
+    role = _merged_role(current, changes)
     require_available("policy", changes.policies, available.policies)
     require_available("application", changes.applications, available.applications)
     if changes.policies is not None or changes.applications is not None:
         require_a_grant(role, available)
     if changes.applications is not None or changes.default_application is not None:
-        require_the_default_among_applications(role, available.applications)
+        require_default_among_applications(role, available.applications)
     return role
 
 
-def _merged(role: CustomRole, changes: Changes) -> CustomRole:
+def _merged_role(role: CustomRole, changes: Changes) -> CustomRole:
     """Return the role with the given fields; an empty text removes a field (the default application by rule 6)."""
     return CustomRole(
         role.name if changes.name is None else changes.name,

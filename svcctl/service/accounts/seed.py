@@ -79,9 +79,9 @@ def _database(environment: Mapping[str, str], state: str | None) -> Database | N
     if url is None:
         return None
     if not url.startswith(("postgresql://", "postgres://")):
-        given = "--state" if state else STATE.environment
+        source = "--state" if state else STATE.environment
         raise UsageError(
-            f"{given} is not the URL of a PostgreSQL database",
+            f"{source} is not the URL of a PostgreSQL database",
             hint="such as postgresql://user@host:5432/name",
         )
     extras.need("postgres", "a state in PostgreSQL")
@@ -92,7 +92,7 @@ def _database(environment: Mapping[str, str], state: str | None) -> Database | N
 
 def _require_no_service(files: process.Files) -> None:
     """Raise Locked while the service is using the tables that an upgrade would change."""
-    if process.running(files) is not None:
+    if process.running_process(files) is not None:
         raise Locked(
             f"state file {files.state} needs an upgrade, and the local service of an older svcctl is running",
             hint="stop it first",
@@ -103,7 +103,7 @@ def _require_no_service(files: process.Files) -> None:
 def catalog(store: Store) -> None:
     """Store the local domain with its owner, and the demo reseller with its plans."""
     with store.transaction():
-        domains.put_own(store, LOCAL_DOMAIN)
+        domains.put_provider_domain(store, LOCAL_DOMAIN)
         users.assign(store, LOCAL_DOMAIN, LOCAL_OWNER, users.OWNER)
         price_plans.put_reseller(store, Reseller(RESELLER))
         for feature in FEATURES:

@@ -37,14 +37,14 @@ def assign(store: Store, name: str, email: str, role: str | None) -> tuple[str, 
     with store.transaction() as connection:
         domain = domains.find(connection, name)
         custom = connection.scalars(select(schema.roles.c.name).where(schema.roles.c.domain == domain.id))
-        known = [*BUILT_IN_ROLES, *sorted(custom)]
+        role_names = [*BUILT_IN_ROLES, *sorted(custom)]
         members = domains.members(connection, domain.id)
         if role is None:
-            kept = (OWNER if member.owner else member.role for member in members if member.email == email)
-            role = next(kept, None) or USER
+            present_roles = (OWNER if member.owner else member.role for member in members if member.email == email)
+            role = next(present_roles, None) or USER
         owner = role == OWNER
-        if role not in known:
-            hint = did_you_mean(role, known) or f"roles are: {', '.join(known)}"
+        if role not in role_names:
+            hint = did_you_mean(role, role_names) or f"roles are: {', '.join(role_names)}"
             raise NotFound(f"{name} has no role '{role}'", hint=hint)
         if not owner and not members:
             raise UsageError(f"the first user of {name} must be its owner", hint=f"assign one with --role {OWNER}")
@@ -55,13 +55,17 @@ def assign(store: Store, name: str, email: str, role: str | None) -> tuple[str, 
         if not is_there(connection, schema.users.c.email == email):
             connection.execute(insert(schema.users).values(email=email))
         put(connection, schema.members, domain=domain.id, user=email, role=ADMIN if owner else role, owner=owner)
-    return domain.name, role, next((one.email for one in members if owner and one.owner and one.email != email), None)
+    return (
+        domain.name,
+        role,
+        next((member.email for member in members if owner and member.owner and member.email != email), None),
+    )
 
 
-def leaving(store: Store, name: str) -> list[tuple[StoredDomain, Member]]:
+def memberships_to_end(store: Store, name: str) -> list[tuple[StoredDomain, Member]]:
     """List the memberships that `remove` would end; raises the same errors."""
     with store.reading() as connection:
-        return _leaving(connection, name)
+        return _memberships_to_end(connection, name)
 
 
 def remove(store: Store, name: str) -> None:
@@ -70,26 +74,26 @@ def remove(store: Store, name: str) -> None:
     NotFound when there is no such user; UsageError when the user owns one of them: nobody could access it any more.
     """
     with store.transaction() as connection:
-        for domain, member in _leaving(connection, name):
+        for domain, member in _memberships_to_end(connection, name):
             left = (_MEMBERS.domain == domain.id, _MEMBERS.user == member.email)
             connection.execute(delete_(schema.members).where(*left))
         domains.delete_users_without_domain(connection)
 
 
-def _leaving(connection: Connection, name: str) -> list[tuple[StoredDomain, Member]]:
-    found = [
+def _memberships_to_end(connection: Connection, name: str) -> list[tuple[StoredDomain, Member]]:
+    memberships = [
         (domain, member)
         for domain, members in domains.with_members(connection)
         for member in members
         if name in (member.email, f"{domain.name}/{member.email}")
     ]
-    if not found:
+    if not memberships:
         raise NotFound(f"no user '{name}'")
-    for domain, member in found:
+    for domain, member in memberships:
         if member.owner:
             raise UsageError(
                 f"{member.email} is the owner of {domain.name}",
                 reason="user-owns-domain",
                 data={"domain": domain.name, "role": OWNER},
             )
-    return found
+    return memberships

@@ -231,7 +231,7 @@ class Kafka(Destination):
     def write(self, lines: pa.StringArray, row: int, dates: pa.Int64Array) -> None:
         if not self._batch:
             self._first = row
-        self._batch += arrow.each(lines)
+        self._batch += arrow.row_bytes(lines)
         self._dates.append(dates)
         self._bytes += len(arrow.text(lines))
 

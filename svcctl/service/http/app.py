@@ -218,7 +218,7 @@ def _status(request: Request) -> Response:
     try:
         expiring = [
             {"name": key.name or key.api_key, "expires": key.expires}
-            for key in keys.listed(service.store)
+            for key in keys.list_keys(service.store)
             if key.status is KeyStatus.EXPIRING
         ]
     except StateUnavailable as error:

@@ -152,11 +152,11 @@ class Authentication:
         try:
             signer = await service.look(claimed, Headers(scope=scope), service.store, service.clock)
         except KeyExpired as error:
-            service.key_uses.refused(error.account)
+            service.key_uses.note_refusal(error.account)
             raise
         body = await read(Request(scope, receive), service)
         account = await service.look(_admitted, signer, body, service.store)
-        service.key_uses.used(account, service.clock())
+        service.key_uses.note_use(account, service.clock())
         scope["state"] |= {"account": account, "body": body}
         await self._app(scope, receive, send)
 

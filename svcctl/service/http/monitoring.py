@@ -92,7 +92,7 @@ def exposed(service: Service, running: Jobs) -> Iterator[str]:
     yield from _metric("svcctl_lost_events", "gauge", "Events that were lost, until that is confirmed.", lost)
     ends = [
         ({"key": key.api_key, "name": key.name or ""}, key.expires / 1000)
-        for key in keys.listed(service.store)
+        for key in keys.list_keys(service.store)
         if key.expires is not None
     ]
     yield from _metric("svcctl_key_expires_timestamp_seconds", "gauge", "When an API key expires.", ends)

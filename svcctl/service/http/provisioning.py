@@ -18,7 +18,7 @@ from starlette.routing import Route
 from svcctl.errors import ServiceError
 from svcctl.service.accounts import domains, roles
 from svcctl.service.accounts.accounts import Account
-from svcctl.service.accounts.codes import Reason, refused
+from svcctl.service.accounts.codes import Reason, refusal
 from svcctl.service.http.auth import signed
 from svcctl.service.http.body import json_object, value_text
 from svcctl.service.http.envelope import json_response
@@ -32,7 +32,7 @@ Operation = Callable[[Store, Account, Path, bytes], Any]
 
 
 def _list_domains(store: Store, account: Account, path: Path, body: bytes) -> Any:
-    return [domain.to_json() for domain in domains.listed(store, _reseller(account))]
+    return [domain.to_json() for domain in domains.list_domains(store, _reseller(account))]
 
 
 def _get_domain(store: Store, account: Account, path: Path, body: bytes) -> Any:
@@ -71,7 +71,7 @@ def _delete_domain(store: Store, account: Account, path: Path, body: bytes) -> A
 
 
 def _list_roles(store: Store, account: Account, path: Path, body: bytes) -> Any:
-    return [role.to_json() for role in roles.listed(store, account, path["domain"])]
+    return [role.to_json() for role in roles.list_roles(store, account, path["domain"])]
 
 
 def _list_available(store: Store, account: Account, path: Path, body: bytes) -> Any:
@@ -130,7 +130,7 @@ ROUTES = (
 
 def _reseller(account: Account) -> str:
     if account.reseller is None:
-        raise refused(
+        raise refusal(
             Reason.NOT_RESELLER,
             "domain operations need the credentials of a reseller",
             data={"command": "domain"},
@@ -146,7 +146,7 @@ def _domain_fields(body: bytes) -> dict[str, Any]:
     fields = _fields(body)
     for name in fields:
         if name not in _DOMAIN_FIELDS:
-            raise refused(Reason.BODY, f"unknown field '{value_text(name)}'")
+            raise refusal(Reason.BODY, f"unknown field '{value_text(name)}'")
     return fields
 
 
@@ -154,4 +154,4 @@ def _fields(body: bytes) -> dict[str, Any]:
     try:
         return json_object(body)
     except ServiceError as error:
-        raise refused(Reason.BODY, error.message) from None
+        raise refusal(Reason.BODY, error.message) from None

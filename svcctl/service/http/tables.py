@@ -211,7 +211,10 @@ def _readers(store: Store, table: str) -> dict[str, Any]:
     jobs = [
         {"id": job.id, "status": job.status, "friendlyName": job.friendly_name} for job in _readers_of(store, table)
     ]
-    return {"jobs": jobs, "queries": [query.id for query in saved_queries.listed(store) if _reads(query.text, table)]}
+    return {
+        "jobs": jobs,
+        "queries": [query.id for query in saved_queries.list_queries(store) if _reads(query.text, table)],
+    }
 
 
 def _readers_of(store: Store, table: str) -> list[StoredJob]:

@@ -14,7 +14,7 @@ from svcctl.dates.epochs import from_ms, to_ms
 from svcctl.dates.range import Range
 from svcctl.errors import ServiceError
 from svcctl.service.queries.request import AskedQuery
-from svcctl.service.queries.schedule import Covered, Late, Step
+from svcctl.service.queries.schedule import CoveredEvents, Late, Step
 
 if TYPE_CHECKING:
     from svcctl.service.destinations import Memo
@@ -33,7 +33,7 @@ class StoredQuery:
 
     asked: AskedQuery
     launched: datetime
-    covered: Covered | None = None
+    covered: CoveredEvents | None = None
     mark: Mark | None = None
     columns: tuple[str, ...] | None = None
 
@@ -68,7 +68,7 @@ class StoredQuery:
             continues=source["continues"],
         )
         covered, columns = source["covered"], source.get("columns")
-        left_out = None if covered is None else Covered(**covered)
+        left_out = None if covered is None else CoveredEvents(**covered)
         return cls(asked, from_ms(source["launched"]), left_out, source.get("mark"), columns and tuple(columns))
 
 

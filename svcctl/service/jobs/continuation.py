@@ -10,7 +10,7 @@ from svcctl.service.jobs.checkpoint import JobProgress, StoredQuery
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.language import parse
 from svcctl.service.queries.continuous import period_of
-from svcctl.service.queries.schedule import Covered, covered
+from svcctl.service.queries.schedule import CoveredEvents, covered_after
 
 
 def follow(before: StoredJob, after: StoredJob) -> StoredJob:
@@ -25,7 +25,7 @@ def follow(before: StoredJob, after: StoredJob) -> StoredJob:
     if rest is old:
         saved = old.progress.checkpoint
         step = saved.batch.steps[-1] if saved.batch else saved.step
-        done = covered(done, step) if step is not None else done
+        done = covered_after(done, step) if step is not None else done
     last_datetime = old.progress.last_datetime
     if parse(old.request.asked.query).table != parse(query.asked.query).table:
         done, start = None, max(start, from_ms(last_datetime))
@@ -35,7 +35,7 @@ def follow(before: StoredJob, after: StoredJob) -> StoredJob:
     return replace(after, request=request, progress=JobProgress(last_datetime=last_datetime, before=rest))
 
 
-def _check_kinds(old: StoredQuery, new: StoredQuery, done: Covered | None) -> None:
+def _check_kinds(old: StoredQuery, new: StoredQuery, done: CoveredEvents | None) -> None:
     """ServiceError when groups would begin in the middle of what a query of single events has read."""
     before, after = (period_of(parse(query.asked.query)) for query in (old, new))
     if done is not None and done.end is not None and before is None and after is not None:

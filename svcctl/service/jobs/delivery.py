@@ -252,7 +252,7 @@ class _Attempt:
         """Note how far the job came, when the destination has all rows up to there, and when they are committed."""
         if self.run.stopping.is_set():
             return
-        reached = self.steps.reached(step)
+        reached = self.steps.read_up_to(step)
         if not self.run.error:  # after a failure only a commit proves that the destination takes rows
             self.run.accepted = max(self.run.accepted, reached)
         if self.batches.uncommitted == 0:

@@ -133,7 +133,7 @@ def due(store: Store) -> dict[str, Due]:
         return {job_id: Due(fence, bool(is_free)) for job_id, fence, is_free in rows}
 
     if not store.shared:
-        return store.remembered("due jobs", read)
+        return store.cached_value("due jobs", read)
     with store.reading() as connection:
         return read(connection)
 
@@ -148,7 +148,7 @@ def add(store: Store, job: StoredJob, room: Room | None = None) -> None:
         if room is not None:
             room(_owners(connection))
         if job.owner.domain is not None:
-            domains.check_access(connection, domains.identified(connection, job.owner.domain))
+            domains.check_access(connection, domains.with_id(connection, job.owner.domain))
         connection.execute(insert(schema.jobs).values(_row(job)))
 
 

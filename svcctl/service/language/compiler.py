@@ -25,8 +25,18 @@ from svcctl.service.language import tree
 from svcctl.service.language.dialect import Dialect, write
 from svcctl.service.language.expressions import Scope, aggregates_in
 from svcctl.service.language.printer import expression_text, item_text
-from svcctl.service.language.query_error import NOWHERE, QueryError, Refused
-from svcctl.service.language.sql import Context, Special, Sql, Value, bucket, connected, moment, number, without_zone
+from svcctl.service.language.query_error import NOWHERE, QueryError, UnplacedError
+from svcctl.service.language.sql import (
+    Context,
+    Special,
+    Sql,
+    Value,
+    bucket,
+    join_conditions,
+    moment,
+    number,
+    without_zone,
+)
 from svcctl.service.language.text_bound import check_chars
 from svcctl.service.language.types import Catalog, Column, Plan, Table, Type
 from svcctl.words import among
@@ -84,7 +94,7 @@ def compile(
             case tree.Select():
                 rows.project(clause)
             case tree.Group():
-                rows.group(clause, _aggregates(query.clauses[index + 1 :], {*rows.named, *rows.gone}))
+                rows.group(clause, _aggregates(query.clauses[index + 1 :], {*rows.visible_columns, *rows.hidden_names}))
             case tree.Limit(count):
                 rows.limit = count if rows.limit is None else min(rows.limit, count)
             case tree.Offset(count):
@@ -102,7 +112,7 @@ def compile(
     plan = rows.plan(table, start, end, dated=dated)
     try:
         write(plan.select, dialect)
-    except Refused as refused:
+    except UnplacedError as refused:
         raise QueryError(refused.message, query.at, hint=refused.hint) from None
     return plan
 
@@ -152,7 +162,7 @@ class _Rows:
     conditions: list[Sql] = field(default_factory=list)
     keys: frozenset[str] = frozenset()
     aggregates: dict[tree.Call, Value] | None = None
-    gone: frozenset[str] = frozenset()
+    hidden_names: frozenset[str] = frozenset()
     limit: int | None = None
     offset: int = 0
     steps: int = field(default=0)
@@ -177,20 +187,20 @@ class _Rows:
         return rows
 
     @property
-    def named(self) -> dict[str, Value]:
+    def visible_columns(self) -> dict[str, Value]:
         """The columns that the next clause can name."""
         return self.columns | {name: value for name, value in self.before.items() if name not in self.columns}
 
     @property
     def scope(self) -> Scope:
         self.context.time = self.time.sql if self.time else None
-        return Scope(self.context, self.named, self.aggregates, self.gone)
+        return Scope(self.context, self.visible_columns, self.aggregates, self.hidden_names)
 
     def keep(self, conditions: Iterable[tree.Expr]) -> None:
         """Keep the rows for which all conditions are true."""
         self._settle()
         scope = self.scope
-        self.conditions += [scope.condition(each) for each in conditions]
+        self.conditions += [scope.condition(condition) for condition in conditions]
 
     def project(self, clause: tree.Select) -> None:
         """Take the columns of a select. After a group, the keys come first unless the select names one."""
@@ -203,16 +213,16 @@ class _Rows:
                 for name, value in self.columns.items():
                     _add(columns, name, value, item.at)
             else:
-                self._check_beside(item, clause.items)
-                _add(columns, _name_of(item), self._own(item), item.at)
+                self._check_siblings(item, clause.items)
+                _add(columns, _name_of(item), self._item_value(item), item.at)
         try:
             check_chars(sum(value.bound.chars for value in columns.values()))
-        except Refused as refused:
+        except UnplacedError as refused:
             raise QueryError(refused.message, clause.at, hint=refused.hint) from None
         self.keys &= columns.keys()
         if self.aggregates is not None and EVENTDATE in columns:
             self.time = _as_time(columns)
-        self.before = self.named
+        self.before = self.visible_columns
         self.columns = columns
 
     def group(self, clause: tree.Group, calls: Iterable[tree.Call]) -> None:
@@ -223,7 +233,7 @@ class _Rows:
             hint = "name columns to group by, or select an aggregate such as count()"
             raise QueryError("the group computes nothing", clause.at, hint=hint)
         if self.aggregates is None:
-            for call in aggregates_in(tuple(item.expr for item in clause.by), self.named):
+            for call in aggregates_in(tuple(item.expr for item in clause.by), self.visible_columns):
                 hint = "aggregates follow in a select: group by user select count()"
                 raise QueryError(f"{call.name} is an aggregate, which cannot be a key", call.at, hint=hint)
         keys: dict[str, Value] = {}
@@ -232,10 +242,10 @@ class _Rows:
                 raise QueryError("these rows have no eventdate to be grouped by", clause.at)
             keys[EVENTDATE] = Value(bucket(self.time.sql.copy(), clause.every), Type.TIMESTAMP)
         for item in clause.by:
-            _add(keys, _name_of(item), self._own(item), item.at)
+            _add(keys, _name_of(item), self._item_value(item), item.at)
         source = self.scope
         self.aggregates = {call: source.aggregate(call) for call in calls}
-        self.gone = (self.gone | self.named.keys()) - keys.keys()
+        self.hidden_names = (self.hidden_names | self.visible_columns.keys()) - keys.keys()
         self.columns, self.before = keys, {}
         self.keys = frozenset(keys)
         self.order = list(keys.values())
@@ -247,17 +257,17 @@ class _Rows:
     def plan(self, table: Table, start: datetime, end: datetime | None, *, dated: bool) -> Plan:
         """The finished SELECT, with the names of the query."""
         columns = tuple(Column(name, _type(value)) for name, value in self.columns.items())
-        projection: list[Sql] = [_alias(_stored(self.context, value), name) for name, value in self.columns.items()]
+        projection: list[Sql] = [_alias(_typed_sql(self.context, value), name) for name, value in self.columns.items()]
         if dated:
             date = self.time.sql if self.time else self.context.cast(exp.null(), Type.TIMESTAMP)
             projection.append(_alias(date, DATED))
         within = (without_zone(start), None if end is None else without_zone(end))
         return Plan(self._finish(projection), columns, table.name, dated, *within)
 
-    def _check_beside(self, item: tree.Item, items: Iterable[tree.Item | tree.Star]) -> None:
+    def _check_siblings(self, item: tree.Item, items: Iterable[tree.Item | tree.Star]) -> None:
         """Raise QueryError if the item uses a column that the same select defines."""
-        defined = {each.name for each in items if isinstance(each, tree.Item) and each is not item}
-        defined -= {*self.named, *self.gone}  # an aggregate reads the columns before its group
+        defined = {sibling.name for sibling in items if isinstance(sibling, tree.Item) and sibling is not item}
+        defined -= {*self.visible_columns, *self.hidden_names}  # an aggregate reads the columns before its group
         for node, _ in tree.walk(item.expr) if defined else ():
             if isinstance(node, tree.Column) and node.name in defined:
                 raise QueryError(
@@ -266,7 +276,7 @@ class _Rows:
                     hint=f"use it in the next one: select *, {item_text(item)}",
                 )
 
-    def _own(self, item: tree.Item) -> Value:
+    def _item_value(self, item: tree.Item) -> Value:
         """The value of an item. Only the date of the event can be called eventdate, because rows are ordered by it."""
         if not item.name:
             self.scope.check_name(item.expr)
@@ -277,7 +287,7 @@ class _Rows:
             raise QueryError(
                 "eventdate always is the date of the event", item.at, hint="choose another name for the column"
             )
-        return replace(value.computed_by(_stored(self.context, value)), type=_type(value))
+        return replace(value.computed_by(_typed_sql(self.context, value)), type=_type(value))
 
     def _settle(self) -> None:
         """Make a subquery if there are computed values, which the next clause must not repeat, or limits."""
@@ -288,15 +298,15 @@ class _Rows:
 
     def _nest(self) -> None:
         inner: dict[str, Sql] = {}
-        known: dict[Sql, str] = {}
+        inner_names: dict[Sql, str] = {}
 
         def carry(value: Value) -> Value:
             if value.whole is not None:
                 carried = (carry(Value(part, value.type)).sql for part in value.parts)
                 return value.computed_by(value.whole(*carried))
-            name = known.get(value.sql)
+            name = inner_names.get(value.sql)
             if name is None:
-                name = known[value.sql] = f"c{len(inner) + 1}"
+                name = inner_names[value.sql] = f"c{len(inner) + 1}"
                 inner[name] = _alias(value.sql, name)
             return value.computed_by(_column(name))
 
@@ -321,7 +331,7 @@ class _Rows:
     def _finish(self, projection: list[Sql]) -> exp.Select:
         select = self.select.select(*projection, copy=False)
         if self.conditions:
-            select.set("where", exp.Where(this=connected(exp.And, self.conditions)))
+            select.set("where", exp.Where(this=join_conditions(exp.And, self.conditions)))
         if self.order:
             select.order_by(
                 *(exp.Ordered(this=value.sql.copy(), nulls_first=False) for value in self.order), copy=False
@@ -346,7 +356,7 @@ def _type(value: Value) -> Type:
     return Type.STR if isinstance(value.type, Special) else value.type
 
 
-def _stored(context: Context, value: Value) -> Sql:
+def _typed_sql(context: Context, value: Value) -> Sql:
     """The SQL of a value; a bare null has no type of its own and becomes a str."""
     return context.cast(value.sql, Type.STR) if value.type is Special.NULL else value.sql
 
@@ -373,7 +383,7 @@ def _as_time(columns: Mapping[str, Value]) -> Value | None:
 
 
 def _add(columns: dict[str, Value], name: str, value: Value, at: Place = NOWHERE) -> None:
-    same = next((known for known in columns if known.casefold() == name.casefold()), None)
+    same = next((column for column in columns if column.casefold() == name.casefold()), None)
     if same is not None:
         differs = "" if same == name else f", '{same}' but for its case"
         raise QueryError(f"two columns are named '{name}'{differs}", at, hint="rename one with as")

@@ -31,13 +31,13 @@ def mean(context: Context, value: Sql) -> Value:
 def deviation(context: Context, value: Sql) -> Value:
     """The sample standard deviation of numbers whose squares fit int8."""
     counted, added, *factors = context.copies(value, 4)
-    one, other = (context.cast(each, Type.INT8) for each in factors)
+    first, second = (context.cast(factor, Type.INT8) for factor in factors)
 
     def result(count: Sql, total: Sql, squares: Sql) -> Sql:
         return _root(context, count, context.dialect.float_of_wide(_spread(count, squares, total, total)))
 
     wide = context.dialect.wide_sum
-    parts = (exp.Count(this=counted), wide(added), wide(one * other))
+    parts = (exp.Count(this=counted), wide(added), wide(first * second))
     return Value(exp.null(), Type.FLOAT8, parts=parts, whole=result)
 
 
@@ -47,8 +47,8 @@ def deviation_of_halves(context: Context, value: Sql) -> Value:
     An int8 is split into upper * 2^32 + lower + 2^31, where upper and lower are from -2^31 to 2^31.
     """
     counted, *copies = context.copies(exp.paren(value), 9)
-    upper = [exp.paren(exp.BitwiseRightShift(this=each, expression=number(32))) for each in copies[:4]]
-    lower = [exp.BitwiseAnd(this=each, expression=number(2**32 - 1)) - 2**31 for each in copies[4:]]
+    upper = [exp.paren(exp.BitwiseRightShift(this=copy, expression=number(32))) for copy in copies[:4]]
+    lower = [exp.BitwiseAnd(this=copy, expression=number(2**32 - 1)) - 2**31 for copy in copies[4:]]
 
     def result(count: Sql, high: Sql, low: Sql, highs: Sql, lows: Sql, products: Sql) -> Sql:
         above, below = _spread(count, highs, high, high), _spread(count, lows, low, low)
@@ -63,15 +63,18 @@ def deviation_of_halves(context: Context, value: Sql) -> Value:
     return Value(exp.null(), Type.FLOAT8, parts=parts, whole=result)
 
 
-def _spread(count: Sql, products: Sql, one: Sql, other: Sql) -> Sql:
+def _spread(count: Sql, products: Sql, first_sum: Sql, second_sum: Sql) -> Sql:
     """The covariance of two numbers times the squared count, from the sum of their products and the sum of each."""
-    return exp.paren(count * products - one * other)
+    return exp.paren(count * products - first_sum * second_sum)
 
 
 def _root(context: Context, count: Sql, spread: Sql) -> Sql:
     """The square root of spread / (count * (count - 1)); null for fewer than two values."""
-    one, other = context.cast(count.copy(), Type.FLOAT8), context.cast(exp.paren(count - 1), Type.FLOAT8)
-    variance = exp.Div(this=exp.paren(spread), expression=exp.paren(one * other))
+    float_count, float_count_less_one = (
+        context.cast(count.copy(), Type.FLOAT8),
+        context.cast(exp.paren(count - 1), Type.FLOAT8),
+    )
+    variance = exp.Div(this=exp.paren(spread), expression=exp.paren(float_count * float_count_less_one))
     return case_when((count > 1, exp.Sqrt(this=variance)))
 
 

@@ -1,7 +1,7 @@
 """The Dialect protocol: the SQL that differs between engines.
 
 The compiler writes everything that means the same in every SQL, as nodes of sqlglot, and asks the engine's Dialect for
-the rest. A method that cannot express its arguments raises Refused, and `write` refuses whatever sqlglot cannot
+the rest. A method that cannot express its arguments raises UnplacedError, and `write` refuses whatever sqlglot cannot
 translate. So a query that an engine cannot run is an error when its plan is made, and never a wrong statement.
 """
 
@@ -16,7 +16,7 @@ from sqlglot import ErrorLevel, exp
 from sqlglot.errors import UnsupportedError
 
 from svcctl.service.language.json_path import JsonStep
-from svcctl.service.language.query_error import Refused
+from svcctl.service.language.query_error import UnplacedError
 
 
 class DatePart(Enum):
@@ -90,7 +90,7 @@ class Dialect(Protocol):
         """The timestamp of a text in a date pattern, or null when the text does not fit the pattern."""
 
     @abstractmethod
-    def repeated(self, value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    def repeat(self, value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
         """The expression that `body` makes of a value. It has many copies of it, and computes few of them."""
 
     @abstractmethod
@@ -110,8 +110,8 @@ class Dialect(Protocol):
 
 
 def write(select: exp.Select, dialect: Dialect) -> str:
-    """A statement as text. Raises Refused when the dialect cannot express a part of it."""
+    """A statement as text. Raises UnplacedError when the dialect cannot express a part of it."""
     try:
         return select.sql(dialect=dialect.name, unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError as error:
-        raise Refused(f"this engine cannot run the query: {str(error).partition(chr(10))[0]}") from None
+        raise UnplacedError(f"this engine cannot run the query: {str(error).partition(chr(10))[0]}") from None

@@ -28,7 +28,7 @@ from svcctl.service.language.habits import (
 from svcctl.service.language.json_path import path_text
 from svcctl.service.language.parser import quoted_number
 from svcctl.service.language.printer import expression_text, name_text, string_text
-from svcctl.service.language.query_error import QueryError, Refused, one_of
+from svcctl.service.language.query_error import QueryError, UnplacedError, one_of
 from svcctl.service.language.sql import (
     INTEGERS,
     NUMBERS,
@@ -36,9 +36,9 @@ from svcctl.service.language.sql import (
     Special,
     Sql,
     Value,
-    connected,
     contains,
     contains_any_case,
+    join_conditions,
     matches,
     member,
     null_if,
@@ -90,13 +90,13 @@ class Scope:
     context: Context
     columns: Mapping[str, Value]
     aggregates: Mapping[tree.Call, Value] | None = None
-    gone: frozenset[str] = field(default=frozenset())
+    hidden_names: frozenset[str] = field(default=frozenset())
 
     def condition(self, expr: tree.Expr) -> Sql:
         """SQL for an expression that must be a bool."""
         value = self.value(expr)
         if value.type not in (Type.BOOL, Special.NULL):
-            hint = 'compare it with a column; for several values: user in {"a", "b"}' if value.written else None
+            hint = 'compare it with a column; for several values: user in {"a", "b"}' if value.literal else None
             raise QueryError(f"a condition must be a bool, not {value.type}", expr.at, hint=hint)
         return value.sql
 
@@ -123,7 +123,7 @@ class Scope:
                 return Value(exp.Not(this=paren(self.condition(expr.operand))), Type.BOOL)
             case tree.Logic():
                 conditions = [self.condition(operand) for operand in expr.operands]
-                return Value(connected(_LOGIC[expr.operator], conditions), Type.BOOL)
+                return Value(join_conditions(_LOGIC[expr.operator], conditions), Type.BOOL)
 
     def aggregate(self, call: tree.Call) -> Value:
         """SQL of an aggregate over these rows."""
@@ -138,7 +138,7 @@ class Scope:
         if value := self.columns.get(column.name):
             return value.computed_by(value.sql.copy())
         hint = self._name_answer(column.name) or column_answer(column.name) or did_you_mean(column.name, self.columns)
-        if column.name in self.gone:
+        if column.name in self.hidden_names:
             hint = "after group there are only its keys and aggregates; first(…) keeps a value"
         raise QueryError(f"no column '{column.name}'", column.at, hint=hint or _among("columns", self.columns))
 
@@ -158,24 +158,24 @@ class Scope:
                 return f"a column is named without its table: {name_text(rest)}"
         return did_you_mean(name, self.columns, words=False)
 
-    def _compared(self, expr: tree.Expr) -> Value:
+    def _compared_value(self, expr: tree.Expr) -> Value:
         """The right side of a comparison, where an unknown name is most often text without its quotes."""
-        if isinstance(expr, tree.Column) and expr.name not in self.columns and expr.name not in self.gone:
+        if isinstance(expr, tree.Column) and expr.name not in self.columns and expr.name not in self.hidden_names:
             hint = self._name_answer(expr.name) or text_answer(expr.name)
             raise QueryError(f"no column '{expr.name}'", expr.at, hint=hint)
         return self.value(expr)
 
-    def _subtracted(self, expr: tree.Expr) -> Value:
+    def _subtrahend(self, expr: tree.Expr) -> Value:
         """The operand of a minus. An unknown name after two of them is most often a comment of another language."""
         match expr:
-            case tree.Minus(operand=tree.Column(name)) if name not in self.columns and name not in self.gone:
+            case tree.Minus(operand=tree.Column(name)) if name not in self.columns and name not in self.hidden_names:
                 raise QueryError(f"no column '{name}'", expr.operand.at, hint=COMMENT)
         return self.value(expr)
 
     def _call(self, call: tree.Call) -> Value:
         function = FUNCTIONS.get(call.name)
         if function is None:
-            raise _unknown(call, {*self.columns, *self.gone})
+            raise _no_function(call, {*self.columns, *self.hidden_names})
         if not function.aggregate:
             return self._apply(call, function)
         if self.aggregates is None:
@@ -187,37 +187,37 @@ class Scope:
     def _apply(self, call: tree.Call, function: Function) -> Value:
         values = [self.value(argument) for argument in call.arguments]
         if len(values) > 1 and call.name in _COMPARED_ARGUMENTS:
-            one, others = _COMPARED_ARGUMENTS[call.name]
-            values[one], values[others] = _as_numbers(self.context, values[one], values[others], call)
-        given = ", ".join(value.type for value in values)
-        if call.name == "count" and given == Type.BOOL and _is_condition(call.arguments[0]):
+            single, others = _COMPARED_ARGUMENTS[call.name]
+            values[single], values[others] = _as_numbers(self.context, values[single], values[others], call)
+        types = ", ".join(value.type for value in values)
+        if call.name == "count" and types == Type.BOOL and _is_condition(call.arguments[0]):
             hint = f"write sum(int({expression_text(call.arguments[0])})), or a where before the group"
             raise QueryError("count would count what is false, too", call.at, hint=hint)
         try:
             for overload in function.overloads:
                 if value := overload.apply(self.context, values):
                     return value
-        except Refused as refused:
+        except UnplacedError as refused:
             at = call.at if refused.argument is None else call.arguments[refused.argument].at
             raise QueryError(refused.message, at, hint=refused.hint) from None
-        computed = function.overloads[-1].computed(values)
-        if computed is not None:
-            message = f"argument {computed + 1} of {call.name} must be a literal, not an expression"
-            raise QueryError(message, call.arguments[computed].at, hint=f"for example {function.example}")
+        place = function.overloads[-1].computed_argument(values)
+        if place is not None:
+            message = f"argument {place + 1} of {call.name} must be a literal, not an expression"
+            raise QueryError(message, call.arguments[place].at, hint=f"for example {function.example}")
         takes = one_of(f"({signature.rpartition('->')[0].strip()})" for signature in function.signatures)
         hint = f"for example {function.example}"
-        if function.aggregate and given == Type.BOOL:
+        if function.aggregate and types == Type.BOOL:
             hint = f"write {call.name}(int({expression_text(call.arguments[0])}))"
-        raise QueryError(f"{call.name} takes {takes}, not ({given})", call.at, hint=hint)
+        raise QueryError(f"{call.name} takes {takes}, not ({types})", call.at, hint=hint)
 
     def _minus(self, expr: tree.Minus) -> Value:
-        value = self._subtracted(expr.operand)
+        value = self._subtrahend(expr.operand)
         if value.type in INTEGERS:
-            with _placed(expr):
+            with _place_errors(expr):
                 return Value(self.context.attempt(exp.Neg(this=paren(_as(self.context, value, Type.INT8)))), Type.INT8)
         if value.type is Type.FLOAT8:
             return Value(exp.Neg(this=paren(value.sql)), Type.FLOAT8)
-        if value.type is Type.STR and (hint := network_answer(str(value.written))):
+        if value.type is Type.STR and (hint := network_answer(str(value.literal))):
             raise QueryError("<- takes a network, not str", expr.at, hint=hint)
         raise QueryError(f"- takes a number, not {value.type}", expr.at)
 
@@ -225,8 +225,8 @@ class Scope:
         first = self.value(expr.first)
         left = first.computed_by(paren(first.sql))
         for operator, operand in expr.rest:
-            with _placed(operand):
-                right = self._subtracted(operand) if operator == "-" else self.value(operand)
+            with _place_errors(operand):
+                right = self._subtrahend(operand) if operator == "-" else self.value(operand)
                 left = _calculate(self.context, left, operator, right, operand)
         return left
 
@@ -247,26 +247,26 @@ class Scope:
         left = self.value(expr.first)
         conditions = []
         for index, (operator, operand) in enumerate(expr.rest):
-            right = self._compared(operand)
+            right = self._compared_value(operand)
             follower = right
             if index + 1 < len(expr.rest):
-                with _placed(operand):
-                    one, other = self.context.copies(right.sql, 2)
-                right, follower = replace(right, sql=one), replace(right, sql=other)
+                with _place_errors(operand):
+                    right_sql, follower_sql = self.context.copies(right.sql, 2)
+                right, follower = replace(right, sql=right_sql), replace(right, sql=follower_sql)
             conditions.append(_compare(self.context, left, operator, right, expr))
             left = follower
-        return Value(connected(exp.And, conditions), Type.BOOL)
+        return Value(join_conditions(exp.And, conditions), Type.BOOL)
 
     def _membership(self, expr: tree.Membership) -> Value:
         self.check_name(expr.operand)
         value = self.value(expr.operand)
-        options = [self._compared(option) for option in expr.options]
+        options = [self._compared_value(option) for option in expr.options]
         value, options = _as_numbers(self.context, value, options, expr)
         for option, node in zip(options, expr.options, strict=True):
             if option.type is Special.NULL:
                 raise QueryError("nothing equals null", node.at, hint="use isnull(…)")
             _check_comparable(value, option, node)
-        with _placed(expr):
+        with _place_errors(expr):
             return Value(member(self.context, value.sql, [option.sql for option in options]), Type.BOOL)
 
     def _inside(self, expr: tree.Inside) -> Value:
@@ -275,11 +275,11 @@ class Scope:
             raise QueryError(f"<- takes an ip4 before it, not {value.type}", expr.at, hint="ip4(…) converts to one")
         size = 1 << (32 - expr.bits)
         low = expr.network // size * size
-        with _placed(expr):
-            one, other = self.context.copies(paren(value.sql), 2)  # engines rewrite BETWEEN in this way
-        above = exp.GTE(this=one, expression=self.context.cast(number(low), Type.IP4))
-        below = exp.LTE(this=other, expression=self.context.cast(number(low + size - 1), Type.IP4))
-        return Value(connected(exp.And, [above, below]), Type.BOOL)
+        with _place_errors(expr):
+            lower, upper = self.context.copies(paren(value.sql), 2)  # engines rewrite BETWEEN in this way
+        above = exp.GTE(this=lower, expression=self.context.cast(number(low), Type.IP4))
+        below = exp.LTE(this=upper, expression=self.context.cast(number(low + size - 1), Type.IP4))
+        return Value(join_conditions(exp.And, [above, below]), Type.BOOL)
 
 
 def aggregates_in(exprs: tuple[tree.Expr, ...], names: Collection[str]) -> Iterator[tree.Call]:
@@ -291,13 +291,13 @@ def aggregates_in(exprs: tuple[tree.Expr, ...], names: Collection[str]) -> Itera
     for expr in exprs:
         for node, _ in tree.walk(expr):
             if isinstance(node, tree.Call) and node.name not in FUNCTIONS:
-                raise _unknown(node, names)
+                raise _no_function(node, names)
             if isinstance(node, tree.Call) and _is_aggregate(node) and id(node) not in inner_calls:
                 inner_calls.update(id(inner) for argument in node.arguments for inner, _ in tree.walk(argument))
                 yield node
 
 
-def _unknown(call: tree.Call, names: Collection[str]) -> QueryError:
+def _no_function(call: tree.Call, names: Collection[str]) -> QueryError:
     # a column `Amount (EUR)` without back quotes is parsed as a call of Amount
     meant = (name for name in sorted(names) if name.replace(" ", "").startswith(f"{call.name}("))
     hint = next((f"write the column in back quotes: `{name}`" for name in meant), None)
@@ -323,29 +323,29 @@ def _is_condition(expr: tree.Expr) -> bool:
 
 
 @contextmanager
-def _placed(node: tree.Expr) -> Iterator[None]:
-    """Turn a Refused that the block raises into a QueryError at a node."""
+def _place_errors(node: tree.Expr) -> Iterator[None]:
+    """Turn a UnplacedError that the block raises into a QueryError at a node."""
     try:
         yield
-    except Refused as refused:
+    except UnplacedError as refused:
         raise QueryError(refused.message, node.at, hint=refused.hint) from None
 
 
 def _literal(context: Context, literal: tree.Literal) -> Value:
-    written = literal.value
+    constant = literal.value
     match literal.type:
         case None:
             return Value(exp.null(), Special.NULL)
         case Type.STR:
-            return Value(string(str(written)), Type.STR, str(written), bound=TextBound.of_literal(str(written)))
+            return Value(string(str(constant)), Type.STR, str(constant), bound=TextBound.of_literal(str(constant)))
         case Type.BOOL:
-            return Value(exp.true() if written else exp.false(), Type.BOOL)
-        case Type.INT4 if int(written or 0) >= 0:
-            return Value(number(int(written or 0)), Type.INT4, written)
+            return Value(exp.true() if constant else exp.false(), Type.BOOL)
+        case Type.INT4 if int(constant or 0) >= 0:
+            return Value(number(int(constant or 0)), Type.INT4, constant)
         case Type.FLOAT8:
-            return Value(context.cast(string(repr(written)), Type.FLOAT8), Type.FLOAT8, written)
-    value = context.cast(number(int(written or 0)), literal.type)
-    return Value(value, literal.type, written if literal.type is Type.IP4 else None)
+            return Value(context.cast(string(repr(constant)), Type.FLOAT8), Type.FLOAT8, constant)
+    value = context.cast(number(int(constant or 0)), literal.type)
+    return Value(value, literal.type, constant if literal.type is Type.IP4 else None)
 
 
 def _calculate(context: Context, left: Value, operator: str, right: Value, at: tree.Expr) -> Value:
@@ -364,12 +364,12 @@ def _calculate(context: Context, left: Value, operator: str, right: Value, at: t
         raise QueryError(f"{operator} cannot take {left.type} and {right.type}", at.at, hint=hint)
     whole = operator != "/" and left.type in (*INTEGERS, Special.NULL) and right.type in (*INTEGERS, Special.NULL)
     result = Type.INT8 if whole else Type.FLOAT8
-    one, other = _as(context, left, result), paren(_as(context, right, result))
-    if whole and isinstance(one, exp.Try):  # one attempt for the whole chain
-        one = paren(one.this) if operator in "*%" and isinstance(one.this, exp.Add | exp.Sub) else one.this
-    if operator in "/%" and not whole and not right.written:
-        other = null_if(context, other, number(0))
-    calculated = _CALCULATE[operator](this=one, expression=other)
+    first, second = _as(context, left, result), paren(_as(context, right, result))
+    if whole and isinstance(first, exp.Try):  # one attempt for the whole chain
+        first = paren(first.this) if operator in "*%" and isinstance(first.this, exp.Add | exp.Sub) else first.this
+    if operator in "/%" and not whole and not right.literal:
+        second = null_if(context, second, number(0))
+    calculated = _CALCULATE[operator](this=first, expression=second)
     return Value(context.attempt(calculated) if whole else calculated, result)
 
 
@@ -386,18 +386,18 @@ def _as(context: Context, value: Value, to: Type) -> Sql:
 def _compare(context: Context, left: Value, operator: str, right: Value, at: tree.Expr) -> Sql:
     if operator == "~":
         if left.type is not Type.STR or right.type not in (Special.REGEX, Special.GLOB):
-            hint = f're("{right.written}") is a pattern; -> "{right.written}" finds a part' if right.written else None
+            hint = f're("{right.literal}") is a pattern; -> "{right.literal}" finds a part' if right.literal else None
             hint = "str(…) converts to a string" if left.type is not Type.STR else hint
             raise QueryError(f'~ takes a str and re("…"), not {left.type} and {right.type}', at.at, hint=hint)
-        return matches(left.sql, str(right.written))
+        return matches(left.sql, str(right.literal))
     if operator in ("->", "->>"):
         if left.type is not Type.STR or right.type is not Type.STR:
             hint = "str(…) converts to a string" if left.type is not Type.STR else None
             raise QueryError(f"{operator} takes two strings, not {left.type} and {right.type}", at.at, hint=hint)
         return contains(left.sql, right.sql) if operator == "->" else contains_any_case(left.sql, right.sql)
     if Special.NULL in (left.type, right.type) and operator in ("=", "!="):
-        known = right if left.type is Special.NULL else left
-        is_null = exp.Is(this=paren(known.sql), expression=exp.null())
+        operand = right if left.type is Special.NULL else left
+        is_null = exp.Is(this=paren(operand.sql), expression=exp.null())
         return is_null if operator == "=" else exp.Not(this=is_null)
     left, [right] = _as_numbers(context, left, [right], at)
     _check_comparable(left, right, at)
@@ -406,9 +406,9 @@ def _compare(context: Context, left: Value, operator: str, right: Value, at: tre
 
 def _as_number(context: Context, value: Value, other: Value, at: tree.Expr) -> Value:
     """The number in a literal text that is compared with a number; any other value unchanged."""
-    if value.type is not Type.STR or value.written is None or other.type not in NUMBERS:
+    if value.type is not Type.STR or value.literal is None or other.type not in NUMBERS:
         return value
-    number = quoted_number(str(value.written), at.at)
+    number = quoted_number(str(value.literal), at.at)
     return value if number is None else _literal(context, number)
 
 
@@ -426,10 +426,10 @@ def _check_comparable(left: Value, right: Value, at: tree.Expr) -> None:
     if common(left.type, right.type) is None:
         text, other = (left, right) if left.type is Type.STR else (right, left)
         hint = None
-        if text.written is not None:
-            hint = comparison_answer(str(text.written), other.type)
-        elif text.type is Type.STR and other.type is Type.IP4 and other.written is not None:
-            hint = address_answer(int(other.written))
+        if text.literal is not None:
+            hint = comparison_answer(str(text.literal), other.type)
+        elif text.type is Type.STR and other.type is Type.IP4 and other.literal is not None:
+            hint = address_answer(int(other.literal))
         elif Type.TIMESTAMP in (left.type, right.type) and (date := _unquoted_date(at)):
             hint = comparison_answer(date, Type.TIMESTAMP)
         hint = hint or _CONVERSIONS.get((left.type, right.type)) or _CONVERSIONS.get((right.type, left.type))

@@ -27,7 +27,7 @@ from sqlglot import exp
 from svcctl.service.language import deviation, zones
 from svcctl.service.language.dialect import DatePart, DatePattern
 from svcctl.service.language.json_path import MAX_JSON_DEPTH, json_path
-from svcctl.service.language.query_error import Refused
+from svcctl.service.language.query_error import UnplacedError
 from svcctl.service.language.sql import (
     NUMBERS,
     Context,
@@ -35,12 +35,12 @@ from svcctl.service.language.sql import (
     Sql,
     Value,
     case_when,
-    connected,
     contains,
     contains_any_case,
     epoch_ms,
     equal,
     from_epoch_ms,
+    join_conditions,
     matches,
     member,
     moment,
@@ -58,14 +58,14 @@ A `text`, `zone`, `digits`, `percent`, `regex` or `glob` is passed as the query 
 """
 
 KINDS: Mapping[str, tuple[Type, ...]] = {
-    **{each.value: (each,) for each in Type},
+    **{type_.value: (type_,) for type_ in Type},
     "int": (Type.INT8, Type.INT4),
     "number": (Type.FLOAT8, Type.INT8, Type.INT4),
-    "any": (Type.STR, *(each for each in Type if each is not Type.STR)),
+    "any": (Type.STR, *(type_ for type_ in Type if type_ is not Type.STR)),
 }
 """The types that each kind of parameter takes; a null becomes the first of them."""
 
-_WRITTEN: Mapping[str, tuple[Type | Special, ...]] = {
+_LITERAL_KINDS: Mapping[str, tuple[Type | Special, ...]] = {
     "text": (Type.STR,),
     "zone": (Type.STR,),
     "digits": (Type.INT4,),
@@ -91,13 +91,13 @@ class Overload:
     def apply(self, context: Context, values: list[Value]) -> Value | None:
         """The SQL of a call, or None when its arguments do not fit the signature."""
         takes, gives = self.signature.rsplit("-> ", 1)
-        kinds = _spread(takes, len(values))
+        kinds = _argument_kinds(takes, len(values))
         if kinds is None:
             return None
         types: dict[str, Type | None] = {"T": None, "U": None}
         for kind, value in zip(kinds, values, strict=True):
-            if kind in _WRITTEN:
-                if value.type not in _WRITTEN[kind] or value.written is None:
+            if kind in _LITERAL_KINDS:
+                if value.type not in _LITERAL_KINDS[kind] or value.literal is None:
                     return None
             elif isinstance(value.type, Special):
                 if value.type is not Special.NULL:
@@ -110,8 +110,8 @@ class Overload:
                 return None
         result = types.get(gives) or (Type.STR if gives in types else None)
         arguments = [
-            value.written
-            if kind in _WRITTEN
+            value.literal
+            if kind in _LITERAL_KINDS
             else context.cast(value.sql, types.get(kind) or KINDS.get(kind, (Type.STR,))[0])
             if value.type is Special.NULL
             else value.sql
@@ -121,12 +121,14 @@ class Overload:
         value = built if isinstance(built, Value) else Value(built, result or Type(gives))
         return replace(value, bound=self.bound(values))
 
-    def computed(self, values: list[Value]) -> int | None:
+    def computed_argument(self, values: list[Value]) -> int | None:
         """The place of the first argument that is computed where only a literal or a pattern is taken, or None."""
-        kinds = _spread(self.signature.rsplit("-> ", 1)[0], len(values)) or ()
+        kinds = _argument_kinds(self.signature.rsplit("-> ", 1)[0], len(values)) or ()
         places = enumerate(zip(kinds, values, strict=False))
         taken = (
-            place for place, (kind, value) in places if value.type in _WRITTEN.get(kind, ()) and value.written is None
+            place
+            for place, (kind, value) in places
+            if value.type in _LITERAL_KINDS.get(kind, ()) and value.literal is None
         )
         return next(taken, None)
 
@@ -147,30 +149,30 @@ class Function:
         return tuple(overload.signature for overload in self.overloads)
 
 
-def common(one: Type | None, other: Type) -> Type | None:
+def common(first: Type | None, second: Type) -> Type | None:
     """The type that holds values of both types: the wider of two numeric types. None when no type holds both."""
-    if one is None or one is other:
-        return other
-    if one in NUMBERS and other in NUMBERS:
-        return max(one, other, key=NUMBERS.index)
+    if first is None or first is second:
+        return second
+    if first in NUMBERS and second in NUMBERS:
+        return max(first, second, key=NUMBERS.index)
     return None
 
 
 @lru_cache(maxsize=1024)
-def _spread(takes: str, count: int) -> tuple[str, ...] | None:
+def _argument_kinds(takes: str, count: int) -> tuple[str, ...] | None:
     """The kinds of `count` arguments by the parameters `takes`; None when that number of arguments does not fit."""
     required: list[str] = []
     repeated: list[str] = []
     optional: list[str] = []
-    for several, one, mark in _PARAMETER.findall(takes):
-        {"": required, "?": optional, "…": repeated}[mark or ("…" if several else "")].extend(
-            several.split(", ") if several else [one]
+    for kinds, kind, mark in _PARAMETER.findall(takes):
+        {"": required, "?": optional, "…": repeated}[mark or ("…" if kinds else "")].extend(
+            kinds.split(", ") if kinds else [kind]
         )
-    for given in range(len(optional) + 1):
-        rest = count - len(required) - given
+    for optional_count in range(len(optional) + 1):
+        rest = count - len(required) - optional_count
         rounds, over = divmod(rest, len(repeated)) if repeated else (0, rest)
         if over == 0 and (rounds > 0 or not repeated):
-            return (*required, *repeated * rounds, *optional[:given])
+            return (*required, *repeated * rounds, *optional[:optional_count])
     return None
 
 
@@ -186,7 +188,7 @@ PATTERN_COST = 50
 def _regex(context: Context, pattern: str) -> Value:
     context.spend(PATTERN_COST)
     if fault := context.dialect.check_pattern(pattern):
-        raise Refused(f"not a regular expression: {fault}", argument=0)
+        raise UnplacedError(f"not a regular expression: {fault}", argument=0)
     return Value(string(pattern), Special.REGEX, pattern)
 
 
@@ -196,22 +198,22 @@ def _glob(context: Context, pattern: str) -> Value:
     return Value(string(regex), Special.GLOB, regex)
 
 
-def _each(test: Callable[[Sql, Sql], Sql]) -> Build:
+def _any_part(test: Callable[[Sql, Sql], Sql]) -> Build:
     """Build a condition that is true if the test is true for at least one of the parts."""
 
     def build(context: Context, text: Sql, *parts: Sql) -> Sql:
-        return connected(exp.Or, list(map(test, context.copies(text, len(parts)), parts)))
+        return join_conditions(exp.Or, list(map(test, context.copies(text, len(parts)), parts)))
 
     return build
 
 
-def _token(context: Context, text: Sql, token: str) -> Sql:
+def _has_token(context: Context, text: Sql, token: str) -> Sql:
     return matches(text, rf"(?:\A|[^\pL\pN]){re.escape(token)}(?:\z|[^\pL\pN])")
 
 
-def _replaced(values: list[Value]) -> TextBound:
+def _replaced_bound(values: list[Value]) -> TextBound:
     text, old, new = values
-    return text.bound.replaced(None if old.written is None else str(old.written), new.bound)
+    return text.bound.replaced(None if old.literal is None else str(old.literal), new.bound)
 
 
 def _json_member(context: Context, text: Sql, path: str) -> Sql:
@@ -222,7 +224,7 @@ def _json_member(context: Context, text: Sql, path: str) -> Sql:
 
 def _peek(context: Context, text: Sql, pattern: str, group: int = 0) -> Sql:
     if group > 9:
-        raise Refused("peek can return the groups 0 to 9", argument=2)
+        raise UnplacedError("peek can return the groups 0 to 9", argument=2)
     return context.dialect.first_match(context.copies(text, 2), pattern, group)
 
 
@@ -238,21 +240,21 @@ _DATE_PIECE = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+|'")
 
 def _date_pattern(text: str) -> DatePattern:
     """The parts of a date pattern such as yyyy-MM-dd'T'HH:mm."""
-    known = {part.value: part for part in DatePart}
+    parts = {part.value: part for part in DatePart}
     pattern: list[DatePart | str] = []
     for match in _DATE_PIECE.finditer(text):
         quoted, letter, piece = match[1], match[2], match[0]
-        if letter and piece not in known:
+        if letter and piece not in parts:
             hint = f"parts are {DATE_PARTS}; put other letters in 'quotes'"
             if zones.is_zone(text):
                 hint = f'a zone is the third argument: formatdate(eventdate, "yyyy-MM-dd HH:mm", "{text}")'
-            raise Refused(f"unknown part '{piece}' in a date pattern", argument=1, hint=hint)
+            raise UnplacedError(f"unknown part '{piece}' in a date pattern", argument=1, hint=hint)
         if piece == "'":
-            raise Refused("a quote in a date pattern is not closed", argument=1)
+            raise UnplacedError("a quote in a date pattern is not closed", argument=1)
         literal = piece if quoted is None else (quoted.replace("''", "'") or "'")
-        pattern.append(known[piece] if letter else literal)
+        pattern.append(parts[piece] if letter else literal)
     if not pattern:
-        raise Refused("the date pattern is empty", argument=1, hint=f"parts are {DATE_PARTS}")
+        raise UnplacedError("the date pattern is empty", argument=1, hint=f"parts are {DATE_PARTS}")
     return tuple(pattern)
 
 
@@ -263,33 +265,33 @@ def _format(context: Context, value: Sql, pattern: str = DATE_FORMAT, zone: str 
 
 
 def _parse(context: Context, text: Sql, pattern: str | None = None, zone: str | None = None) -> Sql:
-    """Parse a date by a pattern. Without a pattern, the date may end after any part; the rest is filled up with zeros.
+    """Parse a date by a pattern. Without a pattern, the date may end after any part; missing parts count as zeros.
 
-    Raises Refused for a literal that does not fit: the query would compare with null and return no rows. The same goes
-    for a literal that occurs twice in the zone, or does not exist there.
+    Raises UnplacedError for a literal that does not fit the pattern, because the query would compare with null and
+    return no rows; also for a literal whose local time occurs twice in the zone, or does not exist there.
     """
     parts = _date_pattern(pattern or DATE_FORMAT)
     if isinstance(text, exp.Literal):
-        fitting = _fitting(text.name.strip(), parts, pattern)
+        fitting = _date_literal(text.name.strip(), parts, pattern)
         if zone is not None:
-            local = _written_date(fitting, parts)
+            local = _date_of_literal(fitting, parts)
             only_day = DatePart.HOUR not in parts
-            return moment(zones.moment_of_written(fitting, local, zone, argument=2, only_day=only_day))
+            return moment(zones.moment_of_literal(fitting, local, zone, argument=2, only_day=only_day))
         text = string(fitting)
     elif pattern is None:
         spaced = exp.Replace(this=exp.Trim(this=text), expression=string("T"), replacement=string(" "))
-        one, other = context.copies(exp.Replace(this=spaced, expression=string("Z"), replacement=string("")), 2)
-        start = exp.Add(this=exp.Length(this=other), expression=number(1))
-        text = exp.DPipe(this=one, expression=exp.Substring(this=string(_REST), start=start))
+        date, measured = context.copies(exp.Replace(this=spaced, expression=string("Z"), replacement=string("")), 2)
+        start = exp.Add(this=exp.Length(this=measured), expression=number(1))
+        text = exp.DPipe(this=date, expression=exp.Substring(this=string(_REST), start=start))
     time = context.dialect.parse_date(text, parts)
     return time if zone is None else zones.moment_of(context, time, zone, argument=2)
 
 
-def _fitting(text: str, parts: DatePattern, pattern: str | None) -> str:
-    """The literal in the form that the parts describe. Raises Refused when it does not fit them."""
+def _date_literal(text: str, parts: DatePattern, pattern: str | None) -> str:
+    """Complete a literal date to the form of a pattern. Raises UnplacedError if it does not fit the pattern."""
     if not re.fullmatch(_date_regex(parts) if pattern else DATE_TEXT, text, re.ASCII):
         hint = None if pattern else 'other dates need their pattern: parsedate("31/01/2024", "dd/MM/yyyy")'
-        raise Refused(f"'{text}' is not a date as {pattern or DATE_FORMAT}", argument=0, hint=hint)
+        raise UnplacedError(f"'{text}' is not a date as {pattern or DATE_FORMAT}", argument=0, hint=hint)
     if pattern is not None:
         return text
     text = text.replace("T", " ").removesuffix("Z")
@@ -302,8 +304,8 @@ def _date_regex(parts: DatePattern) -> str:
     return "".join(pieces)
 
 
-def _written_date(text: str, parts: DatePattern) -> datetime:
-    """The date and time in a text that fits a pattern, as engines read it. Raises Refused if there is no such date."""
+def _date_of_literal(text: str, parts: DatePattern) -> datetime:
+    """Read a literal date that fits a pattern as engines do. Raises UnplacedError if the calendar has no such date."""
     match = re.fullmatch(_date_regex(parts), text, re.ASCII)
     assert match is not None
     units = (part for part in parts if isinstance(part, DatePart))
@@ -318,7 +320,7 @@ def _written_date(text: str, parts: DatePattern) -> datetime:
     try:
         return datetime(*date, *time, milliseconds * 1000)
     except ValueError:
-        raise Refused(f"there is no date '{text}'", argument=0) from None
+        raise UnplacedError(f"there is no date '{text}'", argument=0) from None
 
 
 def _midnight(days_ago: int) -> Build:
@@ -355,10 +357,10 @@ def _read(pattern: str, to: Type) -> Build:
 
 def _whole_of_text(to: Type) -> Build:
     def build(context: Context, text: Sql) -> Sql:
-        one, other = context.copies(text, 2)
-        decimal = _read(_OTHER_DECIMAL, Type.FLOAT8)(context, other)
+        digits_text, decimal_text = context.copies(text, 2)
+        decimal = _read(_OTHER_DECIMAL, Type.FLOAT8)(context, decimal_text)
         whole = context.try_cast(exp.Trunc(this=decimal), to)
-        return exp.Coalesce(this=_read(_DIGITS, to)(context, one), expressions=[whole])
+        return exp.Coalesce(this=_read(_DIGITS, to)(context, digits_text), expressions=[whole])
 
     return build
 
@@ -373,35 +375,35 @@ def _whole(to: Type) -> tuple[Overload, ...]:
 
 
 def _bool_of_text(context: Context, text: Sql) -> Sql:
-    one, other = context.copies(exp.Lower(this=exp.Trim(this=text)), 2)
-    return case_when((equal(one, string("true")), exp.true()), (equal(other, string("false")), exp.false()))
+    first, second = context.copies(exp.Lower(this=exp.Trim(this=text)), 2)
+    return case_when((equal(first, string("true")), exp.true()), (equal(second, string("false")), exp.false()))
 
 
 def _ip_of_text(context: Context, text: Sql) -> Sql:
     total: Sql | None = None
     for group, copy in enumerate(context.copies(text, 4), start=1):
         # a text that is not an address has no match: its octet is null, and so is the sum
-        found = exp.RegexpExtract(this=copy, expression=string(_ADDRESS), group=number(group))
-        octet = context.try_cast(found, Type.INT8)
+        octet_text = exp.RegexpExtract(this=copy, expression=string(_ADDRESS), group=number(group))
+        octet = context.try_cast(octet_text, Type.INT8)
         above = exp.Mul(this=paren(total), expression=number(256)) if total else None
         total = exp.Add(this=above, expression=octet) if above else octet
     assert total is not None
     return context.cast(total, Type.IP4)
 
 
-def _ip_of_written(context: Context, text: str) -> Sql:
+def _ip_of_literal(context: Context, text: str) -> Sql:
     try:
         return context.cast(number(int(IPv4Address(text))), Type.IP4)
     except AddressValueError:
-        raise Refused(f"'{text}' is not an address", argument=0, hint="write 10.0.0.1") from None
+        raise UnplacedError(f"'{text}' is not an address", argument=0, hint="write 10.0.0.1") from None
 
 
 def _ip_of_number(context: Context, value: Sql) -> Sql:
-    low, high, kept = context.copies(paren(value), 3)
-    fits = connected(
+    low, high, address = context.copies(paren(value), 3)
+    fits = join_conditions(
         exp.And, [exp.GTE(this=low, expression=number(0)), exp.LTE(this=high, expression=number(2**32 - 1))]
     )
-    return case_when((fits, context.cast(kept, Type.IP4)))
+    return case_when((fits, context.cast(address, Type.IP4)))
 
 
 def _ip_text(context: Context, address: Sql) -> Sql:
@@ -435,7 +437,7 @@ def _decode(context: Context, value: Sql, *pairs: Sql) -> Sql:
 def _by_time(pick: type[exp.ArgMin | exp.ArgMax]) -> Build:
     def build(context: Context, value: Sql) -> Sql:
         if context.time is None:
-            raise Refused("these rows have no eventdate to be ordered by")
+            raise UnplacedError("these rows have no eventdate to be ordered by")
         return pick(this=value, expression=context.time.copy())
 
     return build
@@ -446,10 +448,10 @@ def _collect(text_of: Overload) -> Overload:
         text = text_of.build(context, value)
         assert isinstance(text, exp.Expr)
         values = exp.ArrayAgg(this=exp.Distinct(expressions=[text]))
-        kept = exp.Filter(
+        not_null = exp.Filter(
             this=values, expression=exp.Where(this=exp.Not(this=exp.Is(this=text.copy(), expression=exp.null())))
         )
-        return exp.ArrayToString(this=exp.ArraySort(this=kept), expression=string(", "))
+        return exp.ArrayToString(this=exp.ArraySort(this=not_null), expression=string(", "))
 
     return Overload(text_of.signature, build)
 
@@ -496,9 +498,9 @@ def _percentile() -> tuple[Overload, ...]:
 
 def _share(percent: float) -> Sql:
     if not 0 <= percent <= 100:
-        raise Refused(f"a percentile is 0 to 100, not {percent:g}", argument=1)
+        raise UnplacedError(f"a percentile is 0 to 100, not {percent:g}", argument=1)
     if 0 < percent < 1:
-        raise Refused(f"a percentile is 0 to 100: write {100 * percent:g} for {percent:g}", argument=1)
+        raise UnplacedError(f"a percentile is 0 to 100: write {100 * percent:g} for {percent:g}", argument=1)
     return exp.Literal.number(format(Decimal(repr(percent)) / 100, "f"))
 
 
@@ -541,21 +543,21 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         ),
         Function(
             "has",
-            _one("str, str… -> bool", _each(contains)),
+            _one("str, str… -> bool", _any_part(contains)),
             "true if the text contains one of the parts",
             'has("abc", "x", "b")',
             True,
         ),
         Function(
             "weakhas",
-            _one("str, str… -> bool", _each(contains_any_case)),
+            _one("str, str… -> bool", _any_part(contains_any_case)),
             "the same, ignoring case",
             'weakhas("ErrorCode", "errorcode")',
             True,
         ),
         Function(
             "toktains",
-            _one("str, text -> bool", _token),
+            _one("str, text -> bool", _has_token),
             "true if the text contains the token with no letter or digit next to it",
             'toktains("dns 8.8.8.80", "8.8.8.8")',
             False,
@@ -578,7 +580,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             "eqic",
             _one(
                 "str, str -> bool",
-                lambda context, one, other: equal(exp.Lower(this=one), exp.Lower(this=other)),
+                lambda context, first, second: equal(exp.Lower(this=first), exp.Lower(this=second)),
             ),
             "true if the texts are equal, ignoring case",
             'eqic("Ann", "ANN")',
@@ -655,7 +657,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             _one(
                 "str, str, str -> str",
                 lambda context, text, old, new: exp.Replace(this=text, expression=old, replacement=new),
-                _replaced,
+                _replaced_bound,
             ),
             "the text with every occurrence of the second argument replaced by the third",
             'replaceall("a.b.c", ".", "-")',
@@ -828,7 +830,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "ip4",
             (
-                Overload("text -> ip4", _ip_of_written),
+                Overload("text -> ip4", _ip_of_literal),
                 Overload("str -> ip4", _ip_of_text),
                 Overload("int -> ip4", _ip_of_number),
             ),

@@ -39,14 +39,14 @@ REASONS = {
 """The reasons of errors at such words, where a client can do what a query cannot."""
 
 
-def blanked(text: str) -> str:
+def blank_out(text: str) -> str:
     """The text with blanks in place of quoted texts and comments; every other character keeps its place."""
 
     def blank(match: re.Match[str]) -> str:
-        found = match[0]
-        if found.startswith("//") or len(found) == 1:
-            return " " * len(found)
-        return found[0] + " " * (len(found) - 2) + (found[-1] if found[-1] == found[0] else " ")
+        hidden = match[0]
+        if hidden.startswith("//") or len(hidden) == 1:
+            return " " * len(hidden)
+        return hidden[0] + " " * (len(hidden) - 2) + (hidden[-1] if hidden[-1] == hidden[0] else " ")
 
     return _HIDDEN.sub(blank, text)
 

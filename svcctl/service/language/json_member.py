@@ -32,16 +32,16 @@ _NO_CHARACTER = r"\\u(?:[dD][89a-fA-F]|0000)"
 class JsonSql(Protocol):
     """SQL that each engine writes differently."""
 
-    def replaced(self, sql: exp.Expr, pattern: str, replacement: str, times: int = 1) -> exp.Expr:
+    def replace_matches(self, sql: exp.Expr, pattern: str, replacement: str, times: int = 1) -> exp.Expr:
         """A text in which every match of a pattern is replaced, `times` times one after another.
 
         In the replacement $1 stands for the match of the pattern's first group, or nothing.
         """
 
-    def looked_up(self, sql: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
+    def look_up(self, sql: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
         """The value at a path in well-formed JSON: strings without quotes, objects and lists as JSON, or null."""
 
-    def bound(self, sql: exp.Expr, body: Body) -> exp.Expr:
+    def bind(self, sql: exp.Expr, body: Body) -> exp.Expr:
         """The expression that `body` makes of a value, which it may copy."""
 
 
@@ -53,42 +53,42 @@ def member(engine: JsonSql, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.E
     """The member at a path, as text; null if there is none or if the text is not JSON."""
 
     def of_text(text: exp.Expr) -> exp.Expr:
-        escaped = _replaced(_replaced(text, r"\\", r"\u005c"), r"\"", r"\u0022")
+        escaped = _replace_text(_replace_text(text, r"\\", r"\u005c"), r"\"", r"\u0022")
         marked = tuple(f"s{step}" if isinstance(step, str) else step for step in path)
-        value = engine.bound(engine.looked_up(_rewritten(engine, escaped), marked), lambda sql: _written(engine, sql))
+        value = engine.bind(engine.look_up(_rewrite(engine, escaped), marked), lambda sql: _member_text(engine, sql))
         no_control = exp.Not(this=_matches(text, _CONTROL))
         valid = exp.And(this=no_control, expression=_equal(_skeleton(engine, escaped), _VALUE_MARK))
         return exp.Case(ifs=[exp.If(this=valid, true=value)])
 
-    return engine.bound(text, of_text)
+    return engine.bind(text, of_text)
 
 
 def _skeleton(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
     """The mark of a value if the text is an object or a list; anything else if it is not."""
-    text = engine.replaced(escaped.copy(), _ESCAPE, "~")
+    text = engine.replace_matches(escaped.copy(), _ESCAPE, "~")
     for pattern, mark in ((_STRING, _STRING_MARK), (_OTHER_VALUE, _VALUE_MARK), (_BLANKS, "")):
-        text = engine.replaced(text, pattern, mark)
-    return engine.replaced(text, _INNERMOST, _VALUE_MARK, MAX_JSON_DEPTH)
+        text = engine.replace_matches(text, pattern, mark)
+    return engine.replace_matches(text, _INNERMOST, _VALUE_MARK, MAX_JSON_DEPTH)
 
 
-def _rewritten(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
+def _rewrite(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
     """JSON that engines read alike, as the module's text says."""
-    text = engine.replaced(escaped.copy(), rf'("[^"]*")|{_BLANKS}', "$1")
-    text = _replaced(engine.replaced(text, r'"([^"]*)"', '"s$1"'), "\\", r"\\")
+    text = engine.replace_matches(escaped.copy(), rf'("[^"]*")|{_BLANKS}', "$1")
+    text = _replace_text(engine.replace_matches(text, r'"([^"]*)"', '"s$1"'), "\\", r"\\")
     both = f"$1{_QUOTE_MARK}$2{_QUOTE_MARK}"
-    text = engine.replaced(text, r'("[^"]*")|([^\[\]{}:,"]+)', both)
-    return _replaced(_replaced(text, _QUOTE_MARK * 2, ""), _QUOTE_MARK, '"')
+    text = engine.replace_matches(text, r'("[^"]*")|([^\[\]{}:,"]+)', both)
+    return _replace_text(_replace_text(text, _QUOTE_MARK * 2, ""), _QUOTE_MARK, '"')
 
 
-def _written(engine: JsonSql, value: exp.Expr) -> exp.Expr:
+def _member_text(engine: JsonSql, value: exp.Expr) -> exp.Expr:
     """The text of a value of rewritten JSON."""
     raw = exp.Substring(this=value.copy(), start=exp.Literal.number(2))
     document = exp.Concat(expressions=[exp.Literal.string('["'), raw, exp.Literal.string('"]')], safe=False)
-    no_text = _matches(engine.replaced(raw.copy(), _PAIR, ""), _NO_CHARACTER)
-    string = exp.Case(ifs=[exp.If(this=exp.Not(this=no_text), true=engine.looked_up(document, (0,)))])
-    container = engine.replaced(value.copy(), r'("s[^"]*")|"([^"]*)"', "$1$2")
-    container = _replaced(engine.replaced(container, r'"s([^"]*")', '"$1'), r"\\", "\\")
-    container = _replaced(_replaced(container, r"\u0022", r"\""), r"\u005c", r"\\")
+    no_text = _matches(engine.replace_matches(raw.copy(), _PAIR, ""), _NO_CHARACTER)
+    string = exp.Case(ifs=[exp.If(this=exp.Not(this=no_text), true=engine.look_up(document, (0,)))])
+    container = engine.replace_matches(value.copy(), r'("s[^"]*")|"([^"]*)"', "$1$2")
+    container = _replace_text(engine.replace_matches(container, r'"s([^"]*")', '"$1'), r"\\", "\\")
+    container = _replace_text(_replace_text(container, r"\u0022", r"\""), r"\u005c", r"\\")
     return exp.Case(
         ifs=[
             exp.If(this=_matches(value, "^s"), true=string),
@@ -98,7 +98,7 @@ def _written(engine: JsonSql, value: exp.Expr) -> exp.Expr:
     )
 
 
-def _replaced(sql: exp.Expr, old: str, new: str) -> exp.Expr:
+def _replace_text(sql: exp.Expr, old: str, new: str) -> exp.Expr:
     return exp.Replace(this=sql.copy(), expression=exp.Literal.string(old), replacement=exp.Literal.string(new))
 
 

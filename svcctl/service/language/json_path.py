@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from svcctl.service.language.query_error import Refused
+from svcctl.service.language.query_error import UnplacedError
 
 JsonStep = str | int
 """The name of a member of an object, or the index of an item of a list, from 0."""
@@ -21,23 +21,23 @@ _EXAMPLE = 'a path is names and indices from 0, as in a.b[0] or ["a b"].c'
 
 
 def json_path(text: str) -> tuple[JsonStep, ...]:
-    """The steps of a path. Raises Refused with the place in the text that cannot be read."""
+    """The steps of a path. Raises UnplacedError with the place in the text that cannot be read."""
     steps: list[JsonStep] = []
     end = 0
     while end < len(text):
         match = _JSON_STEP.match(text, end)
         # a dot is before each name without brackets but the first
         if match is None or (match[2] and bool(match[1]) != bool(steps)):
-            raise _refused(text, end)
+            raise _path_error(text, end)
         end = match.end()
         steps.append(int(match[3]) if match[3] else match[2] or match[4])
     if not steps:
-        raise Refused("the path is empty", argument=1, hint=_EXAMPLE)
+        raise UnplacedError("the path is empty", argument=1, hint=_EXAMPLE)
     if steps[0] == "$" and text[0] == "$" and len(steps) > 1:
         hint = f'write {text[1:].removeprefix(".")}; a member of the name $ is ["$"]'
-        raise Refused(f"a path does not begin with $: '{text}'", argument=1, hint=hint)
+        raise UnplacedError(f"a path does not begin with $: '{text}'", argument=1, hint=hint)
     if len(steps) > MAX_JSON_DEPTH:
-        raise Refused(f"a path has at most {MAX_JSON_DEPTH} steps, not {len(steps)}", argument=1)
+        raise UnplacedError(f"a path has at most {MAX_JSON_DEPTH} steps, not {len(steps)}", argument=1)
     return tuple(steps)
 
 
@@ -54,7 +54,7 @@ def path_text(steps: Iterable[JsonStep]) -> str:
     return text
 
 
-def _refused(text: str, index: int) -> Refused:
+def _path_error(text: str, index: int) -> UnplacedError:
     rest = text[index:]
     hint = _EXAMPLE
     if re.match(r"\[-[0-9]", rest):
@@ -63,6 +63,6 @@ def _refused(text: str, index: int) -> Refused:
         hint = "a path leads to one value: it has no wildcards"
     elif re.match(r"\[['\"]", rest):
         hint = """a name in brackets is in double quotes, and has no " ' ? or \\"""
-    return Refused(
+    return UnplacedError(
         f"'{text[:100]}' is not a path: unexpected '{rest[0]}' at character {index + 1}", argument=1, hint=hint
     )

@@ -68,9 +68,9 @@ def parse(text: str) -> tree.Query:
     try:
         query: tree.Query = _lark().parse(text)  # type: ignore[assignment]
     except UnexpectedToken as error:
-        raise _habit(text, error.token.start_pos, error.token) or _unexpected(error, text) from None
+        raise _habit(text, error.token.start_pos, error.token) or _syntax_error(error, text) from None
     except UnexpectedCharacters as error:
-        stray = _stray(error.char, Place(error.line, error.column))
+        stray = _character_error(error.char, Place(error.line, error.column))
         raise _habit(text, error.pos_in_stream, error.char) or stray from None
     for clause in query.clauses:
         for expr in tree.expressions(clause):
@@ -129,7 +129,7 @@ def _translation(text: str, message: str, at: Place) -> QueryError | None:
     return QueryError(message, at, hint=f"write {meant.query}{meant.remark}", reason=reason, data=meant.sorting)
 
 
-def _unexpected(error: UnexpectedToken, text: str) -> QueryError:
+def _syntax_error(error: UnexpectedToken, text: str) -> QueryError:
     token = error.token
     names = error.accepts or error.expected
     may_begin = {"LPAR", "STRING"} <= names
@@ -143,10 +143,10 @@ def _unexpected(error: UnexpectedToken, text: str) -> QueryError:
     if token.type == "IDENT":
         if meant := did_you_mean(token, [word for word in RESERVED if word.upper() in names]):
             expected, hint = (), meant  # one suggestion helps more than the list
-        elif "SELECT" in names and (selected := _selected(text, token)):
-            expected, hint = (), f"write {selected}"
+        elif "SELECT" in names and (clause := _with_select(text, token)):
+            expected, hint = (), f"write {clause}"
     elif token in RESERVED and (may_begin or "IDENT" in names):
-        if hint := _misplaced(text, token):
+        if hint := _keyword_hint(text, token):
             expected = ()
         else:
             hint = f"{token} is a reserved word; as a name, write it in back quotes: `{token}`"
@@ -159,12 +159,12 @@ def _unexpected(error: UnexpectedToken, text: str) -> QueryError:
     return QueryError(f"unexpected '{token}'", _at(token), expected=expected, hint=hint)
 
 
-def _misplaced(text: str, token: Token) -> str | None:
+def _keyword_hint(text: str, token: Token) -> str | None:
     """What to change when a reserved word is in the place of an expression; None if it may be meant as a column."""
     start, end = token.start_pos or 0, token.end_pos or 0
     if token not in KEYWORDS or _AS_COLUMN.match(text, end):
         return None
-    before = habits.blanked(text)[:start].rstrip()
+    before = habits.blank_out(text)[:start].rstrip()
     if before.endswith(","):
         return f"leave out the comma before '{token}'" if _reads_without(text, len(before) - 1, start) else None
     last = next((word for word in _MISSING if re.search(rf"\b{word}$", before[-10:])), None)
@@ -184,19 +184,19 @@ def _reads_without(text: str, comma: int, word: int) -> bool:
     return True
 
 
-def _selected(text: str, token: Token) -> str | None:
+def _with_select(text: str, token: Token) -> str | None:
     """The clause with the missing `select`, for a call of an aggregate or a list of columns; None for other texts."""
     start = token.start_pos or 0
-    clauses = _CLAUSES.findall(habits.blanked(text)[:start])
+    clauses = _CLAUSES.findall(habits.blank_out(text)[:start])
     if clauses[-1:] == ["select"]:
         return None
     if (call := _CALL.match(text, start)) and token in FUNCTIONS and FUNCTIONS[token].aggregate:
         return f"select {call[0]}" if "group" in clauses else f"group select {call[0]}"
-    listed = _LIST.match(text, start)
-    return f"select {listed[0]}" if listed and clauses[-1:] != ["group"] else None
+    columns = _LIST.match(text, start)
+    return f"select {columns[0]}" if columns and clauses[-1:] != ["group"] else None
 
 
-def _stray(character: str, at: Place) -> QueryError:
+def _character_error(character: str, at: Place) -> QueryError:
     if character in ("'", '"'):
         return QueryError("the string is not closed on its line", at, hint=r"a line break is written \n")
     if character == "`":
@@ -242,7 +242,7 @@ def _address(text: str, at: Place) -> int:
         raise QueryError(f"{text[:40]} is not an address", at, hint="each of its numbers is 0 to 255") from None
 
 
-def _string(token: Token) -> str:
+def _string_value(token: Token) -> str:
     def unescape(match: re.Match[str]) -> str:
         code = match[1]
         if len(code) == 5:
@@ -300,7 +300,7 @@ class _Builder(Transformer[Token, Any]):
         return tree.Offset(_integer(count, MAX_COUNT, "the offset"), at=_at(keyword))
 
     def pragma(self, key: Token, value: Token) -> tuple[str, str]:
-        return str(key), _string(value) if value.type == "STRING" else str(value)
+        return str(key), _string_value(value) if value.type == "STRING" else str(value)
 
     def star(self, token: Token) -> tree.Star:
         return tree.Star(at=_at(token))
@@ -358,13 +358,13 @@ class _Builder(Transformer[Token, Any]):
         return tree.Column(str(name), at=_at(name))
 
     def call(self, name: Token, *arguments: tree.Expr | None) -> tree.Call:
-        return tree.Call(str(name), tuple(each for each in arguments if each is not None), at=_at(name))
+        return tree.Call(str(name), tuple(argument for argument in arguments if argument is not None), at=_at(name))
 
     def literal(self, token: Token) -> tree.Literal:
         at = _at(token)
         match token.type:
             case "STRING":
-                return tree.Literal(Type.STR, _string(token), at=at)
+                return tree.Literal(Type.STR, _string_value(token), at=at)
             case "IP":
                 return tree.Literal(Type.IP4, _address(token, at), at=at)
             case "TRUE" | "FALSE":

@@ -53,7 +53,7 @@ def one_of(names: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-class Refused(Exception):
+class UnplacedError(Exception):
     """A refusal without its place in the query; `argument` is the index of the wrong argument, None for the call."""
 
     def __init__(self, message: str, *, argument: int | None = None, hint: str | None = None) -> None:

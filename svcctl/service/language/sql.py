@@ -14,7 +14,7 @@ from enum import StrEnum
 from sqlglot import exp
 
 from svcctl.service.language.dialect import Dialect
-from svcctl.service.language.query_error import Refused
+from svcctl.service.language.query_error import UnplacedError
 from svcctl.service.language.text_bound import TextBound
 from svcctl.service.language.types import Type
 
@@ -41,7 +41,7 @@ class Value:
 
     sql: Sql
     type: Type | Special
-    written: str | float | None = None
+    literal: str | float | None = None
     parts: tuple[Sql, ...] = ()
     whole: Callable[..., Sql] | None = None
     bound: TextBound = field(default_factory=TextBound)
@@ -68,7 +68,7 @@ class Context:
     def spend(self, nodes: int) -> None:
         self.spare -= nodes
         if self.spare < 0:
-            raise Refused("the query is too complex", hint="compute repeated expressions in an earlier select")
+            raise UnplacedError("the query is too complex", hint="compute repeated expressions in an earlier select")
 
     def copies(self, sql: Sql, count: int) -> list[Sql]:
         """The expression and `count - 1` copies of it."""
@@ -76,21 +76,21 @@ class Context:
         return [sql, *(sql.copy() for _ in range(count - 1))]
 
     def cast(self, sql: Sql, to: Type) -> Sql:
-        return exp.Cast(this=sql, to=self.stored(to))
+        return exp.Cast(this=sql, to=self.sql_type(to))
 
     def try_cast(self, sql: Sql, to: Type) -> Sql:
         """The value as another type, or null where it does not fit."""
-        return self.dialect.try_cast(sql, self.stored(to))
+        return self.dialect.try_cast(sql, self.sql_type(to))
 
     def attempt(self, sql: Sql) -> Sql:
         """The value of the expression, or null where the engine would fail, on overflow for example."""
         return self.dialect.attempt(sql)
 
-    def stored(self, type_: Type) -> exp.DataType:
-        return exp.DataType(this=self.dialect.ip4 if type_ is Type.IP4 else STORED[type_])
+    def sql_type(self, type_: Type) -> exp.DataType:
+        return exp.DataType(this=self.dialect.ip4 if type_ is Type.IP4 else SQL_TYPES[type_])
 
 
-STORED = {
+SQL_TYPES = {
     Type.TIMESTAMP: exp.DType.TIMESTAMP,
     Type.STR: exp.DType.VARCHAR,
     Type.INT4: exp.DType.INT,
@@ -120,7 +120,7 @@ def paren(sql: Sql) -> Sql:
 def moment(value: datetime) -> Sql:
     """A moment as a timestamp of events: in UTC, without a zone."""
     text = string(without_zone(value).isoformat(sep=" ", timespec="microseconds"))
-    return exp.Cast(this=text, to=exp.DataType(this=STORED[Type.TIMESTAMP]))
+    return exp.Cast(this=text, to=exp.DataType(this=SQL_TYPES[Type.TIMESTAMP]))
 
 
 def without_zone(value: datetime) -> datetime:
@@ -136,8 +136,8 @@ def case_when(*pairs: tuple[Sql, Sql], default: Sql | None = None) -> Sql:
     return exp.Case(ifs=[exp.If(this=condition, true=result) for condition, result in pairs], default=default)
 
 
-def equal(one: Sql, other: Sql) -> Sql:
-    return exp.EQ(this=paren(one), expression=paren(other))
+def equal(left: Sql, right: Sql) -> Sql:
+    return exp.EQ(this=paren(left), expression=paren(right))
 
 
 def member(context: Context, sql: Sql, options: list[Sql]) -> Sql:
@@ -148,16 +148,16 @@ def member(context: Context, sql: Sql, options: list[Sql]) -> Sql:
     """
     if len(options) < 5 or any(option.find(exp.Column) for option in options):
         tests = map(equal, context.copies(sql, len(options)), options)
-        return connected(exp.Or, list(tests))
+        return join_conditions(exp.Or, list(tests))
     return exp.In(this=paren(sql), expressions=options)
 
 
 def null_if(context: Context, sql: Sql, value: Sql) -> Sql:
-    tested, kept = context.copies(sql, 2)
-    return case_when((equal(tested, value), exp.null()), default=kept)
+    tested, result = context.copies(sql, 2)
+    return case_when((equal(tested, value), exp.null()), default=result)
 
 
-def connected(connector: type[exp.Connector], conditions: list[Sql]) -> Sql:
+def join_conditions(connector: type[exp.Connector], conditions: list[Sql]) -> Sql:
     first, *rest = map(paren, conditions) if len(conditions) > 1 else conditions
     for condition in rest:
         first = connector(this=first, expression=condition)

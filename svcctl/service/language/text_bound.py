@@ -1,4 +1,4 @@
-"""How long the text of an expression can become, computed before the query runs.
+"""An upper bound for the length of an expression's text, computed before the query runs.
 
 A few nested replacements could make a text that no memory holds. A stored text counts as STORED_CHARS characters.
 """
@@ -9,24 +9,25 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from svcctl.service.language.query_error import Refused
+from svcctl.service.language.query_error import UnplacedError
 
 STORED_CHARS = 100
-"""The characters that a stored text counts as; a stored value of another type has fewer."""
+"""The length that is assumed of a stored text. Stored values of other types are shorter."""
 MAX_TEXT_CHARS = 2_000_000
-"""The most characters that a text, or a row of the answer, may have by its bounds."""
+"""The maximum number of characters of a text, or of a row of the answer, by their computed bounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextBound:
-    """The most characters of a text: `known` counts characters that the query spells out, `unknown` all others.
+    """The maximum number of characters of a text.
 
-    The known characters are counted one by one, so that a chain of replacements, such as the escapes of HTML, does not
-    count as if each replacement worked on the results of those before it.
+    `literal_counts` counts each character that the query itself contains as a literal; `other_chars` is the number of
+    all others. With separate counts, a chain of replacements, such as the escapes of HTML, is not overestimated: one
+    replacement does not count as working on the results of the others.
     """
 
-    unknown: int = STORED_CHARS
-    known: Mapping[str, int] = field(default_factory=dict)
+    other_chars: int = STORED_CHARS
+    literal_counts: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of_literal(cls, text: str) -> TextBound:
@@ -34,24 +35,24 @@ class TextBound:
 
     @classmethod
     def widest(cls, bounds: Iterable[TextBound]) -> TextBound:
-        """The bound of a value that is made of one of several values, in characters that may be any."""
+        """Return the bound of a value that equals one of several values: the longest of them, in unknown characters."""
         return cls(max((bound.chars for bound in bounds), default=STORED_CHARS))
 
     @property
     def chars(self) -> int:
-        return self.unknown + sum(self.known.values())
+        return self.other_chars + sum(self.literal_counts.values())
 
     def joined(self, other: TextBound, times: int = 1) -> TextBound:
-        """The bound of this text with another one added to it this many times. Raises Refused when it is too long."""
-        known = Counter(self.known)
-        for character, count in other.known.items():
-            known[character] += count * times
-        bound = TextBound(self.unknown + other.unknown * times, known)
+        """Return the bound of this text followed `times` times by another. Raises UnplacedError if that is too long."""
+        counts = Counter(self.literal_counts)
+        for character, count in other.literal_counts.items():
+            counts[character] += count * times
+        bound = TextBound(self.other_chars + other.other_chars * times, counts)
         check_chars(bound.chars)
         return bound
 
     def replaced(self, old: str | None, new: TextBound) -> TextBound:
-        """The bound after `old`, which is None unless the query spells it out, is replaced everywhere by `new`."""
+        """Return the bound after `old` is replaced everywhere by `new`; `old` is None if it is not a literal."""
         if new.chars <= (1 if old is None else len(old)):
             return TextBound(self.chars)
         return self.joined(new, self._occurrences(old))
@@ -60,11 +61,14 @@ class TextBound:
         if old is None:
             return self.chars
         counts = Counter(old).items()
-        return min(((self.unknown + self.known.get(character, 0)) // count for character, count in counts), default=0)
+        return min(
+            ((self.other_chars + self.literal_counts.get(character, 0)) // count for character, count in counts),
+            default=0,
+        )
 
 
 def check_chars(chars: int) -> None:
-    """Raise Refused for a text or a row of so many characters."""
+    """Raise UnplacedError if a text or a row may have more than MAX_TEXT_CHARS characters."""
     if chars > MAX_TEXT_CHARS:
         hint = f"a stored text counts as {STORED_CHARS}; use shorter replacements, or fewer of them"
-        raise Refused(f"a text could get more than {MAX_TEXT_CHARS:,} characters", hint=hint)
+        raise UnplacedError(f"a text could get more than {MAX_TEXT_CHARS:,} characters", hint=hint)

@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 from svcctl.api.foreign_functions import function_answer
 from svcctl.dates.lengths import UNITS
 from svcctl.service.language.functions import FUNCTIONS
-from svcctl.service.language.habits import ADDRESS, DATE, ONE_TABLE, SORTED, SORTS, blanked
+from svcctl.service.language.habits import ADDRESS, DATE, ONE_TABLE, SORTED, SORTS, blank_out
 from svcctl.service.language.json_path import path_text
 from svcctl.service.language.printer import name_text, string_text
 
@@ -74,8 +74,8 @@ def query_from_sql(text: str) -> Translation:
 def _in_order(text: str) -> str:
     """A query with parts of SQL whose clauses are put in the order of SQL. A period is a key: every('5m')."""
     bodies: dict[str, str] = {}
-    begins = list(_CLAUSE.finditer(blanked(text)))
-    for begin, end in zip(begins, [*(each.start() for each in begins[1:]), len(text)], strict=True):
+    begins = list(_CLAUSE.finditer(blank_out(text)))
+    for begin, end in zip(begins, [*(match.start() for match in begins[1:]), len(text)], strict=True):
         clause, body = " ".join(begin[1].lower().split()), text[begin.end() : end].strip()
         if clause == "where" and bodies.keys() & {"select", "group by"}:
             clause = "having"
@@ -113,9 +113,9 @@ def _query(select: Any) -> tuple[str, Mapping[str, str]]:
     if not (select.args.get("distinct") or all(isinstance(item, exp.Star) for item in items)):
         clauses.append("select " + ", ".join(map(_text, items)))
     if having := select.args.get("having"):
-        clauses.append(f"where {_having(_with_keys(having.this.unnest(), keys), items, keys)}")
+        clauses.append(f"where {_having_condition(_with_keys(having.this.unnest(), keys), items, keys)}")
     limits = {word: _text(node.expression) for word in ("offset", "limit") if (node := select.args.get(word))}
-    names = [_sorted_by(each, items, keys) for each in select.find_all(exp.Ordered)]
+    names = [_sorted_by(ordered, items, keys) for ordered in select.find_all(exp.Ordered)]
     if names in ([], ["eventdate"]):  # the order in which rows come anyway
         return " ".join(clauses + [f"{word} {count}" for word, count in limits.items()]), {}
     if "offset" in limits:
@@ -139,8 +139,8 @@ def _keys(select: exp.Select) -> dict[Any, str]:
     named = {item.alias: item.this for item in items if item.alias}
     names = {expr: alias for alias, expr in named.items()}
     keys: dict[Any, str] = {}
-    for one in items if select.args.get("distinct") else group.expressions if group else ():
-        key = _at_place(one, items).unalias()
+    for node in items if select.args.get("distinct") else group.expressions if group else ():
+        key = _at_place(node, items).unalias()
         key = named.get(key.name, key) if isinstance(key, exp.Column) else key
         own = key.name if isinstance(key, exp.Column) else names.get(key, f"key{len(keys) + 1}")
         keys[key] = "eventdate" if _period(key) else own
@@ -173,11 +173,11 @@ def _with_keys(node: Any, keys: Mapping[Any, str]) -> Any:
     return node.transform(lambda inner: exp.column(keys[inner], quoted=True) if inner in keys else inner)
 
 
-def _having(condition: Any, items: list[Any], keys: Mapping[Any, str]) -> str:
+def _having_condition(condition: Any, items: list[Any], keys: Mapping[Any, str]) -> str:
     """The condition of groups, after their select: it has names of columns that groups have, and aggregates."""
-    known = {*keys.values(), *(item.alias_or_name for item in items)}
+    names = {*keys.values(), *(item.alias_or_name for item in items)}
     free = (column for column in condition.find_all(exp.Column) if column.find_ancestor(exp.AggFunc) is None)
-    if keys and any(column.name not in known for column in free):
+    if keys and any(column.name not in names for column in free):
         raise Untranslatable
     return _text(condition)
 
@@ -200,7 +200,7 @@ def _sorted_by(ordered: Any, items: list[Any], keys: Mapping[Any, str]) -> str:
 def _text(node: Any) -> str:
     if isinstance(node, list):
         return ", ".join(map(_text, node))
-    rule = WRITTEN.get(type(node), _call)
+    rule = NODE_RULES.get(type(node), _call)
     written = rule(node) if callable(rule) else re.sub(r"{(\w+)}", lambda name: _text(node.args[name[1]]), rule)
     return f"not {written}" if node.args.get("negate") else written
 
@@ -247,11 +247,11 @@ def _json_member(node: Any) -> str:
     if not steps or len(steps) < len(parts) or not all(isinstance(step, str | int) for step in steps):
         raise Untranslatable(function_answer("json") or "")
     if condition and len(steps) == 1:
-        return f"{_text(node.this)} {'->>' if isinstance(node, exp.JSONExtractScalar) else '->'} {_quoted(steps[0])}"
-    return f"jsonparse({_text(node.this)}, {_quoted(path_text(steps))})"
+        return f"{_text(node.this)} {'->>' if isinstance(node, exp.JSONExtractScalar) else '->'} {_string(steps[0])}"
+    return f"jsonparse({_text(node.this)}, {_string(path_text(steps))})"
 
 
-def _quoted(text: str | int) -> str:
+def _string(text: str | int) -> str:
     return string_text(str(text))
 
 
@@ -280,7 +280,7 @@ def _or(node: Any) -> str:
     )
 
 
-def _shifted(node: Any) -> str:
+def _sum(node: Any) -> str:
     """A sum, or a moment before or after another one: moments are counted in milliseconds."""
     sign, length = "+" if isinstance(node, exp.Add) else "-", node.expression
     if not isinstance(length, exp.Interval):
@@ -293,7 +293,7 @@ def _shifted(node: Any) -> str:
 
 _SIGNS = {exp.And: "and", exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">"}
 _SIGNS |= {exp.GTE: ">=", exp.Is: "=", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
-WRITTEN: Mapping[type[Any], str | Callable[[Any], str]] = {
+NODE_RULES: Mapping[type[Any], str | Callable[[Any], str]] = {
     **{kind: f"{{this}} {sign} {{expression}}" for kind, sign in _SIGNS.items()},
     exp.Literal: _literal,
     exp.Column: lambda node: name_text(node.name),
@@ -305,8 +305,8 @@ WRITTEN: Mapping[type[Any], str | Callable[[Any], str]] = {
     exp.Or: _or,
     exp.Not: "not {this}",
     exp.Neg: "-{this}",
-    exp.Add: _shifted,
-    exp.Sub: _shifted,
+    exp.Add: _sum,
+    exp.Sub: _sum,
     exp.Between: "{low} <= {this} <= {high}",
     exp.In: "{this} in {{expressions}}",
     exp.Like: _like,

@@ -155,8 +155,8 @@ def operands(expr: Expr) -> tuple[Expr, ...]:
             return ()
         case Call(arguments=inner) | Logic(operands=inner):
             return inner
-        case Minus(operand=one) | Not(operand=one) | Inside(operand=one):
-            return (one,)
+        case Minus(operand=inner) | Not(operand=inner) | Inside(operand=inner):
+            return (inner,)
         case Arithmetic() | Comparison():
             return (expr.first, *(operand for _, operand in expr.rest))
         case Membership():

@@ -80,5 +80,5 @@ class Plan:
     def selective(self) -> bool:
         """Whether the plan may leave out events of its range: it has more conditions than those of the range."""
         wheres = (where.this for where in self.select.find_all(exp.Where))
-        conditions = sum(len(list(each.flatten())) if isinstance(each, exp.And) else 1 for each in wheres)
+        conditions = sum(len(list(where.flatten())) if isinstance(where, exp.And) else 1 for where in wheres)
         return conditions > 1 + (self.end is not None)

@@ -1,8 +1,8 @@
 """The local times of a zone, as SQL.
 
-The offsets of a zone are looked up here, in Python's time zone database, and become constants of the statement. So all
-engines return the same rows, and need no time zone database. A zone with a name has offsets for the moments of the
-years 1970 to 2037 only; all other moments and local times become null.
+The offsets of a zone come from Python's time zone database and become constants of the SQL statement. So all engines
+return the same rows, and engines need no time zone database. A zone with a name has offsets for the years 1970 to 2037
+only; all other moments and local times become null.
 """
 
 from __future__ import annotations
@@ -16,72 +16,75 @@ from sqlglot import exp
 
 from svcctl.dates.zones import Local, named_zone
 from svcctl.errors import UsageError
-from svcctl.service.language.query_error import Refused
+from svcctl.service.language.query_error import UnplacedError
 from svcctl.service.language.sql import Context, Sql, case_when, epoch_ms, from_epoch_ms, number
 
 START, END = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (1970, 2038))
-"""The moments from START to before END, in epoch seconds, have an offset in every zone."""
+"""Every zone has offsets from START to before END, in epoch seconds."""
 ZONE_FORMS = "write GMT+2, UTC, or a name such as Europe/Berlin"
 
 Steps = Sequence[tuple[int, int | None]]
-"""A function of time that changes in steps: from when, in seconds, and its value, in seconds. It is null before."""
+"""A function of time that changes in steps: pairs of the second at which a step begins, and the value in seconds or null.
+
+Before the first step the value is null.
+"""
 
 
 def is_zone(text: str) -> bool:
     try:
         _zone(text)
-    except Refused:
+    except UnplacedError:
         return False
     return True
 
 
 def local_time(context: Context, moment: Sql, zone: str, argument: int) -> Sql:
-    """The local time of a moment, as a timestamp; null if the zone has no offset for it.
+    """SQL for the local time of a moment, as a timestamp; null if the zone has no offset for the moment.
 
-    Raises Refused at the argument that names the zone, if there is no such zone.
+    Raises UnplacedError at the argument that names the zone, if there is no such zone.
     """
     clocks = _zone(zone, argument)
     if isinstance(clocks, timezone):
-        return _fixed(context, moment, _seconds(clocks.utcoffset(None)))
-    return _moved(context, moment, _offsets(zone), 1)
+        return _shift(context, moment, _seconds(clocks.utcoffset(None)))
+    return _shift_by_steps(context, moment, _offsets(zone), 1)
 
 
 def moment_of(context: Context, local: Sql, zone: str, argument: int) -> Sql:
-    """The moment of a local time; null if the zone has no offset for it.
+    """SQL for the moment of a local time; null if the zone has no offset for it.
 
-    A local time that occurs twice, or does not exist, has the offset before the change of the clocks.
-    Raises Refused at the argument that names the zone, if there is no such zone.
+    A local time that occurs twice, or does not exist, gets the offset before the change of the clocks.
+    Raises UnplacedError at the argument that names the zone, if there is no such zone.
     """
     clocks = _zone(zone, argument)
     if isinstance(clocks, timezone):
-        return _fixed(context, local, -_seconds(clocks.utcoffset(None)))
-    return _moved(context, local, _offsets_by_local_time(zone), -1)
+        return _shift(context, local, -_seconds(clocks.utcoffset(None)))
+    return _shift_by_steps(context, local, _offsets_by_local_time(zone), -1)
 
 
-def moment_of_written(text: str, local: datetime, zone: str, argument: int, *, only_day: bool) -> datetime:
-    """The moment of a local time that the query spells out as `text`; with `only_day`, the first moment of the day.
+def moment_of_literal(text: str, local: datetime, zone: str, argument: int, *, only_day: bool) -> datetime:
+    """The moment of a local time that is a literal `text` of the query; with `only_day`, the first moment of the day.
 
-    Raises Refused for a time that occurs twice, does not exist, or is before 1970 or after 2037, and for a zone that
-    does not exist.
+    Raises UnplacedError if the time occurs twice, does not exist, or is before 1970 or after 2037, and if there is no
+    such zone.
     """
     clocks = _zone(zone, argument)
     if isinstance(clocks, timezone):
         try:
             return local.replace(tzinfo=clocks).astimezone(UTC)
         except OverflowError:
-            raise Refused(f"'{text}' is outside the calendar", argument=0) from None
+            raise UnplacedError(f"'{text}' is outside the calendar", argument=0) from None
     outside = f"'{text}' is not in the years 1970 to 2037, for which {zone} has offsets"
     if not 1969 <= local.year <= 2038:
-        raise Refused(outside, argument=0)
+        raise UnplacedError(outside, argument=0)
     first, second = (local.replace(tzinfo=clocks, fold=fold).astimezone(UTC) for fold in (0, 1))
     there = first.astimezone(clocks).replace(tzinfo=None)
     if there != local and not (only_day and there.date() == local.date()):
-        raise Refused(f"'{text}' does not exist in {zone}: its clocks skip this time", argument=0)
+        raise UnplacedError(f"'{text}' does not exist in {zone}: its clocks skip this time", argument=0)
     if first < second and not only_day:
         written = " or ".join(f'parsedate("{moment:%Y-%m-%d %H:%M:%S}")' for moment in (first, second))
-        raise Refused(f"'{text}' occurs twice in {zone}", argument=0, hint=f"write it in UTC: {written}")
+        raise UnplacedError(f"'{text}' occurs twice in {zone}", argument=0, hint=f"write it in UTC: {written}")
     if not START <= first.timestamp() < END:
-        raise Refused(outside, argument=0)
+        raise UnplacedError(outside, argument=0)
     return first
 
 
@@ -89,9 +92,9 @@ def _zone(text: str, argument: int | None = None) -> tzinfo:
     try:
         clocks = named_zone(text).clocks
     except UsageError as error:
-        raise Refused(str(error), argument=argument, hint=error.hint) from None
+        raise UnplacedError(str(error), argument=argument, hint=error.hint) from None
     if isinstance(clocks, Local):
-        raise Refused("a query cannot use the time zone 'local'", argument=argument, hint=ZONE_FORMS)
+        raise UnplacedError("a query cannot use the time zone 'local'", argument=argument, hint=ZONE_FORMS)
     return clocks
 
 
@@ -101,7 +104,7 @@ def _seconds(offset: timedelta | None) -> int:
 
 @lru_cache(maxsize=64)
 def _offsets(zone: str) -> Steps:
-    """The offsets of a zone, and from when it has them."""
+    """The offsets of a zone from UTC, each with the epoch second at which it begins."""
     named = named_zone(zone)
     starts = [start for start, _ in named.spans(START, END)]
     return *((start, _seconds(datetime.fromtimestamp(start, named.clocks).utcoffset())) for start in starts), (
@@ -112,23 +115,23 @@ def _offsets(zone: str) -> Steps:
 
 @lru_cache(maxsize=64)
 def _offsets_by_local_time(zone: str) -> Steps:
-    """The offsets of a zone, and from which local time they hold, counted like seconds since 1970 in UTC."""
+    """The offsets of a zone, each with the local time at which it begins, in seconds since 1970 as if it were UTC."""
     offsets = _offsets(zone)
     (start, first), *_ = offsets
     steps = [(start + (first or 0), first)]
     for (_, before), (start, after) in pairwise(offsets):
-        known = [offset for offset in (before, after) if offset is not None]
-        steps.append((start + max(known), after))
+        values = [offset for offset in (before, after) if offset is not None]
+        steps.append((start + max(values), after))
     return tuple(steps)
 
 
-def _fixed(context: Context, time: Sql, seconds: int) -> Sql:
+def _shift(context: Context, time: Sql, seconds: int) -> Sql:
     moved = exp.Add(this=epoch_ms(time), expression=number(seconds * 1000))
     return context.attempt(from_epoch_ms(moved)) if seconds else time
 
 
-def _moved(context: Context, time: Sql, steps: Steps, sign: int) -> Sql:
-    """A time plus, or with a negative sign minus, the value that the steps have there."""
+def _shift_by_steps(context: Context, time: Sql, steps: Steps, sign: int) -> Sql:
+    """SQL for a time plus the value that `steps` has at that time, or minus the value if `sign` is -1."""
     time = epoch_ms(time)
     context.spend(sum(1 for _ in time.walk()) * len(steps))
 
@@ -143,4 +146,4 @@ def _moved(context: Context, time: Sql, steps: Steps, sign: int) -> Sql:
     def body(value: Sql) -> Sql:
         return from_epoch_ms(exp.Add(this=value.copy(), expression=choose(value, ((0, None), *steps))))
 
-    return context.dialect.repeated(time, body)
+    return context.dialect.repeat(time, body)

@@ -70,8 +70,8 @@ class Turns:
 
     def load(self) -> Mapping[str, int]:
         """How many queries are worked on, wait for their turn, or are idle. May be called from any thread."""
-        found = Counter(query.state for query in self._open.copy())
-        return {state: found[state] for state in ("running", "waiting", "idle")}
+        counts = Counter(query.state for query in self._open.copy())
+        return {state: counts[state] for state in ("running", "waiting", "idle")}
 
     def domains(self) -> Collection[int]:
         """The domains that have open queries. May be called from any thread."""
@@ -157,7 +157,7 @@ class OpenQuery:
                     if not running.done():
                         given_up = interrupt is not None and not turns._long.has_room(self.owner)
                         if given_up and interrupt is not None:
-                            await _interrupted(running, interrupt)
+                            await _interrupt_until_done(running, interrupt)
                         else:
                             places.leave(self.owner)
                             places = turns._long
@@ -177,7 +177,7 @@ class OpenQuery:
             self.waiting = False
 
 
-async def _interrupted(running: asyncio.Future[Any], interrupt: Interrupt) -> None:
+async def _interrupt_until_done(running: asyncio.Future[Any], interrupt: Interrupt) -> None:
     """Interrupt work until it ends. Whatever it returns or raises is dropped, since it is done again."""
     while not running.done():
         interrupt(ServiceError("the query was interrupted to be run again"))
@@ -186,7 +186,7 @@ async def _interrupted(running: asyncio.Future[Any], interrupt: Interrupt) -> No
 
 
 @dataclass(eq=False)
-class _Waiting:
+class _Waiter:
     owner: Owner
     due: float
     turn: asyncio.Future[None]
@@ -199,14 +199,14 @@ class _Places:
     number: int
     share: int
     _taken: Counter[Owner] = field(default_factory=Counter)
-    _queue: list[_Waiting] = field(default_factory=list)
+    _queue: list[_Waiter] = field(default_factory=list)
 
     def has_room(self, owner: Owner) -> bool:
         return self._taken.total() < self.number and self._taken[owner] < self.share
 
     async def take(self, owner: Owner, due: float) -> None:
         """Wait for a place."""
-        waiting = _Waiting(owner, due, asyncio.get_running_loop().create_future())
+        waiting = _Waiter(owner, due, asyncio.get_running_loop().create_future())
         self._queue.append(waiting)
         self._fill()
         try:

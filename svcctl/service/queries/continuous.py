@@ -26,7 +26,7 @@ from svcctl.service.engines.table_rules import replaced, widened
 from svcctl.service.language import Plan, QueryError, compile, parse, tree
 from svcctl.service.language.types import Catalog
 from svcctl.service.queries.request import AskedQuery
-from svcctl.service.queries.schedule import Covered, Late, Schedule, Step, StepKind, next_step
+from svcctl.service.queries.schedule import CoveredEvents, Late, Schedule, Step, StepKind, next_step
 from svcctl.service.settings import LAG_TIME
 
 RANGE_GRACE = timedelta(seconds=2)
@@ -48,14 +48,14 @@ class Steps:
     def __init__(
         self,
         engines: Engines,
-        asked: AskedQuery,
+        request: AskedQuery,
         clock: Callable[[], datetime],
         *,
         launched: datetime,
         lag: float = LAG_TIME.default_value,
         repeatable: bool = False,
         complete: bool = False,
-        covered: Covered | None = None,
+        covered: CoveredEvents | None = None,
         columns: Sequence[str] | None = None,
     ) -> None:
         self.columns = columns
@@ -63,9 +63,9 @@ class Steps:
         self._repeatable = repeatable
         self._engines = engines
         self._clock = clock
-        self._zone = asked.zone
-        self._query, self.schedule = _scheduled(
-            parse(asked.query), asked, launched, seconds_to_ms(lag), covered, complete=complete
+        self._zone = request.zone
+        self._query, self.schedule = _schedule_of(
+            parse(request.query), request, launched, seconds_to_ms(lag), covered, complete=complete
         )
         self._looked = 0
         self._mark: Mark | None = None
@@ -135,8 +135,8 @@ class Steps:
         """Count the events stored between two marks that belong to periods that a step has closed."""
         assert before.end is not None
         plan = compile(
-            _counting(self._query),
-            self._narrowed(self._tables()),
+            _count_query(self._query),
+            self._with_first_columns(self._tables()),
             dialect=self._engine.reader.dialect,
             start=from_ms(self.schedule.start),
             end=from_ms(before.end),
@@ -146,7 +146,7 @@ class Steps:
         with self._engine.reader.stream(plan, since=since, until=until) as stream:
             return sum(sum(batch.column(0).to_pylist()) for batch in stream)
 
-    def reached(self, step: Step | None) -> int:
+    def read_up_to(self, step: Step | None) -> int:
         """The moment up to which all events are read, by the last call of `next` and the last step; 0 if none is known.
 
         Rows are read as they are stored, so up to the present; groups up to the end of their last period.
@@ -164,13 +164,13 @@ class Steps:
         ServiceError when the table was replaced by one with other columns, or the answer has named other types.
         """
         tables = self._tables()
-        asked = step, dated, id(tables)  # a write may have changed the order or the columns of a table
-        if self._planned is not None and self._planned[0] == asked:
+        key = step, dated, id(tables)  # a write may have changed the order or the columns of a table
+        if self._planned is not None and self._planned[0] == key:
             return self._planned[1]
         limit = self.schedule.limit
         plan = compile(
             self._query,
-            self._narrowed(tables),
+            self._with_first_columns(tables),
             dialect=self._engine.reader.dialect,
             start=from_ms(step.start),
             end=None if step.end is None else from_ms(step.end),
@@ -185,10 +185,10 @@ class Steps:
                 raise replaced(self._query.table)
             if not self._repeatable:
                 raise widened(self._query.table)
-        self._planned = asked, plan, tables
+        self._planned = key, plan, tables
         return plan
 
-    def _narrowed(self, tables: Catalog) -> Catalog:
+    def _with_first_columns(self, tables: Catalog) -> Catalog:
         """The tables, with those columns of the query's own that it had at first."""
         table = tables.get(self._query.table)
         if table is None:
@@ -196,7 +196,10 @@ class Steps:
         if self.columns is None:
             self.columns = [column.name for column in table.columns]
         names = {*self.columns}
-        return {**tables, table.name: replace(table, columns=tuple(one for one in table.columns if one.name in names))}
+        return {
+            **tables,
+            table.name: replace(table, columns=tuple(column for column in table.columns if column.name in names)),
+        }
 
     def _tables(self) -> Catalog:
         """The tables, with the query's own looked up if it is missing. Unavailable while it cannot be read."""
@@ -211,15 +214,21 @@ class Steps:
             return tables
 
 
-def _scheduled(
-    query: tree.Query, asked: AskedQuery, launched: datetime, lag: int, covered: Covered | None, *, complete: bool
+def _schedule_of(
+    query: tree.Query,
+    request: AskedQuery,
+    launched: datetime,
+    lag: int,
+    covered: CoveredEvents | None,
+    *,
+    complete: bool,
 ) -> tuple[tree.Query, Schedule]:
     """A query without the limit and offset that count over all of its steps, and the schedule that has them."""
-    start, end = to_ms(asked.range.start), asked.range.end
+    start, end = to_ms(request.range.start), request.range.end
     over = end is not None and (complete or end <= launched)
     due = None if end is None else min(to_ms(end), to_ms(launched)) if over else to_ms(end) + RANGE_GRACE // MILLISECOND
     once = Schedule(
-        StepKind.ONCE, start, None if end is None else to_ms(end), due, asked.skip, asked.limit, covered=covered
+        StepKind.ONCE, start, None if end is None else to_ms(end), due, request.skip, request.limit, covered=covered
     )
     if over and covered is None:
         return query, once
@@ -233,15 +242,15 @@ def _scheduled(
                 hint="group once, with every, or give the query an end",
                 reason="endless-groups",
             )
-        if asked.continues is not None:
+        if request.continues is not None:
             raise QueryError("groups over the whole range cannot continue another query", groups[-1].at)
         return query, once
     query, limit, offset = _without_bounds(query)
-    if asked.continues is not None and offset + asked.skip:
+    if request.continues is not None and offset + request.skip:
         raise ServiceError("a query that leaves out rows cannot continue another one")
-    limits = [] if limit is None else [max(0, limit - asked.skip)]
-    limits += [] if asked.limit is None else [asked.limit]
-    schedule = replace(once, kind=StepKind.ARRIVALS, skip=offset + asked.skip, limit=min(limits, default=None))
+    limits = [] if limit is None else [max(0, limit - request.skip)]
+    limits += [] if request.limit is None else [request.limit]
+    schedule = replace(once, kind=StepKind.ARRIVALS, skip=offset + request.skip, limit=min(limits, default=None))
     if seconds is not None:
         schedule = replace(schedule, kind=StepKind.BUCKETS, period=seconds * 1000, lag=lag)
     return query, schedule
@@ -253,7 +262,7 @@ def period_of(query: tree.Query) -> int | None:
     return groups[0].every if len(groups) == 1 else None
 
 
-def _counting(query: tree.Query) -> tree.Query:
+def _count_query(query: tree.Query) -> tree.Query:
     """The query that counts the events in the groups of a query."""
     at = next(at for at, clause in enumerate(query.clauses) if isinstance(clause, tree.Group))
     whole = (tree.Group(None, ()), tree.Select((tree.Item(tree.Call("count", ())),)))

@@ -26,7 +26,7 @@ class SavedQuery:
     text: str
 
 
-def listed(store: Store) -> list[SavedQuery]:
+def list_queries(store: Store) -> list[SavedQuery]:
     """List all saved queries by ID."""
     with store.reading() as connection:
         return [SavedQuery(**row) for row in connection.execute(select(queries).order_by(queries.c.id)).mappings()]
@@ -36,9 +36,9 @@ def get(store: Store, id: str) -> SavedQuery:
     """The saved query with this ID. NotFound when there is none."""
     with store.reading() as connection:
         row = connection.execute(select(queries).where(queries.c.id == id)).mappings().one_or_none()
-        known = [] if row else connection.execute(select(queries.c.id)).scalars().all()
+        ids = [] if row else connection.execute(select(queries.c.id)).scalars().all()
     if row is None:
-        near = did_you_mean(id, known)
+        near = did_you_mean(id, ids)
         raise NotFound(
             f"no saved query '{id}'", hint=near, reason="unknown-query", data={"query": id, "similar": near is not None}
         )

@@ -46,7 +46,7 @@ class Schedule:
     limit: int | None = None
     period: int = 0
     lag: int = LAG_MS
-    covered: Covered | None = None
+    covered: CoveredEvents | None = None
     """The events that the query leaves out, because it continues another one."""
 
     def over(self, step: Step | None, rows: int) -> bool:
@@ -89,7 +89,7 @@ class Late:
 
 
 @dataclass(frozen=True, slots=True)
-class Covered:
+class CoveredEvents:
     """The events that a job has read when another query continues it: all that were stored until `since`, and of those
     stored until `until` the ones that are dated before `end`. Without `end`, both marks are the same.
     """
@@ -99,11 +99,11 @@ class Covered:
     end: int | None
 
 
-def covered(before: Covered | None, step: Step) -> Covered:
+def covered_after(before: CoveredEvents | None, step: Step) -> CoveredEvents:
     """The events that a job has read after a step, if it began with `before`."""
     if step.end is None:
-        return Covered(step.until, step.until, None)
-    return Covered(before.since if before else None, step.until, step.end)
+        return CoveredEvents(step.until, step.until, None)
+    return CoveredEvents(before.since if before else None, step.until, step.end)
 
 
 def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark: Mark | None) -> Step | None:

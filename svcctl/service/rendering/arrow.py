@@ -26,7 +26,7 @@ def text(rows: pa.Array) -> memoryview:
     return _data(rows)[bounds[0] : bounds[-1]]
 
 
-def each(rows: pa.Array) -> list[bytes]:
+def row_bytes(rows: pa.Array) -> list[bytes]:
     """The bytes of each row."""
     data = _data(rows)
     return [bytes(data[start:end]) for start, end in pairwise(offsets(rows).tolist())]

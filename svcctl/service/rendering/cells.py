@@ -27,7 +27,7 @@ _XML_REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": 
 _XML_FORBIDDEN = [*(chr(code) for code in range(32) if chr(code) not in "\t\n\r"), "\ufffe", "\uffff"]
 
 
-def shifted(value: str, zone: timezone) -> str:
+def local_time(value: str, zone: timezone) -> str:
     """A timestamp in the local time of a zone."""
     minutes = zone.utcoffset(None) // timedelta(minutes=1)
     return f"({value} + to_minutes({minutes}))" if minutes else value
@@ -37,7 +37,7 @@ def date_text(value: str, date_format: str, zone: timezone) -> str:
     minutes = zone.utcoffset(None) // timedelta(minutes=1)
     hours, rest = divmod(abs(minutes), 60)
     offset = f"{'-' if minutes < 0 else '+'}{hours:02}{rest:02}" if minutes else "Z"
-    return f"strftime({shifted(value, zone)}, {literal(DATES[date_format].format(offset=offset))})"
+    return f"strftime({local_time(value, zone)}, {literal(DATES[date_format].format(offset=offset))})"
 
 
 def finite(value: str) -> str:
@@ -75,7 +75,7 @@ def json(value: str, type_: Type) -> str:
     return f"coalesce({cell}, 'null')"
 
 
-def separated(value: str, type_: Type, separator: str) -> str:
+def separated_cell(value: str, type_: Type, separator: str) -> str:
     """A cell of csv or tsv: quoted when it holds the separator, a quote, CR or LF; `""` when empty, unlike null."""
     if type_ is not Type.STR:
         return plain(value, type_)
@@ -92,13 +92,13 @@ def xml(value: str, type_: Type) -> str:
     allowed = escaped
     for char in _XML_FORBIDDEN:
         escaped = f"replace({escaped}, chr({ord(char)}), '_x{ord(char):04X}_')"
-    found = " OR ".join(
+    has_reserved = " OR ".join(
         f"contains({value}, {part})" for part in ("'_x'", "'&'", "'<'", "'>'", "chr(65534)", "chr(65535)")
     )
     # Each replacement makes another text, and all of them are in memory at once: so only the needed ones are made.
     forbidden = f"regexp_matches({value}, '[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x{{FFFE}}\\x{{FFFF}}]')"
     # JSON has an escape for every control character, so a longer JSON string is the cheapest test for them all.
-    special = f"{found} OR strlen(to_json({value})::VARCHAR) > strlen({value}) + 2"
+    special = f"{has_reserved} OR strlen(to_json({value})::VARCHAR) > strlen({value}) + 2"
     return f"CASE WHEN {special} THEN CASE WHEN {forbidden} THEN {escaped} ELSE {allowed} END ELSE {value} END"
 
 

@@ -66,7 +66,7 @@ class Encoder:
         self.rendering = rendering
         self.columns = _with_addresses(columns, Type.STR if chosen is None else Type.IP4)
         """The columns with the types that the response names."""
-        self.written = _with_addresses(columns, Type.INT8 if chosen is False else Type.IP4)
+        self.value_columns = _with_addresses(columns, Type.INT8 if chosen is False else Type.IP4)
         """The columns with the types by which values are written: int8 for an address that is sent as a number."""
         keep_alive = (rendering.keep_alive or self.own_padding) if self.streams else NO_PADDING
         self.padding = keep_alive.padding(self.shape())
@@ -115,13 +115,13 @@ class Encoder:
         self.close()
 
 
-class Whole(Encoder):
+class SpooledFormat(Encoder):
     """A format that needs every row before it sends the first byte; its rows are in a temporary file meanwhile."""
 
     streams = False
 
     def expressions(self) -> list[str]:
-        return [self.value(f"c{index}", column.type) for index, column in enumerate(self.written)]
+        return [self.value(f"c{index}", column.type) for index, column in enumerate(self.value_columns)]
 
     def value(self, value: str, type_: Type) -> str:
         """The SQL of a column as the encoder takes it."""

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from svcctl.service.language.types import Column, Type
 from svcctl.service.rendering import arrow
-from svcctl.service.rendering.encoder import SPOOL_BLOCK_BYTES, Rendering, Whole
+from svcctl.service.rendering.encoder import SPOOL_BLOCK_BYTES, Rendering, SpooledFormat
 
 
-class MsgPack(Whole):
+class MsgPack(SpooledFormat):
     """The structure of the JSON format in MessagePack.
 
     A batch is encoded by columns: Arrow makes every cell's bytes of a column at once, then joins keys and cells row by
@@ -48,7 +48,7 @@ class MsgPack(Whole):
     def chunk(self, batch: pa.RecordBatch) -> bytes:
         parts = [
             (pa.scalar(key, pa.binary()), _PACKED[column.type](cell))
-            for key, column, cell in zip(self._keys, self.written, batch.columns, strict=True)
+            for key, column, cell in zip(self._keys, self.value_columns, batch.columns, strict=True)
         ]
         rows = pc.binary_join_element_wise(*chain.from_iterable(parts), b"")
         self._spool.write(arrow.text(rows))

@@ -41,14 +41,14 @@ def stream(
             yield fused
         return
     with reader.stream(plan, since=since, until=until, rows_per_batch=rows_per_batch) as rows:
-        rendered = _Rendered(rows, plan, expressions, skip, rows_per_batch)
+        rendered = _RenderedStream(rows, plan, expressions, skip, rows_per_batch)
         try:
             yield rendered
         finally:
             rendered.close()
 
 
-class _Rendered:
+class _RenderedStream:
     """A Stream of expressions over the batches of another Stream."""
 
     def __init__(self, rows: Stream, plan: Plan, expressions: Sequence[str], skip: int, rows_per_batch: int) -> None:

@@ -52,7 +52,7 @@ class SeparatedRows:
     def head(self, columns: Sequence[Column]) -> bytes:
         special = {self.separator, '"', "\r", "\n"}
         names = (column.name for column in columns)
-        header = (quoted(name) if special & set(name) or not name else name for name in names)
+        header = (quoted_cell(name) if special & set(name) or not name else name for name in names)
         return f"{self.separator.join(header)}{self.line_end}".encode()
 
     def text(self, columns: Sequence[Column], dates: Dates) -> str:
@@ -64,9 +64,9 @@ class SeparatedRows:
             if index:
                 yield literal(self.separator)
             is_date = column.type is Type.TIMESTAMP
-            cell = dates.text(value) if is_date else cells.separated(value, column.type, self.separator)
+            cell = dates.text(value) if is_date else cells.separated_cell(value, column.type, self.separator)
             if not index and self.reserved and column.type is Type.STR:
-                in_quotes = literal(quoted(self.reserved))
+                in_quotes = literal(quoted_cell(self.reserved))
                 cell = f"CASE WHEN {value} = {literal(self.reserved)} THEN {in_quotes} ELSE {cell} END"
             yield cell if index else _never_blank(cell, columns)
         yield literal(self.line_end)
@@ -80,7 +80,7 @@ def _never_blank(first: str, columns: Sequence[Column]) -> str:
     return f"""coalesce({first}, CASE WHEN {" AND ".join(others) or "true"} THEN '""' END)"""
 
 
-def quoted(text: str) -> str:
+def quoted_cell(text: str) -> str:
     """A cell in quotes."""
     return '"' + text.replace('"', '""') + '"'
 

@@ -24,7 +24,7 @@ ERROR_CELLS = 3
 """The cells of that row. A row of data with as many has this name in quotes, so that it is never taken for an error."""
 
 
-class Streamed(Encoder):
+class StreamedFormat(Encoder):
     """A format that is a head, the text of each row, and a tail."""
 
     def row(self) -> rows.RowFormat:
@@ -32,7 +32,7 @@ class Streamed(Encoder):
         raise NotImplementedError
 
     def expressions(self) -> list[str]:
-        return [f"{self.row().text(self.written, self.rendering.dates)} AS line"]
+        return [f"{self.row().text(self.value_columns, self.rendering.dates)} AS line"]
 
     def head(self) -> bytes:
         return self.row().head(self.columns)
@@ -41,21 +41,21 @@ class Streamed(Encoder):
         return arrow.text(batch.column(0))
 
 
-class Json(Streamed):
+class Json(StreamedFormat):
     """Objects in an array. Every row begins with the separator of rows, which the first chunk drops."""
 
     content_type = "application/json"
     own_padding = SPACES
 
-    _begun = False
+    _has_rows = False
 
     def row(self) -> rows.RowFormat:
         return rows.JsonRows(BETWEEN + "{", "}", named=True)
 
     def chunk(self, batch: pa.RecordBatch) -> bytes | memoryview:
         text = super().chunk(batch)
-        if text and not self._begun:
-            self._begun = True
+        if text and not self._has_rows:
+            self._has_rows = True
             return text[len(BETWEEN) :]
         return text
 
@@ -87,7 +87,7 @@ class JsonCompact(Json):
         return f"\n]}},{error_members('e', code, message)}}}\n".encode()
 
 
-class Lines(Streamed):
+class Lines(StreamedFormat):
     """A format of lines, with the line ending that the service is set to."""
 
     def line(self, text: str) -> bytes:
@@ -139,7 +139,7 @@ class Csv(Lines):
         )
 
     def error(self, code: int, message: str) -> bytes:
-        return self.line(self.separated.separator.join((IN_STREAM, str(code), rows.quoted(message))))
+        return self.line(self.separated.separator.join((IN_STREAM, str(code), rows.quoted_cell(message))))
 
 
 class Tsv(Csv):
@@ -147,7 +147,7 @@ class Tsv(Csv):
     separated = rows.TSV
 
 
-class Xml(Streamed):
+class Xml(StreamedFormat):
     """A document of events:
 
         <?xml version="1.0" encoding="UTF-8"?>

@@ -16,13 +16,13 @@ from svcctl.io.losses import Losses
 from svcctl.io.spreadsheet import Spreadsheet
 from svcctl.service.language.types import Column, Type
 from svcctl.service.rendering import cells
-from svcctl.service.rendering.encoder import Rendering, Whole
+from svcctl.service.rendering.encoder import Rendering, SpooledFormat
 
 CUT_TEXTS = "x-svc-cut-texts"
 """The header with the number of texts that were cut, because a cell cannot hold them; left out if there are none."""
 
 
-class Xls(Whole):
+class Xls(SpooledFormat):
     """A workbook of typed cells; when a sheet is full, events continue on the next, below the same header.
 
     Values that a spreadsheet cannot hold are changed: an int8 beyond 2^53 and a date before 1900 become text, a date
@@ -36,7 +36,7 @@ class Xls(Whole):
         super().__init__(columns, rendering)
         self._losses = Losses()
         self._sheet = Spreadsheet(
-            [(column.name, column.type) for column in self.written],
+            [(column.name, column.type) for column in self.value_columns],
             self._losses,
             date_format=rendering.dates.format,
             max_rows=self.rows_per_sheet,
@@ -44,7 +44,7 @@ class Xls(Whole):
 
     def value(self, value: str, type_: Type) -> str:
         if type_ is Type.TIMESTAMP:
-            return cells.shifted(value, self.rendering.dates.zone)
+            return cells.local_time(value, self.rendering.dates.zone)
         return super().value(value, type_)
 
     def chunk(self, batch: pa.RecordBatch) -> bytes:
@@ -77,7 +77,7 @@ def _values(column: pa.Array) -> list[Any]:
     try:
         return column.to_pylist()  # type: ignore[no-any-return]
     except (OverflowError, ValueError):
-        return [None if each is None else _moment(each) for each in column.cast(pa.int64()).to_pylist()]
+        return [None if value is None else _moment(value) for value in column.cast(pa.int64()).to_pylist()]
 
 
 def _moment(microseconds: int) -> datetime | int:

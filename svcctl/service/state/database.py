@@ -101,7 +101,7 @@ class Database(Protocol):
     """The statements that begin a transaction which sees one state of the database."""
     writing: Sequence[str]
     """The statements that begin a transaction in which nobody else writes."""
-    patience: float = 0
+    lock_wait_seconds: float = 0
     """Seconds for which a transaction that writes is retried while the database is locked; 0 where the server waits."""
     foreign: str
     """What to do when there are tables of other programs."""
@@ -116,7 +116,7 @@ class Database(Protocol):
         """A value that differs after another process has changed the database."""
 
     @abstractmethod
-    def translated(self) -> AbstractContextManager[None]:
+    def translate_errors(self) -> AbstractContextManager[None]:
         """Raise the driver's errors in the block as StateUnavailable, or as ServiceError for a value that the database
         cannot hold. Defects pass through.
         """
@@ -130,7 +130,7 @@ class Database(Protocol):
         """Keep what the upgrade to a version changes, and say where."""
 
     @abstractmethod
-    def opened(self, driver: Any, version: str) -> None:
+    def mark_version(self, driver: Any, version: str) -> None:
         """Called when the tables have the version that this process reads."""
 
     @abstractmethod

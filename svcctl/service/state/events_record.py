@@ -56,7 +56,7 @@ class Loss:
         return f"{cause}; lost by {moment} (UTC): {tables or 'no tables'}"
 
 
-class Ends(Protocol):
+class EventsFile(Protocol):
     """A file of events whose tables have ends, see `DuckDBEngine`."""
 
     identity: str
@@ -69,7 +69,7 @@ class Ends(Protocol):
 class EventsRecord:
     """The record of one file of events in one state."""
 
-    def __init__(self, store: Store, place: str, file: Ends) -> None:
+    def __init__(self, store: Store, place: str, file: EventsFile) -> None:
         self._store = store
         self._place = place
         self._file = file
@@ -86,13 +86,13 @@ class EventsRecord:
         With `adopts` the record is replaced: the events were deleted by a reset.
         """
         with self._store.reading() as connection:
-            known = connection.execute(select(schema.events_files).where(_COLUMNS.place == self._place)).first()
-        if known is None or adopts:
+            row = connection.execute(select(schema.events_files).where(_COLUMNS.place == self._place)).first()
+        if row is None or adopts:
             self.record()
             return None
-        self.loss = Loss(**known.loss) if known.loss else None
-        before: Mapping[str, tuple[int, int]] = known.tables
-        whole = known.identity != self._file.identity
+        self.loss = Loss(**row.loss) if row.loss else None
+        before: Mapping[str, tuple[int, int]] = row.tables
+        whole = row.identity != self._file.identity
         missing = self._file.settle_losses({name: end for name, (end, _) in before.items()})
         lost = {
             name: events if whole else min(events, missing[name])
@@ -101,7 +101,7 @@ class EventsRecord:
         }
         new = Loss(seconds_to_ms(time.time()), whole, lost) if lost else None
         if new is not None:
-            self.loss = new if self.loss is None else _joined(self.loss, new)
+            self.loss = new if self.loss is None else _merge_losses(self.loss, new)
         self.record()
         return new
 
@@ -142,6 +142,6 @@ def loss_of(store: Store, place: str) -> Loss | None:
     return Loss(**loss) if loss else None
 
 
-def _joined(before: Loss, new: Loss) -> Loss:
+def _merge_losses(before: Loss, new: Loss) -> Loss:
     tables = {name: max(loss.tables.get(name, 0) for loss in (before, new)) for name in {**before.tables, **new.tables}}
     return Loss(before.since, before.whole or new.whole, tables)

@@ -28,22 +28,22 @@ def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | 
     Returns the former address, or "none", when the state of a single service changed its folder. Unavailable when the
     folder does not exist or is another one; UsageError when the state has a folder and the service has none.
     """
-    known = _known(store)
-    if known is not None and known.identity and (store.shared or (folder is not None and known.uri == folder.uri)):
-        _require(folder, known)
+    row = _stored_folder(store)
+    if row is not None and row.identity and (store.shared or (folder is not None and row.uri == folder.uri)):
+        _require(folder, row)
     elif folder is not None:
         check(None, folder, create=create)
     elif store.shared:
         return None
     now = ("", NO_FOLDER) if folder is None else (folder.identity() or "", folder.uri)
-    if known != now:
+    if row != now:
         with store.transaction() as connection:
-            if connection.execute(select(schema.folder)).first() == known:  # unless another service was first
+            if connection.execute(select(schema.folder)).first() == row:  # unless another service was first
                 connection.execute(delete(schema.folder))
                 connection.execute(insert(schema.folder).values(identity=now[0], uri=now[1]))
-    if store.shared and (chosen := _known(store)) is not None:
+    if store.shared and (chosen := _stored_folder(store)) is not None:
         _require(folder, chosen)
-    return None if store.shared or known is None or known.uri == now[1] else str(known.uri)
+    return None if store.shared or row is None or row.uri == now[1] else str(row.uri)
 
 
 def check(store: Store | None, folder: Folder, *, create: bool = False) -> bool:
@@ -51,26 +51,26 @@ def check(store: Store | None, folder: Folder, *, create: bool = False) -> bool:
 
     `create` creates a folder that the state does not know; returns whether it did. Unavailable if the check fails.
     """
-    known = None if store is None else _known(store)
-    identity = known.identity if known is not None and known.uri == folder.uri else None
+    row = None if store is None else _stored_folder(store)
+    identity = row.identity if row is not None and row.uri == folder.uri else None
     made = create and not identity and folder.create()
     folder.require(identity)
     return made
 
 
-def _require(folder: Folder | None, known: Row[tuple[str, str]]) -> None:
-    belongs = f"the state is that of services with the shared folder {known.uri}"
+def _require(folder: Folder | None, row: Row[tuple[str, str]]) -> None:
+    belongs = f"the state is that of services with the shared folder {row.uri}"
     if folder is None:
-        raise UsageError(f"{belongs}, and this one has none", hint=f"start it with --tables {known.uri}")
-    if folder.identity() not in (None, known.identity):
+        raise UsageError(f"{belongs}, and this one has none", hint=f"start it with --tables {row.uri}")
+    if folder.identity() not in (None, row.identity):
         raise Unavailable(
             f"{belongs}, and {folder.uri} is another one",
-            hint=f"start it with --tables {known.uri}; for {folder.uri} to take its place, its file {folder.IDENTITY}"
-            f" must hold {known.identity}",
+            hint=f"start it with --tables {row.uri}; for {folder.uri} to take its place, its file {folder.IDENTITY}"
+            f" must hold {row.identity}",
         )
-    folder.require(known.identity)
+    folder.require(row.identity)
 
 
-def _known(store: Store) -> Row[tuple[str, str]] | None:
+def _stored_folder(store: Store) -> Row[tuple[str, str]] | None:
     with store.reading() as connection:
         return connection.execute(select(schema.folder)).first()

@@ -94,7 +94,7 @@ class PostgreSQL(Database):
             password = _password(password_file)
         if password:
             self._parameters["password"] = password
-        self.name = _shown(self._parameters)
+        self.name = _public_url(self._parameters)
         self._open_as = OPEN.strip()
         self._failed: tuple[float, str] = (0.0, "")
 
@@ -120,24 +120,24 @@ class PostgreSQL(Database):
 
     def version(self, driver: Any) -> Hashable:
         # The snapshot says which transactions this one sees: it is equal only if none was committed in between.
-        with self._explained_driver():
+        with self._translate_driver_errors():
             [version] = driver.execute("select pg_current_snapshot()::text").fetchone()
         return str(version)
 
     @contextmanager
-    def translated(self) -> Iterator[None]:
+    def translate_errors(self) -> Iterator[None]:
         try:
             yield
         except DataError as error:
             raise ServiceError(f"the state cannot hold this value: {_line(error.orig)}") from None
         except DBAPIError as error:
-            found = _failure(error.orig) or ((STATE_AWAY, None) if error.connection_invalidated else None)
-            if found is None:
+            failure = _failure(error.orig) or ((STATE_AWAY, None) if error.connection_invalidated else None)
+            if failure is None:
                 raise
-            raise self._unavailable(*found, error.orig) from None
+            raise self._unavailable(*failure, error.orig) from None
 
     @contextmanager
-    def _explained_driver(self) -> Iterator[None]:
+    def _translate_driver_errors(self) -> Iterator[None]:
         try:
             yield
         except psycopg.OperationalError as error:
@@ -170,7 +170,7 @@ class PostgreSQL(Database):
             )
         return "only a backup of the server has the old tables"
 
-    def opened(self, driver: Any, version: str) -> None:
+    def mark_version(self, driver: Any, version: str) -> None:
         self._open_as = f"{OPEN}{version}"
         driver.execute("select set_config('application_name', %s, false)", (self._open_as,))
 
@@ -189,7 +189,7 @@ def database_of(url: str, password_file: str | None, *, may_hold_password: bool)
 
 
 def _failure(error: BaseException | None) -> tuple[Failure, str | None] | None:
-    return next((found for kind, found in FAILURES.items() if isinstance(error, kind)), None)
+    return next((failure for kind, failure in FAILURES.items() if isinstance(error, kind)), None)
 
 
 def _password(file: str) -> str:
@@ -202,20 +202,20 @@ def _password(file: str) -> str:
 def _parameters(url: str) -> dict[str, Any]:
     """The parameters of a URL. UsageError does not repeat a wrong URL, since a password may be anywhere in it."""
     try:
-        found = conninfo_to_dict(url)
+        parameters = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
-        found = {}
+        parameters = {}
     # With an @ or a / in it, the host or the name may contain a part of the password.
-    spilled = any(re.search("[@/]", str(found.get(key, ""))) for key in ("host", "dbname"))
-    if not found or spilled or not re.fullmatch(r"[\d,]*", str(found.get("port", ""))):
+    spilled = any(re.search("[@/]", str(parameters.get(key, ""))) for key in ("host", "dbname"))
+    if not parameters or spilled or not re.fullmatch(r"[\d,]*", str(parameters.get("port", ""))):
         raise UsageError(
             "the address of the state is not a URL of PostgreSQL",
             hint="write postgresql://user@host:5432/name; in a password, @ is %40, / is %2F and % is %25",
         )
-    return found
+    return parameters
 
 
-def _shown(parameters: Mapping[str, Any]) -> str:
+def _public_url(parameters: Mapping[str, Any]) -> str:
     host = parameters.get("host") or os.environ.get("PGHOST") or "localhost"
     port = f":{parameters['port']}" if "port" in parameters else ""
     return f"postgresql://{host}{port}/{parameters.get('dbname') or os.environ.get('PGDATABASE') or ''}"

@@ -54,14 +54,14 @@ class SQLite(Database):
 
     def __init__(self, path: Path, *, lock_seconds: float = LOCK_SECONDS) -> None:
         self.name = f"file {path}"
-        self.patience = lock_seconds
+        self.lock_wait_seconds = lock_seconds
         self.reading = (f"pragma busy_timeout = {seconds_to_ms(lock_seconds)}", "begin")
         self._path = path
 
     @cached_property
     def engine(self) -> Engine:
         os.close(os.open(self._path, os.O_CREAT | os.O_CLOEXEC, 0o600))
-        options = {"timeout": self.patience, "check_same_thread": False, "isolation_level": None}
+        options = {"timeout": self.lock_wait_seconds, "check_same_thread": False, "isolation_level": None}
         engine = create_engine("sqlite://", creator=partial(sqlite3.connect, self._path, **options), poolclass=NullPool)
 
         @event.listens_for(engine, "connect")
@@ -72,20 +72,20 @@ class SQLite(Database):
         return engine
 
     def version(self, driver: Any) -> Hashable:
-        with self.translated():
+        with self.translate_errors():
             [version] = driver.execute("pragma data_version").fetchone()  # changes with each write of another process
         return int(version)
 
     @contextmanager
-    def translated(self) -> Iterator[None]:
+    def translate_errors(self) -> Iterator[None]:
         try:
             yield
         except (DBAPIError, sqlite3.Error) as error:
             cause = error.orig if isinstance(error, DBAPIError) else error
-            found = FAILURES.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF)
-            if found is None:
+            entry = FAILURES.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF)
+            if entry is None:
                 raise
-            failure, advice = found
+            failure, advice = entry
             raise StateUnavailable(failure, self.name, str(cause), advice) from None
 
     @contextmanager
@@ -101,7 +101,7 @@ class SQLite(Database):
         files.write(copy, driver.serialize(), private=True)
         return f"the old file is {copy}"
 
-    def opened(self, driver: Any, version: str) -> None:
+    def mark_version(self, driver: Any, version: str) -> None:
         return
 
     def moment(self) -> ColumnElement[int]:

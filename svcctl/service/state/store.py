@@ -50,13 +50,13 @@ class Store:
         """
         self._database = database = SQLite(place) if isinstance(place, Path) else place
         self._lock = RLock()
-        self._remembered: dict[Hashable, Any] = {}
+        self._cache: dict[Hashable, Any] = {}
         self._version: Hashable = None
         self._scripts, self._newest = scripts, migrations.newest(scripts)
         try:
             engine = database.engine
-            event.listen(engine, "begin", _begun)
-            with database.translated():
+            event.listen(engine, "begin", _begin_statements)
+            with database.translate_errors():
                 self._connection = engine.connect()
             try:
                 self._open(fill, before_upgrade)
@@ -89,12 +89,12 @@ class Store:
         Inside the block of another transaction they become a part of it. While this waits for another process, other
         threads can read.
         """
-        until = time.monotonic() + self._database.patience
+        until = time.monotonic() + self._database.lock_wait_seconds
         while True:
-            with self._lock, self._database.translated():
+            with self._lock, self._database.translate_errors():
                 if (begun := self._begin_writing(until)) is not None:
                     with begun:
-                        self._remembered.clear()
+                        self._cache.clear()
                         yield self._connection
                     return
             time.sleep(PAUSE_SECONDS)
@@ -102,7 +102,7 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Give all queries of the block the same state of the database."""
-        with self._lock, self._database.translated(), self._begin(self._database.reading):
+        with self._lock, self._database.translate_errors(), self._begin(self._database.reading):
             yield self._connection
 
     def check(self) -> None:
@@ -110,23 +110,23 @@ class Store:
         with self.reading() as connection:
             connection.execute(select(true()))
 
-    def remembered(self, key: Hashable, read: Callable[[Connection], T]) -> T:
+    def cached_value(self, key: Hashable, read: Callable[[Connection], T]) -> T:
         """Return what `read` returns; it is called again only when this or another process has changed the database.
 
         Every request asks for its account. None is not remembered, since anybody can ask for what does not exist.
         """
         with self._lock:
-            version = self._present()
+            version = self._present_version()
             if version != self._version:
-                self._remembered.clear()
+                self._cache.clear()
                 self._version = version
-            if key in self._remembered:
-                known: T = self._remembered[key]
-                return known
+            if key in self._cache:
+                cached: T = self._cache[key]
+                return cached
             with self.reading() as connection:
                 value = read(connection)
             if value is not None:
-                self._remembered[key] = value
+                self._cache[key] = value
             return value
 
     def _begin_writing(self, until: float) -> Transaction | None:
@@ -137,7 +137,7 @@ class Store:
         if self._connection.in_transaction() and begun == self._database.writing:
             return self._connection.begin_nested()
         try:
-            with self._database.translated():
+            with self._database.translate_errors():
                 return self._begin(self._database.writing)
         except StateUnavailable as error:
             if error.failure is not STATE_LOCKED or time.monotonic() >= until:
@@ -154,10 +154,10 @@ class Store:
                 raise
         return self._connection.begin()
 
-    def _present(self) -> Hashable:
+    def _present_version(self) -> Hashable:
         """The version of the present state, from a new connection if the old one is found to be closed."""
         for attempt in (1, 2):
-            with self._database.translated():
+            with self._database.translate_errors():
                 driver = self._driver
             try:
                 return self._database.version(driver)
@@ -176,7 +176,7 @@ class Store:
             version = migrations.version_of(connection)
         if version != self._newest:
             self._upgrade(fill, before_upgrade)
-        self._database.opened(self._driver, self._newest)
+        self._database.mark_version(self._driver, self._newest)
 
     def _upgrade(self, fill: Callable[[Store], None] | None, before_upgrade: Callable[[], None] | None) -> None:
         """Create or upgrade the tables in one transaction, so that killing the process leaves them as they were."""
@@ -198,12 +198,12 @@ class Store:
             elif version < self._newest:
                 if before_upgrade is not None:
                     before_upgrade()
-                kept = database.keep_copy(self._driver, self._newest)
+                note = database.keep_copy(self._driver, self._newest)
                 migrations.upgrade(connection, self._scripts)
-                _log.info("upgraded state %s to version %s; %s", database.name, self._newest, kept)
+                _log.info("upgraded state %s to version %s; %s", database.name, self._newest, note)
 
 
-def _begun(connection: Connection) -> None:
+def _begin_statements(connection: Connection) -> None:
     for statement in connection.get_execution_options()["begin"]:
         connection.exec_driver_sql(statement)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from svcctl.errors import ServiceError
-from svcctl.service.accounts.codes import Reason, reason_of, refused
+from svcctl.service.accounts.codes import Reason, reason_of, refusal
 
 
 def test_every_reason_has_its_code_status_and_class() -> None:
-    assert [(int(reason), reason.status, type(refused(reason, "")).__name__) for reason in Reason] == [
+    assert [(int(reason), reason.status, type(refusal(reason, "")).__name__) for reason in Reason] == [
         (106, 404, "NotFound"),
         (117, 409, "Conflict"),
         (118, 409, "Conflict"),
@@ -37,7 +37,7 @@ def test_every_reason_has_its_code_status_and_class() -> None:
 
 
 def test_an_error_keeps_its_reason() -> None:
-    error = refused(Reason.TAKEN, "domain a@b already exists")
+    error = refusal(Reason.TAKEN, "domain a@b already exists")
     assert (error.message, error.code, reason_of(error)) == ("domain a@b already exists", 122, Reason.TAKEN)
     assert reason_of(ServiceError("no table 't'")) is None
     assert reason_of(ServiceError("the body is too large", code=413)) is None

@@ -81,8 +81,8 @@ def test_the_tail_may_be_given_and_is_the_same_domain(store: Store) -> None:
 def test_two_resellers_may_have_domains_of_the_same_name(store: Store) -> None:
     create(store)
     domains.create(store, "south", {"name": "acme", "plan": "trial"})
-    assert [one.name for one in domains.listed(store, "north")] == ["acme@north"]
-    assert [one.name for one in domains.listed(store, "south")] == ["acme@south"]
+    assert [one.name for one in domains.list_domains(store, "north")] == ["acme@north"]
+    assert [one.name for one in domains.list_domains(store, "south")] == ["acme@south"]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_the_length_of_a_name_counts_the_tail(store: Store) -> None:
 def test_a_domain_must_fit_its_plan(store: Store, plan: Any, fields: dict[str, Any], code: int, message: str) -> None:
     body = {"name": "acme", "plan": plan, **fields}
     assert refusal(lambda: domains.create(store, "north", body)) == (code, message)
-    assert domains.listed(store, "north") == []
+    assert domains.list_domains(store, "north") == []
 
 
 def test_time_and_volume_are_the_plans_unless_given(store: Store) -> None:
@@ -171,7 +171,7 @@ def test_available_policies_are_those_of_the_plan_and_the_generic_ones(store: St
 
 
 def test_a_domain_of_the_providers_own_has_everything(store: Store) -> None:
-    domains.put_own(store, "local")
+    domains.put_provider_domain(store, "local")
     with store.reading() as connection:
         domain = domains.find(connection, "local")
         assert domains.available(connection, domain, "policy") == ("Alerts", "Lookups", "Search")
@@ -241,7 +241,7 @@ def test_every_operation_in_every_state_does_this(
         assert domains.every(store) == before
         return
     assert OPERATIONS[operation](store, "north", name).status == outcome
-    remaining = [domain.status for domain in domains.listed(store, "north")]
+    remaining = [domain.status for domain in domains.list_domains(store, "north")]
     assert remaining == ([] if outcome == "Deleted" else [outcome])
 
 
@@ -389,8 +389,8 @@ def test_an_account_of_a_deleted_domain_is_refused_while_another_has_the_name(st
     assert account.domain_id is not None
     deleted = (106, "domain acme@north is deleted")
     assert refusal(lambda: domains.require_access(store, account.domain_id or 0)) == deleted
-    assert refusal(lambda: roles.listed(store, account, "acme")) == deleted
-    assert keys.listed(store) == []
+    assert refusal(lambda: roles.list_roles(store, account, "acme")) == deleted
+    assert keys.list_keys(store) == []
 
 
 # Plans and resellers

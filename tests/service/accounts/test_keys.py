@@ -45,7 +45,7 @@ def issue(store: Store, name: str | None, **more: Any) -> str:
 
 
 def listed(store: Store) -> dict[str | None, Key]:
-    return {key.name: key for key in keys.listed(store)}
+    return {key.name: key for key in keys.list_keys(store)}
 
 
 def test_a_list_says_whose_a_key_is_when_it_was_made_and_when_it_ends(store: Store) -> None:
@@ -73,7 +73,7 @@ def test_a_key_that_is_stored_again_keeps_its_dates(store: Store) -> None:
     account = Account("key", "secret", "token", "local", name="before")
     accounts.put(store, account)
     uses = KeyUses(store)
-    uses.used(account, 1_700_000_000.5)
+    uses.note_use(account, 1_700_000_000.5)
     uses.write()
     before = listed(store)["before"]
     accounts.put(store, Account("key", "secret", "token", "local", name="after"))
@@ -83,11 +83,11 @@ def test_a_key_that_is_stored_again_keeps_its_dates(store: Store) -> None:
 
 def test_a_key_is_found_and_deleted_by_its_name_or_by_itself(store: Store) -> None:
     ann, bob = issue(store, "ann"), issue(store, "bob")
-    assert keys.described(store, "ann") == f"ann ({ann}, of local)"
+    assert keys.describe(store, "ann") == f"ann ({ann}, of local)"
     uses = KeyUses(store)
-    uses.used(accounts.with_key(store, bob) or Account("", "", None, ""), 1_700_000_000)
+    uses.note_use(accounts.with_key(store, bob) or Account("", "", None, ""), 1_700_000_000)
     uses.write()
-    assert keys.described(store, bob) == f"bob ({bob}, of local, last used 2023-11-14 22:13:20 UTC)"
+    assert keys.describe(store, bob) == f"bob ({bob}, of local, last used 2023-11-14 22:13:20 UTC)"
     accounts.remove(store, "ann")
     accounts.remove(store, bob)
     assert listed(store) == {}
@@ -117,7 +117,7 @@ def test_two_keys_do_not_get_the_same_name_nor_the_key_of_another(local: Store) 
     for name in ("ann", ann):
         with pytest.raises(UsageError, match=r"^another key has the name"):
             issue(local, name)
-    assert [key.api_key for key in keys.listed(local)] == [ann]
+    assert [key.api_key for key in keys.list_keys(local)] == [ann]
 
 
 def test_the_name_of_a_deleted_key_can_be_given_again_and_the_old_key_stays_deleted(local: Store) -> None:
@@ -125,7 +125,7 @@ def test_the_name_of_a_deleted_key_can_be_given_again_and_the_old_key_stays_dele
     accounts.remove(local, "ann")
     new = issue(local, "ann")
     assert accounts.with_key(local, old) is None
-    assert [key.api_key for key in keys.listed(local)] == [new]
+    assert [key.api_key for key in keys.list_keys(local)] == [new]
 
 
 def test_of_keys_with_one_name_that_are_created_at_once_one_is_created(tmp_path: Path, local: Store) -> None:
@@ -144,7 +144,7 @@ def test_of_keys_with_one_name_that_are_created_at_once_one_is_created(tmp_path:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (len(refused), [key.name for key in keys.listed(local)]) == (3, ["ann"])
+    assert (len(refused), [key.name for key in keys.list_keys(local)]) == (3, ["ann"])
 
 
 def test_uses_are_stored_once_a_minute_and_never_backwards(store: Store) -> None:
@@ -156,18 +156,18 @@ def test_uses_are_stored_once_a_minute_and_never_backwards(store: Store) -> None
         found = listed(store)
         return found["ann"].last_used, found["bob"].last_used
 
-    uses.used(ann, 100)
+    uses.note_use(ann, 100)
     uses.write_in_time()
     assert last() == (100_000, None)
-    uses.used(ann, 101)
-    uses.used(bob, 102)
+    uses.note_use(ann, 101)
+    uses.note_use(bob, 102)
     now = WRITE_SECONDS - 1
     uses.write_in_time()
     assert last() == (100_000, None)
     now = WRITE_SECONDS
     uses.write_in_time()
     assert last() == (101_000, 102_000)
-    other.used(ann, 99)
+    other.note_use(ann, 99)
     other.write()
     assert last() == (101_000, 102_000)
 
@@ -175,7 +175,7 @@ def test_uses_are_stored_once_a_minute_and_never_backwards(store: Store) -> None
 def test_the_use_of_a_key_that_was_deleted_is_forgotten(local: Store) -> None:
     ann = accounts.issue(local, domain="local", name="ann")
     uses = KeyUses(local)
-    uses.used(ann, 100)
+    uses.note_use(ann, 100)
     accounts.remove(local, "ann")
     uses.write()
     assert listed(local) == {}
@@ -184,12 +184,12 @@ def test_the_use_of_a_key_that_was_deleted_is_forgotten(local: Store) -> None:
 def test_uses_are_kept_while_the_state_cannot_be_written(local: Store) -> None:
     ann, bob = (accounts.issue(local, domain="local", name=name) for name in ("ann", "bob"))
     uses = KeyUses(local, monotonic=lambda: 0)
-    uses.used(ann, 100)
-    uses.used(bob, 100)
+    uses.note_use(ann, 100)
+    uses.note_use(bob, 100)
     with read_only(local):
         with pytest.raises(StateUnavailable):
             uses.write_in_time()
-        uses.used(ann, 101)
+        uses.note_use(ann, 101)
     uses.write_in_time()
     assert {name: key.last_used for name, key in listed(local).items()} == {"ann": 101_000, "bob": 100_000}
 
@@ -209,7 +209,7 @@ def test_the_log_names_an_expired_key_once_an_hour(
     uses = KeyUses(local, monotonic=lambda: now)
     for later in (0, 1, LOG_SECONDS - 1, LOG_SECONDS):
         now = later
-        uses.refused(key)
-    uses.refused(other)
+        uses.note_refusal(key)
+    uses.note_refusal(other)
     assert caplog.messages[:-1] == [text.format(key.api_key)] * 2
     assert other.api_key in caplog.messages[-1]

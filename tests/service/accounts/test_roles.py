@@ -46,7 +46,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def test_roles_are_kept_with_their_domain(store: Store) -> None:
     roles.create(store, ADMIN, "acme", {"name": "b", "policies": "Search", "resourceIds": {"x": [2, 1]}})
     roles.create(store, RESELLER, "acme@north", {"name": "a"})
-    assert [role.name for role in roles.listed(store, ADMIN, "acme@north")] == ["a", "b"]
+    assert [role.name for role in roles.list_roles(store, ADMIN, "acme@north")] == ["a", "b"]
     assert roles.get(store, RESELLER, "acme", "b") == CustomRole("b", None, ("Search",), (), (1, 2), None, None)
     users.assign(store, "acme@north", "bob@acme.example", "b")
     assert roles.delete(store, ADMIN, "acme", "b").name == "b"
@@ -62,7 +62,7 @@ def test_roles_are_kept_with_their_domain(store: Store) -> None:
     domains.delete(store, "north", "acme")
     domains.create(store, "north", {"name": "acme", "plan": "basic"})
     users.assign(store, "acme@north", "ann@acme.example", "OWNER")
-    assert roles.listed(store, RESELLER, "acme") == []
+    assert roles.list_roles(store, RESELLER, "acme") == []
 
 
 def test_a_name_is_taken_once_and_an_update_may_change_it(store: Store) -> None:
@@ -71,10 +71,10 @@ def test_a_name_is_taken_once_and_an_update_may_change_it(store: Store) -> None:
     roles.create(store, ADMIN, "acme", {"name": "b"})
     assert refusal(lambda: roles.create(store, ADMIN, "acme", {"name": "a"})) == taken
     assert refusal(lambda: roles.update(store, ADMIN, "acme", "b", {"name": "a"})) == taken
-    assert [role.name for role in roles.listed(store, ADMIN, "acme")] == ["a", "b"]
+    assert [role.name for role in roles.list_roles(store, ADMIN, "acme")] == ["a", "b"]
     assert roles.update(store, ADMIN, "acme", "b", {"name": "b"}).name == "b"
     assert roles.update(store, ADMIN, "acme", "b", {"name": "c"}).name == "c"
-    assert [role.name for role in roles.listed(store, ADMIN, "acme")] == ["a", "c"]
+    assert [role.name for role in roles.list_roles(store, ADMIN, "acme")] == ["a", "c"]
 
 
 @pytest.mark.parametrize("name", ["OWNER", "ADMIN", "USER"])
@@ -83,7 +83,7 @@ def test_no_role_has_the_name_of_a_built_in_one(store: Store, name: str) -> None
     roles.create(store, ADMIN, "acme", {"name": "b"})
     assert refusal(lambda: roles.create(store, ADMIN, "acme", {"name": name})) == taken
     assert refusal(lambda: roles.update(store, ADMIN, "acme", "b", {"name": name})) == taken
-    assert [role.name for role in roles.listed(store, ADMIN, "acme")] == ["b"]
+    assert [role.name for role in roles.list_roles(store, ADMIN, "acme")] == ["b"]
 
 
 def test_the_users_of_a_role_are_known_and_keep_it_under_a_new_name(store: Store) -> None:
@@ -116,7 +116,7 @@ def test_administrators_of_the_domain_and_its_reseller_may(
 ) -> None:
     roles.create(store, ADMIN, "acme", {"name": "a"})
     calls: dict[str, Callable[[], object]] = {
-        "listed": lambda: roles.listed(store, account, name),
+        "listed": lambda: roles.list_roles(store, account, name),
         "get": lambda: roles.get(store, account, name, "a"),
         "create": lambda: roles.create(store, account, name, {"name": "b"}),
         "update": lambda: roles.update(store, account, name, "a", {"description": "d"}),
@@ -136,7 +136,7 @@ def test_roles_belong_to_what_cannot_be_accessed_then(store: Store, status: Doma
     domains.set_status(store, "acme@north", status)
     for account in (ADMIN, RESELLER):
         try:
-            roles.listed(store, account, "acme")
+            roles.list_roles(store, account, "acme")
             found = None
         except ServiceError as error:
             found = error.code

@@ -24,7 +24,7 @@ READ_ONLY = {"alertPermissions": [], "defVault": 1, "maxVault": 1}
 
 def made(**fields: Any) -> dict[str, Any]:
     """The full read of the role that these fields make, without what every role has."""
-    return read_of(rules.made(rules.read({"name": "ops", **fields}), AVAILABLE))
+    return read_of(rules.new_role(rules.read({"name": "ops", **fields}), AVAILABLE))
 
 
 def read_of(role: CustomRole) -> dict[str, Any]:
@@ -32,8 +32,8 @@ def read_of(role: CustomRole) -> dict[str, Any]:
 
 
 def changed(role: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    current = rules.made(rules.read({"name": "ops", **role}), AVAILABLE)
-    return read_of(rules.changed(current, rules.read(fields), AVAILABLE))
+    current = rules.new_role(rules.read({"name": "ops", **role}), AVAILABLE)
+    return read_of(rules.updated_role(current, rules.read(fields), AVAILABLE))
 
 
 def refusal(call: Callable[[], object]) -> tuple[int | None, str]:
@@ -63,7 +63,7 @@ def test_rule_1_a_role_gets_no_more_than_it_mentions() -> None:
 
 def test_rule_1_the_name_is_required() -> None:
     message = "the role's name is missing"
-    assert refusal(lambda: rules.made(rules.read({"policies": ["Search"]}), AVAILABLE)) == (131, message)
+    assert refusal(lambda: rules.new_role(rules.read({"policies": ["Search"]}), AVAILABLE)) == (131, message)
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "\x1b[31m", 7, None, ["ops"], True])
@@ -109,7 +109,7 @@ def test_rule_2_a_star_is_the_only_element(fields: dict[str, Any], key: str) -> 
 
 def test_rule_2_all_means_all_available_if_any() -> None:
     for available in (Available(AVAILABLE.policies, ()), Available((), AVAILABLE.applications)):
-        assert read_of(rules.made(rules.read({"name": "ops"}), available)) == EVERYTHING
+        assert read_of(rules.new_role(rules.read({"name": "ops"}), available)) == EVERYTHING
 
 
 # Rule 3
@@ -194,20 +194,20 @@ def test_rule_4_a_create_is_accepted_if_and_only_if_the_role_grants_something(av
         if not in_plan(fields, available):
             continue
         grant = merged({"policies": [] if fields else "*", "applications": [] if fields else "*"}, fields)
-        refused = refused_rule(lambda body: rules.made(rules.read({"name": "ops", **body}), available), fields)
+        refused = refused_rule(lambda body: rules.new_role(rules.read({"name": "ops", **body}), available), fields)
         assert refused == (None if grants_something(grant, available) else 4), fields
 
 
 @pytest.mark.parametrize("available", PLANS)
 def test_rule_4_an_update_is_accepted_if_and_only_if_the_role_then_grants_something(available: Available) -> None:
     for before, fields in product(every_body(), every_body()):
-        if refused_rule(lambda body: rules.made(rules.read({"name": "ops", **body}), available), before):
+        if refused_rule(lambda body: rules.new_role(rules.read({"name": "ops", **body}), available), before):
             continue
         if not in_plan(fields, available):
             continue
-        role = rules.made(rules.read({"name": "ops", **before}), available)
+        role = rules.new_role(rules.read({"name": "ops", **before}), available)
         grant = merged(read_of(role), fields)
-        refused = refused_rule(lambda role, body: rules.changed(role, rules.read(body), available), role, fields)
+        refused = refused_rule(lambda role, body: rules.updated_role(role, rules.read(body), available), role, fields)
         assert refused == (None if grants_something(grant, available) else 4), (before, fields)
 
 
@@ -224,19 +224,19 @@ def test_rule_4_the_hint_says_what_the_domain_does_not_have(
     available: Available, fields: dict[str, Any], hint: str | None
 ) -> None:
     with pytest.raises(ServiceError) as caught:
-        rules.made(rules.read({"name": "ops", **fields}), available)
+        rules.new_role(rules.read({"name": "ops", **fields}), available)
     assert (caught.value.code, caught.value.hint) == (134, hint)
 
 
 @pytest.mark.parametrize("role", [{"policies": "*"}, {"policies": "Search"}, {"applications": "*"}, {}])
 def test_rule_4_what_a_domain_loses_changes_no_role_until_its_grants_are_changed(role: dict[str, Any]) -> None:
-    current, nothing = rules.made(rules.read({"name": "ops", **role}), AVAILABLE), Available((), ())
+    current, nothing = rules.new_role(rules.read({"name": "ops", **role}), AVAILABLE), Available((), ())
     others: list[dict[str, Any]] = [{"description": "kept"}, {"name": "other"}, {"resourceIds": {}}, {}]
     for fields in others:
-        rules.changed(current, rules.read(fields), nothing)
+        rules.updated_role(current, rules.read(fields), nothing)
     grants: list[dict[str, Any]] = [{"policies": "*"}, {"applications": []}, {"policies": [], "applications": "*"}]
     for fields in grants:
-        assert refusal(partial(rules.changed, current, rules.read(fields), nothing)) == NOTHING
+        assert refusal(partial(rules.updated_role, current, rules.read(fields), nothing)) == NOTHING
 
 
 def test_rule_4_either_will_do() -> None:
@@ -361,9 +361,9 @@ def test_rule_7_what_is_listed_is_available(fields: dict[str, Any], code: int, m
 
 
 def test_rule_7_does_not_hold_an_update_up_that_is_about_something_else() -> None:
-    role = rules.made(rules.read({"name": "ops", "policies": ["Search"]}), AVAILABLE)
+    role = rules.new_role(rules.read({"name": "ops", "policies": ["Search"]}), AVAILABLE)
     gone = Available((), ())
-    assert rules.changed(role, rules.read({"description": "kept"}), gone).description == "kept"
+    assert rules.updated_role(role, rules.read({"description": "kept"}), gone).description == "kept"
 
 
 # Rule 8
@@ -412,7 +412,7 @@ def test_rule_9_three_fields_cannot_be_set(key: str, value: Any) -> None:
 
 
 def test_a_full_read_holds_the_fields_that_cannot_be_set() -> None:
-    assert rules.made(rules.read({"name": "ops", "policies": "Search"}), AVAILABLE).to_json() == {
+    assert rules.new_role(rules.read({"name": "ops", "policies": "Search"}), AVAILABLE).to_json() == {
         "name": "ops",
         "policies": ["Search"],
         "applications": [],
@@ -537,7 +537,7 @@ def test_the_offline_rules_and_the_service_agree_on_ten_thousand_random_roles() 
     disagreements = []
     for _ in range(10_000):
         fields = random_body(random)
-        refused = refused_rule(lambda fields: rules.made(rules.read(fields), AVAILABLE), fields)
+        refused = refused_rule(lambda fields: rules.new_role(rules.read(fields), AVAILABLE), fields)
         found = lint_rules(fields, update=False)
         outcomes[refused] += 1
         expected: set[int | str | None] = {*found} or {None}
@@ -563,7 +563,7 @@ def test_the_offline_rules_refuse_just_the_updates_that_the_service_refuses_what
     for _ in range(3_000):
         fields = random_body(random)
         refused = {
-            refused_rule(lambda role, fields: rules.changed(role, rules.read(fields), AVAILABLE), role, fields)
+            refused_rule(lambda role, fields: rules.updated_role(role, rules.read(fields), AVAILABLE), role, fields)
             for role in CURRENT
         }
         found = lint_rules(fields, update=True)

@@ -131,4 +131,4 @@ def test_accounts_of_the_built_in_profiles_are_stored_at_every_start(tmp_path: P
 def test_a_directory_whose_name_is_not_text_has_keys_with_a_name_that_is(tmp_path: Path) -> None:
     files = Files(tmp_path / os.fsdecode(b"d\xff\xe9"))
     with closing(open_store(files)) as store:
-        assert [(key.name or "").rpartition("/")[2] for key in keys.listed(store)] == ["d\ufffd\ufffd"] * 2
+        assert [(key.name or "").rpartition("/")[2] for key in keys.list_keys(store)] == ["d\ufffd\ufffd"] * 2

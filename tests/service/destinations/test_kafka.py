@@ -55,10 +55,10 @@ class Killer:
         self.done = threading.Event()
 
     def __call__(self) -> None:
-        pid = process.running(self._files)
+        pid = process.running_process(self._files)
         assert pid
         os.kill(pid, signal.SIGKILL)
-        while process.running(self._files) is not None:
+        while process.running_process(self._files) is not None:
             pass  # until the kernel has released its lock
         self.done.set()
 

@@ -538,11 +538,11 @@ def test_a_reader_does_not_advance_while_its_table_is_away(lake: LakeTables, tmp
     moments = iter(FIRST.replace(tzinfo=UTC) + timedelta(days=day) for day in range(1, 9))
     steps = Steps(engines_of(lake), asked, lambda: next(moments), launched=FIRST.replace(tzinfo=UTC))
     steps.next(None, 0)
-    reached = steps.reached(None)
+    reached = steps.read_up_to(None)
     (tmp_path / "tables").rename(tmp_path / "away")
     with pytest.raises(Unavailable):
         steps.next(None, 0)
-    assert steps.reached(None) == reached
+    assert steps.read_up_to(None) == reached
 
 
 @pytest.mark.parametrize(

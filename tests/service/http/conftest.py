@@ -18,7 +18,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     """An administrator with the token `operator`, and in the domain elsewhere an account with the token `ordinary`."""
     store = with_catalog(tmp_path / "state.db")
     accounts.put(store, Account("key", "secret", "operator", seed.LOCAL_DOMAIN, administrator=True))
-    domains.put_own(store, "elsewhere")
+    domains.put_provider_domain(store, "elsewhere")
     users.assign(store, "elsewhere", "owner@elsewhere", users.OWNER)
     accounts.put(store, Account("other", "secret", "ordinary", "elsewhere"))
     yield store

@@ -39,7 +39,7 @@ def ask(tmp_path: Path) -> Iterator[Ask]:
     with chosen_engine() as engines, ThreadPoolExecutor(2) as executor:
         store = with_catalog(tmp_path / "state.db")
         accounts.put(store, Account("key", "secret", "mine", seed.LOCAL_DOMAIN, administrator=True))
-        domains.put_own(store, "elsewhere")
+        domains.put_provider_domain(store, "elsewhere")
         users.assign(store, "elsewhere", "owner@elsewhere", users.OWNER)
         accounts.put(store, Account("other", "secret", "theirs", "elsewhere"))
         engines.of("t").stored.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))

@@ -34,7 +34,7 @@ from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language.types import Column, Type
 from svcctl.service.queries.schedule import Late
-from svcctl.service.server import keep_settled
+from svcctl.service.server import settle_repeatedly
 from svcctl.service.state.database import STATE_AWAY, StateUnavailable
 from svcctl.service.state.events_record import EventsRecord
 from svcctl.service.state.schema import events_files
@@ -130,7 +130,7 @@ def test_the_last_use_of_a_key_is_stored_while_the_service_settles_and_at_its_en
     stopping, seen = Event(), list[set[str]]()
 
     def used() -> set[str]:
-        return {key.api_key for key in keys.listed(service.store) if key.last_used == int(NOW * 1000)}
+        return {key.api_key for key in keys.list_keys(service.store) if key.last_used == int(NOW * 1000)}
 
     class Watched(Jobs):
         def renew(self) -> None:
@@ -143,7 +143,7 @@ def test_the_last_use_of_a_key_is_stored_while_the_service_settles_and_at_its_en
     accounts.put(service.store, Account("late", "secret", "late", "local"))
     for token, path in (("operator", "/service/metrics"), ("ordinary", "/service/metrics"), ("nobody", "/search/jobs")):
         answered(build(service), "GET", path, headers={"authorization": f"Bearer {token}"})
-    keep_settled(service, Watched(service.store, lambda job, run: True), 0.0, stopping)
+    settle_repeatedly(service, Watched(service.store, lambda job, run: True), 0.0, stopping)
     assert (seen[0], seen[2], used()) == (set(), {"key", "other"}, {"key", "other", "late"})
 
 
@@ -201,7 +201,7 @@ def test_the_log_says_when_the_state_is_away_and_when_it_is_back(
             stopping.set()
 
     with caplog.at_level("INFO", "svcctl.service"):
-        keep_settled(service, Renewed(service.store, lambda job, run: True), 0.0, stopping)
+        settle_repeatedly(service, Renewed(service.store, lambda job, run: True), 0.0, stopping)
     assert caplog.messages == [
         "the state in postgresql://db/svcctl cannot be reached: connection refused",
         "the state can be reached again",

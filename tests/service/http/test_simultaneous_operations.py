@@ -90,7 +90,7 @@ def outcome(answer: httpx.Response) -> Outcome:
 
 
 def prepared(store: Store) -> Store:
-    domains.put_own(store, "local")
+    domains.put_provider_domain(store, "local")
     users.assign(store, "local", "owner@local", users.OWNER)
     accounts.put(store, ME)
     return store

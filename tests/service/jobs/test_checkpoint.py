@@ -22,7 +22,7 @@ from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.runner import Run
 from svcctl.service.queries.request import AskedQuery
-from svcctl.service.queries.schedule import Covered, Step
+from svcctl.service.queries.schedule import CoveredEvents, Step
 from svcctl.service.state import schema
 from svcctl.service.state.store import Store
 
@@ -39,7 +39,7 @@ QUERY = StoredQuery(
         continues="a",
     ),
     FIRST + timedelta(hours=1),
-    Covered(None, 4, 1704067200000),
+    CoveredEvents(None, 4, 1704067200000),
     columns=("eventdate", "n"),
 )
 QUERY_STORED = {

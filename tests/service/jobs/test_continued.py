@@ -70,12 +70,12 @@ class Changing:
         self.must("job", "apply", "-F", str(self.jobs), "--check")
 
     def kill(self) -> None:
-        pid = process.running(self.files)
+        pid = process.running_process(self.files)
         if pid is None:
             return
         os.kill(pid, signal.SIGKILL)
         self.kills += 1
-        while process.running(self.files) is not None:
+        while process.running_process(self.files) is not None:
             threading.Event().wait(0.005)
 
     def must(self, *arguments: str) -> None:

@@ -76,7 +76,7 @@ def opened(directory: Path) -> Store:
     """A store with the domains of the accounts."""
     store = Store(directory / "state.db")
     for name in ("local", "elsewhere"):
-        domains.put_own(store, name)
+        domains.put_provider_domain(store, name)
         users.assign(store, name, f"owner@{name}", users.OWNER)
     return store
 

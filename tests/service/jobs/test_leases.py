@@ -79,7 +79,7 @@ def processes(postgresql_peer: PostgreSQLPeer) -> Iterator[list[Process]]:
     url = postgresql_peer.fresh_database()
     with ExitStack() as stack:
         found = [stack.enter_context(closing(Process(url, place))) for place in ("a", "b")]
-        domains.put_own(found[0].store, "local")
+        domains.put_provider_domain(found[0].store, "local")
         users.assign(found[0].store, "local", "owner@local", users.OWNER)
         yield found
 

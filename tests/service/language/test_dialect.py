@@ -11,7 +11,7 @@ from sqlglot import exp, parse_one
 from svcctl.service.language import FUNCTIONS, Column, Function, Plan, QueryError, Table, Type
 from svcctl.service.language.dialect import DatePart, DatePattern, Dialect
 from svcctl.service.language.json_path import JsonStep, path_text
-from svcctl.service.language.query_error import Refused
+from svcctl.service.language.query_error import UnplacedError
 
 Compiled = Callable[..., Plan]
 
@@ -49,19 +49,19 @@ class Unprepared:
         return exp.RegexpExtract(this=texts[0], expression=match[0], group=match[1])
 
     def float_text(self, sql: exp.Expr) -> exp.Expr:
-        raise Refused("numbers cannot be written here")
+        raise UnplacedError("numbers cannot be written here")
 
     def format_date(self, value: exp.Expr, pattern: DatePattern) -> exp.Expr:
-        raise Refused("dates cannot be formatted here")
+        raise UnplacedError("dates cannot be formatted here")
 
     def parse_date(self, text: exp.Expr, pattern: DatePattern) -> exp.Expr:
-        raise Refused("dates cannot be parsed here")
+        raise UnplacedError("dates cannot be parsed here")
 
-    def repeated(self, value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    def repeat(self, value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
         return body(value)
 
     def json_member(self, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
-        raise Refused("JSON cannot be read here")
+        raise UnplacedError("JSON cannot be read here")
 
     def position(self) -> exp.Expr | None:
         return None

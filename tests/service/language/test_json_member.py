@@ -16,7 +16,7 @@ from support.events import store
 from svcctl.service.engines import Engine
 from svcctl.service.language import Column, Plan, QueryError, Table, Type
 from svcctl.service.language.json_path import MAX_JSON_DEPTH, JsonStep, json_path, path_text
-from svcctl.service.language.query_error import Refused
+from svcctl.service.language.query_error import UnplacedError
 
 SEED = 20261126
 NAMES = ("a", "b", "a.b", "c[0]", "ü", "user-agent", "", "$", "*")
@@ -168,7 +168,7 @@ def test_the_rules_of_members(engine: Engine, compiled: Compiled, text: str, pat
     [("a..b", 2), ("a.", 2), (".a", 1), ("a[-1]", 2), ("a[*]", 2), ("*", 1), ("a['b']", 2), ("[0]x", 4), ("a b", 2)],
 )
 def test_a_path_that_cannot_be_read_is_refused_at_its_character(path: str, at: int) -> None:
-    with pytest.raises(Refused, match=f"is not a path: unexpected .* at character {at}$"):
+    with pytest.raises(UnplacedError, match=f"is not a path: unexpected .* at character {at}$"):
         json_path(path)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from svcctl.api.foreign_functions import function_answer
 from svcctl.service.language import FUNCTIONS, Plan, QueryError, Table, parse
-from svcctl.service.language.habits import blanked
+from svcctl.service.language.habits import blank_out
 from svcctl.service.language.translation import Untranslatable, query_from_sql
 from svcctl.service.loading.demo import TABLES
 
@@ -99,7 +99,7 @@ def test_a_hostile_text_costs_little(part: str) -> None:
     began = time.process_time()
     with suppress(Untranslatable):
         query_from_sql(f"select {part * (3900 // len(part))}")
-    assert len(blanked(part * 100_000)) == len(part) * 100_000
+    assert len(blank_out(part * 100_000)) == len(part) * 100_000
     assert time.process_time() - began < 1
 
 

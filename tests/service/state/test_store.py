@@ -209,7 +209,7 @@ def test_what_is_remembered_is_asked_again_after_each_change_and_never_when_it_i
         return connection.scalar(select(queries.c.text).where(queries.c.id == "one"))
 
     def remembered() -> tuple[str | None, int]:
-        return store.remembered("text of one", text), asked
+        return store.cached_value("text of one", text), asked
 
     assert (remembered(), remembered()) == ((None, 1), (None, 2))
     with store.transaction() as connection:
@@ -238,15 +238,15 @@ def test_a_database_that_goes_away_is_an_error_until_it_comes_back(postgresql_pe
 
         with store.transaction() as connection:
             save(connection, "one")
-        assert store.remembered("one", read) == "from t"
+        assert store.cached_value("one", read) == "from t"
         with postgresql_peer.down():
-            for ask in (lambda: saved(store), lambda: store.remembered("one", read), lambda: saved(store)):
+            for ask in (lambda: saved(store), lambda: store.cached_value("one", read), lambda: saved(store)):
                 with pytest.raises(StateUnavailable, match=r"^the service cannot reach its state$") as caught:
                     ask()
                 assert caught.value.failure is STATE_AWAY
                 assert re.match(r"the state in postgresql://127.0.0.1:\d+/\w+ cannot be reached: ", caught.value.detail)
         threading.Event().wait(PAUSE_SECONDS)
-        assert store.remembered("one", read) == "from t"
+        assert store.cached_value("one", read) == "from t"
         with store.transaction() as connection:
             save(connection, "two")
         assert saved(store) == ["one", "two"]
@@ -282,7 +282,7 @@ def test_tables_are_not_upgraded_under_an_older_service(postgresql_peer: Postgre
     database = PostgreSQL(url, password=PASSWORD)
     with closing(Store(database)) as store, store.reading() as connection:
         driver = connection.connection.driver_connection
-        database.opened(driver, "0002")
+        database.mark_version(driver, "0002")
         other = PostgreSQL(url, password=PASSWORD)
         with pytest.raises(Locked) as caught:
             other.keep_copy(driver, "9999")

@@ -116,7 +116,7 @@ def _loaded(
             client = svc.client
             with (
                 loading.refused_as_usage(load=_READ_AGAIN, format_option="--load-format"),
-                svc.diagnostics.working(loading.reading(files, process.running(svc.files) or 0, svc.clock)),
+                svc.diagnostics.working(loading.reading(files, process.running_process(svc.files) or 0, svc.clock)),
             ):
                 columns = _columns(asked, selection)
                 table = own_service.temporary_table(client, files, reading, asked.query or "", columns)

@@ -133,7 +133,7 @@ def restart(ctx: typer.Context) -> None:
 
     svc: Context = ctx.obj
     before = None
-    if process.running(svc.files) is None:
+    if process.running_process(svc.files) is None:
         process.require_background(svc.files)
     elif (command := process.serve_command(svc.files)) is not None:
         raise UsageError(
@@ -174,7 +174,7 @@ def status(ctx: typer.Context, format: FormatOpt = None) -> None:
             "the local service is not running", reason=process.NOT_RUNNING, data=process.last_start(svc.files)
         )
     found, chosen = _status(svc), svc.format(format, lists=True)
-    running = RunningService(found, process.running(svc.files), svc.files, svc.files.size())
+    running = RunningService(found, process.running_process(svc.files), svc.files, svc.files.size())
     svc.output.records(SERVICE, [running], chosen, single=True)
     if found.problems:
         raise Unavailable("; ".join(found.problems))
@@ -224,7 +224,7 @@ def serve(
     from svcctl.service.process import StarterPipe
 
     pipe = StarterPipe(ready_fd)
-    with pipe.telling_failure():
+    with pipe.sending_errors():
         from svcctl.service.server import serve as run
 
         command = shlex.join(["svcctl", *svc.arguments])
@@ -264,7 +264,10 @@ def _held(svc: Context) -> str:
         from svcctl.service.jobs import job_table
         from svcctl.service.queries import saved_queries
 
-        facts += [counted(len(job_table.every(store)), "job"), counted(len(saved_queries.listed(store)), "saved query")]
+        facts += [
+            counted(len(job_table.every(store)), "job"),
+            counted(len(saved_queries.list_queries(store)), "saved query"),
+        ]
     return f": {', '.join(facts)}" if facts else ""
 
 

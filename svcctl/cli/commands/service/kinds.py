@@ -49,7 +49,7 @@ def _remove_plan(store: Store, name: str) -> None:
 
 def _about_user(store: Store, name: str) -> str:
     """A user, with the memberships that are deleted and those that stay."""
-    going = users.leaving(store, name)
+    going = users.memberships_to_end(store, name)
     email = going[0][1].email
     staying = [one for one in _memberships(store) if one[1].email == email and one not in going]
     roles = ", ".join(f"{member.role or 'no role'} in {domain.name}" for domain, member in going)
@@ -83,10 +83,10 @@ KINDS: Mapping[str, AccountKind[Any]] = {
             (_KEY, *_OWNER, _CREATED, _EXPIRES, _LAST_USED, _STATUS),
             people=(_KEY, _OWNER[0], _STATUS, _EXPIRES, _LAST_USED, *_OWNER[1:], _CREATED),
         ),
-        keys.listed,
+        keys.list_keys,
         lambda key: key.api_key,
         accounts.remove,
-        keys.described,
+        keys.describe,
     ),
     "resellers": AccountKind[Reseller](
         Listing(attributes("name", "include_all_available_apps")),

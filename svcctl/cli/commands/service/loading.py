@@ -206,7 +206,7 @@ def _load(
 
     client, attempt = svc.with_flags(profile=LOCAL).client, uuid.uuid4().hex
     try:
-        with svc.diagnostics.working(reading(given, process.running(svc.files) or 0, svc.clock)):
+        with svc.diagnostics.working(reading(given, process.running_process(svc.files) or 0, svc.clock)):
             return own_service.load(client, given, table, options, load_id, attempt)
     except (KeyboardInterrupt, Terminated):
         with suppress(SvcctlError):

@@ -34,7 +34,7 @@ def list_(ctx: typer.Context, options: ListOptions) -> None:
     store = open_state(svc)
     from svcctl.service.queries import saved_queries
 
-    print_list(svc, SAVED_QUERIES, lambda: saved_queries.listed(store), options, "no saved queries")
+    print_list(svc, SAVED_QUERIES, lambda: saved_queries.list_queries(store), options, "no saved queries")
 
 
 @app.command()

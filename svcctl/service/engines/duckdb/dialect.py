@@ -85,14 +85,14 @@ class DuckDBDialect:
         only = exp.RegexpReplace(this=text, expression=words, replacement=exp.Literal.string("\x01"))
         return exp.Try(this=exp.StrToTime(this=only, format=_codes(pattern)))
 
-    def repeated(self, value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    def repeat(self, value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
         return body(value)  # a lambda that binds the value would be slower than the copies
 
     def json_member(self, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
         # DuckDB's own function is a hundred times faster, and the same for texts without the peculiarities below
         json = _DuckDBJson()
         exact = json_member.member(json, text.copy(), path)
-        fast = json.looked_up(text.copy(), path)
+        fast = json.look_up(text.copy(), path)
         changed = exp.RegexpLike(this=fast.copy(), expression=exp.Literal.string(_JSON_WITH_ESCAPES))
         known = exp.Case(ifs=[exp.If(this=changed, true=exact)], default=fast)
         peculiar = exp.RegexpLike(this=text, expression=exp.Literal.string(_PECULIAR_JSON))
@@ -109,24 +109,24 @@ class DuckDBDialect:
 class _DuckDBJson:
     """See JsonSql."""
 
-    def replaced(self, sql: exp.Expr, pattern: str, replacement: str, times: int = 1) -> exp.Expr:
+    def replace_matches(self, sql: exp.Expr, pattern: str, replacement: str, times: int = 1) -> exp.Expr:
         texts = (pattern, re.sub(r"\$(\d)", r"\\\1", replacement), "g")
         if times == 1:
             return exp.Anonymous(this="regexp_replace", expressions=[sql, *map(exp.Literal.string, texts)])
         steps = exp.Array(expressions=[sql, *(exp.Literal.string("") for _ in range(times))])
         step = exp.Lambda(
-            this=self.replaced(exp.var("s"), pattern, replacement), expressions=[exp.var("s"), exp.var("i")]
+            this=self.replace_matches(exp.var("s"), pattern, replacement), expressions=[exp.var("s"), exp.var("i")]
         )
         return exp.Anonymous(this="list_reduce", expressions=[steps, step])
 
-    def looked_up(self, sql: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
+    def look_up(self, sql: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
         written = "".join(f"[{step}]" if isinstance(step, int) else f'."{step}"' for step in path)
         return exp.Anonymous(this="json_extract_string", expressions=[sql, exp.Literal.string(f"${written}")])
 
-    def bound(self, sql: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    def bind(self, sql: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
         values = exp.Lambda(this=body(exp.var("x")), expressions=[exp.var("x")])
-        bound = exp.Anonymous(this="list_transform", expressions=[exp.Array(expressions=[sql]), values])
-        return exp.Anonymous(this="list_extract", expressions=[bound, exp.Literal.number(1)])
+        mapped = exp.Anonymous(this="list_transform", expressions=[exp.Array(expressions=[sql]), values])
+        return exp.Anonymous(this="list_extract", expressions=[mapped, exp.Literal.number(1)])
 
 
 def _codes(pattern: DatePattern) -> exp.Expr:

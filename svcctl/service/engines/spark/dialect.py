@@ -76,7 +76,7 @@ class SparkDialect:
     def parse_date(self, text: exp.Expr, pattern: DatePattern) -> exp.Expr:
         return dates.parsed(text, pattern)
 
-    def repeated(self, value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    def repeat(self, value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
         return bound(value, lambda text: body(exp.var(text)).sql(self.name))
 
     def json_member(self, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
@@ -92,7 +92,7 @@ class SparkDialect:
 class _SparkJson:
     """See JsonSql. The path is looked up step by step: servers differ about members of the same name."""
 
-    def replaced(self, sql: exp.Expr, pattern: str, replacement: str, times: int = 1) -> exp.Expr:
+    def replace_matches(self, sql: exp.Expr, pattern: str, replacement: str, times: int = 1) -> exp.Expr:
         texts = (exp.Literal.string(pattern), exp.Literal.string(replacement))
         if times == 1:
             return exp.Anonymous(this="regexp_replace", expressions=[sql, *texts])
@@ -101,14 +101,14 @@ class _SparkJson:
         count = exp.Anonymous(this="sequence", expressions=[exp.Literal.number(1), exp.Literal.number(times)])
         return exp.Anonymous(this="aggregate", expressions=[count, sql, step])
 
-    def looked_up(self, sql: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
+    def look_up(self, sql: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
         for step in path:
             written = exp.Literal.string(f"$[{step}]" if isinstance(step, int) else f"$['{step}']")
             sql = exp.Anonymous(this="get_json_object", expressions=[sql, written])
         return sql
 
-    def bound(self, sql: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-        return SparkDialect().repeated(sql, body)
+    def bind(self, sql: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+        return SparkDialect().repeat(sql, body)
 
 
 def _but_smallest(sql: exp.Expr) -> exp.Expr:

@@ -258,7 +258,7 @@ def test_every_command_that_would_start_it_names_the_command_that_does(shell: Sh
     process.keep_serve_command(files, SERVE)
     done = shell(*command, stdin="eventdate,n\n2024-01-31 10:00:00,1\n")
     assert (done.returncode, done.stdout, done.stderr) == (6, "", NOT_STARTED)
-    assert process.running(files) is None
+    assert process.running_process(files) is None
     assert not files.lock.exists()
 
 

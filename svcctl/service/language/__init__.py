@@ -1,12 +1,12 @@
 """The query language: text to tree, and tree to one SQL statement with typed columns.
 
     grammar.lark, parser.py   text -> tree; errors have line, column and what was expected
-    tree.py, printer.py       what a query says, and the text of an expression
+    tree.py, printer.py       the tree of a query, and an expression of it as text
     functions.py              a row for each function, from which its help is written too
     expressions.py, sql.py    types and SQL of an expression
     deviation.py              mean and standard deviation, the same in every engine
-    dialect.py                the protocol for what differs between engines
-    translation.py, habits.py what to write instead of SQL, and of other habits
+    dialect.py                the protocol for SQL that differs between engines
+    translation.py, habits.py hints for people who write SQL or another query language
     compiler.py               clauses -> a Plan, see types.py
     query_error.py            the error of a query, with its place in the text
 

@@ -5,11 +5,11 @@ share a SELECT. When a clause needs values that an earlier clause computes, the 
 the columns are called c1, c2 …, so that no names of the query can collide. The names of the query appear only in the
 outermost SELECT.
 
-A name in a clause is looked for among the columns of the last select, then among those before it, back to the last
+A name in a clause means a column of the last select; if that has none, a column of an earlier select, back to the last
 group or to the table. The answer has the columns of the last select.
 
-Rows without a group are in eventdate order, groups in the order of their keys, the period first, nulls last. Columns
-that the order needs are carried along when a select drops them.
+Without a group, rows are ordered by eventdate. Groups are ordered by their keys: the period first, nulls last. Columns
+that the order needs are kept in subqueries when a select drops them.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from svcctl.words import among
 
 EVENTDATE = "eventdate"
 DATED = "(eventdate)"
-"""The name of the last column of a dated plan."""
+"""The name of the last column of a dated plan, which has each row's date."""
 MAX_COLUMNS = 1000
 MAX_STEPS = 20
-"""How deep subqueries may be nested; the limit has the same reason as that of expressions, parser.MAX_DEPTH."""
+"""The maximum depth of nested subqueries: sqlglot writes this depth within Python's recursion limit."""
 
 
 def compile(
@@ -62,13 +62,14 @@ def compile(
     limit: int | None = None,
     dated: bool = False,
 ) -> Plan:
-    """The plan of a query for an engine's dialect over `start <= eventdate < end`; without `end` the range is open.
+    """Compile a query into a plan for an engine's dialect, over the events with `start <= eventdate < end`.
 
-    Events of one date come in the order they were stored, so a plan that runs again returns the same rows in the same
-    order. With `dated` the SELECT has a last column DATED that is not among the plan's columns: the row's eventdate, or
-    its period, or null. `zone` decides when today() and yesterday() begin. `skip` and `limit` come from the request:
-    they count the rows that are left after the limits of the query itself. Moments are aware. QueryError has the place
-    of a name or type that does not fit, or of a part that the dialect cannot express.
+    Without `end` the range is open. Events with the same date come in the order in which they were stored, so a plan
+    that runs again returns the same rows in the same order. With `dated` the SELECT ends with the column DATED, which
+    is not among the plan's columns: the row's eventdate, its period, or null. `zone` decides when today() and
+    yesterday() begin. `skip` and `limit` come from the request: they count the rows that are left after the limits of
+    the query itself. All moments are aware datetimes. Raises QueryError with the place of a name or type that does not
+    fit, or of a part that the dialect cannot express.
     """
     table = catalog.get(query.table)
     if table is None:
@@ -100,7 +101,7 @@ def compile(
             case tree.Offset(count):
                 rows.offset += count
         if rows.steps > MAX_STEPS:
-            raise QueryError(f"the query has more than {MAX_STEPS} steps that need one another", clause.at)
+            raise QueryError(f"the query has more than {MAX_STEPS} steps that depend on each other", clause.at)
     if not rows.columns:
         hint = "select count() as n, or group by a column"
         raise QueryError("the query returns no columns", query.clauses[-1].at, hint=hint)
@@ -118,9 +119,10 @@ def compile(
 
 
 def _aggregates(clauses: Sequence[tree.Clause], names: Collection[str]) -> dict[tree.Call, None]:
-    """The aggregates that a group of columns with these names must compute: in the clauses up to the next group.
+    """List the aggregates that a group must compute for the clauses after it, up to and including the next group.
 
-    Raises QueryError for an aggregate of a column that only a select after the group defines.
+    `names` are the columns that the group can read. Raises QueryError for an aggregate of a column that only a select
+    after the group defines.
     """
     calls: dict[tree.Call, None] = {}
     defined: set[str] = set()
@@ -135,7 +137,7 @@ def _aggregates(clauses: Sequence[tree.Clause], names: Collection[str]) -> dict[
         for node, _ in tree.walk(call):
             if isinstance(node, tree.Column) and node.name in defined - {*names}:
                 raise QueryError(
-                    f"no column '{node.name}' before the group: a select behind it defines it",
+                    f"no column '{node.name}' before the group: a select after it defines it",
                     node.at,
                     hint=f"group once more to aggregate it: group select {expression_text(call)}",
                 )
@@ -144,12 +146,13 @@ def _aggregates(clauses: Sequence[tree.Clause], names: Collection[str]) -> dict[
 
 @dataclass
 class _Rows:
-    """The rows after a step: a SELECT without its projection, and the values of its columns.
+    """The rows after a clause: a SELECT without its projection, and the values of its columns.
 
-    `columns` are the columns of the answer. `before` are columns of earlier clauses that later clauses can name too.
-    `used` are the names in the query: a subquery computes only those columns of `before` that are among them.
-    `keys` are the columns that a select adds unless it names one of them, `order` is what the rows are ordered by,
-    `time` is the eventdate of each row. `gone` are the names from before the last group.
+    `columns` are the columns of the answer. `before` are columns of earlier clauses, which later clauses can name too.
+    `used` are all names in the query: a subquery computes only those columns of `before` that are among them. `keys`
+    are the keys of the last group, which a select adds unless it names one of them. The rows are ordered by `order`,
+    and `time` is the eventdate of each row. `hidden_names` are the columns from before the last group, which later
+    clauses cannot name.
     """
 
     select: exp.Select
@@ -203,7 +206,7 @@ class _Rows:
         self.conditions += [scope.condition(condition) for condition in conditions]
 
     def project(self, clause: tree.Select) -> None:
-        """Take the columns of a select. After a group, the keys come first unless the select names one."""
+        """Replace the columns by those of a select. After a group, its keys come first unless the select names one."""
         self._settle()
         named = any(isinstance(item, tree.Star) or _name_of(item) in self.keys for item in clause.items)
         named = named or any(_is_key(item, self.keys) for item in clause.items)
@@ -226,7 +229,7 @@ class _Rows:
         self.columns = columns
 
     def group(self, clause: tree.Group, calls: Iterable[tree.Call]) -> None:
-        """Make one row per period and key, with all aggregates that later clauses use."""
+        """Group the rows: one row for each period and key, with all aggregates that later clauses use."""
         self._settle()
         calls = list(calls)
         if clause.every is None and not clause.by and not calls:
@@ -255,7 +258,7 @@ class _Rows:
         self._nest()
 
     def plan(self, table: Table, start: datetime, end: datetime | None, *, dated: bool) -> Plan:
-        """The finished SELECT, with the names of the query."""
+        """Build the plan: the finished SELECT, with its columns named as in the query."""
         columns = tuple(Column(name, _type(value)) for name, value in self.columns.items())
         projection: list[Sql] = [_alias(_typed_sql(self.context, value), name) for name, value in self.columns.items()]
         if dated:
@@ -277,7 +280,7 @@ class _Rows:
                 )
 
     def _item_value(self, item: tree.Item) -> Value:
-        """The value of an item. Only the date of the event can be called eventdate, because rows are ordered by it."""
+        """Compile an item of a select or group. Only the event's date may be named eventdate, since it orders rows."""
         if not item.name:
             self.scope.check_name(item.expr)
         value = self.scope.value(item.expr)
@@ -290,7 +293,7 @@ class _Rows:
         return replace(value.computed_by(_typed_sql(self.context, value)), type=_type(value))
 
     def _settle(self) -> None:
-        """Make a subquery if there are computed values, which the next clause must not repeat, or limits."""
+        """Make a subquery if there are limits, or computed values, which the next clause must not compute again."""
         needed = [*self.columns.values(), *(value for name, value in self.before.items() if name in self.used)]
         computed = any(not isinstance(value.sql, exp.Column) for value in needed)
         if computed or self.limit is not None or self.offset:
@@ -357,7 +360,7 @@ def _type(value: Value) -> Type:
 
 
 def _typed_sql(context: Context, value: Value) -> Sql:
-    """The SQL of a value; a bare null has no type of its own and becomes a str."""
+    """The SQL of a value as a typed column; a bare null has no type and becomes a str."""
     return context.cast(value.sql, Type.STR) if value.type is Special.NULL else value.sql
 
 
@@ -377,7 +380,7 @@ def _is_key(item: tree.Item | tree.Star, keys: Iterable[str]) -> bool:
 
 
 def _as_time(columns: Mapping[str, Value]) -> Value | None:
-    """The eventdate among the columns of a group, or None if there is no timestamp of that name."""
+    """Return the eventdate of grouped rows, or None if none of their columns is a timestamp of that name."""
     value = columns.get(EVENTDATE)
     return value if value and value.type is Type.TIMESTAMP else None
 
@@ -385,7 +388,7 @@ def _as_time(columns: Mapping[str, Value]) -> Value | None:
 def _add(columns: dict[str, Value], name: str, value: Value, at: Place = NOWHERE) -> None:
     same = next((column for column in columns if column.casefold() == name.casefold()), None)
     if same is not None:
-        differs = "" if same == name else f", '{same}' but for its case"
+        differs = "" if same == name else f" ('{same}' differs only in its case)"
         raise QueryError(f"two columns are named '{name}'{differs}", at, hint="rename one with as")
     if len(columns) == MAX_COLUMNS:
         raise QueryError(f"more than {MAX_COLUMNS} columns", at)

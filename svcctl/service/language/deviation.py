@@ -1,8 +1,7 @@
 """Mean and standard deviation of whole numbers, the same to the last digit in every engine and in every run.
 
-The last digit of a float8 sum depends on the order in which rows are added up. So whole numbers are added up as whole
-numbers, and only the exact result is divided as a float8. The group computes the sums, and the step after the group
-computes the formula from them.
+The last digit of a float8 sum depends on the order in which rows are added up. So the sums are whole numbers, and only
+the exact result is divided as a float8. The group computes the sums; the step after the group computes the formula.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from sqlglot import exp
 from svcctl.service.language.sql import Context, Sql, Value, case_when, number
 from svcctl.service.language.types import Type
 
-_FITS = 2**56
-"""Below this, the spread of the upper halves and that of the lower halves fit into one wide number."""
+_MAX_EXACT_SPREAD = 2**56
+"""If the spread of the upper halves is smaller, the spreads of both halves fit into one wide number."""
 
 
 def mean(context: Context, value: Sql) -> Value:
-    """The mean of whole numbers."""
+    """The mean of whole numbers: the SQL of its count and sum in the group, and of the division after the group."""
     counted, added = context.copies(value, 2)
 
     def result(count: Sql, total: Sql) -> Sql:
@@ -29,7 +28,7 @@ def mean(context: Context, value: Sql) -> Value:
 
 
 def deviation(context: Context, value: Sql) -> Value:
-    """The sample standard deviation of numbers whose squares fit int8."""
+    """The sample standard deviation of whole numbers whose squares fit int8."""
     counted, added, *factors = context.copies(value, 4)
     first, second = (context.cast(factor, Type.INT8) for factor in factors)
 
@@ -42,9 +41,9 @@ def deviation(context: Context, value: Sql) -> Value:
 
 
 def deviation_of_halves(context: Context, value: Sql) -> Value:
-    """The sample standard deviation of any int8.
+    """The sample standard deviation of int8 numbers of any size.
 
-    An int8 is split into upper * 2^32 + lower + 2^31, where upper and lower are from -2^31 to 2^31.
+    Each number is split into upper * 2^32 + lower + 2^31, where upper and lower are from -2^31 to 2^31.
     """
     counted, *copies = context.copies(exp.paren(value), 9)
     upper = [exp.paren(exp.BitwiseRightShift(this=copy, expression=number(32))) for copy in copies[:4]]
@@ -56,7 +55,7 @@ def deviation_of_halves(context: Context, value: Sql) -> Value:
         exact = context.dialect.float_of_wide((above * 2**32 + between * 2) * 2**32 + below)
         first, second, third = map(context.dialect.float_of_wide, (above, between, below))
         near = first * _power(context, 64) + second * _power(context, 33) + third
-        return _root(context, count, case_when((above < _FITS, exact), default=near))
+        return _root(context, count, case_when((above < _MAX_EXACT_SPREAD, exact), default=near))
 
     products = (upper[0], lower[0], upper[1] * upper[2], lower[1] * lower[2], upper[3] * lower[3])
     parts = (exp.Count(this=counted), *map(context.dialect.wide_sum, products))
@@ -64,12 +63,12 @@ def deviation_of_halves(context: Context, value: Sql) -> Value:
 
 
 def _spread(count: Sql, products: Sql, first_sum: Sql, second_sum: Sql) -> Sql:
-    """The covariance of two numbers times the squared count, from the sum of their products and the sum of each."""
+    """SQL for count² times the covariance of two numbers, from the sum of their products and the sum of each."""
     return exp.paren(count * products - first_sum * second_sum)
 
 
 def _root(context: Context, count: Sql, spread: Sql) -> Sql:
-    """The square root of spread / (count * (count - 1)); null for fewer than two values."""
+    """SQL for the square root of spread / (count * (count - 1)); null for fewer than two values."""
     float_count, float_count_less_one = (
         context.cast(count.copy(), Type.FLOAT8),
         context.cast(exp.paren(count - 1), Type.FLOAT8),

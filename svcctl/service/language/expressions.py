@@ -1,9 +1,9 @@
 """Types and SQL of expressions, over the rows that a clause of a query works on.
 
-The rules of the language are here. A comparison with null is never true, nor is its negation; `= null` and `!= null`
-test whether there is a value. A number in quotes that is compared with a number counts as a number. Arithmetic on whole
-numbers is done in int8 and gives null where that overflows; `/` always gives float8; dividing by zero, with `/` or `%`,
-gives null. `+` joins strings, and nothing but strings.
+These rules of the language are here. A comparison with null is never true, and neither is its negation; `= null` and
+`!= null` test whether there is a value. A number in quotes that is compared with a number counts as a number.
+Arithmetic on whole numbers is done in int8 and gives null where that overflows; `/` always gives float8; dividing by
+zero, with `/` or `%`, gives null. `+` joins strings, and nothing but strings.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _CALCULATE: Mapping[str, type[exp.Binary]] = {
     "%": exp.Mod,
 }
 _COMPARED_ARGUMENTS = {"in": (-1, slice(None, -1)), "decode": (0, slice(1, -1, 2))}
-"""For functions that compare one argument with others, the places of both."""
+"""The functions that compare one argument with others: the index of that argument, and the slice of the others."""
 _LOGIC: Mapping[str, type[exp.Connector]] = {"and": exp.And, "or": exp.Or}
 _CONVERSIONS = {
     (Type.STR, Type.TIMESTAMP): "parsedate converts a string to a timestamp",
@@ -81,10 +81,10 @@ _CONVERSIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The rows that an expression is computed from.
+    """The names that an expression can use, in one clause of a query.
 
-    `columns` are the columns that a name can mean. `aggregates` are the calls that the group of these rows computes, or
-    None where there is no group. `gone` are the names from before that group, for the hint.
+    `columns` are the columns that a name can mean. `aggregates` are the calls that the group before the clause
+    computes, or None if there is no group. `hidden_names` are the columns from before the group, for hints.
     """
 
     context: Context
@@ -93,7 +93,7 @@ class Scope:
     hidden_names: frozenset[str] = field(default=frozenset())
 
     def condition(self, expr: tree.Expr) -> Sql:
-        """SQL for an expression that must be a bool."""
+        """Compile an expression that must be a bool. Raises QueryError for any other type."""
         value = self.value(expr)
         if value.type not in (Type.BOOL, Special.NULL):
             hint = 'compare it with a column; for several values: user in {"a", "b"}' if value.literal else None
@@ -101,7 +101,7 @@ class Scope:
         return value.sql
 
     def value(self, expr: tree.Expr) -> Value:
-        """SQL and type of an expression. Raises QueryError at the node whose name is unknown or whose type is wrong."""
+        """Compile an expression. Raises QueryError at the node whose name is unknown or whose type is wrong."""
         match expr:
             case tree.Literal():
                 return _literal(self.context, expr)
@@ -126,7 +126,7 @@ class Scope:
                 return Value(join_conditions(_LOGIC[expr.operator], conditions), Type.BOOL)
 
     def aggregate(self, call: tree.Call) -> Value:
-        """SQL of an aggregate over these rows."""
+        """Compile an aggregate over the rows of a group. Raises QueryError for an aggregate inside another one."""
         for argument in call.arguments:
             for inner, _ in tree.walk(argument):
                 if isinstance(inner, tree.Call) and _is_aggregate(inner):
@@ -143,7 +143,7 @@ class Scope:
         raise QueryError(f"no column '{column.name}'", column.at, hint=hint or _among("columns", self.columns))
 
     def _name_answer(self, name: str) -> str | None:
-        """The columns whose names an unknown name resembles, begins, or contains between its dots; None for others."""
+        """The hint for an unknown name: a column that it resembles, its members, or its part after a dot; or None."""
         if members := [column for column in self.columns if column.startswith(f"{name}.")]:
             return f"columns of {name} are {choices(members)}"
         alike = [column for column in self.columns if column.count(".") == name.count(".")]
@@ -159,14 +159,14 @@ class Scope:
         return did_you_mean(name, self.columns, words=False)
 
     def _compared_value(self, expr: tree.Expr) -> Value:
-        """The right side of a comparison, where an unknown name is most often text without its quotes."""
+        """Compile the right side of a comparison. An unknown name there is most often text without its quotes."""
         if isinstance(expr, tree.Column) and expr.name not in self.columns and expr.name not in self.hidden_names:
             hint = self._name_answer(expr.name) or text_answer(expr.name)
             raise QueryError(f"no column '{expr.name}'", expr.at, hint=hint)
         return self.value(expr)
 
     def _subtrahend(self, expr: tree.Expr) -> Value:
-        """The operand of a minus. An unknown name after two of them is most often a comment of another language."""
+        """Compile the operand of a minus. An unknown name after two of them is most often a comment, as in SQL."""
         match expr:
             case tree.Minus(operand=tree.Column(name)) if name not in self.columns and name not in self.hidden_names:
                 raise QueryError(f"no column '{name}'", expr.operand.at, hint=COMMENT)
@@ -192,7 +192,7 @@ class Scope:
         types = ", ".join(value.type for value in values)
         if call.name == "count" and types == Type.BOOL and _is_condition(call.arguments[0]):
             hint = f"write sum(int({expression_text(call.arguments[0])})), or a where before the group"
-            raise QueryError("count would count what is false, too", call.at, hint=hint)
+            raise QueryError("count would also count rows where this is false", call.at, hint=hint)
         try:
             for overload in function.overloads:
                 if value := overload.apply(self.context, values):
@@ -231,9 +231,9 @@ class Scope:
         return left
 
     def check_name(self, *exprs: tree.Expr) -> None:
-        """Raise QueryError for a string that equals a column's name, when no operand has a column.
+        """Raise QueryError for a string that equals a column's name, if no operand has a column.
 
-        Other languages write names in quotes, and nobody compares, groups by or aggregates constants only.
+        Other languages write names in quotes, and nobody compares, groups by or aggregates only constants.
         """
         if any(isinstance(node, tree.Column) for expr in exprs for node, _ in tree.walk(expr)):
             return
@@ -283,9 +283,9 @@ class Scope:
 
 
 def aggregates_in(exprs: tuple[tree.Expr, ...], names: Collection[str]) -> Iterator[tree.Call]:
-    """The outermost calls of aggregates in some expressions. Raises QueryError at a function that does not exist.
+    """Find the outermost calls of aggregates in expressions. Raises QueryError at a function that does not exist.
 
-    `names` are those of the columns, for the hint.
+    `names` are the names of columns, for the hint of that error.
     """
     inner_calls: set[int] = set()
     for expr in exprs:
@@ -316,7 +316,7 @@ def _is_aggregate(call: tree.Call) -> bool:
 
 
 def _is_condition(expr: tree.Expr) -> bool:
-    """Whether an expression tests something. count(test) would count the rows where it is false, too."""
+    """Whether an expression is a condition. count(condition) would also count the rows where it is false."""
     if isinstance(expr, tree.Call):
         return expr.name in {function.name for function in SECTIONS["tests"]}
     return isinstance(expr, tree.Comparison | tree.Membership | tree.Inside | tree.Not | tree.Logic)
@@ -324,7 +324,7 @@ def _is_condition(expr: tree.Expr) -> bool:
 
 @contextmanager
 def _place_errors(node: tree.Expr) -> Iterator[None]:
-    """Turn a UnplacedError that the block raises into a QueryError at a node."""
+    """Raise an UnplacedError of the block as a QueryError at a node."""
     try:
         yield
     except UnplacedError as refused:
@@ -349,7 +349,7 @@ def _literal(context: Context, literal: tree.Literal) -> Value:
 
 
 def _calculate(context: Context, left: Value, operator: str, right: Value, at: tree.Expr) -> Value:
-    """One operation of a sum or product; `left` is the value of everything before it and needs no parentheses."""
+    """Compile one operation of a sum or product; `left` is everything before it and needs no parentheses."""
     if operator == "+" and _both(left, right, (Type.STR,)):
         joins = exp.DPipe(this=_as(context, left, Type.STR), expression=paren(_as(context, right, Type.STR)))
         return Value(joins, Type.STR, bound=left.bound.joined(right.bound))
@@ -374,7 +374,7 @@ def _calculate(context: Context, left: Value, operator: str, right: Value, at: t
 
 
 def _both(left: Value, right: Value, types: tuple[Type, ...]) -> bool:
-    """Whether both operands are of these types or null, and at least one of them is."""
+    """Whether both operands are of these types or null, and at least one of them is not null."""
     allowed = (*types, Special.NULL)
     return left.type in allowed and right.type in allowed and not left.type is right.type is Special.NULL
 
@@ -405,7 +405,7 @@ def _compare(context: Context, left: Value, operator: str, right: Value, at: tre
 
 
 def _as_number(context: Context, value: Value, other: Value, at: tree.Expr) -> Value:
-    """The number in a literal text that is compared with a number; any other value unchanged."""
+    """Turn a literal text that is compared with a number into its number; leave any other value unchanged."""
     if value.type is not Type.STR or value.literal is None or other.type not in NUMBERS:
         return value
     number = quoted_number(str(value.literal), at.at)
@@ -413,7 +413,7 @@ def _as_number(context: Context, value: Value, other: Value, at: tree.Expr) -> V
 
 
 def _as_numbers(context: Context, value: Value, others: list[Value], at: tree.Expr) -> tuple[Value, list[Value]]:
-    """A value and those that it is compared with, with literal texts as numbers where the other side is a number."""
+    """Turn literal texts into numbers in `value` and in `others`, where the side they are compared with is a number."""
     for other in others:
         value = _as_number(context, value, other, at)
     return value, [_as_number(context, other, value, at) for other in others]
@@ -421,7 +421,7 @@ def _as_numbers(context: Context, value: Value, others: list[Value], at: tree.Ex
 
 def _check_comparable(left: Value, right: Value, at: tree.Expr) -> None:
     if isinstance(left.type, Special) or isinstance(right.type, Special):
-        hint = "a pattern is behind ~" if right.type in (Special.REGEX, Special.GLOB) else None
+        hint = "a pattern follows ~" if right.type in (Special.REGEX, Special.GLOB) else None
         raise QueryError(f"cannot compare {left.type} with {right.type}", at.at, hint=hint)
     if common(left.type, right.type) is None:
         text, other = (left, right) if left.type is Type.STR else (right, left)
@@ -437,7 +437,7 @@ def _check_comparable(left: Value, right: Value, at: tree.Expr) -> None:
 
 
 def _unquoted_date(at: tree.Expr) -> str | None:
-    """The date that was written without quotes, which is parsed as two subtractions; None for other operands."""
+    """Find a date without quotes in a comparison: it was parsed as two subtractions. None if there is no such date."""
     operands = (at.first, *(operand for _, operand in at.rest)) if isinstance(at, tree.Comparison) else (at,)
     for operand in operands:
         match operand:

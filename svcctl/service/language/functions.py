@@ -6,8 +6,8 @@ the help page is written from the meanings and examples. Tests run every example
 A signature reads `str, int? -> str`. It consists of the types of events and of these: `int` (int4 or int8), `number`
 (any numeric type), `any`, `T` and `U` (any type, but the same in the whole signature; numbers widen), `text`, `zone`,
 `digits` and `percent` (a literal in the query: a string, the string of a time zone, a whole number, any number),
-`regex` and `glob` (made by re and nameglob). `?` marks an optional parameter, `…` a repeated one. null fits all but the
-last six.
+`regex` and `glob` (made by re and nameglob). `?` marks an optional parameter, `…` a repeated one. The last six do not
+accept null.
 
 A function returns null when an argument is null, unless its meaning says otherwise. Aggregates skip nulls.
 """
@@ -52,9 +52,9 @@ from svcctl.service.language.text_bound import TextBound
 from svcctl.service.language.types import Type
 
 Build = Callable[..., Sql | Value]
-"""Builds the SQL of a call from the context and the arguments, which are SQL.
+"""A function that builds the SQL of a call from the context and the SQL of the arguments.
 
-A `text`, `zone`, `digits`, `percent`, `regex` or `glob` is passed as the query wrote it.
+A `text`, `zone`, `digits`, `percent`, `regex` or `glob` is passed as a Python value, as it is written in the query.
 """
 
 KINDS: Mapping[str, tuple[Type, ...]] = {
@@ -63,7 +63,7 @@ KINDS: Mapping[str, tuple[Type, ...]] = {
     "number": (Type.FLOAT8, Type.INT8, Type.INT4),
     "any": (Type.STR, *(type_ for type_ in Type if type_ is not Type.STR)),
 }
-"""The types that each kind of parameter takes; a null becomes the first of them."""
+"""The types that each kind of parameter accepts. A null becomes the first of them."""
 
 _LITERAL_KINDS: Mapping[str, tuple[Type | Special, ...]] = {
     "text": (Type.STR,),
@@ -82,14 +82,14 @@ def _widest(values: list[Value]) -> TextBound:
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One signature of a function, the builder of its SQL, and how long its result can become as a text."""
+    """One signature of a function, the builder of its SQL, and an upper bound for the length of its result as text."""
 
     signature: str
     build: Build
     bound: Callable[[list[Value]], TextBound] = _widest
 
     def apply(self, context: Context, values: list[Value]) -> Value | None:
-        """The SQL of a call, or None when its arguments do not fit the signature."""
+        """Compile a call with these arguments; None if they do not fit the signature."""
         takes, gives = self.signature.rsplit("-> ", 1)
         kinds = _argument_kinds(takes, len(values))
         if kinds is None:
@@ -122,7 +122,7 @@ class Overload:
         return replace(value, bound=self.bound(values))
 
     def computed_argument(self, values: list[Value]) -> int | None:
-        """The place of the first argument that is computed where only a literal or a pattern is taken, or None."""
+        """Return the index of the first argument that is computed but must be a literal or a pattern, or None."""
         kinds = _argument_kinds(self.signature.rsplit("-> ", 1)[0], len(values)) or ()
         places = enumerate(zip(kinds, values, strict=False))
         taken = (
@@ -135,7 +135,7 @@ class Overload:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function; `result` is the value of `example`, over the rows of SAMPLE_ROWS if it is an aggregate."""
+    """A function of the language. `result` is the value of `example`, over SAMPLE_ROWS if it is an aggregate."""
 
     name: str
     overloads: tuple[Overload, ...]
@@ -150,7 +150,7 @@ class Function:
 
 
 def common(first: Type | None, second: Type) -> Type | None:
-    """The type that holds values of both types: the wider of two numeric types. None when no type holds both."""
+    """Return the type that holds values of both types: the wider of two numeric types. None if there is none."""
     if first is None or first is second:
         return second
     if first in NUMBERS and second in NUMBERS:
@@ -160,7 +160,7 @@ def common(first: Type | None, second: Type) -> Type | None:
 
 @lru_cache(maxsize=1024)
 def _argument_kinds(takes: str, count: int) -> tuple[str, ...] | None:
-    """The kinds of `count` arguments by the parameters `takes`; None when that number of arguments does not fit."""
+    """Return the kind of each of `count` arguments by the parameters `takes`; None if there cannot be so many."""
     required: list[str] = []
     repeated: list[str] = []
     optional: list[str] = []
@@ -180,9 +180,9 @@ def _argument_kinds(takes: str, count: int) -> tuple[str, ...] | None:
 
 
 JSON_NODES, JSON_COPIES = 100, 6
-"""The cost of a member of JSON text in SQL nodes, and how many copies of the text an engine makes."""
+"""The cost of jsonparse in SQL nodes, and how many copies of the JSON text an engine makes for it."""
 PATTERN_COST = 50
-"""The cost of a pattern in SQL nodes: an engine compiles a pattern in about the time for writing this many."""
+"""The cost of a pattern in SQL nodes: to compile a pattern takes an engine as long as this many nodes."""
 
 
 def _regex(context: Context, pattern: str) -> Value:
@@ -199,7 +199,7 @@ def _glob(context: Context, pattern: str) -> Value:
 
 
 def _any_part(test: Callable[[Sql, Sql], Sql]) -> Build:
-    """Build a condition that is true if the test is true for at least one of the parts."""
+    """Build a condition on a text and its parts: true if `test` is true for at least one part."""
 
     def build(context: Context, text: Sql, *parts: Sql) -> Sql:
         return join_conditions(exp.Or, list(map(test, context.copies(text, len(parts)), parts)))
@@ -234,12 +234,12 @@ DATE_FORMAT = "yyyy-MM-dd HH:mm:ss.SSS"
 DATE_PARTS = " ".join(part.value for part in DatePart)
 DATE_TEXT = r"\d{4}-\d\d-\d\d([ T]\d\d(:\d\d(:\d\d(\.\d{1,3})?)?)?)?Z?"
 _REST = "yyyy-MM-dd 00:00:00.000"
-"""Completes a date that ends early. It has no digits for year, month and day: a date without its day stays invalid."""
+"""The end of this text completes a date without a time. It has no digits for the day, so a date needs its day."""
 _DATE_PIECE = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+|'")
 
 
 def _date_pattern(text: str) -> DatePattern:
-    """The parts of a date pattern such as yyyy-MM-dd'T'HH:mm."""
+    """Parse a date pattern such as yyyy-MM-dd'T'HH:mm. Raises UnplacedError for an unknown part."""
     parts = {part.value: part for part in DatePart}
     pattern: list[DatePart | str] = []
     for match in _DATE_PIECE.finditer(text):
@@ -340,9 +340,9 @@ def _part(part: str) -> Build:
 _EXPONENT = "[eE][+-]?[0-9]+"
 _DECIMAL = rf"\A\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:{_EXPONENT})?)\s*\z"
 _DIGITS = r"\A\s*([+-]?[0-9]+)(?:\.[0-9]*)?\s*\z"
-"""A number whose whole part is written out: a cast of these digits is exact, where a float8 would be rounded."""
+"""Matches a number without an exponent. A cast of its whole digits is exact, but as a float8 it would be rounded."""
 _OTHER_DECIMAL = rf"\A\s*([+-]?(?:[0-9]+\.?[0-9]*{_EXPONENT}|\.[0-9]+(?:{_EXPONENT})?))\s*\z"
-"""Any other number."""
+"""Matches a number that _DIGITS does not match: with an exponent, or without digits before its point."""
 _ADDRESS = r"\A" + r"\.".join(["(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"] * 4) + r"\z"
 
 
@@ -473,7 +473,7 @@ def _abs_whole(context: Context, value: Sql) -> Sql:
 
 
 def _measure(wrap: type[exp.Func]) -> tuple[Overload, ...]:
-    """The signatures of an aggregate of numbers, for strings too: stored events often hold numbers as strings."""
+    """The signatures of an aggregate of numbers, and of strings, since stored events often have numbers as strings."""
 
     def of_text(context: Context, text: Sql) -> Sql:
         return wrap(this=_read(_DECIMAL, Type.FLOAT8)(context, text))
@@ -522,7 +522,7 @@ SAMPLE_ROWS = (
     ("2024-01-01 10:02:00", "ann", 200, 9.5),
     ("2024-01-01 10:03:00", "cid", None, None),
 )
-"""The rows of the aggregates' examples: eventdate, user (str), status (int4), seconds (float8)."""
+"""The rows that the examples of aggregates use: eventdate, user (str), status (int4), seconds (float8)."""
 
 SECTIONS: Mapping[str, tuple[Function, ...]] = {
     "tests": (
@@ -676,7 +676,8 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             _one("str, text -> str", _json_member),
             'the member of JSON text at a path such as a.b[0] or ["a b"].c: strings without quotes, other values as '
             "their JSON without blanks; null if there is none, if it is null, or if the text is not JSON or is nested "
-            f"deeper than {MAX_JSON_DEPTH}; the first of members with one name, which is compared as JSON writes it",
+            f"deeper than {MAX_JSON_DEPTH}; the first of several members with one name; names are compared as written "
+            "in JSON",
             """jsonparse('{"a": {"b": [1.50, "x"]}}', "a.b[0]")""",
             "1.50",
         ),
@@ -901,9 +902,9 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             (
                 "percentile",
                 _percentile(),
-                "the value that p of 100 parts of the sorted values do not exceed, p from 0 to 100: the one at the "
-                "place p / 100 * (n - 1) of n values counted from 0, on the line between its neighbours if the place "
-                f"is not whole; 50 gives the median; {_LEFT_OUT}",
+                "the percentile p, from 0 to 100: the value at position p / 100 * (n - 1) of the n sorted values, "
+                "counted from 0; between two positions it is interpolated linearly; 50 gives the median; "
+                f"{_LEFT_OUT}",
                 "percentile(seconds, 90)",
                 8.1,
             ),

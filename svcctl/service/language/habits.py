@@ -1,6 +1,6 @@
-"""What to write instead of a few parts of other query languages that are no SQL, and of values of another type.
+"""Hints for people who write parts of query languages other than SQL, or values of the wrong type.
 
-Names of functions are in `svcctl.api.foreign_functions`, SQL is in `translation.py`.
+Hints for names of functions are in `svcctl.api.foreign_functions`, those for SQL in `translation.py`.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ HABITS = {
     ".": "a dotted name has no blanks, and back quotes around all of it if a part needs them: `a.b c`",
     "[": 'an item of JSON text is jsonparse(text, "[0]"); several values are in braces: x in {1, 2}',
     "every": "write group every 5m",
-    "having": "a where behind the select filters groups, as in group by … select count() as n where n > 1",
+    "having": "a where after the select filters groups, as in group by … select count() as n where n > 1",
 }
-"""What to write instead of a word or a sign that cannot be parsed at its place."""
+"""The hint for a word or a sign that cannot be parsed where it is."""
 SORTS = "query-sorts"
 REASONS = {
     "{": "query-variable",
     **dict.fromkeys(("order", "sort"), SORTS),
     **dict.fromkeys(("show", "describe"), "query-lists-tables"),
 }
-"""The reasons of errors at such words, where a client can do what a query cannot."""
+"""The reasons of errors at words of HABITS: a client can do for these what a query cannot, such as sort."""
 
 
 def blank_out(text: str) -> str:
-    """The text with blanks in place of quoted texts and comments; every other character keeps its place."""
+    """Replace quoted texts and comments by blanks of the same length, so that all other characters keep their place."""
 
     def blank(match: re.Match[str]) -> str:
         hidden = match[0]
@@ -58,12 +58,12 @@ _PERIODS = {"second": "s", "minute": "m", "hour": "h", "day": "d"}
 
 
 def network_answer(text: str) -> str | None:
-    """What to write instead of a string after `<-`, which is parsed as `<` and a minus; None if it is not a network."""
+    """The hint for a network in quotes after `<-`, which is parsed as `<` and a minus; None for other texts."""
     return f"a network is written without quotes: <- {text}" if _NETWORK.fullmatch(text) else None
 
 
 def comparison_answer(text: str, other: str) -> str | None:
-    """What to write instead of a literal string that is compared with a value of the type named `other`."""
+    """The hint for a literal string that is compared with a value of the type named `other`; None if there is none."""
     if other == "ip4":
         return f"an address is written without quotes: {text}" if ADDRESS.fullmatch(text) else None
     if other == "timestamp" and DATE.fullmatch(text):
@@ -72,14 +72,14 @@ def comparison_answer(text: str, other: str) -> str | None:
 
 
 def address_answer(number: int) -> str:
-    """What to write instead of an address, given as its number, that is compared with text."""
+    """The hint for an address, given as its number, that is compared with text."""
     return (
         f'an address in a column of text is in quotes: "{IPv4Address(number)}"; or write ip4(…) = {IPv4Address(number)}'
     )
 
 
 def column_answer(name: str) -> str | None:
-    """What to write instead of an unknown column that has the name of a period or of a function; None for others."""
+    """The hint for an unknown column that has the name of a period or of a function; None for other names."""
     if (unit := _PERIODS.get(name.casefold())) is not None:
         return f"write group every 1{unit}, or {name.casefold()}(eventdate)"
     if name in FUNCTIONS:
@@ -88,7 +88,7 @@ def column_answer(name: str) -> str | None:
 
 
 def text_answer(name: str) -> str:
-    """What to write instead of a word without quotes that something is compared with."""
+    """The hint for an unknown word in a comparison, which is most often text without its quotes."""
     keyword = name.casefold() in ("null", "true", "false")
     if keyword:
         return f"write {name.casefold()}: keywords are in lower case"

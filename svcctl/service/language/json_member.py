@@ -1,11 +1,12 @@
-"""SQL for a member of JSON text, from nothing but what engines do alike.
+"""SQL for a member of JSON text, built only from operations that all engines do alike.
 
-The JSON functions of engines differ: in what they accept, in numbers, escapes and blanks. So the text is checked by
-patterns, and rewritten so that their differences do not matter: without blanks, with an `s` at the beginning of each
-string and with its escapes doubled, and with each other value in quotes. In that text the engine looks up the path, and
-the value is changed back.
+The JSON functions of engines differ: in the texts they accept, in numbers, escapes and blanks. So the text is checked
+by patterns, and rewritten so that these differences do not matter: blanks are removed, each string gets an `s` at its
+beginning and its escapes doubled, and every other value is put in quotes. The engine looks up the path in that text,
+and the value is changed back.
 
-The escapes of a quote and of a backslash become \\u0022 and \\u005c first: then a quote always begins or ends a string.
+First, the escapes of a quote and of a backslash become \\u0022 and \\u005c, so that a quote always begins or ends a
+string.
 """
 
 from __future__ import annotations
@@ -23,26 +24,26 @@ _OTHER_VALUE = r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-
 _BLANKS = r"[ \t\r\n]+"
 _STRING_MARK, _VALUE_MARK, _QUOTE_MARK = "\x02", "\x03", "\x01"
 _INNERMOST = r"\[(?:[\x02\x03](?:,[\x02\x03])*)?\]|\{(?:\x02:[\x02\x03](?:,\x02:[\x02\x03])*)?\}"
-"""An object or a list whose values are marks."""
+"""Matches an object or a list whose values have all been replaced by marks."""
 _PAIR = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _NO_CHARACTER = r"\\u(?:[dD][89a-fA-F]|0000)"
-"""Half of a surrogate pair, or U+0000, which no text can hold."""
+"""Matches the escape of half a surrogate pair or of U+0000, which no text can hold."""
 
 
 class JsonSql(Protocol):
-    """SQL that each engine writes differently."""
+    """The operations on JSON text that each engine writes differently in SQL."""
 
     def replace_matches(self, sql: exp.Expr, pattern: str, replacement: str, times: int = 1) -> exp.Expr:
-        """A text in which every match of a pattern is replaced, `times` times one after another.
+        """SQL for a text in which all matches of a pattern are replaced, and again in the result, `times` times.
 
-        In the replacement $1 stands for the match of the pattern's first group, or nothing.
+        In the replacement, $1 stands for the match of the pattern's first group, or for nothing.
         """
 
     def look_up(self, sql: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
-        """The value at a path in well-formed JSON: strings without quotes, objects and lists as JSON, or null."""
+        """SQL for the value at a path in valid JSON: strings without quotes, objects and lists as JSON, or null."""
 
     def bind(self, sql: exp.Expr, body: Body) -> exp.Expr:
-        """The expression that `body` makes of a value, which it may copy."""
+        """SQL for the expression that `body` builds from a value, which it may copy."""
 
 
 class Body(Protocol):
@@ -50,7 +51,7 @@ class Body(Protocol):
 
 
 def member(engine: JsonSql, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.Expr:
-    """The member at a path, as text; null if there is none or if the text is not JSON."""
+    """SQL for the member of JSON text at a path, as text; null if there is none or if the text is not JSON."""
 
     def of_text(text: exp.Expr) -> exp.Expr:
         escaped = _replace_text(_replace_text(text, r"\\", r"\u005c"), r"\"", r"\u0022")
@@ -64,7 +65,7 @@ def member(engine: JsonSql, text: exp.Expr, path: tuple[JsonStep, ...]) -> exp.E
 
 
 def _skeleton(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
-    """The mark of a value if the text is an object or a list; anything else if it is not."""
+    """SQL that gives _VALUE_MARK if a text is a JSON object or list, and any other text if it is not."""
     text = engine.replace_matches(escaped.copy(), _ESCAPE, "~")
     for pattern, mark in ((_STRING, _STRING_MARK), (_OTHER_VALUE, _VALUE_MARK), (_BLANKS, "")):
         text = engine.replace_matches(text, pattern, mark)
@@ -72,7 +73,7 @@ def _skeleton(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
 
 
 def _rewrite(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
-    """JSON that engines read alike, as the module's text says."""
+    """SQL for JSON in the form that all engines read alike, see the docstring of the module."""
     text = engine.replace_matches(escaped.copy(), rf'("[^"]*")|{_BLANKS}', "$1")
     text = _replace_text(engine.replace_matches(text, r'"([^"]*)"', '"s$1"'), "\\", r"\\")
     both = f"$1{_QUOTE_MARK}$2{_QUOTE_MARK}"
@@ -81,7 +82,7 @@ def _rewrite(engine: JsonSql, escaped: exp.Expr) -> exp.Expr:
 
 
 def _member_text(engine: JsonSql, value: exp.Expr) -> exp.Expr:
-    """The text of a value of rewritten JSON."""
+    """SQL for the text of a value that was looked up in rewritten JSON."""
     raw = exp.Substring(this=value.copy(), start=exp.Literal.number(2))
     document = exp.Concat(expressions=[exp.Literal.string('["'), raw, exp.Literal.string('"]')], safe=False)
     no_text = _matches(engine.replace_matches(raw.copy(), _PAIR, ""), _NO_CHARACTER)

@@ -14,14 +14,14 @@ JsonStep = str | int
 """The name of a member of an object, or the index of an item of a list, from 0."""
 
 MAX_JSON_DEPTH = 32
-"""How deep JSON may be nested that a path is looked up in, and so the most steps of a path."""
+"""The maximum depth of JSON in which a path is looked up, and the maximum number of steps of a path."""
 _PLAIN = r"[^\s.\[\]\"'?*\\\x00-\x1f]+"
 _JSON_STEP = re.compile(rf'(\.?)({_PLAIN})|\[([0-9]{{1,9}})\]|\["([^"\'?\\\x00-\x1f]+)"\]')
 _EXAMPLE = 'a path is names and indices from 0, as in a.b[0] or ["a b"].c'
 
 
 def json_path(text: str) -> tuple[JsonStep, ...]:
-    """The steps of a path. Raises UnplacedError with the place in the text that cannot be read."""
+    """Parse a path into its steps. Raises UnplacedError with the place in the text that cannot be read."""
     steps: list[JsonStep] = []
     end = 0
     while end < len(text):
@@ -42,7 +42,7 @@ def json_path(text: str) -> tuple[JsonStep, ...]:
 
 
 def path_text(steps: Iterable[JsonStep]) -> str:
-    """The path with these steps."""
+    """Write a path with these steps as text."""
     text = ""
     for step in steps:
         if isinstance(step, int):

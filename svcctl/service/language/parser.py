@@ -1,7 +1,7 @@
-"""Parse a query's text into its tree, with errors that tell what to change.
+"""Parse a query's text into its tree, with errors that say what to change.
 
-The grammar is in grammar.lark. This file owns the values of tokens (escapes, numbers, addresses), the limits that keep
-the cost of a hostile text in proportion to its length, and the words in which errors name what was expected.
+The grammar is in grammar.lark. This module reads the values of tokens (escapes, numbers, addresses). Its limits keep
+the cost of a hostile text in proportion to its length. It also has the words for tokens that errors say were expected.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from svcctl.words import did_you_mean, size_text
 
 MAX_BYTES = 256_000
 MAX_DEPTH = 40
-"""How deep operators and calls may be nested; sqlglot writes this depth within Python's limit of recursion."""
+"""The maximum depth of nested operators and calls: sqlglot writes this depth within Python's recursion limit."""
 
 MAX_COUNT = 10**15
 MAX_PERIOD_DAYS = 36_500
@@ -45,9 +45,9 @@ _EXPECTED = (
     | {"COMMA": "','", "COLON": "':'", "$END": "the end of the query"}
 )
 _MISSING = dict.fromkeys(("by", "select"), "a column") | dict.fromkeys(("where", "and", "or", "not"), "a condition")
-"""For each of these words, what is missing when another clause follows the word directly."""
+"""For some words, the part that is missing if another clause follows directly after the word."""
 _AS_COLUMN = re.compile(r"\s*(?:$|[+/%<>=!~,)}.]|->|(?:and|or|in|as)\b)")
-"""What can follow the name of a column, but for `*` and `-`, which can also begin an item of a select."""
+"""Matches text after the name of a column; not `*` and `-`, which can also begin an item of a select."""
 _CLAUSES = re.compile(r"(?<![.\w])(?:where|select|group)\b(?!\.)")
 _CLAUSE = re.compile(rf"\s*({'|'.join(KEYWORDS)})\b")
 _CALL = re.compile(r"\w+\s{0,8}\((?:[^()]|\([^()]{0,80}\)){0,80}\)")
@@ -60,7 +60,7 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 
 @lru_cache(maxsize=16)
 def parse(text: str) -> tree.Query:
-    """The tree of a query. Raises QueryError with line and column when the text is not a query, or is too large.
+    """Parse a query. Raises QueryError with line and column if the text is not a query, or is too large.
 
     The most recent trees are cached: an export asks the same query for each of its windows.
     """
@@ -104,7 +104,7 @@ def _place(text: str, index: int) -> Place:
 
 
 def _habit(text: str, index: int | None, read: str) -> QueryError | None:
-    """The error for SQL and other languages, with what to write instead of `read`; None for other mistakes."""
+    """The error at a word of SQL or another language, with a hint what to write instead; None for other mistakes."""
     if index is None:
         return None
     message, at, word = f"unexpected '{read}'", _place(text, index), read.lower()
@@ -115,7 +115,7 @@ def _habit(text: str, index: int | None, read: str) -> QueryError | None:
 
 
 def _translation(text: str, message: str, at: Place) -> QueryError | None:
-    """The error with the whole query that a text of SQL means, or with why there is none; None for other texts."""
+    """The error for SQL. Its hint is the translated query, or the reason why there is none. None for other texts."""
     from svcctl.service.language.translation import Untranslatable, query_from_sql
 
     try:
@@ -160,7 +160,7 @@ def _syntax_error(error: UnexpectedToken, text: str) -> QueryError:
 
 
 def _keyword_hint(text: str, token: Token) -> str | None:
-    """What to change when a reserved word is in the place of an expression; None if it may be meant as a column."""
+    """The hint for a keyword where an expression belongs; None if the word may be meant as a column."""
     start, end = token.start_pos or 0, token.end_pos or 0
     if token not in KEYWORDS or _AS_COLUMN.match(text, end):
         return None
@@ -168,11 +168,11 @@ def _keyword_hint(text: str, token: Token) -> str | None:
     if before.endswith(","):
         return f"leave out the comma before '{token}'" if _reads_without(text, len(before) - 1, start) else None
     last = next((word for word in _MISSING if re.search(rf"\b{word}$", before[-10:])), None)
-    return last and f"{_MISSING[last]} is missing behind '{last}'"
+    return last and f"{_MISSING[last]} is missing after '{last}'"
 
 
 def _reads_without(text: str, comma: int, word: int) -> bool:
-    """Whether the word at index `word` can be read when the comma at index `comma` is left out."""
+    """Whether the word at index `word` can be parsed if the comma at index `comma` is left out."""
     try:
         _lark().parse(f"{text[:comma]} {text[comma + 1 :]}")
     except UnexpectedToken as error:
@@ -185,7 +185,7 @@ def _reads_without(text: str, comma: int, word: int) -> bool:
 
 
 def _with_select(text: str, token: Token) -> str | None:
-    """The clause with the missing `select`, for a call of an aggregate or a list of columns; None for other texts."""
+    """Add the missing `select` before a call of an aggregate or a list of columns; None for other texts."""
     start = token.start_pos or 0
     clauses = _CLAUSES.findall(habits.blank_out(text)[:start])
     if clauses[-1:] == ["select"]:
@@ -224,7 +224,10 @@ def _number(value: float, at: Place) -> tree.Literal:
 
 
 def quoted_number(text: str, at: Place) -> tree.Literal | None:
-    """The number that a text consists of, as without quotes; None for any other text."""
+    """Parse a text that consists of a number, as if it had no quotes; None for other texts.
+
+    Raises QueryError if the number is too large.
+    """
     if not _NUMBER_TEXT.fullmatch(text):
         return None
     whole, digits = text.removeprefix("-").isdigit(), text.lstrip("-0") or "0"
@@ -266,7 +269,7 @@ def _string_value(token: Token) -> str:
 
 @v_args(inline=True)
 class _Builder(Transformer[Token, Any]):
-    """A method for each rule of the grammar, called when the rule is complete, so lark builds no tree of its own."""
+    """Builds the tree of a query: lark calls a method for each complete rule, so it builds no tree of its own."""
 
     def query(self, *parts: Any) -> tree.Query:
         first, *rest = parts
@@ -309,7 +312,7 @@ class _Builder(Transformer[Token, Any]):
         return tree.Item(expr, None if name is None else str(name), at=expr.at if name is None else _at(name))
 
     def every(self, period: Token) -> tuple[int, Place]:
-        """The seconds of a period; 0 for `-`, a group without a period."""
+        """The length of a group's period in seconds; 0 for `-`, which stands for no period."""
         if period.type == "MINUS":
             return 0, _at(period)
         amount = Token.new_borrow_pos("INT", period[:-1], period)
@@ -383,5 +386,5 @@ class _Builder(Transformer[Token, Any]):
 
 
 def _links(flat: tuple[Any, ...]) -> tuple[tuple[str, tree.Expr], ...]:
-    """Operator, operand, operator, operand … in pairs."""
+    """Pair the operators and operands of a flat sequence: operator, operand, operator, operand …"""
     return tuple(zip((str(operator) for operator in flat[::2]), flat[1::2], strict=True))

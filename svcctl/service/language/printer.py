@@ -1,4 +1,4 @@
-"""Write an expression's tree as text in one canonical form, which names the columns that a query does not name.
+"""Write an expression's tree as text in one canonical form. The text is also the name of a column without a name.
 
 Parentheses appear only where the tree needs them. Parsing the text again gives an equal tree.
 """
@@ -19,17 +19,17 @@ _ESCAPED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def expression_text(expr: tree.Expr) -> str:
-    """An expression as text, without parentheses around it."""
+    """Write an expression as text, without parentheses around it."""
     return _expression(expr)[0]
 
 
 def item_text(item: tree.Item) -> str:
-    """An item of a select or a group as text, with `as` and its name if it has one."""
+    """Write an item of a select or a group as text, with `as` and its name if it has one."""
     return expression_text(item.expr) + ("" if item.name is None else f" as {name_text(item.name)}")
 
 
 def _expression(expr: tree.Expr) -> tuple[str, int]:
-    """The text of an expression, and how tightly its operator binds."""
+    """Write an expression as text; also return how tightly its operator binds."""
     match expr:
         case tree.Literal():
             return _literal(expr), _ATOM
@@ -80,11 +80,11 @@ def _literal(literal: tree.Literal) -> str:
 
 
 def string_text(text: str) -> str:
-    """A string as a literal of the language."""
+    """Write a string as a literal of the query language."""
     return '"' + "".join(_ESCAPED.get(character, character) for character in text) + '"'
 
 
 def name_text(name: str) -> str:
-    """A name, in back quotes where it needs them."""
+    """Write a name of a table, column or function, in back quotes if it needs them."""
     plain = _NAME.fullmatch(name) is not None and name not in RESERVED
     return name if plain else "`" + name.replace("`", "``") + "`"

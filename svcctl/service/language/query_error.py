@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 NOWHERE = Place(1, 1)
 MAX_MESSAGE_CHARS = 200
-"""The most characters of a message; a longer one is cut in the middle."""
+"""The maximum length of a query error's message; a longer one is cut in the middle."""
 
 
 class QueryError(SvcctlError):
-    """A query that cannot be run: `message` without the place, `line` and `column`, and what was expected there.
+    """The error for a query that cannot be run, with its place in the query's text.
 
-    `str(error)` is all of this in one line: `line 1, column 8: unexpected 'every', expected 'where' or …`.
+    `message` does not include the place. `line` and `column` count from 1. `expected` lists the parts that could stand
+    there. `str(error)` is all of this in one line: `line 1, column 8: unexpected 'every', expected 'where' or …`.
     """
 
     reason = "query-refused"
@@ -48,13 +49,13 @@ class QueryError(SvcctlError):
 
 
 def one_of(names: Iterable[str]) -> str:
-    """The names as a choice: `a`, `a or b`, `a, b or c`."""
+    """Join names as a choice: `a`, `a or b`, `a, b or c`."""
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
 
 
 class UnplacedError(Exception):
-    """A refusal without its place in the query; `argument` is the index of the wrong argument, None for the call."""
+    """An error of a query without its place; `argument` is the index of the wrong argument, None for the whole call."""
 
     def __init__(self, message: str, *, argument: int | None = None, hint: str | None = None) -> None:
         super().__init__(message)

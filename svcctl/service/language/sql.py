@@ -1,6 +1,6 @@
-"""The pieces of SQL that expressions are built from, and the values that are passed while building.
+"""The pieces of SQL that expressions are built from, and the values that are passed during compilation.
 
-Nothing here writes SQL text: strings and numbers of a query become literals of sqlglot, and names its identifiers.
+Nothing here writes SQL as text: strings and numbers of a query become sqlglot literals, and names become identifiers.
 The Context has the engine's Dialect, for SQL that differs between engines.
 """
 
@@ -22,7 +22,7 @@ Sql = exp.Expr
 
 
 class Special(StrEnum):
-    """The types of expressions that a column of events cannot have."""
+    """The types that an expression can have, but a column cannot."""
 
     NULL = "null"
     REGEX = "regex"
@@ -31,12 +31,12 @@ class Special(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A compiled expression. `written` is its value if it is a literal or a pattern in the query.
+    """A compiled expression. `literal` is its value if it is a literal or a pattern in the query.
 
-    An aggregate may need a second step after its group: then the group computes its `parts`, `whole` makes the SQL of
+    Some aggregates need a second step after their group. Then the group computes the `parts`, `whole` builds the SQL of
     the second step from the columns of the parts, and `sql` has no meaning.
 
-    `bound` limits the length of the value as a text.
+    `bound` is an upper bound for the length of the value as text.
     """
 
     sql: Sql
@@ -47,16 +47,17 @@ class Value:
     bound: TextBound = field(default_factory=TextBound)
 
     def computed_by(self, sql: Sql) -> Value:
-        """The same value, from other SQL; it is no literal any more."""
+        """Return this value with other SQL; it is no literal any more."""
         return Value(sql, self.type, bound=self.bound)
 
 
 @dataclass(slots=True)
 class Context:
-    """What an expression may depend on besides its arguments, and the engine's dialect.
+    """The context in which the expressions of a query are compiled.
 
-    `time` is the eventdate of a row, where rows have one. `spare` is how many SQL nodes may still be added beyond those
-    that the query spells out: without a limit, nested calls would double the copies of their arguments at every level.
+    `dialect` is that of the engine, `now` the value of now(), `zone` the time zone of today(). `time` is the SQL of a
+    row's eventdate, if rows have one. `spare` is the number of SQL nodes that may still be added to those that the
+    query contains: without a limit, nested calls would double the copies of their arguments at every level.
     """
 
     dialect: Dialect
@@ -71,7 +72,7 @@ class Context:
             raise UnplacedError("the query is too complex", hint="compute repeated expressions in an earlier select")
 
     def copies(self, sql: Sql, count: int) -> list[Sql]:
-        """The expression and `count - 1` copies of it."""
+        """Return the expression and `count - 1` copies of it. Raises UnplacedError if there are too many nodes."""
         self.spend(sum(1 for _ in sql.walk()) * (count - 1))
         return [sql, *(sql.copy() for _ in range(count - 1))]
 
@@ -79,11 +80,11 @@ class Context:
         return exp.Cast(this=sql, to=self.sql_type(to))
 
     def try_cast(self, sql: Sql, to: Type) -> Sql:
-        """The value as another type, or null where it does not fit."""
+        """SQL for a value as another type, or null where it does not fit."""
         return self.dialect.try_cast(sql, self.sql_type(to))
 
     def attempt(self, sql: Sql) -> Sql:
-        """The value of the expression, or null where the engine would fail, on overflow for example."""
+        """SQL for the value of an expression, or null where the engine would fail, such as on overflow."""
         return self.dialect.attempt(sql)
 
     def sql_type(self, type_: Type) -> exp.DataType:
@@ -98,7 +99,7 @@ SQL_TYPES = {
     Type.FLOAT8: exp.DType.DOUBLE,
     Type.BOOL: exp.DType.BOOLEAN,
 }
-"""The SQL types that are the same in every engine; the type of an address is in the dialect."""
+"""The SQL types that are the same in every engine. The dialect has the type of an address."""
 INTEGERS = (Type.INT4, Type.INT8)
 NUMBERS = (*INTEGERS, Type.FLOAT8)
 
@@ -112,13 +113,13 @@ def number(value: int) -> Sql:
 
 
 def paren(sql: Sql) -> Sql:
-    """An expression as an operand: in parentheses, if it needs them there."""
+    """Put an expression in parentheses if it needs them as an operand."""
     loose = isinstance(sql, exp.Binary | exp.Unary | exp.Between | exp.In) and not isinstance(sql, exp.Paren)
     return exp.Paren(this=sql) if loose else sql
 
 
 def moment(value: datetime) -> Sql:
-    """A moment as a timestamp of events: in UTC, without a zone."""
+    """SQL for a moment as a timestamp like those of events: in UTC, without a zone."""
     text = string(without_zone(value).isoformat(sep=" ", timespec="microseconds"))
     return exp.Cast(this=text, to=exp.DataType(this=SQL_TYPES[Type.TIMESTAMP]))
 
@@ -128,10 +129,10 @@ def without_zone(value: datetime) -> datetime:
 
 
 def case_when(*pairs: tuple[Sql, Sql], default: Sql | None = None) -> Sql:
-    """The result of the first condition that is true.
+    """SQL for the result of the first condition that is true.
 
-    Engines expand NULLIF, and CASE with an operand, into this form at every level, so that a short text could become a
-    long computation. It is expanded here, so that `Context.spare` counts the copies.
+    Engines expand NULLIF, and CASE with an operand, into this form at every level, so a short text could become a long
+    computation. They are expanded here instead, so that `Context.spare` counts the copies.
     """
     return exp.Case(ifs=[exp.If(this=condition, true=result) for condition, result in pairs], default=default)
 
@@ -141,10 +142,10 @@ def equal(left: Sql, right: Sql) -> Sql:
 
 
 def member(context: Context, sql: Sql, options: list[Sql]) -> Sql:
-    """True if a value equals one of the options.
+    """SQL for the condition that a value equals one of the options.
 
-    A short IN, or an IN over columns, is expanded into comparisons here: engines would do so, and the copies of the
-    value must be counted.
+    A short IN, or an IN over columns, is expanded into comparisons: engines would do so, and the copies of the value
+    must be counted.
     """
     if len(options) < 5 or any(option.find(exp.Column) for option in options):
         tests = map(equal, context.copies(sql, len(options)), options)
@@ -185,7 +186,7 @@ def from_epoch_ms(value: Sql) -> Sql:
 
 
 def bucket(time: Sql, seconds: int) -> Sql:
-    """The start of the period that a moment is in; all periods are aligned to the epoch, also those before it."""
+    """SQL for the start of the period that contains a moment. Periods are aligned to 1970, also those before it."""
     span = number(seconds * 1000)
     past = exp.Mod(this=epoch_ms(time.copy()), expression=span)
     past = exp.Mod(this=exp.Paren(this=exp.Add(this=past, expression=span.copy())), expression=span.copy())

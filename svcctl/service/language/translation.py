@@ -1,6 +1,6 @@
-"""SQL that people type, as a whole query of the language.
+"""Translate SQL that people type into a query of the language, for a hint.
 
-sqlglot reads the SQL; a row of WRITTEN says how each of its nodes is written. What has no row is not translated.
+sqlglot parses the SQL; NODE_RULES has a rule for each node that is translated. Other nodes have no translation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from svcctl.service.language.habits import ADDRESS, DATE, ONE_TABLE, SORTED, SOR
 from svcctl.service.language.json_path import path_text
 from svcctl.service.language.printer import name_text, string_text
 
-MAX_SQL_CHARS = 4000  # characters
+MAX_SQL_CHARS = 4000
 FORM = "a query is 'from TABLE where … group by … select …'"
 """The hint for a SELECT that has no translation and no better hint."""
 _BEGIN = re.compile(r"\s*(?:select|with|(from))\b", re.IGNORECASE)
@@ -32,8 +32,9 @@ _TYPES = {"INT": "int", "BIGINT": "int8", "FLOAT": "float8", "DOUBLE": "float8",
 
 
 class Untranslatable(Exception):
-    """A text, or a part of it, that has no translation; the text of the exception is the hint, or empty. `reason` is
-    that of the query's error, if the hint has one.
+    """Raised for a text without a translation.
+
+    The exception's text is the hint, or empty. `reason` is the reason of the query's error, if the hint has one.
     """
 
     def __init__(self, hint: str = "", reason: str | None = None) -> None:
@@ -43,8 +44,10 @@ class Untranslatable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A query, what to say after it, and how the rows must be sorted: `sort` has columns, as `n:desc,m`, and `top` the
-    number of rows, if they are limited.
+    """The translation of SQL: a query, a remark to print after it, and the order in which its rows must be sorted.
+
+    In `sorting`, `sort` has the columns, such as `n:desc,m`, and `top` the number of rows if the SQL limits them. The
+    query itself cannot sort.
     """
 
     query: str
@@ -53,7 +56,7 @@ class Translation:
 
 
 def query_from_sql(text: str) -> Translation:
-    """The query that a text of SQL, or of the language with parts of SQL, means."""
+    """Translate SQL, or a query with parts of SQL. Raises Untranslatable if there is no translation."""
     begin = _BEGIN.match(text)
     if begin is None or len(text) > MAX_SQL_CHARS:
         raise Untranslatable
@@ -72,7 +75,7 @@ def query_from_sql(text: str) -> Translation:
 
 
 def _in_order(text: str) -> str:
-    """A query with parts of SQL whose clauses are put in the order of SQL. A period is a key: every('5m')."""
+    """Put the clauses of a query with parts of SQL in the order of SQL. A period becomes a key: every('5m')."""
     bodies: dict[str, str] = {}
     begins = list(_CLAUSE.finditer(blank_out(text)))
     for begin, end in zip(begins, [*(match.start() for match in begins[1:]), len(text)], strict=True):
@@ -90,7 +93,7 @@ def _in_order(text: str) -> str:
 
 
 def _query(select: Any) -> tuple[str, Mapping[str, str]]:
-    """The query, and how its rows must be sorted."""
+    """Translate a SELECT into a query; also return how its rows must be sorted."""
     if select.find(exp.SetOperation, exp.Join, exp.Window):
         raise Untranslatable(ONE_TABLE)
     source: Any = select.args["from_"].this
@@ -124,7 +127,7 @@ def _query(select: Any) -> tuple[str, Mapping[str, str]]:
 
 
 def _whole_column(node: Any, tables: tuple[str, ...]) -> exp.Column:
-    """A column with a dotted name as one identifier, without the table that may come before the name."""
+    """Join the dotted name of a column to one identifier, without a table before the name."""
     if not all(part.args.get("quoted") or part.name.isidentifier() for part in node.parts):
         raise Untranslatable
     name = ".".join(part.name for part in node.parts)
@@ -133,7 +136,7 @@ def _whole_column(node: Any, tables: tuple[str, ...]) -> exp.Column:
 
 
 def _keys(select: exp.Select) -> dict[Any, str]:
-    """The expressions that rows are grouped by, and the names of their columns. `eventdate` names a period, too."""
+    """The expressions by which a SELECT groups, each with its column's name; a period is named `eventdate`."""
     items: list[Any] = select.expressions
     group = select.args.get("group")
     named = {item.alias: item.this for item in items if item.alias}
@@ -148,13 +151,13 @@ def _keys(select: exp.Select) -> dict[Any, str]:
 
 
 def _at_place(node: Any, items: list[Any]) -> Any:
-    """The item that a number in GROUP BY or ORDER BY counts; any other node as it is."""
+    """The item that a number in GROUP BY or ORDER BY means; any other node unchanged."""
     counts = isinstance(node, exp.Literal) and node.is_int and 0 < int(node.name) <= len(items)
     return items[int(node.name) - 1] if counts else node
 
 
 def _period(key: Any) -> str | None:
-    """The period of a key that cuts eventdate into pieces of one length; None for other keys."""
+    """The period, such as `1h`, of a key that rounds eventdate down to periods; None for other keys."""
     if isinstance(key, exp.Anonymous) and key.name == "every":
         return str(key.expressions[0].name)
     day = isinstance(key, exp.TsOrDsToDate) or (isinstance(key, exp.Cast) and key.is_type("date"))
@@ -169,12 +172,12 @@ def _group(keys: Mapping[Any, str]) -> str:
 
 
 def _with_keys(node: Any, keys: Mapping[Any, str]) -> Any:
-    """An expression after a group, in which a key is the column of its name."""
+    """Replace the keys of a group in an expression by the columns that have their values."""
     return node.transform(lambda inner: exp.column(keys[inner], quoted=True) if inner in keys else inner)
 
 
 def _having_condition(condition: Any, items: list[Any], keys: Mapping[Any, str]) -> str:
-    """The condition of groups, after their select: it has names of columns that groups have, and aggregates."""
+    """Translate HAVING. Raises Untranslatable for a column that is neither a key nor selected."""
     names = {*keys.values(), *(item.alias_or_name for item in items)}
     free = (column for column in condition.find_all(exp.Column) if column.find_ancestor(exp.AggFunc) is None)
     if keys and any(column.name not in names for column in free):
@@ -183,13 +186,13 @@ def _having_condition(condition: Any, items: list[Any], keys: Mapping[Any, str])
 
 
 def _with_names(items: list[Any]) -> list[Any]:
-    """The items of a select; a call of a function that an item before it calls has a name of its own."""
+    """Name the items of a select that call the same function as an item before them, since names must differ."""
     again = [type(item) in map(type, items[:place]) and isinstance(item, exp.Func) for place, item in enumerate(items)]
     return [exp.alias_(item, f"{item.key}{n}") if again[n] else item for n, item in enumerate(items)]
 
 
 def _sorted_by(ordered: Any, items: list[Any], keys: Mapping[Any, str]) -> str:
-    """The name of the column that a part of an ORDER BY means, and the direction if it is the other one."""
+    """Translate a part of ORDER BY: the name of its column, and `:desc` if it is descending."""
     expr = _at_place(_with_keys(ordered.this, keys), items)
     named = next((item for item in items if expr in (item, item.unalias())), expr)
     if not isinstance(named, exp.Column | exp.Alias) and not (isinstance(named, exp.Func) and named in items):
@@ -206,7 +209,7 @@ def _text(node: Any) -> str:
 
 
 def _call(node: Any) -> str:
-    """A function that the language has, too."""
+    """Translate a call of a function that the language also has. Raises Untranslatable for others."""
     if not isinstance(node, exp.Func):
         raise Untranslatable
     name = (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
@@ -217,7 +220,7 @@ def _call(node: Any) -> str:
 
 
 def _literal(node: Any) -> str:
-    """A literal. A text that is compared is a date or an address, if it can be one."""
+    """Translate a literal. A text in a comparison becomes a date or an address if it looks like one."""
     text = string_text(node.this) if node.is_string else str(node.this)
     compared = node.is_string and isinstance(node.parent, exp.Predicate)
     if compared and ADDRESS.fullmatch(node.this):
@@ -236,7 +239,7 @@ def _like(node: Any) -> str:
 
 
 def _json_member(node: Any) -> str:
-    """A member of JSON text; a test of a part, if the operator is a condition, which it cannot be in SQL."""
+    """Translate `->`: to a member of JSON text, or to a test for a part where it is a condition, unlike in SQL."""
     path, context = node.args.get("path") or node.expression, node.parent
     parts = path.expressions[1:] if isinstance(path, exp.JSONPath) else []
     steps = [part.this for part in parts if isinstance(part, exp.JSONPathKey | exp.JSONPathSubscript)]
@@ -271,7 +274,7 @@ def _count(node: Any) -> str:
 
 
 def _or(node: Any) -> str:
-    """Two conditions, or texts that are joined: in MySQL's SQL `||` is `or`."""
+    """Translate `or` and `||`: to a condition, or to joined texts. In the SQL of MySQL, both are OR."""
     parts = list(node.flatten())
     return (
         _text(exp.Concat(expressions=parts))
@@ -281,7 +284,7 @@ def _or(node: Any) -> str:
 
 
 def _sum(node: Any) -> str:
-    """A sum, or a moment before or after another one: moments are counted in milliseconds."""
+    """Translate + and -. A moment plus or minus an interval is computed in milliseconds."""
     sign, length = "+" if isinstance(node, exp.Add) else "-", node.expression
     if not isinstance(length, exp.Interval):
         return f"{_text(node.this)} {sign} {_text(length)}"
@@ -321,4 +324,4 @@ NODE_RULES: Mapping[type[Any], str | Callable[[Any], str]] = {
     exp.CurrentTimestamp: "now()",
     exp.Extract: lambda node: f"{node.name.lower()}({_text(node.expression)})",
 }
-"""How a node of SQL is written: a template with its arguments, or a function of it. Others are calls of one name."""
+"""The translation of each kind of SQL node: a template with its arguments, or a function. Other nodes are calls."""

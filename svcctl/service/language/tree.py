@@ -1,8 +1,8 @@
-"""The tree of a query: the parser makes it, the compiler makes SQL of it, the printer makes text of its expressions.
+"""The tree of a query. The parser builds it, the compiler turns it into SQL, the printer turns expressions into text.
 
-Nodes are equal when they say the same, wherever they were in the text (`at`). The parser makes one normal form:
-a leading select comes after the last group, or at the end; `every` belongs to its group; `/=` is `!=`; a minus before
-a number is part of it; operands of one `and`, `or`, sum or product are side by side, not nested.
+Two nodes are equal if their contents are; their places in the text (`at`) do not count. The parser makes one normal
+form: a leading select comes after the last group, or at the end; `every` belongs to its group; `/=` is `!=`; a minus
+before a number is part of the number; the operands of one `and`, `or`, sum or product are in one list, not nested.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from svcctl.service.language.types import Type
 
 KEYWORDS = ("select", "from", "where", "group", "every", "by", "limit", "offset", "pragma", "as")
 RESERVED = frozenset((*KEYWORDS, "and", "or", "not", "in", "true", "false", "null"))
-"""Words that are no names, but in back quotes."""
+"""The reserved words, which can be names only in back quotes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Literal(Node):
-    """A constant; null has the type None. The value of an address (type ip4) is its number."""
+    """A constant in a query; null has the type None. The value of an address (type ip4) is its number."""
 
     type: Type | None
     value: str | int | float | bool | None
@@ -52,7 +52,7 @@ class Minus(Node):
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic(Node):
-    """`first`, then pairs (operator, operand) from left to right; the operators are all + and -, or all *, / and %."""
+    """A sum or a product: `first`, then pairs (operator, operand). The operators are + and -, or *, / and %."""
 
     first: Expr
     rest: tuple[tuple[str, Expr], ...]
@@ -60,7 +60,7 @@ class Arithmetic(Node):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Node):
-    """`a < x < b` has two links; the tests ->, ->> and ~ have one."""
+    """A chain of comparisons: `a < x < b` has two links in `rest`. The tests ->, ->> and ~ always have one."""
 
     first: Expr
     rest: tuple[tuple[str, Expr], ...]
@@ -74,7 +74,7 @@ class Membership(Node):
 
 @dataclass(frozen=True, slots=True)
 class Inside(Node):
-    """`operand <- network/bits`; a lone address is a network of 32 bits."""
+    """The test that an address is in a network, `operand <- network/bits`; a single address has 32 bits."""
 
     operand: Expr
     network: int
@@ -120,7 +120,7 @@ class Select(Node):
 
 @dataclass(frozen=True, slots=True)
 class Group(Node):
-    """`every` is the period in seconds, or None for a group without a period."""
+    """A group clause; `every` is the period in seconds, or None for a group without a period."""
 
     every: int | None
     by: tuple[Item, ...]
@@ -141,7 +141,7 @@ Clause = Where | Select | Group | Limit | Offset
 
 @dataclass(frozen=True, slots=True)
 class Query(Node):
-    """`at` is the place of the table's name; a pragma is a pair (key, value)."""
+    """A parsed query; `at` is the place of the table's name, and a pragma is a pair (key, value)."""
 
     table: str
     clauses: tuple[Clause, ...] = ()
@@ -149,7 +149,7 @@ class Query(Node):
 
 
 def operands(expr: Expr) -> tuple[Expr, ...]:
-    """The expressions directly inside an expression, from left to right."""
+    """The operands of an expression, from left to right."""
     match expr:
         case Literal() | Column():
             return ()
@@ -175,9 +175,10 @@ def expressions(clause: Clause) -> tuple[Expr, ...]:
 
 
 def walk(expr: Expr) -> Iterator[tuple[Expr, int]]:
-    """An expression and all expressions inside it, each with its depth from 1, left before right, without recursion.
+    """Yield an expression and all expressions inside it, each with its depth from 1, left before right.
 
-    A sum or product is a level deeper for every five operands: SQL nests them, and engines bound how deep.
+    It does not recurse. Every five operands of a sum or product count as one level more, since SQL nests them and
+    engines limit the depth.
     """
     waiting = [(expr, 1)]
     while waiting:

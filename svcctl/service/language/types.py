@@ -11,7 +11,7 @@ from sqlglot import exp
 
 
 class Type(StrEnum):
-    """A type, by its name in the `m` object of the compact formats. A timestamp is in UTC, in whole milliseconds."""
+    """The type of a value, by its name in the compact formats. A timestamp is in UTC, in whole milliseconds."""
 
     TIMESTAMP = "timestamp"
     STR = "str"
@@ -30,10 +30,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A stored table: its dotted name, case-sensitive, and its columns in order; `eventdate` is always one of them.
+    """A stored table: its dotted name, which is case-sensitive, and its columns in order, `eventdate` among them.
 
     `ordered` is true if a plain scan already returns rows in the order of eventdate, so that a plan need not sort.
-    `added` is how many of its columns were added by loads after it was made.
+    `added` is the number of columns that loads added after the table was created.
     """
 
     name: str
@@ -51,9 +51,9 @@ class Plan:
     """A compiled query: one SELECT, and the columns it returns, in order.
 
     `select` reads exactly one table node, which has the table's name in the query and the alias `t`. The engine that
-    runs the plan replaces the node with whatever holds the rows. With `dated` the SELECT returns each row's date as a
-    last column that is not among `columns`. `start` and `end` (UTC, without a zone) repeat the range in the SELECT, for
-    engines that choose files by it.
+    runs the plan replaces this node by its own source of the rows. With `dated` the SELECT returns each row's date as
+    an additional last column, which is not among `columns`. `start` and `end` (UTC, without a zone) are the range of
+    the SELECT, for engines that choose files by it.
     """
 
     select: exp.Select
@@ -65,20 +65,20 @@ class Plan:
 
     @property
     def width(self) -> int:
-        """How many columns the SELECT returns."""
+        """The number of columns that the SELECT returns."""
         return len(self.columns) + self.dated
 
     @property
     def by_event(self) -> bool:
-        """Whether each event makes at most one row, in the order of events.
+        """Whether each event makes at most one row, and rows come in the order of events.
 
-        Then an earlier part of the events can be answered before a later part is read.
+        Then the rows of earlier events can be sent before later events are read.
         """
         return self.select.find(exp.AggFunc, exp.Group, exp.Limit, exp.Offset) is None
 
     @property
     def selective(self) -> bool:
-        """Whether the plan may leave out events of its range: it has more conditions than those of the range."""
+        """Whether the plan has conditions besides those of its range, and so may leave out events of the range."""
         wheres = (where.this for where in self.select.find_all(exp.Where))
         conditions = sum(len(list(where.flatten())) if isinstance(where, exp.And) else 1 for where in wheres)
         return conditions > 1 + (self.end is not None)

@@ -24,9 +24,9 @@ START, END = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (197
 ZONE_FORMS = "write GMT+2, UTC, or a name such as Europe/Berlin"
 
 Steps = Sequence[tuple[int, int | None]]
-"""A function of time that changes in steps: pairs of the second at which a step begins, and the value in seconds or null.
+"""A function of time that changes in steps, as pairs: the second at which a step begins, and the value from there on.
 
-Before the first step the value is null.
+A value is in seconds, or None. Before the first step it is None.
 """
 
 

@@ -332,7 +332,7 @@ ERRORS = {
     "from web.data group every 1h select count() as n, n / 60 as `per min`": "line 1, column 51: no column 'n' yet:"
     " this select defines it (use it in the next one: select *, n / 60 as `per min`)",
     "from web.data group by user select count() as n, max(n) as most": "line 1, column 54: no column 'n' before the"
-    " group: a select behind it defines it (group once more to aggregate it: group select max(n))",
+    " group: a select after it defines it (group once more to aggregate it: group select max(n))",
     "from web.data select lower(s), seconds / 1000 as s": "line 1, column 28: no column 's' yet:"
     " this select defines it (use it in the next one: select *, lower(s))",
     "from web.data group select percentle(bytes, 95)": "line 1, column 28: no function 'percentle'"
@@ -348,10 +348,10 @@ ERRORS = {
     " (write sum(int(status >= 500)))",
     "from web.data group select sum(status >= 500)": "line 1, column 28: sum takes (int), (float8) or (str), not (bool)"
     " (write sum(int(status >= 500)))",
-    "from web.data group select count(status >= 500)": "line 1, column 28: count would count what is false, too"
-    " (write sum(int(status >= 500)), or a where before the group)",
-    "from web.data group by user where count(not isnull(ip) and ok) > 1": "line 1, column 35: count would count what is"
-    " false, too (write sum(int(not isnull(ip) and ok)), or a where before the group)",
+    "from web.data group select count(status >= 500)": "line 1, column 28: count would also count rows where this is"
+    " false (write sum(int(status >= 500)), or a where before the group)",
+    "from web.data group by user where count(not isnull(ip) and ok) > 1": "line 1, column 35: count would also count"
+    " rows where this is false (write sum(int(not isnull(ip) and ok)), or a where before the group)",
     "from web.data select distinct(user)": "line 1, column 22: no function 'distinct'"
     " (write group by user; hllppcount(user) counts distinct values)",
     "from web.data select weekday(eventdate)": "line 1, column 22: no function 'weekday'"
@@ -433,7 +433,7 @@ ERRORS = {
     ' (re("ann") is a pattern; -> "ann" finds a part)',
     "from web.data where status ~ re('^5')": 'line 1, column 28: ~ takes a str and re("…"), not int4 and regex'
     " (str(…) converts to a string)",
-    "from web.data where user = re('^a')": "line 1, column 26: cannot compare str with regex (a pattern is behind ~)",
+    "from web.data where user = re('^a')": "line 1, column 26: cannot compare str with regex (a pattern follows ~)",
     "from web.data where 'user' = 'ann'": "line 1, column 21: 'user' is a text here, not the column"
     " (a name is not in quotes: user)",
     "from web.data select user as `Full Name` where 'Full Name' ~ re('a')": "line 1, column 48: 'Full Name' is a text "
@@ -466,7 +466,7 @@ ERRORS = {
     " (str(…) converts to a string; + joins strings)",
     "from web.data select user * 2": "line 1, column 29: * cannot take str and int4 (float8(…) converts to a number)",
     "from web.data where user ~ re('(')": "line 1, column 31: not a regular expression: missing ): (",
-    "from web.data select ok as Ok, ok": "line 1, column 32: two columns are named 'ok', 'Ok' but for its case"
+    "from web.data select ok as Ok, ok": "line 1, column 32: two columns are named 'ok' ('Ok' differs only in its case)"
     " (rename one with as)",
     "from web.data select *, user": "line 1, column 25: two columns are named 'user' (rename one with as)",
     "from web.data select user as eventdate": "line 1, column 30: eventdate always is the date of the event"

@@ -49,7 +49,7 @@ def test_sql_is_answered_with_a_whole_query_that_compiles(
         (
             "from t group by b having c > 1",
             19,
-            "a where behind the select filters groups, as in group by … select count() as n where n > 1",
+            "a where after the select filters groups, as in group by … select count() as n where n > 1",
         ),
         ("from t order by n desc", 8, "write from t and sort the rows that it returns"),
         ("from t where a.b = 'x' && d", 24, 'write from t where a.b = "x" and d'),

@@ -1,6 +1,6 @@
-"""Accounts: the API keys, secrets and tokens that authorize requests, and the domain or reseller of each.
+"""Accounts: API keys with their secrets and tokens, which authorize requests, and the domain or reseller of each.
 
-An account refers to its domain by the domain's identity: the name of a deleted domain can be given to another one.
+An account refers to its domain by the domain's identity, because a new domain can take the name of a deleted one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ACCOUNTS = schema.accounts.c
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """What jobs and queries belong to: a domain, by its identity, or a reseller. All its accounts share them."""
+    """The owner of jobs and queries: a domain, by its identity, or a reseller. All accounts of an owner share them."""
 
     domain: int | None = None
     reseller: str | None = None
@@ -33,8 +33,9 @@ class Account:
     """An API key with its secret and, optionally, a token.
 
     An account belongs to a domain, whose administrators give it roles, or to a reseller, whose customer domains it
-    manages; then `domain` is empty. `domain_id` is the identity of the domain in the store. `name` says whose key it
-    is, and `expires` is the moment in epoch milliseconds from which it is refused; None: never.
+    manages. For a reseller, `domain` is empty. `domain_id` is the identity of the domain in the store. `name` says
+    whose key it is. The key is refused from the moment `expires`, in epoch milliseconds; if that is None, it does not
+    expire.
     """
 
     api_key: str
@@ -53,11 +54,11 @@ class Account:
 
     @property
     def operates(self) -> bool:
-        """Whether this account runs the service: an administrator of one of the provider's domains."""
+        """Whether the account may operate the service: it is an administrator of one of the provider's domains."""
         return self.administrator and self.reseller is None and "@" not in self.domain
 
     def has_expired(self, now: float) -> bool:
-        """Whether the key is refused at a moment in epoch seconds."""
+        """Whether the key has expired at the moment `now`, in epoch seconds."""
         return self.expires is not None and self.expires <= now * 1000
 
     def __repr__(self) -> str:
@@ -100,7 +101,7 @@ def find(connection: Connection, key: str) -> Account:
 
 
 def remove(store: Store, key: str) -> None:
-    """Delete an account, which is found as `find` does."""
+    """Delete an account, by its key or by its name. Raises the errors of `find`."""
     with store.transaction() as connection:
         account = find(connection, key)
         connection.execute(delete(schema.accounts).where(_ACCOUNTS.api_key == account.api_key))
@@ -117,7 +118,7 @@ def issue(
 ) -> Account:
     """Create an account of a domain or of a reseller, with new secrets.
 
-    NotFound when that does not exist; UsageError when another key has the name, or it is not valid.
+    NotFound when the domain or reseller does not exist; UsageError when the name is invalid or another key has it.
     """
     if (domain is None) == (reseller is None):
         raise UsageError("a key belongs to a domain or to a reseller", hint="give --domain NAME or --reseller NAME")
@@ -139,7 +140,7 @@ def _check_name(connection: Connection, name: str) -> None:
 
 
 def _put(store: Store, connection: Connection, account: Account) -> Account:
-    """Store an account with the identity of the domain that has the name now, and return it."""
+    """Store an account with the identity of the domain that has its domain's name now, and return it."""
     if account.reseller is None:
         domain = domains.find(connection, account.domain)
         account = replace(account, domain=domain.name, domain_id=domain.id)

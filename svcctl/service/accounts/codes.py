@@ -1,7 +1,7 @@
 """The error codes of domain and role operations, each with the HTTP status of its answer and its `reason`.
 
-106 and 117 are the interface's own. It shows no other codes and no HTTP statuses, so the rest of this table is a choice
-of this service. An answer has the interface's shape, `{"error": {"code": 106, "message": "…"}}`.
+The interface specifies the codes 106 and 117. It shows no other codes and no HTTP statuses, so the rest of this table
+is a choice of this service. An answer has the interface's shape, `{"error": {"code": 106, "message": "…"}}`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from svcctl.errors import Conflict, CredentialsError, NotFound, ServiceError
 
 
 class Reason(IntEnum):
-    """Why an operation is refused; 131 to 139 are for the interface's rules 1 to 9 about roles."""
+    """The reason why an operation is refused. 131 to 139 are for the interface's rules 1 to 9 about roles."""
 
     status: int
     identifier: str
@@ -28,7 +28,7 @@ class Reason(IntEnum):
 
     NO_DOMAIN = 106, 404, "no-domain"
     ALREADY = 117, 409, "already-so"
-    """The domain is already enabled, or already disabled."""
+    """The domain already has the state that it should get: enabled or disabled."""
     PENDING = 118, 409, "domain-pending"
     """A pending domain can be neither enabled, nor disabled, nor accessed."""
     NO_OWNER = 119, 409, "no-owner"
@@ -48,7 +48,7 @@ class Reason(IntEnum):
     NAME_ONLY = 131, 400, "no-role-name"
     """The name is missing, the only required field."""
     ALL = 132, 400, "all-with-others"
-    """`*` stands for all, so nothing else can be beside it."""
+    """`*` stands for all names, so no other name may be next to it."""
     SINGLE = 133, 400, "not-names"
     """The value is neither a list of names nor a single name."""
     GRANTS_NOTHING = 134, 400, "grants-nothing"
@@ -75,11 +75,11 @@ _KINDS: dict[int, type[ServiceError]] = {400: ServiceError, 403: CredentialsErro
 def refusal(
     reason: Reason, message: str, *, hint: str | None = None, data: Mapping[str, Any] | None = None
 ) -> ServiceError:
-    """The error for a reason; the message contains the caller's own value."""
+    """Make the error for a reason; the message contains the caller's own value."""
     return _KINDS[reason.status](message, code=int(reason), hint=hint, reason=reason.identifier, data=data)
 
 
 def reason_of(error: Exception) -> Reason | None:
-    """The reason that `refused` made an error for; None for any other error."""
+    """The reason of an error that `refusal` made; None for any other error."""
     code = error.code if isinstance(error, ServiceError) else None
     return next((reason for reason in Reason if reason == code), None)

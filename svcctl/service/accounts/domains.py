@@ -1,8 +1,8 @@
-"""Domains: their names and states, who belongs to them, and which can be accessed.
+"""Domains: their names and states, their users, and access to them.
 
 A domain of a reseller has a full name, `<domain>@<reseller>`; the provider's own domains, such as that of the
 local profile, have no @ part and no plan. Deletion is logical: the row stays with its identity, and another domain can
-take the name. What belongs to a domain refers to its identity, so the next domain of the name inherits nothing.
+take the name. Users, roles and jobs refer to the identity of their domain, so another domain of the name gets none.
 
     (none) ── create ──> Active <── enable ── Disabled        Pending (set by the provider)
                            └───── disable ──────^                └── ends when the provider sets another state
@@ -28,9 +28,9 @@ from svcctl.service.state import schema
 from svcctl.service.state.store import Store, is_there
 
 MAX_NAME_CHARS = 64
-"""Characters of a full name with its @ part. The interface has a bound and does not show its value."""
+"""The maximum length of a full domain name with its @ part. The interface has a limit, but does not state it."""
 NO_ROLE = ""
-"""The role of a member whose role was deleted."""
+"""The stored role of a user of a domain whose role was deleted."""
 
 _DOMAINS, _MEMBERS = schema.domains.c, schema.members.c
 _COLUMNS = [_DOMAINS[name] for name in ("id", "name", "reseller", "plan", "time", "volume")]
@@ -55,9 +55,10 @@ class StoredDomain:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A user of a domain. `last_domain`: the user has no other domain, so deleting this one deletes the user.
+    """A user in one domain.
 
-    `role` is None when it was deleted.
+    `role` is None if the role was deleted. `last_domain` means that the user has no other domain, so deleting the
+    domain also deletes the user.
     """
 
     email: str
@@ -69,7 +70,7 @@ class Member:
         return {"email": self.email, "role": self.role, "owner": self.owner, "lastDomain": self.last_domain}
 
 
-# What a reseller does
+# Operations of resellers
 
 
 def list_domains(store: Store, reseller: str) -> list[StoredDomain]:
@@ -79,14 +80,14 @@ def list_domains(store: Store, reseller: str) -> list[StoredDomain]:
 
 
 def get(store: Store, reseller: str, name: str) -> tuple[StoredDomain, list[Member]]:
-    """Return a domain and its users; 106 when it does not exist or belongs to another reseller."""
+    """Return a reseller's domain and its users. Error 106 when the reseller has no such domain."""
     with store.reading() as connection:
         domain = find_of_reseller(connection, reseller, name)
         return domain, members(connection, domain.id)
 
 
 def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> StoredDomain:
-    """Create an Active domain with the applications of its plan and the generic ones, if the reseller wants them."""
+    """Create an Active domain, with the applications of its plan and the generic ones if its reseller wants that."""
     with store.transaction() as connection:
         new, plan = _new_domain(connection, reseller, fields)
         domain = _insert(connection, new)
@@ -97,7 +98,7 @@ def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> StoredDoma
 
 
 def check(store: Store, reseller: str, fields: Mapping[str, Any]) -> None:
-    """Refuse what `create` would refuse, and create nothing."""
+    """Check whether `create` would accept these fields. Raises the same errors."""
     with store.reading() as connection:
         _new_domain(connection, reseller, fields)
 
@@ -105,7 +106,7 @@ def check(store: Store, reseller: str, fields: Mapping[str, Any]) -> None:
 def _new_domain(
     connection: Connection, reseller: str, fields: Mapping[str, Any]
 ) -> tuple[StoredDomain, price_plans.PricePlan]:
-    """The domain that the fields describe, which is not stored, and its plan."""
+    """Make a domain from the fields of a request, without storing it; also return its plan."""
     name = full_name(_required_text(fields, "name"), reseller)
     plan_name = _required_text(fields, "plan")
     plan = price_plans.plan(connection, reseller, plan_name)
@@ -131,7 +132,7 @@ def disable(store: Store, reseller: str, name: str) -> StoredDomain:
 
 
 def delete(store: Store, reseller: str, name: str) -> StoredDomain:
-    """Delete a domain, its memberships, accounts and jobs, and users without another domain; returns the domain."""
+    """Delete a domain, its memberships, accounts and jobs, and users without another domain; return the domain."""
     with store.transaction() as connection:
         domain = find_of_reseller(connection, reseller, name)
         _change(connection, domain, deleted_at=seconds_to_ms(time.time()))
@@ -143,7 +144,7 @@ def delete(store: Store, reseller: str, name: str) -> StoredDomain:
 
 
 def full_name(name: str, reseller: str) -> str:
-    """Return the name with its @ part, after checking the whole."""
+    """Check the name of a reseller's domain, and return it with its @ part."""
     label, at, tail = name.partition("@")
     full = f"{label}@{tail if at else reseller}"
     if at and tail != reseller:
@@ -162,7 +163,7 @@ def full_name(name: str, reseller: str) -> str:
 
 
 def require_access(store: Store, id: int) -> None:
-    """Refuse a domain that is deleted, pending or disabled, or has no owner."""
+    """Raise an error if the domain with this identity cannot be accessed, see `check_access`."""
 
     def accessible(connection: Connection) -> bool:
         check_access(connection, with_id(connection, id))
@@ -172,7 +173,7 @@ def require_access(store: Store, id: int) -> None:
 
 
 def check_access(connection: Connection, domain: StoredDomain) -> None:
-    """Refuse a domain that cannot be accessed in its present state."""
+    """Raise an error if a domain is deleted, pending or disabled, or has no owner."""
     if domain.status is DomainStatus.DELETED:
         raise refusal(Reason.NO_DOMAIN, f"domain {domain.name} is deleted")
     if domain.status is DomainStatus.PENDING:
@@ -193,7 +194,7 @@ def check_access(connection: Connection, domain: StoredDomain) -> None:
 
 
 def refusals(store: Store, ids: Collection[int]) -> dict[int, SvcctlError]:
-    """Return the reason for each of these domains that cannot be accessed."""
+    """Find the domains among `ids` that cannot be accessed, each with the error that says why."""
     errors: dict[int, SvcctlError] = {}
     if not ids:
         return errors
@@ -207,19 +208,19 @@ def refusals(store: Store, ids: Collection[int]) -> dict[int, SvcctlError]:
 
 
 def active() -> Select[int]:
-    """Select the identities of the domains whose jobs may run."""
+    """The SQL query for the identities of Active domains, whose jobs may run."""
     return select(_DOMAINS.id).where(_DOMAINS.deleted_at.is_(None), _DOMAINS.status == str(DomainStatus.ACTIVE))
 
 
 def with_id(connection: Connection, id: int) -> StoredDomain:
-    """Return the domain of this identity, which may be deleted."""
+    """Return the domain with this identity, even if it is deleted."""
     status = case((_DOMAINS.deleted_at.is_(None), _DOMAINS.status), else_=str(DomainStatus.DELETED))
     row = connection.execute(select(*_COLUMNS, status.label("status")).where(_DOMAINS.id == id)).mappings().one()
     return _domain_of_row(row)
 
 
 def find(connection: Connection, name: str) -> StoredDomain:
-    """Return the domain of this name, or the only one that has it before its @ part; 106 when there is none."""
+    """Find a domain by its full name, or by a name before the @ that only one has. Error 106 if there is none."""
     matches = _select(connection, _DOMAINS.name == name)
     matches = matches or _select(connection, _DOMAINS.name.startswith(f"{name}@", autoescape=True))
     if len(matches) != 1:
@@ -228,7 +229,7 @@ def find(connection: Connection, name: str) -> StoredDomain:
 
 
 def available(connection: Connection, domain: StoredDomain, kind: price_plans.Kind) -> tuple[str, ...]:
-    """List the policies or applications of the domain's Admin role; in a domain of the provider, all that exist."""
+    """List the policies or applications of a domain's Admin role; in a domain of the provider, all that exist."""
     if domain.reseller is None or domain.plan is None:
         return price_plans.every(connection, kind)
     if kind == "application":
@@ -240,7 +241,7 @@ def available(connection: Connection, domain: StoredDomain, kind: price_plans.Ki
     return tuple(sorted({*(plan.policies if plan else ()), *price_plans.generic(connection, kind)}))
 
 
-# What the provider does, with `svcctl service accounts`
+# Operations of the provider, for `svcctl service accounts`
 
 
 def every(store: Store) -> list[tuple[StoredDomain, list[Member]]]:
@@ -254,14 +255,14 @@ def with_members(connection: Connection) -> list[tuple[StoredDomain, list[Member
 
 
 def put_provider_domain(store: Store, name: str) -> None:
-    """Create a domain of the provider, without reseller and plan, unless it exists."""
+    """Create a domain of the provider, which has no reseller and no plan, unless it exists."""
     with store.transaction() as connection:
         if not _select(connection, _DOMAINS.name == name):
             _insert(connection, StoredDomain(0, name, None, None, None, None, DomainStatus.ACTIVE))
 
 
 def set_status(store: Store, name: str, status: DomainStatus) -> str:
-    """Set the state of a domain, whatever it is now; return its full name. Only this sets or ends Pending."""
+    """Set the state of a domain and return its full name. No other function sets or ends the state Pending."""
     with store.transaction() as connection:
         domain = find(connection, name)
         _change(connection, domain, status=str(status))
@@ -269,7 +270,7 @@ def set_status(store: Store, name: str, status: DomainStatus) -> str:
 
 
 def delete_users_without_domain(connection: Connection) -> None:
-    """Delete the users that are left without a domain."""
+    """Delete the users who have no domain."""
     connection.execute(delete_(schema.users).where(schema.users.c.email.not_in(select(_MEMBERS.user))))
 
 
@@ -285,7 +286,7 @@ def _move(store: Store, reseller: str, name: str, target: DomainStatus, word: st
 
 
 def find_of_reseller(connection: Connection, reseller: str, name: str) -> StoredDomain:
-    """Return a domain of this reseller, by its full name or without the @ part; 106 when there is none."""
+    """Find a domain of a reseller, by its full name or the part before the @. Error 106 if there is none."""
     full = name if "@" in name else f"{name}@{reseller}"
     matches = _select(connection, _DOMAINS.name == full, _DOMAINS.reseller == reseller)
     if not matches:

@@ -1,6 +1,6 @@
-"""API keys as their administrators see them: whose they are, when they were created, expire and were used last.
+"""API keys for their administrators: the owner of each, and when it was created, expires, and was used last.
 
-Nothing here reads a secret.
+This module reads no secrets.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
 
 EXPIRING_MS = 7 * 86_400_000
-"""How long before its end a key counts as expiring."""
+"""How long before its expiry a key has the status `expiring`."""
 WRITE_SECONDS = 60.0
-"""How often the last uses of keys are stored."""
+"""The interval at which the last uses of keys are stored."""
 LOG_SECONDS = 3600.0
-"""How often the log says that an expired key is used."""
+"""The interval at which the log repeats that an expired key is used."""
 
 _ACCOUNTS = schema.accounts.c
 _log = logging.getLogger("svcctl.service")
@@ -43,8 +43,8 @@ class KeyStatus(StrEnum):
 class Key:
     """An API key without its secrets. It belongs to a domain or to a reseller; moments are epoch milliseconds.
 
-    `created` is None for a key from before there were dates, `expires` for a key that does not expire, and `last_used`
-    until it is used.
+    `created` is None for a key from a version that stored no dates, `expires` is None for a key that does not expire,
+    and `last_used` is None for a key that was never used.
     """
 
     api_key: str
@@ -59,7 +59,7 @@ class Key:
 
 
 def list_keys(store: Store) -> list[Key]:
-    """List all keys, those of the same domain together, with their status by the clock of the state."""
+    """List all keys, ordered by domain, reseller and name. Their status is by the clock of the state's database."""
     columns = ("api_key", "name", "reseller", "administrator", "created", "expires", "last_used")
     domain = schema.domains.c.name
     order = (func.coalesce(column, "") for column in (domain, _ACCOUNTS.reseller, _ACCOUNTS.name))
@@ -80,7 +80,7 @@ def _status(expires: int | None, now: int) -> KeyStatus:
 
 
 def describe(store: Store, key: str) -> str:
-    """Describe a key, by itself or by its name, for a question: whose it is, and when it was used last."""
+    """Describe a key, given by itself or its name, for a question: its owner, and when it was used last."""
     with store.reading() as connection:
         account = accounts.find(connection, key)
         used = connection.scalar(select(_ACCOUNTS.last_used).where(_ACCOUNTS.api_key == account.api_key))
@@ -91,7 +91,7 @@ def describe(store: Store, key: str) -> str:
 
 
 class KeyUses:
-    """The uses of keys that one process sees. They are stored at most once a minute, in a thread of their own."""
+    """The uses of keys in this process. A thread stores them, at most once a minute."""
 
     def __init__(self, store: Store, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._store = store
@@ -102,7 +102,7 @@ class KeyUses:
         self._lock = Lock()
 
     def note_use(self, account: Account, now: float) -> None:
-        """Note that a key was used, at a moment in epoch seconds."""
+        """Remember that a key was used at the moment `now`, in epoch seconds."""
         with self._lock:
             self._used[account.api_key] = seconds_to_ms(now)
 
@@ -117,12 +117,12 @@ class KeyUses:
         _log.warning("refused a request: the key %s expired on %s", name, utc_text(account.expires or 0))
 
     def write_in_time(self) -> None:
-        """Store the uses if there are any, WRITE_SECONDS after the last time. Raises StateUnavailable."""
+        """Store new uses of keys if the last time was WRITE_SECONDS ago. Raises StateUnavailable."""
         if self._used and self._monotonic() - self._written >= WRITE_SECONDS:
             self.write()
 
     def write(self) -> None:
-        """Store the uses. StateUnavailable when the state cannot be written; they are stored later then."""
+        """Store new uses of keys. StateUnavailable when the state cannot be written; the next call stores them then."""
         with self._lock:
             used, self._used = self._used, {}
         later = or_(_ACCOUNTS.last_used.is_(None), _ACCOUNTS.last_used < bindparam("moment"))
@@ -141,5 +141,5 @@ class KeyUses:
 
 
 def utc_text(milliseconds: int, zone: str = "(UTC)") -> str:
-    """A moment in UTC to the second, for messages."""
+    """Write a moment in UTC, to the second, for messages."""
     return f"{moment_text(from_ms(milliseconds))} {zone}"

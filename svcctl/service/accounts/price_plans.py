@@ -1,7 +1,7 @@
 """Price plans, the resellers that have them, and the policies and applications that a plan includes.
 
-The interface names these without operations on them, so a new state is seeded with some, and `svcctl service accounts`
-changes them. Policies and applications are features. Every domain has the generic ones.
+The interface mentions them, but has no operations to change them. So a new state starts with some, and `svcctl service
+accounts` changes them. Policies and applications are called features. Every domain has the generic features.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Kind = Literal["policy", "application"]
 
 @dataclass(frozen=True, slots=True)
 class Reseller:
-    """A reseller; with `include_all_available_apps` False, its new domains start without applications."""
+    """A reseller. If `include_all_available_apps` is False, its new domains start without applications."""
 
     name: str
     include_all_available_apps: bool = True
@@ -35,8 +35,10 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class PricePlan:
-    """A reseller's price plan. `time` and `volume` are the maximum that a domain may have, and its value by default;
-    None means that the plan does not accept the field.
+    """A reseller's price plan.
+
+    `time` and `volume` are the maximum that a domain with the plan may have, and also the default. None means that a
+    domain with the plan has no such value.
     """
 
     reseller: str
@@ -93,7 +95,7 @@ def plan(connection: Connection, reseller: str, name: str) -> PricePlan | None:
 
 
 def generic(connection: Connection, kind: Kind) -> tuple[str, ...]:
-    """Return the names of the features that every domain has."""
+    """The names of the generic features of a kind, which every domain has."""
     return tuple(feature.name for feature in _features(connection, kind) if feature.generic)
 
 

@@ -1,4 +1,4 @@
-"""The custom roles of a domain: who may manage them, and how they are stored. `rules` has the rules about them."""
+"""The custom roles of a domain: access to them, and how they are stored. The rules about roles are in `rules`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def create(store: Store, account: Account, domain_name: str, fields: Mapping[str
 
 
 def update(store: Store, account: Account, domain_name: str, name: str, fields: Mapping[str, Any]) -> CustomRole:
-    """Change the given fields. A `name` among them renames the role, for its users too."""
+    """Change the fields of a role that the request gives. A new `name` renames the role, also for its users."""
     changes = rules.read(fields)
     with store.transaction() as connection:
         domain = _managed_domain(connection, account, domain_name)
@@ -58,7 +58,7 @@ def users(store: Store, account: Account, domain_name: str, name: str) -> list[s
 
 
 def available(store: Store, account: Account, domain_name: str) -> Available:
-    """What roles of the domain can grant by name."""
+    """List the policies and applications that roles of a domain can grant."""
     with store.reading() as connection:
         return _available(connection, _managed_domain(connection, account, domain_name))
 
@@ -70,7 +70,7 @@ def list_roles(store: Store, account: Account, domain_name: str) -> list[CustomR
 
 
 def delete(store: Store, account: Account, domain_name: str, name: str) -> CustomRole:
-    """Delete a role and return it. Its users are left without a role, even when another role gets its name."""
+    """Delete a role and return it. Its users have no role then, even if a new role gets the same name."""
     with store.transaction() as connection:
         domain = _managed_domain(connection, account, domain_name)
         role = _get(connection, domain, name)
@@ -80,7 +80,7 @@ def delete(store: Store, account: Account, domain_name: str, name: str) -> Custo
 
 
 def _managed_domain(connection: Connection, account: Account, name: str) -> domains.StoredDomain:
-    """Return a domain that can be accessed and that the account manages: its own, or a customer of its reseller."""
+    """Return a domain that the account manages (its own, or one of its reseller) and that can be accessed."""
     if account.reseller is not None:
         domain = domains.find_of_reseller(connection, account.reseller, name)
     elif name not in (account.domain, account.domain.partition("@")[0]):
@@ -105,7 +105,7 @@ def _available(connection: Connection, domain: domains.StoredDomain) -> Availabl
 
 
 def _require_free(connection: Connection, domain: domains.StoredDomain, name: str) -> None:
-    """Refuse the name of another role or of a built-in role, since users are given roles by name."""
+    """Raise an error if another role or a built-in role has this name: users are given roles by name."""
     if is_built_in(name):
         raise refusal(Reason.ROLE_TAKEN, f"{name} is the name of a built-in role")
     if _select(connection, domain, name):
@@ -120,7 +120,7 @@ def _get(connection: Connection, domain: domains.StoredDomain, name: str) -> Cus
 
 
 def _select(connection: Connection, domain: domains.StoredDomain, name: str | None = None) -> list[CustomRole]:
-    """Select the roles of a domain ordered by name, or only the role of this name."""
+    """Read the roles of a domain, ordered by name; with `name`, only the role of that name."""
     named = [] if name is None else [_ROLES.name == name]
     columns = (column for column in _ROLES if column is not _ROLES.domain)
     rows = connection.execute(select(*columns).where(_ROLES.domain == domain.id, *named).order_by(_ROLES.name))
@@ -134,7 +134,7 @@ def _role(row: RowMapping) -> CustomRole:
 
 
 def _has_role(domain: domains.StoredDomain, name: str) -> list[ColumnElement[bool]]:
-    """The conditions for the members of a domain who have one of its roles."""
+    """The SQL conditions for the members of a domain who have the role of this name."""
     return [schema.members.c.domain == domain.id, schema.members.c.role == name]
 
 

@@ -1,15 +1,16 @@
 """Custom roles, and the interface's nine rules about them as this service reads them.
 
-`Changes` is the content of a request, `CustomRole` is what is stored. Each rule that a request can break is a function,
-which refuses the request with the rule's code (131 to 139 for rules 1 to 9). Where the rules leave a choice:
+`Changes` is the content of a request, `CustomRole` a stored role. Each rule that a request can break is a function,
+which raises an error with the rule's code (131 to 139 for rules 1 to 9). Where the rules leave a choice, the service
+decides as follows:
 
 - Rule 1: a create without policies, applications and resourceIds grants all of them. A create with some of the three
-  grants nothing of the others, so a role never grants more than was written down.
-- Rule 2: `*` is stored as `*`, so it includes whatever becomes available later. Nothing else can be next to it.
-- Rule 4: a role grants at least one policy or application that the domain has; `*` grants none where the domain has
-  none. This holds for a create, and for an update of policies or applications. What a domain loses later changes no
-  role. An update with empty applications removes them. If it also names a default application, the role must already
-  include that application, and keeps only that one.
+  grants nothing of the others, so a role never grants more than the request says.
+- Rule 2: `*` is stored as `*`, so it includes everything that becomes available later. Nothing else can be next to it.
+- Rule 4: a role grants at least one policy or application that the domain has; `*` grants none if the domain has none.
+  This holds for a create, and for an update of policies or applications. A role does not change when its domain loses
+  a policy or an application. An update with empty applications removes them. If it also names a default application,
+  the role must already include that application, and keeps only that one.
 - Rule 5: a default application is never required. If it is set, it must be among the applications.
 - Rule 7 applies to applications too.
 """
@@ -26,12 +27,12 @@ from svcctl.words import did_you_mean
 WILDCARD = "*"
 ALL_NAMES = (WILDCARD,)
 READ_ONLY: dict[str, Any] = {"alertPermissions": [], "defVault": 1, "maxVault": 1}
-"""The fields that only the provider can set, and their values in every role here."""
+"""The fields of a role that only the provider can set, with the values that every role of this service has."""
 
 Names = tuple[str, ...]
-"""Names of policies or applications; ALL_NAMES stands for all available ones."""
+"""Names of policies or applications. ALL_NAMES stands for all that are available."""
 Resources = tuple[int, ...] | None
-"""Resource IDs in ascending order; None stands for all available ones."""
+"""Resource IDs in ascending order. None stands for all resources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class CustomRole:
     default_application: str | None
 
     def to_json(self) -> dict[str, Any]:
-        """The interface's role object. resourceIds were flattened to be stored, so all integers are under one label."""
+        """The interface's role object. Labels of resourceIds are not stored, so all integers are under one label."""
         everything = self.resource_ids is None
         fields: dict[str, Any] = {
             "name": self.name,
@@ -61,8 +62,10 @@ class CustomRole:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The fields of a create or update; None for a field that is not given. `resource_ids` is a tuple around the value,
-    because None already stands for all resources. An empty default application removes the present one (rule 6).
+    """The fields of a request that creates or updates a role; a field that it does not give is None.
+
+    `resource_ids` is a tuple of one value, because None as the value stands for all resources. An empty default
+    application removes the present one (rule 6).
     """
 
     name: str | None = None
@@ -78,7 +81,7 @@ class Changes:
 
 
 def read(fields: Mapping[str, Any]) -> Changes:
-    """Read the fields of a request's body, each by its own rules."""
+    """Read the fields of a request for a role, each by its own rules. Raises the error of a broken rule."""
     refuse_read_only(fields)
     made: dict[str, Any] = {}
     for key, value in fields.items():
@@ -90,21 +93,21 @@ def read(fields: Mapping[str, Any]) -> Changes:
 
 
 def refuse_read_only(fields: Mapping[str, Any]) -> None:
-    """Rule 9: a request cannot set the fields that only the provider can set."""
+    """Raise an error if a request sets a field that only the provider can set (rule 9)."""
     for key in READ_ONLY:
         if key in fields:
             raise refusal(Reason.READ_ONLY, f"{key} cannot be set")
 
 
 def role_name(key: str, value: object) -> str:
-    """Rule 1: the name is required, so it cannot be blank."""
+    """Read the name of a role. It is required (rule 1), so it cannot be blank."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise refusal(Reason.NAME_ONLY, "the role's name must be printable text and not blank")
     return value
 
 
 def names(key: str, value: object) -> Names:
-    """Rules 2 and 3: a list of names, a single name, which equals a list with that name, or `*` for all."""
+    """Read a list of names, a single name, which means a list of that name, or `*` for all (rules 2 and 3)."""
     items = [value] if isinstance(value, str) else value
     if not isinstance(items, list) or not all(isinstance(name, str) and name for name in items):
         raise refusal(Reason.SINGLE, f"{key} must be a list of names, or a single name")
@@ -114,7 +117,7 @@ def names(key: str, value: object) -> Names:
 
 
 def resources(key: str, value: object) -> tuple[Resources]:
-    """Rules 2 and 8: the integers of all lists, whatever their labels; the label `*` includes everything."""
+    """Read resource IDs: the integers of the lists of all labels; the label `*` means all (rules 2 and 8)."""
     if value == WILDCARD:
         return (None,)
     if not isinstance(value, dict):
@@ -129,7 +132,7 @@ def resources(key: str, value: object) -> tuple[Resources]:
 
 
 def default_application(key: str, value: object) -> str:
-    """Rule 6: a name, or an empty text to remove the default."""
+    """Read the name of the default application; an empty text removes the default (rule 6)."""
     if not isinstance(value, str):
         raise refusal(Reason.REMOVE_DEFAULT, f"{key} must be a name, or '' for none")
     return value
@@ -157,21 +160,21 @@ _READERS: dict[str, tuple[str, Callable[[str, object], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Available:
-    """The policies and applications of the domain's Admin role."""
+    """The policies and applications that are available in a domain: those of its Admin role."""
 
     policies: Collection[str]
     applications: Collection[str]
 
 
 def with_all_grants(changes: Changes) -> Changes:
-    """Rule 1: a create that mentions no grant grants everything; another one grants only what it mentions."""
+    """Complete the grants of a new role: everything if the request mentions no grant, else nothing more (rule 1)."""
     if changes.policies is None and changes.applications is None and changes.resource_ids is None:
         return replace(changes, policies=ALL_NAMES, applications=ALL_NAMES, resource_ids=(None,))
     return replace(changes, policies=changes.policies or (), applications=changes.applications or ())
 
 
 def keep_default_application(role: CustomRole, changes: Changes, available: Collection[str]) -> Changes:
-    """Rule 4: an update with empty applications and a default application keeps that one, which the role must have."""
+    """Keep the default application in an update that empties the applications; the role must have it (rule 4)."""
     application = changes.default_application
     if changes.applications != () or not application:
         return changes
@@ -184,7 +187,7 @@ def keep_default_application(role: CustomRole, changes: Changes, available: Coll
 
 
 def require_a_grant(role: CustomRole, available: Available) -> None:
-    """Rule 4: a role grants at least one policy or application that the domain has."""
+    """Raise an error if a role grants no policy and no application that the domain has (rule 4)."""
     if granted_names(role.policies, available.policies) or granted_names(role.applications, available.applications):
         return
     fields = (("policies", role.policies), ("applications", role.applications))
@@ -197,12 +200,12 @@ def require_a_grant(role: CustomRole, available: Available) -> None:
 
 
 def granted_names(names: Names, available: Collection[str]) -> Collection[str]:
-    """The available names that a role grants."""
+    """The names in a role's list that are available in the domain; all available names for `*`."""
     return available if names == ALL_NAMES else [name for name in names if name in available]
 
 
 def require_default_among_applications(role: CustomRole, available: Collection[str]) -> None:
-    """Rule 5: the default application is among the applications of the role."""
+    """Raise an error if a role's default application is not among its applications (rule 5)."""
     if role.default_application is None:
         return
     if role.default_application not in (available if role.applications == ALL_NAMES else role.applications):
@@ -213,7 +216,7 @@ def require_default_among_applications(role: CustomRole, available: Collection[s
 
 
 def require_available(kind: str, names: Names | None, available: Collection[str]) -> None:
-    """Rule 7: policies and applications exist and are available in the domain."""
+    """Raise an error for a policy or an application that is not available in the domain (rule 7)."""
     missing = [name for name in names or () if name not in (*available, WILDCARD)]
     if missing:
         code = Reason.POLICY if kind == "policy" else Reason.APPLICATION
@@ -225,7 +228,7 @@ def require_available(kind: str, names: Names | None, available: Collection[str]
 
 
 def new_role(changes: Changes, available: Available) -> CustomRole:
-    """Return the role that a create makes. ServiceError with the code of the first rule that it breaks."""
+    """Make the role that a request creates. ServiceError with the code of the first rule that the request breaks."""
     if changes.name is None:
         raise refusal(Reason.NAME_ONLY, "the role's name is missing")
     bare = CustomRole(changes.name, None, (), (), (), None, None)
@@ -233,7 +236,7 @@ def new_role(changes: Changes, available: Available) -> CustomRole:
 
 
 def updated_role(role: CustomRole, changes: Changes, available: Available) -> CustomRole:
-    """Return the role after an update. Fields that the request does not give are not checked again."""
+    """Make the role that results from an update. Fields that the request does not give are not checked again."""
     return _checked_role(role, keep_default_application(role, changes, available.applications), available)
 
 
@@ -249,7 +252,7 @@ def _checked_role(current: CustomRole, changes: Changes, available: Available) -
 
 
 def _merged_role(role: CustomRole, changes: Changes) -> CustomRole:
-    """Return the role with the given fields; an empty text removes a field (the default application by rule 6)."""
+    """Replace the fields of a role that a request gives. An empty text removes a field (by rule 6 the default)."""
     return CustomRole(
         role.name if changes.name is None else changes.name,
         role.description if changes.description is None else changes.description or None,

@@ -1,7 +1,7 @@
 """The contents of a new state: the local domain, and a demo reseller with plans, policies and applications.
 
-They are stored once, in the transaction that creates the tables, so later changes and deletions last. Only the accounts
-of the built-in profiles are stored at every start, because their credentials are in a file of their own.
+They are stored once, in the transaction that creates the tables, so later changes and deletions are kept. Only the
+accounts of the built-in profiles are stored at every start, because their credentials are in a separate file.
 """
 
 from __future__ import annotations
@@ -52,10 +52,8 @@ def open_store(
 ) -> Store:
     """Open the state of the local service, and fill it if it is new. Other processes may have it open too.
 
-    `is_service`: this process holds the service's lock.
-
-    The state is in the PostgreSQL database whose URL is `state`, or is set in the environment, else in a file.
-    Unavailable when it cannot be read or written.
+    The state is in a PostgreSQL database if `state` or the environment has its URL, else in a file. `is_service` means
+    that this process holds the service's lock. Unavailable when the state cannot be read or written.
     """
     files.make()
     credentials = process.all_credentials(files)
@@ -91,7 +89,7 @@ def _database(environment: Mapping[str, str], state: str | None) -> Database | N
 
 
 def _require_no_service(files: process.Files) -> None:
-    """Raise Locked while the service is using the tables that an upgrade would change."""
+    """Raise Locked if the service runs: it uses the tables that an upgrade would change."""
     if process.running_process(files) is not None:
         raise Locked(
             f"state file {files.state} needs an upgrade, and the local service of an older svcctl is running",
@@ -113,9 +111,10 @@ def catalog(store: Store) -> None:
 
 
 def _profiles(store: Store, credentials: Sequence[Mapping[str, str]], directory: Path) -> None:
-    """Store the accounts of both built-in profiles (`api_key`, `api_secret`, `token`).
+    """Store the accounts of the built-in profiles, whose credentials are `api_key`, `api_secret` and `token`.
 
-    Their names say where the credentials are kept, so those of a removed machine or directory are found.
+    The names of the accounts have the host and directory of the credentials file, so that accounts can be found whose
+    host or directory was removed.
     """
     where = os.fsencode(f"{socket.gethostname()}:{directory}").decode("utf-8", "replace")
     own_name, reseller_name = (f"profile {profile} of {where}" for profile in BUILT_IN)

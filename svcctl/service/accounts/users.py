@@ -1,4 +1,4 @@
-"""The users of domains, whom the provider assigns to them and removes from them with `svcctl service accounts`."""
+"""The users of domains. The provider adds them to domains and removes them, with `svcctl service accounts`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 
 
 def assign(store: Store, name: str, email: str, role: str | None) -> tuple[str, str, str | None]:
-    """Add a user to a domain, or change the user's role there.
+    """Add a user to a domain, or change the user's role in it.
 
-    Returns the domain's full name, the role, and whom it replaces as the owner.
+    Returns the domain's full name, the role, and the email of the former owner if the owner changed. If `role` is None,
+    a user of the domain keeps the present role, and a new user gets the role USER. The role OWNER makes the user the
+    owner, instead of the former one, with the role ADMIN.
 
-    Without a role the user keeps the one that is there, and a new user becomes USER.
-    OWNER sets the role ADMIN and marks the user as the owner, in place of the former one. NotFound when there is no
-    such role; UsageError when the email is invalid, the first user of a domain is not its owner, or the owner would
-    become a user without another owner.
+    NotFound when there is no such role. UsageError when the email is invalid, when the first user of a domain would not
+    be its owner, or when the owner would lose the role while there is no other owner.
     """
     if not _EMAIL.fullmatch(email):
         raise UsageError(f"'{email}' is not an email address", hint="write it as in ann@acme.example")
@@ -63,15 +63,16 @@ def assign(store: Store, name: str, email: str, role: str | None) -> tuple[str, 
 
 
 def memberships_to_end(store: Store, name: str) -> list[tuple[StoredDomain, Member]]:
-    """List the memberships that `remove` would end; raises the same errors."""
+    """List the memberships in domains that `remove` would end. Raises the same errors as `remove`."""
     with store.reading() as connection:
         return _memberships_to_end(connection, name)
 
 
 def remove(store: Store, name: str) -> None:
-    """Remove a user, given as EMAIL, from all domains, or as DOMAIN/EMAIL from one. A user without a domain is deleted.
+    """Remove a user from all domains (EMAIL) or from one (DOMAIN/EMAIL), and delete users who have no domain then.
 
-    NotFound when there is no such user; UsageError when the user owns one of them: nobody could access it any more.
+    NotFound when there is no such user; UsageError when the user owns one of the domains, which nobody could access
+    then.
     """
     with store.transaction() as connection:
         for domain, member in _memberships_to_end(connection, name):

@@ -1,9 +1,9 @@
 """The databases that hold the state of the service, each behind one protocol.
 
-    sqlite.py       a file, for one service process and the commands beside it
+    sqlite.py       a file, for one service process and the commands that run at the same time
     postgresql.py   a server, for several service processes
 
-A database opens connections and has what differs between SQL databases. The tables are in `schema`, and the queries on
+A database opens connections, and does what SQL databases do differently. The tables are in `schema`, and the queries on
 them in the module of each noun.
 """
 
@@ -22,9 +22,7 @@ from svcctl.errors import Unavailable
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A way in which a state fails: its reason, the HTTP status, message and hint for clients, and advice for the
-    operator.
-    """
+    """A kind of failure of the state, with its message and hint for clients, and its advice for the operator."""
 
     reason: str
     status: int
@@ -78,9 +76,10 @@ STATE_AWAY = Failure(
 
 
 class StateUnavailable(Unavailable):
-    """The state cannot be used at present. The operation may be done or not; it can be repeated.
+    """The state cannot be used at present. The operation may have been done or not; it can be repeated.
 
-    The message is for clients. For the operator, `detail` names the database and the reason, `advice` what to do.
+    The message is for clients. For the operator, `detail` names the database and the reason, and `advice` says what to
+    do.
     """
 
     def __init__(self, failure: Failure, database: str, reason: str, advice: str | None = None) -> None:
@@ -94,45 +93,49 @@ class Database(Protocol):
     """A database that holds a state."""
 
     name: str
-    """Its name in messages: `file /x/state.db`, `postgresql://host/name`, never with a password."""
+    """The name of the database in messages: `file /x/state.db`, `postgresql://host/name`, never with a password."""
     shared: bool
-    """Whether several service processes use it at once, over a network."""
+    """Whether several service processes use the database at once, over a network."""
     reading: Sequence[str]
-    """The statements that begin a transaction which sees one state of the database."""
+    """The SQL statements that begin a transaction for reading, which sees one snapshot of the database."""
     writing: Sequence[str]
-    """The statements that begin a transaction in which nobody else writes."""
+    """The SQL statements that begin a transaction during which nobody else writes."""
     lock_wait_seconds: float = 0
     """Seconds for which a transaction that writes is retried while the database is locked; 0 where the server waits."""
     foreign: str
-    """What to do when there are tables of other programs."""
+    """The operator's advice if the database has tables of other programs."""
 
     @property
     @abstractmethod
     def engine(self) -> Engine:
-        """Connections whose driver begins no transaction by itself."""
+        """The engine that opens connections; their driver does not begin transactions by itself."""
 
     @abstractmethod
     def version(self, driver: Any) -> Hashable:
-        """A value that differs after another process has changed the database."""
+        """Return a value that changes whenever another process changes the database."""
 
     @abstractmethod
     def translate_errors(self) -> AbstractContextManager[None]:
-        """Raise the driver's errors in the block as StateUnavailable, or as ServiceError for a value that the database
-        cannot hold. Defects pass through.
+        """Raise the driver's errors in the block as StateUnavailable, and errors of defects unchanged.
+
+        ServiceError for a value that the database cannot hold.
         """
 
     @abstractmethod
     def upgrading(self, driver: Any) -> AbstractContextManager[None]:
-        """Wraps the transaction of an upgrade. Locked if others use the tables of an older version."""
+        """Prepare the connection for the transaction of an upgrade, which the block runs, and restore it after."""
 
     @abstractmethod
     def keep_copy(self, driver: Any, version: str) -> str:
-        """Keep what the upgrade to a version changes, and say where."""
+        """Keep a copy of the tables before the upgrade to a version; return a text that says where.
+
+        Locked if other processes use the tables of an older version.
+        """
 
     @abstractmethod
     def mark_version(self, driver: Any, version: str) -> None:
-        """Called when the tables have the version that this process reads."""
+        """Mark the connection as one that uses the tables of a version, so that `keep_copy` of others finds it."""
 
     @abstractmethod
     def moment(self) -> ColumnElement[int]:
-        """The present in epoch milliseconds, by a clock that all processes share."""
+        """SQL for the present time in epoch milliseconds, by a clock that all processes share."""

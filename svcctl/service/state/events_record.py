@@ -1,9 +1,9 @@
-"""The state's record of the service's own file of events, by which a start notices that events were lost.
+"""The state's record of the service's own file of events, with which the service notices lost events at its start.
 
 The record has the identity of the file, and the end of each table, which never becomes smaller. Events are lost if the
-file is another one, or a table has a smaller end: the file was removed or replaced by an older copy, or its write-ahead
-log was removed or damaged. A loss is kept until somebody confirms it. A state without a record adopts the file that it
-finds.
+file has another identity, or a table has a smaller end: the file was removed or replaced by an older copy, or its
+write-ahead log was removed or damaged. A loss is kept until somebody confirms it. A state without a record accepts the
+file that exists.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from svcctl.service.state.store import Store, replace
 from svcctl.words import counted
 
 LIVE_SECONDS = 60.0
-"""How often the ends of the tables are recorded that the service itself extends all the time. Loads are recorded at
-once."""
+"""The interval at which the ends of tables are recorded that the service itself extends. Loads are recorded at once."""
 
 _COLUMNS = schema.events_files.c
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Lost events: at most how many of each table, and the epoch milliseconds at which the first of them were missed.
+    """A loss of events.
 
-    `whole`: the whole file was missing or another one.
+    `tables` has the maximum number of lost events of each table, `since` the epoch milliseconds at which the loss was
+    first noticed. `whole` means that the whole file was missing or replaced.
     """
 
     since: int
@@ -41,7 +41,7 @@ class Loss:
     tables: Mapping[str, int]
 
     def to_json(self) -> dict[str, Any]:
-        """The form for clients: the moment, the tables, and a sentence."""
+        """The loss as JSON for clients: the moment, the tables, and a sentence."""
         return {"since": self.since, "tables": self.tables, "text": self.text}
 
     @property
@@ -57,7 +57,7 @@ class Loss:
 
 
 class EventsFile(Protocol):
-    """A file of events whose tables have ends, see `DuckDBEngine`."""
+    """The protocol of a file of events, whose tables have ends; `DuckDBEngine` implements it."""
 
     identity: str
     writes: int
@@ -67,7 +67,7 @@ class EventsFile(Protocol):
 
 
 class EventsRecord:
-    """The record of one file of events in one state."""
+    """The record of one file of events in the state."""
 
     def __init__(self, store: Store, place: str, file: EventsFile) -> None:
         self._store = store
@@ -78,12 +78,12 @@ class EventsRecord:
         self._moment = 0.0
         self._lock = Lock()
         self.loss: Loss | None = None
-        """The loss that nobody has confirmed."""
+        """The lost events that nobody has confirmed yet; None if there are none."""
 
     def check(self, *, adopts: bool = False) -> Loss | None:
-        """Compare the file with the record, when the service starts; return a loss that is new.
+        """Compare the file of events with the record at the start of the service; return a new loss.
 
-        With `adopts` the record is replaced: the events were deleted by a reset.
+        With `adopts` the record is replaced instead, because a reset has deleted the events.
         """
         with self._store.reading() as connection:
             row = connection.execute(select(schema.events_files).where(_COLUMNS.place == self._place)).first()
@@ -106,19 +106,19 @@ class EventsRecord:
         return new
 
     def record_in_time(self) -> None:
-        """Record the ends of the tables if they have changed, every LIVE_SECONDS. Raises StateUnavailable."""
+        """Record the ends of tables that have changed, once in LIVE_SECONDS. Raises StateUnavailable."""
         if self._file.writes != self._writes and time.monotonic() - self._moment >= LIVE_SECONDS:
             self.record()
 
     def record(self) -> None:
-        """Record the ends of the tables. StateUnavailable if the state cannot be written."""
+        """Record the ends of all tables. StateUnavailable if the state cannot be written."""
         with self._lock:
             writes, ends = self._file.writes, self._file.ends()
             self._save(ends)
             self._recorded, self._writes, self._moment = ends, writes, time.monotonic()
 
     def confirm(self) -> Loss | None:
-        """Forget the loss; return it."""
+        """Confirm the loss: forget it and return it. StateUnavailable if the state cannot be written."""
         with self._lock:
             loss, self.loss = self.loss, None
             try:
@@ -136,7 +136,7 @@ class EventsRecord:
 
 
 def loss_of(store: Store, place: str) -> Loss | None:
-    """The loss of a place that nobody has confirmed."""
+    """The loss of events that nobody has confirmed, for the service whose identifier is `place`; or None."""
     with store.reading() as connection:
         loss = connection.scalar(select(_COLUMNS.loss).where(_COLUMNS.place == place))
     return Loss(**loss) if loss else None

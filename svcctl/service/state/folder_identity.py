@@ -1,9 +1,9 @@
-"""Which shared folder a state belongs to: its jobs read the tables in it.
+"""The shared folder that belongs to a state: the jobs in the state read the tables in the folder.
 
-A service that has another folder, or none, would take the jobs and end them, since it does not find their tables. The
-state stores the folder's identity, which is an object in the folder, so the same folder may have several addresses. A
-state that several services share keeps its folder. The state of a single service may change to another folder, at
-another address.
+A service with another folder, or with none, would end those jobs because it does not find their tables. The state
+stores the folder's identity, which is also in an object in the folder, so the same folder may have several addresses. A
+state that several services share keeps its folder. The state of a single service may change to a folder at another
+address.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ NO_FOLDER = "none"
 
 
 def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | None:
-    """Check that a folder is the one of the state. A state without a folder gets this one, and `create` creates it.
+    """Check that a folder belongs to the state. A state without a folder gets this one, which `create` creates.
 
-    Returns the former address, or "none", when the state of a single service changed its folder. Unavailable when the
-    folder does not exist or is another one; UsageError when the state has a folder and the service has none.
+    If the state of a single service changed its folder, returns the former address, or "none" if it had none.
+    Unavailable when the folder does not exist or has another identity; UsageError when the state has a folder and the
+    service has none.
     """
     row = _stored_folder(store)
     if row is not None and row.identity and (store.shared or (folder is not None and row.uri == folder.uri)):
@@ -47,9 +48,10 @@ def join(store: Store, folder: Folder | None, *, create: bool = False) -> str | 
 
 
 def check(store: Store | None, folder: Folder, *, create: bool = False) -> bool:
-    """Check that a folder exists, and that it is the one that the state knows at its address, if there is a state.
+    """Check that a folder exists, and has the identity that the state has stored for its address, if any.
 
-    `create` creates a folder that the state does not know; returns whether it did. Unavailable if the check fails.
+    With `create`, a folder without a stored identity is created; returns whether it was. Unavailable if the check
+    fails.
     """
     row = None if store is None else _stored_folder(store)
     identity = row.identity if row is not None and row.uri == folder.uri else None

@@ -1,7 +1,7 @@
 """The state in a PostgreSQL database (13 or newer), which several service processes use at once.
 
-Writers take turns by an advisory lock, so a transaction may look first and write then, as it may in SQLite. A process
-that hangs in the middle of a transaction loses it after IDLE_MS, and its connection with it.
+An advisory lock lets only one process write at a time. So a transaction may read before it writes, as in SQLite. A
+process that hangs in the middle of a transaction loses the transaction and its connection after IDLE_MS.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from svcctl.service.state.database import (
 )
 
 LOCK = 0x73766363746C
-"""The number of the advisory lock."""
+"""The number of the advisory lock that a process holds while it writes."""
 IDLE_MS, WAIT_MS = 2000, 15_000
-"""How long a transaction may do nothing, and how long a statement may take, its wait for the lock included."""
+"""The maximum time of a transaction between two statements, and of a statement including its wait for the lock."""
 PAUSE_SECONDS = 0.5
-"""How long after a failed connection further attempts fail at once."""
+"""After a failed connection, further attempts fail at once for this long."""
 CONNECTION: Mapping[str, Any] = {
     "connect_timeout": 3,
     "tcp_user_timeout": 5000,
@@ -49,7 +49,7 @@ CONNECTION: Mapping[str, Any] = {
     "keepalives_interval": 2,
     "keepalives_count": 2,
 }
-"""Parameters that notice a lost server within seconds. The URL may set others."""
+"""Connection parameters with which a lost server is noticed within seconds. Those in the URL take precedence."""
 SESSION = (
     f"set idle_in_transaction_session_timeout = {IDLE_MS}; set statement_timeout = {WAIT_MS};"
     " set standard_conforming_strings = on; set client_encoding = 'UTF8'"
@@ -58,7 +58,7 @@ ADVICE = {
     "password": f"set {STATE_PASSWORD_FILE.environment} to a file with its password, or PGPASSWORD",
     "does not exist": "create it on the server, or check its name",
 }
-"""What to do about a refused connection, by a part of the server's message: the driver keeps no code of it."""
+"""The operator's advice for a refused connection, by a part of the server's message: the driver gives no code."""
 FAILURES: Mapping[type[psycopg.Error], tuple[Failure, str | None]] = {
     errors.DiskFull: (STATE_FULL, None),
     errors.ReadOnlySqlTransaction: (STATE_READ_ONLY, None),
@@ -72,14 +72,16 @@ FAILURES: Mapping[type[psycopg.Error], tuple[Failure, str | None]] = {
     errors.IndexCorrupted: (STATE_DAMAGED, None),
     psycopg.OperationalError: (STATE_AWAY, None),
 }
-"""The failure of each class of errors, and what to do; the first that fits counts. Others are defects, unless the
-connection ended."""
+"""The failure and the advice for each class of errors; the first class that fits counts.
+
+Other errors are defects, unless the connection was lost.
+"""
 OPEN = "svcctl state "
-"""A session's name in pg_stat_activity begins like this, and ends with the version of the tables that it uses."""
+"""The beginning of a session's name in pg_stat_activity. The version of the tables that it uses follows."""
 
 
 class PostgreSQL(Database):
-    """A database, by its URL. The password comes from the URL, PGPASSWORD, a file, or ~/.pgpass."""
+    """A state in a PostgreSQL database. The password comes from the URL, PGPASSWORD, a file, or ~/.pgpass."""
 
     shared = True
     reading = ("begin isolation level repeatable read read only",)
@@ -87,7 +89,10 @@ class PostgreSQL(Database):
     foreign = "give svcctl a database of its own"
 
     def __init__(self, url: str, *, password: str | None = None, password_file: str | None = None) -> None:
-        """UsageError when the password file cannot be read; it is read again before each connection."""
+        """Set the connection parameters. The password file is read again before each connection.
+
+        UsageError when the URL is wrong, or the password file cannot be read.
+        """
         self._parameters: dict[str, Any] = {**CONNECTION, **_parameters(url)}
         self._password_file = password_file
         if password_file:
@@ -101,7 +106,7 @@ class PostgreSQL(Database):
     @cached_property
     def engine(self) -> Engine:
         engine = create_engine("postgresql+psycopg://", creator=self._connect, poolclass=NullPool)
-        # SQLAlchemy asks a new connection for more than is needed, outside of a transaction that it knows of.
+        # SQLAlchemy queries a new connection for more than is needed, outside of a transaction that it knows.
         event.listen(engine, "connect", lambda driver, _: driver.execute(SESSION))
         return engine
 
@@ -151,13 +156,16 @@ class PostgreSQL(Database):
 
     @contextmanager
     def upgrading(self, driver: Any) -> Iterator[None]:
-        """One transaction upgrades; the others wait for it, however long it takes."""
+        """Lift the time limits during an upgrade. Other processes wait for its transaction, however long it takes."""
         driver.execute("set statement_timeout = 0; set idle_in_transaction_session_timeout = 0")
         yield
         driver.execute(SESSION)
 
     def keep_copy(self, driver: Any, version: str) -> str:
-        """The upgrade is one transaction of the server, whose backups are its operator's."""
+        """Make no copy: the upgrade is one transaction, and backups of the server are up to its operator.
+
+        Locked if processes of an older svcctl use the database.
+        """
         users = driver.execute(
             "select count(*) from pg_stat_activity where datname = current_database()"
             f" and application_name ~ '^{OPEN}\\d' and application_name <> %s",
@@ -179,7 +187,7 @@ class PostgreSQL(Database):
 
 
 def database_of(url: str, password_file: str | None, *, may_hold_password: bool) -> PostgreSQL:
-    """The database of a URL. UsageError when others could read the password, or the password file cannot be read."""
+    """The database at a URL. UsageError when others can see the password, or the password file cannot be read."""
     if "password" in _parameters(url) and not may_hold_password:
         raise UsageError(
             "--state has a password, which everybody on this machine can see in the list of processes",
@@ -200,7 +208,7 @@ def _password(file: str) -> str:
 
 
 def _parameters(url: str) -> dict[str, Any]:
-    """The parameters of a URL. UsageError does not repeat a wrong URL, since a password may be anywhere in it."""
+    """Parse a URL. The UsageError for a wrong URL does not repeat it, since a password may be anywhere in it."""
     try:
         parameters = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
@@ -222,7 +230,7 @@ def _public_url(parameters: Mapping[str, Any]) -> str:
 
 
 def _line(error: BaseException | None, secret: str = "") -> str:
-    """What the driver says, in one line and without the password."""
+    """The driver's error message in one line, without the password."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = re.sub(r"^connection failed: ", "", lines[0]) if lines else type(error).__name__
     return without_secret(text, secret)

@@ -1,4 +1,4 @@
-"""The state in an SQLite file that survives kill -9 and power cuts."""
+"""The state in an SQLite file, which survives kill -9 and power cuts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from svcctl.service.state.database import (
 )
 
 LOCK_SECONDS = 10
-"""How long a transaction waits for one of another process."""
+"""How long a transaction waits for another process that writes."""
 
 FAILURES: Mapping[int, tuple[Failure, str | None]] = {
     sqlite3.SQLITE_FULL: (STATE_FULL, None),
@@ -42,11 +42,11 @@ FAILURES: Mapping[int, tuple[Failure, str | None]] = {
         (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM), (STATE_AWAY, "check its disk")
     ),
 }
-"""The failure of each primary code of SQLite's errors, and what to do; other codes are defects."""
+"""The failure and the operator's advice for each primary error code of SQLite; other codes are defects."""
 
 
 class SQLite(Database):
-    """A file that one service uses; other processes may have it open too, as `svcctl service accounts` does."""
+    """A state in an SQLite file, for one service. Commands may open it too, such as `svcctl service accounts`."""
 
     shared = False
     writing = ("pragma busy_timeout = 0", "begin immediate")
@@ -96,7 +96,7 @@ class SQLite(Database):
         driver.execute("pragma foreign_keys = on")
 
     def keep_copy(self, driver: Any, version: str) -> str:
-        """The copy of an older file is on the disk before anything changes."""
+        """Write a copy of the file to the disk before the upgrade changes anything; return a text with its path."""
         copy = self._path.with_name(f"{self._path.name}.before-{version}")
         files.write(copy, driver.serialize(), private=True)
         return f"the old file is {copy}"

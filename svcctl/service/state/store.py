@@ -1,8 +1,8 @@
 """The state of the service: everything but the events, in a database that survives kill -9.
 
-The store owns the database's version, the connection, its lock and its transactions. It does not know what the tables
-contain: each noun's module has its own queries, written with the tables of `schema`, so they do not depend on the
-database. Other processes may have it open too, as `svcctl service accounts` does.
+The store owns the connection, its lock, its transactions and the version of the tables. It has no queries on the
+tables: these are in the module of each noun, written with the tables of `schema`, so they do not depend on the
+database. Other processes may have the database open too, such as `svcctl service accounts`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from svcctl.service.state.sqlite import SQLite
 T = TypeVar("T")
 
 PAUSE_SECONDS = 0.02
-"""The pause before a transaction that another process blocks is begun again."""
+"""The pause before a transaction is begun again that another process had blocked."""
 
 _log = logging.getLogger("svcctl.service")
 
 
 class Store:
-    """One connection, guarded by a lock: statements are short, and callers come from several threads."""
+    """The service's state: one connection to its database, with a lock, since several threads use it."""
 
     def __init__(
         self,
@@ -43,10 +43,12 @@ class Store:
         before_upgrade: Callable[[], None] | None = None,
         scripts: Path = migrations.SCRIPTS,
     ) -> None:
-        """Open the database, or create its tables; a path is that of an SQLite file. `fill` stores the first rows in
-        the transaction that creates the tables. Tables of an older version are kept as the database can and upgraded
-        with `scripts`; `before_upgrade` can raise an error to prevent that. UsageError when a newer svcctl or another
-        program wrote them, or when they are damaged; StateUnavailable when they cannot be read or changed.
+        """Open the database, and create or upgrade its tables. A path means an SQLite file.
+
+        `fill` stores the first rows, in the transaction that creates the tables. Tables of an older version are
+        upgraded with `scripts`, after the database has kept a copy if it can; `before_upgrade` can raise an error to
+        prevent that. UsageError when a newer svcctl or another program wrote the tables, or when they are damaged;
+        StateUnavailable when they cannot be read or changed.
         """
         self._database = database = SQLite(place) if isinstance(place, Path) else place
         self._lock = RLock()
@@ -75,18 +77,18 @@ class Store:
 
     @property
     def shared(self) -> bool:
-        """Whether other service processes use this state too, over a network."""
+        """Whether several service processes can use this state at once, over a network."""
         return self._database.shared
 
     def moment(self) -> ColumnElement[int]:
-        """The present in epoch milliseconds, by a clock that all processes share."""
+        """SQL for the present time in epoch milliseconds, by a clock that all processes share."""
         return self._database.moment()
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Run the block's statements all or none; no other thread or process writes in between.
+        """Run the block as a transaction: all of its statements or none, and nobody else writes meanwhile.
 
-        Inside the block of another transaction they become a part of it. While this waits for another process, other
+        Inside the block of another transaction, it becomes a part of that. While it waits for another process, other
         threads can read.
         """
         until = time.monotonic() + self._database.lock_wait_seconds
@@ -101,7 +103,7 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Give all queries of the block the same state of the database."""
+        """Run the block in a transaction for reading, so that all of its queries see the same state."""
         with self._lock, self._database.translate_errors(), self._begin(self._database.reading):
             yield self._connection
 
@@ -111,9 +113,9 @@ class Store:
             connection.execute(select(true()))
 
     def cached_value(self, key: Hashable, read: Callable[[Connection], T]) -> T:
-        """Return what `read` returns; it is called again only when this or another process has changed the database.
+        """Return the cached result of `read`, which is called again only after a change of the database.
 
-        Every request asks for its account. None is not remembered, since anybody can ask for what does not exist.
+        Every request needs its account. None is not cached, because clients could fill the cache with unknown keys.
         """
         with self._lock:
             version = self._present_version()
@@ -130,8 +132,9 @@ class Store:
             return value
 
     def _begin_writing(self, until: float) -> Transaction | None:
-        """Begin a transaction that writes, or a savepoint inside one; None if another process has a transaction.
-        Then StateUnavailable after `until`, a moment of the monotonic clock.
+        """Begin a transaction that writes, or a savepoint inside one; None if another process has locked the database.
+
+        After the moment `until` of the monotonic clock, StateUnavailable instead of None.
         """
         begun = self._connection.get_execution_options().get("begin")
         if self._connection.in_transaction() and begun == self._database.writing:
@@ -145,7 +148,7 @@ class Store:
             return None
 
     def _begin(self, statements: Sequence[str]) -> Transaction:
-        """Begin a transaction, on a new connection if the old one is found to be closed."""
+        """Begin a transaction; if the connection turns out to be closed, on a new one."""
         self._connection.execution_options(begin=statements)
         try:
             return self._connection.begin()
@@ -155,7 +158,7 @@ class Store:
         return self._connection.begin()
 
     def _present_version(self) -> Hashable:
-        """The version of the present state, from a new connection if the old one is found to be closed."""
+        """The present version of the database, see `Database.version`; a closed connection is replaced first."""
         for attempt in (1, 2):
             with self._database.translate_errors():
                 driver = self._driver
@@ -179,7 +182,7 @@ class Store:
         self._database.mark_version(self._driver, self._newest)
 
     def _upgrade(self, fill: Callable[[Store], None] | None, before_upgrade: Callable[[], None] | None) -> None:
-        """Create or upgrade the tables in one transaction, so that killing the process leaves them as they were."""
+        """Create or upgrade the tables in one transaction, so that a killed process leaves them unchanged."""
         database = self._database
         with database.upgrading(self._driver), self.transaction() as connection:
             version = migrations.version_of(connection)  # another process may have upgraded it

@@ -1,8 +1,8 @@
 """The versions of the state's tables, and the upgrade of a database from an older version.
 
 A new database gets the tables of `schema` and the newest version, without Alembic, which takes long to load. Alembic
-upgrades an older one with the scripts in `versions`, in one transaction. Before the first release, a change of a table
-is a change of `schema`; after it, the first script gets the released tables, and the change a script of its own.
+upgrades an older one with the scripts in `versions`, in one transaction. Before the first release, tables are changed
+in `schema` only. After a release, the first script has the released tables, and each later change has its own script.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from svcctl.service.state import schema
 SCRIPTS = Path(__file__).parent
 """The folder of the scripts, as Alembic expects it."""
 FOREIGN = ""
-"""Stands for the version of a database that has tables of other programs only."""
+"""The version of a database that has only tables of other programs."""
 
 
 def newest(scripts: Path) -> str:
-    """Return the version that scripts lead to: the number of the last one, `0001` of `v0001_first_tables.py`."""
+    """Return the newest version: the number of the last script, such as `0001` of `v0001_first_tables.py`."""
     return max(script.name[1:5] for script in (scripts / "versions").glob("v*.py"))
 
 
 def version_of(connection: Connection) -> str | None:
-    """Return the version of a database; None when it has no tables."""
+    """Return the version of a database; None if it has no tables, FOREIGN if it has only other tables."""
     tables = inspect(connection).get_table_names()
     if schema.version.name in tables:
         version = connection.scalar(select(schema.version.c.version_num)) or FOREIGN

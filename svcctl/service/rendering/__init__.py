@@ -1,17 +1,17 @@
 """Query responses: a row of `ENCODERS` for every `mode.type` of the interface.
 
-    encoder.py        the base of every format: what a response knows of its query
+    encoder.py        the base of every format: the facts about a response, and the steps of writing it
     text_formats.py   json, json/compact, json/simple, json/simple/compact, csv, tsv, xml: they stream
-    msgpack.py        msgpack, and
-    xls.py            xls: they need every row first, and keep rows on disk
-    rows.py           the text of a row in json, csv, tsv and xml, which destinations write too
+    msgpack.py        msgpack, which needs every row first and keeps rows on disk
+    xls.py            xls, which also needs every row first and keeps rows on disk
+    rows.py           the text of a row in json, csv, tsv and xml, also for destinations
     cells.py          a value as text, in DuckDB's SQL
-    renderer.py       runs a plan on any engine and evaluates such expressions over its columns
-    keep_alive.py     what is sent while there are no rows
+    renderer.py       runs a plan on any engine and evaluates SQL expressions over its columns
+    keep_alive.py     the padding that is sent while there are no rows
     arrow.py          text in Arrow's buffers as bytes
 
-Bytes are made in bulk: DuckDB writes each row's text, and its buffers go to the wire. Only xls touches cells one by
-one, because a spreadsheet cannot be written otherwise.
+Bytes are made in bulk: DuckDB writes each row's text, and its buffers are sent. Only xls handles cells one by one,
+because a spreadsheet cannot be written otherwise.
 """
 
 from __future__ import annotations

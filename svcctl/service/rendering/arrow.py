@@ -1,7 +1,7 @@
 """Arrow columns of text as bytes, without a Python object for each row.
 
-The only place that reads the buffers of such a column. Its rows lie side by side in one buffer, whether its offsets
-have 32 bits (string, binary) or 64 (large_string, large_binary).
+No other module reads the buffers of such a column. Its rows are adjacent in one buffer. Their offsets have 32 bits
+(string, binary) or 64 bits (large_string, large_binary).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 
 def offsets(rows: pa.Array) -> memoryview:
-    """Where each row begins in the buffer, and where the last one ends."""
+    """The offset in the buffer at which each row begins, and the offset at which the last row ends."""
     large = pa.types.is_large_string(rows.type) or pa.types.is_large_binary(rows.type)
     _, starts, _ = rows.buffers()
     if starts is None:  # a column that never had rows
@@ -21,13 +21,13 @@ def offsets(rows: pa.Array) -> memoryview:
 
 
 def text(rows: pa.Array) -> memoryview:
-    """All rows side by side; a view that lives as long as the column."""
+    """The bytes of all rows one after another, as a view that is valid as long as the column."""
     bounds = offsets(rows)
     return _data(rows)[bounds[0] : bounds[-1]]
 
 
 def row_bytes(rows: pa.Array) -> list[bytes]:
-    """The bytes of each row."""
+    """The bytes of each row of a text column."""
     data = _data(rows)
     return [bytes(data[start:end]) for start, end in pairwise(offsets(rows).tolist())]
 

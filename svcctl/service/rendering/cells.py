@@ -1,11 +1,11 @@
-"""A value as text, written as a DuckDB expression: plain, for JSON, for separated lines, for XML.
+"""A value as text, as a DuckDB expression: plain, for JSON, for separated lines, and for XML.
 
-Every expression takes the SQL of a value and its type. Cells are later joined by `concat`, the fastest way found to
-build a line. It skips nulls, so a null cell is empty unless the expression says otherwise. Tests for
-special characters are single calls on the bare column, because DuckDB makes those once per distinct value of a column
-that it stores as a dictionary.
+Every function takes the SQL of a value and its type. Cells are later joined by `concat`, the fastest way found to build
+a line. It skips nulls, so a null cell is empty unless the expression makes a text of it. Tests for special characters
+are single calls on the column itself, because DuckDB does these once per distinct value if it stores the column as a
+dictionary.
 
-A number that JSON cannot write (NaN, infinity) is null in every format, so that all formats agree.
+A number that JSON cannot represent (NaN, infinity) is null in every format, so that all formats agree.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ DATES = {
     "sql": "%Y-%m-%d %H:%M:%S.%g",
     "iso": "%Y-%m-%dT%H:%M:%S.%g{offset}",
 }
-"""How timestamps are written, by the values of the interface's dateFormat, for strftime; {offset} is Z or +0200."""
+"""The strftime pattern of timestamps for each dateFormat of the interface; {offset} stands for Z or +0200."""
 
-# Characters that XML 1.0 forbids even as references, that a reader would change (CR), or that would break a line.
+# XML 1.0 forbids some characters even as references. A reader would change CR, and LF would break a line.
 _XML_REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": "&#10;"}
 _XML_FORBIDDEN = [*(chr(code) for code in range(32) if chr(code) not in "\t\n\r"), "\ufffe", "\uffff"]
 
 
 def local_time(value: str, zone: timezone) -> str:
-    """A timestamp in the local time of a zone."""
+    """SQL for a timestamp in the local time of a zone."""
     minutes = zone.utcoffset(None) // timedelta(minutes=1)
     return f"({value} + to_minutes({minutes}))" if minutes else value
 
@@ -45,7 +45,7 @@ def finite(value: str) -> str:
 
 
 def is_null(value: str, type_: Type) -> str:
-    """True if a cell is null; cheaper than writing its text."""
+    """SQL for the condition that a cell is null, which is cheaper than the text of the cell."""
     return f"NOT coalesce(isfinite({value}), false)" if type_ is Type.FLOAT8 else f"{value} IS NULL"
 
 
@@ -55,14 +55,14 @@ def ip_text(value: str) -> str:
 
 
 def plain(value: str, type_: Type) -> str:
-    """Numbers, booleans and addresses as all text formats write them; strings unchanged."""
+    """SQL for a number, boolean or address as all text formats write it, or for a string unchanged."""
     if type_ is Type.IP4:
         return ip_text(value)
     return f"({finite(value)})::VARCHAR" if type_ is Type.FLOAT8 else f"{value}::VARCHAR"
 
 
 def json(value: str, type_: Type) -> str:
-    """A JSON value, `null` included; timestamps are epoch ms."""
+    """SQL for a value in JSON: null is `null`, and timestamps are epoch milliseconds."""
     match type_:
         case Type.TIMESTAMP:
             cell = f"epoch_ms({value})::VARCHAR"
@@ -76,14 +76,14 @@ def json(value: str, type_: Type) -> str:
 
 
 def separated_cell(value: str, type_: Type, separator: str) -> str:
-    """A cell of csv or tsv: quoted when it holds the separator, a quote, CR or LF; `""` when empty, unlike null."""
+    """SQL for a cell of csv or tsv: in quotes if it has the separator, a quote, CR or LF; `""` if it is empty text."""
     if type_ is not Type.STR:
         return plain(value, type_)
     return f"{SEPARATED}({value}, {literal(separator)})"
 
 
 def xml(value: str, type_: Type) -> str:
-    """XML character data. What XML 1.0 forbids becomes `_xHHHH_`, as in spreadsheets, and `_x` becomes `_x005F_x`."""
+    """SQL for XML text. A forbidden character becomes `_xHHHH_`, as in spreadsheets, and `_x` becomes `_x005F_x`."""
     if type_ is not Type.STR:
         return plain(value, type_)
     escaped = f"replace({value}, '_x', '_x005F_x')"
@@ -95,9 +95,9 @@ def xml(value: str, type_: Type) -> str:
     has_reserved = " OR ".join(
         f"contains({value}, {part})" for part in ("'_x'", "'&'", "'<'", "'>'", "chr(65534)", "chr(65535)")
     )
-    # Each replacement makes another text, and all of them are in memory at once: so only the needed ones are made.
+    # Each replacement makes another text, and all of them are in memory at once. So only texts that need it get them.
     forbidden = f"regexp_matches({value}, '[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x{{FFFE}}\\x{{FFFF}}]')"
-    # JSON has an escape for every control character, so a longer JSON string is the cheapest test for them all.
+    # JSON escapes every control character, so the cheapest test for all of them is a longer JSON string.
     special = f"{has_reserved} OR strlen(to_json({value})::VARCHAR) > strlen({value}) + 2"
     return f"CASE WHEN {special} THEN CASE WHEN {forbidden} THEN {escaped} ELSE {allowed} END ELSE {value} END"
 

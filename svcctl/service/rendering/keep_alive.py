@@ -1,4 +1,4 @@
-"""Padding: the bytes sent while a query has no rows, so that nothing on the way takes the connection for dead.
+"""Padding: the bytes that are sent while a query has no rows, so that nothing in between takes the connection for dead.
 
 `KINDS` are the values of a request's `keepAlive.type`. Lines of padding end in LF, also where rows end in CRLF.
 """
@@ -13,10 +13,11 @@ from svcctl.errors import ServiceError
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The padding that one format can have. `separators` are those of a row, in formats that have them.
+    """The rules for padding in a format.
 
-    A document, such as json or xml, takes nothing but white space between its parts. In a format of lines, `is_row`
-    says whether a reader could take a line that is not blank for a row, or for an error.
+    `separators` are the separators of a row, in formats that have them. A document, such as json or xml, allows only
+    white space between its parts. In a format of lines, `is_row` says whether a reader could take a line that is not
+    blank for a row or an error.
     """
 
     separators: str | None = None
@@ -24,7 +25,7 @@ class Shape:
 
 
 Padding = Callable[[Shape, str], str]
-"""The padding of a format, from the token of the request."""
+"""A function that makes the padding of a format from the token of the request."""
 
 KINDS: Mapping[str, Padding] = {
     "none": lambda shape, token: "",
@@ -36,13 +37,13 @@ KINDS: Mapping[str, Padding] = {
 
 @dataclass(frozen=True, slots=True)
 class KeepAlive:
-    """The `keepAlive` of a request. The type `token` always has a token, sent unchanged; other types have none."""
+    """The option `keepAlive` of a request. Only the type `token` has a token, which is sent unchanged."""
 
     type: str
     token: str = ""
 
     def padding(self, shape: Shape) -> bytes:
-        """The bytes to send. ServiceError when they would not be padding in this format."""
+        """The bytes of padding in a format. ServiceError when they could be taken for a part of the response."""
         if self.type == "empty" and shape.separators is None:
             raise ServiceError("keepAlive 'empty' is a row of separators, which only csv and tsv have")
         if shape.is_row is None:

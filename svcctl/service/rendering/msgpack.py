@@ -1,4 +1,4 @@
-"""The response in MessagePack, the number of whose rows comes before them: rows are kept in a temporary file."""
+"""The response in MessagePack. The number of rows comes before the rows, so rows are kept in a temporary file."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from svcctl.service.rendering.encoder import SPOOL_BLOCK_BYTES, Rendering, Spool
 
 
 class MsgPack(SpooledFormat):
-    """The structure of the JSON format in MessagePack.
+    """The response format msgpack: the structure of the JSON format in MessagePack.
 
-    A batch is encoded by columns: Arrow makes every cell's bytes of a column at once, then joins keys and cells row by
-    row. Numbers take the fixed width of their type.
+    A batch is encoded by columns: Arrow makes the bytes of all cells of a column at once, then joins keys and cells row
+    by row. Numbers have the fixed width of their type.
     """
 
     content_type = "application/msgpack"
@@ -75,7 +75,7 @@ class MsgPack(SpooledFormat):
 
 
 def _packed_number(tag: bytes, code: str, cell: pa.Array) -> pa.Array:
-    """A tag and the big-endian number; nil for null."""
+    """Encode a column of numbers: each as a tag and the big-endian number, and null as nil."""
     numbers = array(code)
     width = numbers.itemsize
     start = cell.offset * width
@@ -101,7 +101,7 @@ def _packed_text(cell: pa.Array) -> pa.Array:
 
 
 def _text_header(length: int) -> bytes:
-    """The MessagePack header of a text of that many bytes."""
+    """The MessagePack header of a text of `length` bytes."""
     if length < 32:
         return bytes([0xA0 | length])
     for tag, width in ((0xD9, 1), (0xDA, 2)):
@@ -112,7 +112,7 @@ def _text_header(length: int) -> bytes:
 
 @cache
 def _headers() -> pa.Array:
-    """The headers of texts by length, for all but long ones."""
+    """The MessagePack headers of texts of 0 to 4095 bytes, by length."""
     return pa.array([_text_header(length) for length in range(4096)], pa.binary())
 
 

@@ -1,7 +1,7 @@
-"""DuckDB as the renderer of rows: expressions over a plan's columns, whichever reader runs the plan.
+"""DuckDB as the renderer of rows: it evaluates expressions over a plan's columns, for plans of every reader.
 
-For a reader that runs its plans in DuckDB, plan and expressions are one statement. The typed batches of any other
-reader go through a separate DuckDB in memory.
+If the reader runs its plans in DuckDB, plan and expressions are one statement. The batches of any other reader go
+through a separate DuckDB in memory.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ def stream(
     skip: int = 0,
     rows_per_batch: int = ROWS_PER_BATCH,
 ) -> Iterator[Stream]:
-    """Run a plan and read expressions of DuckDB's SQL over its columns, called c0, c1, …; the first `skip` rows are
-    left out. The other arguments are those of the reader's own `stream`.
+    """Run a plan, and stream the values of DuckDB expressions over its columns, which are called c0, c1, …
+
+    The first `skip` rows are left out. The other arguments are those of the reader's own `stream`.
     """
     if isinstance(reader, Reading):
         with reader.render(
@@ -49,7 +50,7 @@ def stream(
 
 
 class _RenderedStream:
-    """A Stream of expressions over the batches of another Stream."""
+    """A Stream of the values of expressions over the batches of another Stream."""
 
     def __init__(self, rows: Stream, plan: Plan, expressions: Sequence[str], skip: int, rows_per_batch: int) -> None:
         self._rows = rows
@@ -63,7 +64,7 @@ class _RenderedStream:
         self._statement = Statement(connection, [f"SELECT {', '.join(expressions)} FROM plan"], rows_per_batch)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, with columns called c0, c1, …. DuckDB turns a failure into text, so the error is kept here."""
+        """The plan's rows, with columns called c0, c1, … An error is saved, because DuckDB would turn it into text."""
         try:
             for batch in self._rows:
                 left_out = min(self._skip, batch.num_rows)

@@ -1,7 +1,7 @@
-"""Row formats: how a row is written, whether in a response, a file or a message.
+"""Row formats: the text of a row in a response, a file or a message.
 
-A row format gives the bytes before the first row and an expression of DuckDB's SQL for each row's text, over the
-columns c0, c1, … of a plan.
+A row format has the bytes before the first row, and a DuckDB expression for each row's text, over the columns c0, c1, …
+of a plan.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from svcctl.service.rendering import cells
 
 @dataclass(frozen=True, slots=True)
 class Dates:
-    """How timestamps are written where a format leaves a choice: a name of cells.DATES, and a time zone."""
+    """The form of timestamps in formats that leave a choice: a name of cells.DATES, and a time zone."""
 
     format: str = "default"
     zone: timezone = UTC
 
     def text(self, value: str) -> str:
-        """A timestamp as text, in SQL."""
+        """SQL for a timestamp as text."""
         return cells.date_text(value, self.format, self.zone)
 
 
 class RowFormat(Protocol):
     def head(self, columns: Sequence[Column]) -> bytes:
-        """The bytes before the first row."""
+        """The bytes before the first row of these columns."""
 
     def text(self, columns: Sequence[Column], dates: Dates) -> str:
-        """The SQL of a row's text."""
+        """SQL for the text of a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeparatedRows:
-    """Lines of cells: quotes only where needed, null is empty, an empty string is `""`.
+    """The row format of csv and tsv: quotes only where needed, null is empty, an empty string is `""`.
 
-    A row of nulls begins with `""`: nothing but separators would pass for padding, and the row would be lost. A first
-    cell with the `reserved` text is in quotes, too.
+    A row of nulls begins with `""`. Without that, readers would take the separators for padding, and lose the row. A
+    first cell with the text `reserved` is also in quotes.
     """
 
     separator: str
@@ -73,7 +73,7 @@ class SeparatedRows:
 
 
 def _never_blank(first: str, columns: Sequence[Column]) -> str:
-    """The SQL of the first cell, `""` in a row of nulls; the other columns are tested only if the first is null."""
+    """SQL for the first cell of a row: `""` in a row of nulls. Other columns are tested only if the first is null."""
     if any(column.name == "eventdate" and column.type is Type.TIMESTAMP for column in columns):
         return first  # an event has a date, and so has a period
     others = [cells.is_null(f"c{index}", column.type) for index, column in enumerate(columns) if index]
@@ -81,13 +81,13 @@ def _never_blank(first: str, columns: Sequence[Column]) -> str:
 
 
 def quoted_cell(text: str) -> str:
-    """A cell in quotes."""
+    """Put a cell of csv or tsv in quotes."""
     return '"' + text.replace('"', '""') + '"'
 
 
 @dataclass(frozen=True, slots=True)
 class JsonRows:
-    """JSON values between two texts, each after its name if they are `named`; timestamps are epoch ms."""
+    """The row format of JSON: values between two texts, each after its name if `named`; timestamps are epoch ms."""
 
     opens: str
     closes: str
@@ -110,7 +110,7 @@ class JsonRows:
 
 
 class XmlRows:
-    """One `<event>` on each line, every field with its name, null marked as such."""
+    """The row format of XML: an `<event>` on each line, each field with its name, and null as an attribute."""
 
     def head(self, columns: Sequence[Column]) -> bytes:
         described = (f'<column name="{cells.xml_text(column.name)}" type="{column.type}"/>' for column in columns)
@@ -136,7 +136,7 @@ def _concat(parts: Iterable[str]) -> str:
 CSV, TSV = SeparatedRows(","), SeparatedRows("\t")
 XML = XmlRows()
 OBJECT = JsonRows("{", "}", named=True)
-"""One JSON object, as in a message."""
+"""A row as a JSON object, as in a message."""
 ARRAY = JsonRows("[", "]", named=False)
-"""The values alone, in the order of the columns."""
+"""A row as a JSON array of its values, in the order of the columns."""
 OBJECT_LINE = JsonRows("{", "}\n", named=True)

@@ -1,4 +1,4 @@
-"""The formats that stream: json, csv, tsv and xml. DuckDB writes the text of rows; Python passes on its bytes."""
+"""The formats that stream: json, csv, tsv and xml. DuckDB writes the text of rows, and Python passes its bytes on."""
 
 from __future__ import annotations
 
@@ -15,20 +15,18 @@ from svcctl.service.rendering.cells import xml_text
 from svcctl.service.rendering.encoder import Encoder
 from svcctl.service.rendering.keep_alive import NEWLINE, SPACES, Shape
 
-BETWEEN = ",\n"
-
-
+ROW_SEPARATOR = ",\n"
 IN_STREAM = "svc.api.error"
-"""The first cell of the row that ends csv and tsv in an error; a fixed name, which clients can look for."""
+"""The first cell of the row that ends csv and tsv after an error: a fixed name, which clients can look for."""
 ERROR_CELLS = 3
-"""The cells of that row. A row of data with as many has this name in quotes, so that it is never taken for an error."""
+"""The number of cells in the error row of csv and tsv. Data with as many columns has IN_STREAM in quotes."""
 
 
 class StreamedFormat(Encoder):
-    """A format that is a head, the text of each row, and a tail."""
+    """The base class of formats that stream: a head, the text of each row, and a tail."""
 
     def row(self) -> rows.RowFormat:
-        """How a row is written."""
+        """The row format of the response."""
         raise NotImplementedError
 
     def expressions(self) -> list[str]:
@@ -42,7 +40,7 @@ class StreamedFormat(Encoder):
 
 
 class Json(StreamedFormat):
-    """Objects in an array. Every row begins with the separator of rows, which the first chunk drops."""
+    """The response format json: objects in an array. Each row begins with a separator, which the first chunk drops."""
 
     content_type = "application/json"
     own_padding = SPACES
@@ -50,17 +48,17 @@ class Json(StreamedFormat):
     _has_rows = False
 
     def row(self) -> rows.RowFormat:
-        return rows.JsonRows(BETWEEN + "{", "}", named=True)
+        return rows.JsonRows(ROW_SEPARATOR + "{", "}", named=True)
 
     def chunk(self, batch: pa.RecordBatch) -> bytes | memoryview:
         text = super().chunk(batch)
         if text and not self._has_rows:
             self._has_rows = True
-            return text[len(BETWEEN) :]
+            return text[len(ROW_SEPARATOR) :]
         return text
 
     def envelope(self) -> str:
-        """The members before the rows, up to the object's name."""
+        """The beginning of the response, up to the name of the member with the rows."""
         return f'{compact(self.rendering.envelope())[:-1]},"object":'
 
     def head(self) -> bytes:
@@ -75,7 +73,7 @@ class Json(StreamedFormat):
 
 class JsonCompact(Json):
     def row(self) -> rows.RowFormat:
-        return rows.JsonRows(BETWEEN + "[", "]", named=False)
+        return rows.JsonRows(ROW_SEPARATOR + "[", "]", named=False)
 
     def head(self) -> bytes:
         return f'{self.envelope()}{compact(metadata(self.columns))[:-1]},"d":[\n'.encode()
@@ -88,7 +86,7 @@ class JsonCompact(Json):
 
 
 class Lines(StreamedFormat):
-    """A format of lines, with the line ending that the service is set to."""
+    """The base class of formats of lines, which end as the service is set to."""
 
     def line(self, text: str) -> bytes:
         return f"{text}{self.rendering.line_end}".encode()
@@ -148,7 +146,7 @@ class Tsv(Csv):
 
 
 class Xml(StreamedFormat):
-    """A document of events:
+    """The response format xml, a document of events:
 
         <?xml version="1.0" encoding="UTF-8"?>
         <events>
@@ -174,7 +172,7 @@ class Xml(StreamedFormat):
 
 
 def metadata(columns: Sequence[Column]) -> dict[str, object]:
-    """The members that describe columns: `m`, each name's type and place, and `metadata`, the same as a list."""
+    """The members that describe columns: `m` has the type and index of each name, `metadata` the same as a list."""
     return {
         "m": {column.name: {"type": column.type.value, "index": index} for index, column in enumerate(columns)},
         "metadata": [{"name": column.name, "type": column.type.value} for column in columns],
@@ -182,9 +180,10 @@ def metadata(columns: Sequence[Column]) -> dict[str, object]:
 
 
 def error_members(name: str, code: int, message: str) -> str:
-    """The members that end a document in an error: the error by its name, and once more in `context`.
+    """The members that end a JSON document after an error: the error, and once more in `context`.
 
-    Some clients search the text for the name and the array with nothing between them, others with white space.
+    Some clients search the text for the name and the array with nothing between them, others for white space between
+    them.
     """
     error = compact([code, message])
     return f'"context":{{"{name}":\n{error}}},"{name}":{error}'

@@ -1,4 +1,4 @@
-"""The response as a workbook of a spreadsheet, a zip archive that is written to a temporary file first."""
+"""The response as an Excel workbook, a zip archive that is first written to a temporary file."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from svcctl.service.rendering import cells
 from svcctl.service.rendering.encoder import Rendering, SpooledFormat
 
 CUT_TEXTS = "x-svc-cut-texts"
-"""The header with the number of texts that were cut, because a cell cannot hold them; left out if there are none."""
+"""The HTTP header with the number of texts that were cut to fit a cell; left out if no text was cut."""
 
 
 class Xls(SpooledFormat):
-    """A workbook of typed cells; when a sheet is full, events continue on the next, below the same header.
+    """The response format xls: a workbook of typed cells. If a sheet is full, rows continue on another with the header.
 
     Values that a spreadsheet cannot hold are changed: an int8 beyond 2^53 and a date before 1900 become text, a date
-    outside the years 1 to 9999 its epoch milliseconds, a text longer than a cell is cut and ends in `…`.
+    outside the years 1 to 9999 becomes its epoch milliseconds, and a text that is too long for a cell is cut and ends
+    in `…`.
     """
 
     content_type = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -65,7 +66,7 @@ class Xls(SpooledFormat):
 
 @contextmanager
 def _as_refusals() -> Iterator[None]:
-    """Turn the failure to write a spreadsheet into the error that the client gets."""
+    """Raise an IncompleteResult of the block as a ServiceError, for the client."""
     try:
         yield
     except IncompleteResult as error:
@@ -73,7 +74,7 @@ def _as_refusals() -> Iterator[None]:
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """The values of a column. Dates outside the years 1 to 9999, which Python does not have, are epoch milliseconds."""
+    """The values of a column. Dates outside the years 1 to 9999 are epoch milliseconds: Python has no such dates."""
     try:
         return column.to_pylist()  # type: ignore[no-any-return]
     except (OverflowError, ValueError):

@@ -1,17 +1,17 @@
-"""How many queries are open and are worked on at once, and which of the others is next.
+"""The limits of open queries and of the work on them, and the order in which queries get their turn.
 
-The work on a query is done in pieces: its plan, each batch of its rows. A piece takes a place while it runs in a
-thread, and a query gives its place up between two pieces. So a client that reads slowly, or not at all, holds no place.
+The work on a query is done in pieces: its plan, and each batch of its rows. A piece takes a place while it runs in a
+thread, and the query has no place between two pieces. So a client that reads slowly, or not at all, holds no place.
 
-- A free place goes to the domain that has the fewest, and there to the query that has waited longest. A query that has
-  been worked on before waits up to HANDICAP longer, so new ones pass it, but nobody waits for ever.
+- A free place goes to the domain that has the fewest, and in it to the query that has waited longest. A query that has
+  run before waits up to HANDICAP longer, so that new queries pass it, but no query waits for ever.
 - A piece that takes longer than LONG_PIECE_SECONDS is long. It leaves its place and takes one of the places for long
   pieces. There are half as many of those, and one domain gets at most half of them. If none is free, the piece is
   stopped, and repeated when one is; a piece that cannot be repeated continues.
-- A domain has a share of open queries, those that wait and those whose clients read slowly included. One more is
+- A domain has a share of open queries, including those that wait and those whose clients read slowly. One more is
   refused with 429.
 
-Only `load`, `domains` and `end` may be called outside of the event loop.
+Only `load`, `domains`, `api_keys` and `end` may be called outside of the event loop.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service.accounts.accounts import Owner
 
 LONG_PIECE_SECONDS = 1.0
-"""Seconds after which a piece of work is long."""
+"""A piece of work that takes longer than this counts as long."""
 HANDICAP = 0.25
-"""The most seconds that a query which has been worked on waits longer than a new one."""
+"""The maximum additional seconds that a query waits for a place if it has run before."""
 INTERRUPT_SECONDS = 0.1
-"""How often an interrupt is repeated: an engine may miss one that is sent while it starts."""
+"""The interval at which an interrupt is repeated: an engine may miss one that it gets while it starts."""
 TOO_MANY_REQUESTS = 429
+"""The HTTP status for a query that is refused because too many are open."""
 
 T = TypeVar("T")
 Interrupt = Callable[[SvcctlError], None]
-"""Makes a running piece of work raise this error soon."""
+"""A function that makes a running piece of work raise an error soon."""
 
 
 class Turns:
-    """The places of a service: `places` for pieces of work, and the `share` of open queries of a domain or reseller."""
+    """The places of a service: `places` for pieces of work, and a `share` of open queries for each owner."""
 
     def __init__(
         self, executor: Executor, *, places: int, share: int, slice_seconds: float = LONG_PIECE_SECONDS
@@ -55,7 +56,7 @@ class Turns:
         self._open: set[OpenQuery] = set()
 
     def open(self, owner: Owner, key: str | None = None) -> OpenQuery:
-        """Begin a query that a request with this API key asks. ServiceError 429 when its owner has too many."""
+        """Begin a query of an owner, requested with an API key. ServiceError 429 if the owner has too many."""
         count = sum(query.owner == owner for query in self._open)
         if count >= self._share:
             raise ServiceError(
@@ -69,7 +70,7 @@ class Turns:
         return query
 
     def load(self) -> Mapping[str, int]:
-        """How many queries are worked on, wait for their turn, or are idle. May be called from any thread."""
+        """The numbers of queries that are running, waiting for their turn, or idle. May be called from any thread."""
         counts = Counter(query.state for query in self._open.copy())
         return {state: counts[state] for state in ("running", "waiting", "idle")}
 
@@ -82,7 +83,7 @@ class Turns:
         return {query.key for query in self._open.copy() if query.key is not None}
 
     def end(self, domains: Mapping[int, SvcctlError], keys: Mapping[str, SvcctlError]) -> None:
-        """End the queries of some domains and of some API keys, each with its reason. May be called from any thread."""
+        """End the queries of domains and of API keys, each with an error. May be called from any thread."""
         for query in self._open.copy():
             reason = None if query.owner.domain is None else domains.get(query.owner.domain)
             reason = reason or (None if query.key is None else keys.get(query.key))
@@ -91,7 +92,7 @@ class Turns:
 
 
 class OpenQuery:
-    """A query from its admission until its answer is closed."""
+    """A query, from its admission until its response is closed."""
 
     def __init__(self, turns: Turns, owner: Owner, key: str | None = None) -> None:
         self._turns = turns
@@ -99,9 +100,9 @@ class OpenQuery:
         self.owner = owner
         self.key = key
         self.ended: asyncio.Future[SvcctlError] = self._loop.create_future()
-        """The reason why the query must end before its last row."""
+        """The error with which the query must end early, once it is known."""
         self.closed: asyncio.Future[None] = self._loop.create_future()
-        """Done when nothing of the query runs any more."""
+        """Done when no work on the query runs any more."""
         self.waiting = False
         self._used = 0.0
         self._since: float | None = None
@@ -129,18 +130,18 @@ class OpenQuery:
 
     @property
     def state(self) -> str:
-        """running, waiting or idle. An idle query is between two pieces: its client reads, or no events arrive."""
+        """The state of the query: running, waiting or idle. While idle, its client reads, or no events arrive."""
         return "running" if self._since is not None else "waiting" if self.waiting else "idle"
 
     @property
     def seconds(self) -> float:
-        """How long the engine has worked on the query."""
+        """The seconds for which the engine has worked on the query."""
         return self._used + (0.0 if self._since is None else monotonic() - self._since)
 
     async def run(self, work: Callable[..., T], *arguments: Any, interrupt: Interrupt | None = None) -> T:
-        """Do a piece of work in a thread when it is the query's turn.
+        """Do a piece of work in a thread, when it is the query's turn, and return its result.
 
-        With `interrupt`, work that takes long may be interrupted, and is then done again from its start.
+        With `interrupt`, long work may be interrupted, and is then repeated from its start.
         """
         if self.ended.done():
             raise self.ended.result()
@@ -178,7 +179,7 @@ class OpenQuery:
 
 
 async def _interrupt_until_done(running: asyncio.Future[Any], interrupt: Interrupt) -> None:
-    """Interrupt work until it ends. Whatever it returns or raises is dropped, since it is done again."""
+    """Interrupt work until it ends. Its result or error is dropped, since the work is repeated."""
     while not running.done():
         interrupt(ServiceError("the query was interrupted to be run again"))
         await asyncio.wait({running}, timeout=INTERRUPT_SECONDS)
@@ -194,7 +195,7 @@ class _Waiter:
 
 @dataclass
 class _Places:
-    """The places of one kind, the share that each owner may take, and the queue of those who wait."""
+    """The places for short or for long pieces, the share of them that an owner may take, and the waiting queue."""
 
     number: int
     share: int

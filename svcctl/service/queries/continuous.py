@@ -1,14 +1,14 @@
-"""Continuous queries: a query is answered in steps, each of them one plan over a part of the events.
+"""Continuous queries: a query is answered in steps, and each step is one plan over a part of the events.
 
-A query whose range is over has a single step. A query without `to`, or with one in the future, has a step whenever
-there is something new: rows as they are stored, groups of a period when the period is over, other groups at `to`.
+A query whose range is over has a single step. A query without `to`, or with `to` in the future, has a step whenever
+there are new results: rows as they are stored, groups of a period when the period is over, other groups at `to`.
 
-A query keeps the columns that its table had at first: those that loads add later are not among `*`. A wider type of a
-column takes effect in the next step of a job, whose rows are text; an answer that is open ends with an error, because
-it has named its types.
+A query keeps the columns that its table had at first: `*` does not include columns that loads add later. If the type of
+a column becomes wider, a job uses it from its next step on, because its rows are text. An open response has already
+stated its types, so it ends with an error.
 
-A period is closed `lag` after its end. Events that are stored later are in no group: `late_after` counts those that the
-query asks for.
+A period is closed `lag` after its end. Events that are stored later are in no group; `late_after` counts those that
+match the query.
 
 The module `schedule` decides which step comes next.
 """
@@ -30,19 +30,20 @@ from svcctl.service.queries.schedule import CoveredEvents, Late, Schedule, Step,
 from svcctl.service.settings import LAG_TIME
 
 RANGE_GRACE = timedelta(seconds=2)
-"""How long a range stays open after its end for events that are stored late."""
+"""How long a query waits after the end of its range for events that are stored late."""
 LATE_MS = 2000
-"""The shortest time between two counts of late events, unless a period ends."""
+"""The minimum time in ms between two counts of late events, unless a period ends."""
 
 
 class Steps:
-    """A query on an engine: its steps, and the plan of each.
+    """The steps of a query, and the plan of each step on the engine that has the query's table.
 
-    `launched` is when the query was asked. If its range ends later than that, the last step waits for the end. A
-    step of a `repeatable` query returns the same rows in the same order each time it runs. A period is closed `lag`
-    seconds after its end. A `complete` table gets no more events, so the query does not wait for the end of its range.
-    `columns` are the names of the columns that the table had when the query was asked; those of now if None.
-    QueryError when the query cannot run, or cannot run without an end.
+    `launched` is the moment of the request. If the range ends later than that, the last step waits for the end. A step
+    of a `repeatable` query returns the same rows in the same order each time it runs. A period is closed `lag` seconds
+    after its end. A `complete` table gets no more events, so the query does not wait for the end of its range.
+    `covered` are the events that the query leaves out because it continues another one. `columns` are the names of the
+    columns that the table had at the request; None means its present columns. QueryError when the query cannot run, or
+    cannot run without an end.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Steps:
         columns: Sequence[str] | None = None,
     ) -> None:
         self.columns = columns
-        """The names of the table's columns that the query has; None before the table is known."""
+        """The names of the table's columns that the query can use; None until the table is found."""
         self._repeatable = repeatable
         self._engines = engines
         self._clock = clock
@@ -69,7 +70,7 @@ class Steps:
         )
         self._looked = 0
         self._mark: Mark | None = None
-        """The moment and the end of the table at the last call of `next`."""
+        """The end of the table at the last call of `next`."""
         self._counted = 0
         self._marked = repeatable or self.schedule.kind is not StepKind.ONCE
         self._launched = to_ms(launched)
@@ -78,21 +79,21 @@ class Steps:
         # If the range is over, this is the only step of the query, so its plan is made once.
         first = Step(0, self.schedule.skip, None, None, start, end, self._launched, self._at_once)
         self.shape = self.plan(first)
-        """A plan with the table and the columns of every step."""
+        """A plan whose table and columns are those of every step."""
 
     @property
     def _engine(self) -> Engine:
-        """The engine that has the table now: it may be moved between two steps."""
+        """The engine that has the table now. The table may be moved to another one between two steps."""
         return self._engines.of(self._query.table)
 
     @property
     def reader(self) -> Reader:
-        """The reader of the table's rows."""
+        """The reader of the table of the query."""
         return self._engine.reader
 
     @property
     def _at_once(self) -> bool:
-        """Whether the range was over when the query was asked."""
+        """Whether the range of the query was already over at its request."""
         return (
             self.schedule.kind is StepKind.ONCE
             and self.schedule.due is not None
@@ -104,11 +105,11 @@ class Steps:
         return self.schedule.end is None
 
     def over(self, step: Step | None, rows: int) -> bool:
-        """Whether no step follows `step` once it has run and the query has returned `rows` rows."""
+        """Whether `step` is the last one, if the query has returned `rows` rows after it."""
         return self.schedule.over(step, rows)
 
     def next(self, before: Step | None, rows: int) -> Step | None:
-        """The step after `before` when the query has returned `rows` rows; None while there is nothing to do."""
+        """The step after `before`, if the query has returned `rows` rows; None while there is nothing new."""
         # The clock is read before the mark: whatever is stored until the last step is due must be in that step.
         now = self._launched if self._at_once else to_ms(self._clock())
         mark = self._engine.stored.mark(self._query.table) if self._marked else None
@@ -119,9 +120,9 @@ class Steps:
         return next_step(self.schedule, before, rows, now, mark)
 
     def late_after(self, before: Step | None, step: Step | None, rows: int, late: Late | None) -> Late | None:
-        """The late events so far, after `next(before, rows)` has returned `step`; None until a period is closed.
+        """Count the late events so far, after `next(before, rows)` has returned `step`; None until a period is closed.
 
-        `late` is the result of the call before. Events are counted when a period ends, else at most every LATE_MS.
+        `late` is the result of the previous call. Events are counted when a period ends, else at most once in LATE_MS.
         """
         if self.schedule.kind is not StepKind.BUCKETS or before is None or (before.skip and rows == before.first):
             return late  # while all of its rows are skipped, a step is repeated over a longer part: no period is closed
@@ -132,7 +133,7 @@ class Steps:
         return Late(late.count + self._count(before, late.until, self._mark), self._mark)
 
     def _count(self, before: Step, since: Mark | None, until: Mark | None) -> int:
-        """Count the events stored between two marks that belong to periods that a step has closed."""
+        """Count the events that were stored between two marks, but belong to periods that are already closed."""
         assert before.end is not None
         plan = compile(
             _count_query(self._query),
@@ -147,9 +148,10 @@ class Steps:
             return sum(sum(batch.column(0).to_pylist()) for batch in stream)
 
     def read_up_to(self, step: Step | None) -> int:
-        """The moment up to which all events are read, by the last call of `next` and the last step; 0 if none is known.
+        """The moment in epoch ms up to which the query has read all events; 0 if it is not known.
 
-        Rows are read as they are stored, so up to the present; groups up to the end of their last period.
+        Rows are read as they are stored, so up to the last call of `next`. Groups are read up to the end of `step`, the
+        last step.
         """
         match self.schedule.kind:
             case StepKind.ARRIVALS:
@@ -159,9 +161,10 @@ class Steps:
         return 0
 
     def plan(self, step: Step, *, dated: bool = False) -> Plan:
-        """The plan of a step; `dated` adds a column with each row's date, see `compile`.
+        """Compile the plan of a step; `dated` adds a column with each row's date, see `compile`.
 
-        ServiceError when the table was replaced by one with other columns, or the answer has named other types.
+        ServiceError when the table was replaced by one with other columns, or when its types have changed in an open
+        response.
         """
         tables = self._tables()
         key = step, dated, id(tables)  # a write may have changed the order or the columns of a table
@@ -189,7 +192,7 @@ class Steps:
         return plan
 
     def _with_first_columns(self, tables: Catalog) -> Catalog:
-        """The tables, with those columns of the query's own that it had at first."""
+        """Reduce the query's table in a catalog to the columns that it had at the first step."""
         table = tables.get(self._query.table)
         if table is None:
             return tables
@@ -202,7 +205,7 @@ class Steps:
         }
 
     def _tables(self) -> Catalog:
-        """The tables, with the query's own looked up if it is missing. Unavailable while it cannot be read."""
+        """All tables. The query's table is looked up if it is not among them; Unavailable if it cannot be read."""
         name = self._query.table
         tables = self._engine.stored.tables()
         if name in tables:
@@ -223,7 +226,7 @@ def _schedule_of(
     *,
     complete: bool,
 ) -> tuple[tree.Query, Schedule]:
-    """A query without the limit and offset that count over all of its steps, and the schedule that has them."""
+    """Make the schedule of a query. It gets the limit and offset over all steps, which the returned query lacks."""
     start, end = to_ms(request.range.start), request.range.end
     over = end is not None and (complete or end <= launched)
     due = None if end is None else min(to_ms(end), to_ms(launched)) if over else to_ms(end) + RANGE_GRACE // MILLISECOND
@@ -257,20 +260,20 @@ def _schedule_of(
 
 
 def period_of(query: tree.Query) -> int | None:
-    """The seconds of each period by which a query groups; None if it does not group by periods."""
+    """The length in seconds of the periods by which a query groups; None if it does not group by periods."""
     groups = [clause for clause in query.clauses if isinstance(clause, tree.Group)]
     return groups[0].every if len(groups) == 1 else None
 
 
 def _count_query(query: tree.Query) -> tree.Query:
-    """The query that counts the events in the groups of a query."""
+    """Make the query that counts the events which a query groups."""
     at = next(at for at, clause in enumerate(query.clauses) if isinstance(clause, tree.Group))
     whole = (tree.Group(None, ()), tree.Select((tree.Item(tree.Call("count", ())),)))
     return replace(query, clauses=(*query.clauses[:at], *whole))
 
 
 def _without_bounds(query: tree.Query) -> tuple[tree.Query, int | None, int]:
-    """A query without the limits and offsets at its end, and the limit and offset they add up to."""
+    """Remove the limits and offsets at the end of a query; also return the limit and the offset that they mean."""
     clauses = list(query.clauses)
     limit: int | None = None
     offset = 0

@@ -1,4 +1,4 @@
-"""The request for a query, after its checks."""
+"""The request for a query, after it was checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AskedQuery:
-    """The fields of POST /query, checked, with their dates resolved. A query with a destination becomes a job."""
+    """The checked fields of a request for a query (POST /query). With a destination, the query becomes a job."""
 
     query: str
     range: Range
@@ -26,8 +26,8 @@ class AskedQuery:
     limit: int | None = None
     destination: Destination | None = None
     continues: str | None = None
-    """The ID of the job that the new one continues."""
+    """The ID of the earlier job that the new job continues, or None."""
     temporary_table: str | None = None
-    """The ID of the temporary table that the query reads."""
+    """The ID of the temporary table that the query reads, or None for a stored table."""
     ip_as_string: bool | None = None
     keep_alive: KeepAlive | None = None

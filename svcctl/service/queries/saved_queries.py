@@ -1,7 +1,7 @@
 """Saved queries, which a request runs by their `queryId`.
 
-The interface has no operations to save queries: `svcctl service queries` does it. A query is parsed before it is saved;
-its tables and columns are looked up when it runs.
+The interface has no operations to save queries, so `svcctl service queries` saves them. A query is parsed before it is
+saved; its table and columns are looked up when it runs.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def get(store: Store, id: str) -> SavedQuery:
 
 
 def check(query: SavedQuery) -> None:
-    """Refuse a query that cannot be saved. ServiceError with the place of a syntax error.
+    """Check that a query can be saved. ServiceError with the place of a syntax error.
 
-    UsageError when it has a variable, which only `svcctl query` and `svcctl export` fill in.
+    UsageError when its ID is invalid, or it has a variable, which only `svcctl query` and `svcctl export` fill in.
     """
     # Imported here because the parser takes longer to load than listing or deleting a query takes.
     from svcctl.service.language import QueryError, parse
@@ -77,14 +77,14 @@ def check(query: SavedQuery) -> None:
 
 
 def put(store: Store, query: SavedQuery) -> None:
-    """Save a query that can be saved, or replace the one with its ID."""
+    """Save a query, or replace the one with its ID. Raises the errors of `check`."""
     check(query)
     with store.transaction() as connection:
         replace(connection, queries, id=query.id, text=query.text)
 
 
 def remove(store: Store, id: str) -> None:
-    """Delete a query. NotFound when there is none."""
+    """Delete a saved query. NotFound when there is none with this ID."""
     with store.transaction() as connection:
         if not connection.execute(delete(queries).where(queries.c.id == id)).rowcount:
             raise NotFound(f"no saved query '{id}'")

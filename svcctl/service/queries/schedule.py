@@ -1,7 +1,7 @@
-"""The schedule of a query, and the step that comes next: `next_step` depends on nothing but its arguments.
+"""The schedule of a query, and the choice of its next step: `next_step` depends only on its arguments.
 
-A Step holds everything that decides its rows, so it can be repeated: an answer keeps it in memory, a job saves it. Rows
-are numbered through all steps of a query, and `skip` and `limit` count over all of them.
+A Step holds all values that decide its rows, so it can be repeated: a response keeps it in memory, a job saves it. Rows
+are numbered through all steps of a query, and `skip` and `limit` count the rows of all steps.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from svcctl.service.engines import Mark
 
 LAG_MS = seconds_to_ms(LAG_TIME.default_value)
-"""How long a period stays open after its end."""
+"""How long a period stays open after its end by default, in milliseconds."""
 
 
 class StepKind(StrEnum):
     ONCE = "once"
-    """One step over the whole range."""
+    """A single step over the whole range."""
     ARRIVALS = "arrivals"
-    """A step for the rows stored since the step before, by place in the table: a late event is not missed."""
+    """A step for the rows stored since the previous step, by their place in the table, so late events are included."""
     BUCKETS = "buckets"
-    """A step for the periods that ended since the step before."""
+    """A step for the periods that ended since the previous step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """The facts that decide the steps of a query. Moments are in epoch milliseconds, durations in milliseconds.
 
-    The last step is due at `due`; without one, the query never ends. `period` is the length of a bucket, `lag` how long
-    it stays open after its end.
+    The last step is due at `due`; if that is None, the query never ends. `period` is the length of the periods by which
+    the query groups, and `lag` is how long a period stays open after its end.
     """
 
     kind: StepKind
@@ -47,20 +47,21 @@ class Schedule:
     period: int = 0
     lag: int = LAG_MS
     covered: CoveredEvents | None = None
-    """The events that the query leaves out, because it continues another one."""
+    """The events that the query leaves out because it continues another query; None if it continues none."""
 
     def over(self, step: Step | None, rows: int) -> bool:
-        """Whether no step follows `step` once it has run and the query has returned `rows` rows."""
+        """Whether `step` is the last one, if the query has returned `rows` rows after it."""
         return rows == self.limit or (step is not None and step.last)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One plan of a query: rows stored after `since` and until `until`, in a window of epoch milliseconds.
+    """A step of a query: rows stored after the mark `since` up to the mark `until`, with dates from `start` to `end`.
 
-    `first` is the number of its first row, counted from 0 through all steps; `skip` rows are left out before that.
-    Without `since` it begins with the first row of the table, without `until` it reads up to what is stored when it
-    runs. `now` is the value of now() in the query. No step follows the one that is `last`.
+    Moments are in epoch milliseconds. `first` is the number of the step's first row, counted from 0 through all steps;
+    `skip` rows are left out before it. Without `since` the step begins with the first row of the table; without `until`
+    it reads all rows that are stored when it runs. `now` is the value of now() in the query. No step follows the one
+    with `last`.
     """
 
     first: int
@@ -82,7 +83,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """The number of events stored until a mark that are in no group: they came when their period was closed."""
+    """The number of late events stored up to a mark: they are in no group, because their period was closed."""
 
     count: int
     until: Mark | None
@@ -90,8 +91,10 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class CoveredEvents:
-    """The events that a job has read when another query continues it: all that were stored until `since`, and of those
-    stored until `until` the ones that are dated before `end`. Without `end`, both marks are the same.
+    """The events that a job has read, and that a query which continues the job leaves out.
+
+    These are all events stored up to `since`, and the events stored up to `until` that are dated before `end` (epoch
+    milliseconds). Without `end`, both marks are the same.
     """
 
     since: Mark | None
@@ -100,16 +103,16 @@ class CoveredEvents:
 
 
 def covered_after(before: CoveredEvents | None, step: Step) -> CoveredEvents:
-    """The events that a job has read after a step, if it began with `before`."""
+    """The events that a job has read after a step; `before` are those that it left out itself."""
     if step.end is None:
         return CoveredEvents(step.until, step.until, None)
     return CoveredEvents(before.since if before else None, step.until, step.end)
 
 
 def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark: Mark | None) -> Step | None:
-    """The step after `before`, at the moment `now`; None while there is nothing new, and when the query is over.
+    """The step after `before`, at the moment `now`; None while there is nothing new, and if the query is over.
 
-    `rows` is how many rows the query has returned so far, `mark` the present end of the table.
+    `rows` is the number of rows that the query has returned so far, and `mark` is the present end of the table.
     """
     if schedule.over(before, rows):
         return None
@@ -138,7 +141,7 @@ def next_step(schedule: Schedule, before: Step | None, rows: int, now: int, mark
     if before is None:
         return Step(rows, schedule.skip, since, mark, first, end, now, last)
     if before.skip and rows == before.first:
-        # All rows of the step were skipped. It is repeated over a longer part, so skipped rows need no count.
+        # All rows of the step were skipped. It is repeated with a later end, so skipped rows need not be counted.
         return replace(before, until=mark, end=end, now=now, last=last)
     if schedule.kind is StepKind.ARRIVALS:
         return Step(rows, 0, before.until, mark, schedule.start, end, now, last)

@@ -1,7 +1,7 @@
-"""Temporary tables: files that a single client queries, as the table `file`, as long as its request is open.
+"""Temporary tables: files that one client queries as the table `file`, as long as its request is open.
 
-Each is in an engine of its own, in memory, which writes what does not fit into a temporary directory. So nobody else
-can see it, and nothing of it is left when the process is killed; the next start removes the directory.
+Each table has its own engine in memory, which uses a temporary directory for data that does not fit. So no other client
+can see the table, and nothing of it is left if the process is killed: the next start removes the directory.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from svcctl.service.language import parse
 from svcctl.service.queries.concurrency import TOO_MANY_REQUESTS, OpenQuery
 
 MAX_TEMPORARY_TABLES = 8
-"""The most temporary tables at once; each may need as much memory as the service's own tables."""
+"""The maximum number of temporary tables at once: each may need as much memory as the service's own tables."""
 
 
 class NotTheFile(NotFound):
-    """A query of loaded files reads another table."""
+    """The error for a query of loaded files that reads another table."""
 
     reason = "not-the-file"
 
@@ -36,14 +36,14 @@ class NotTheFile(NotFound):
 
 
 def check_query(text: str) -> None:
-    """Raise QueryError if a query cannot be read, and NotTheFile if it reads another table than that of the files."""
+    """Check a query of loaded files. QueryError if it cannot be parsed, NotTheFile if it reads another table."""
     if (table := parse(text).table) != FILE_TABLE:
         raise NotTheFile(table)
 
 
 @dataclass(eq=False)
 class TemporaryTable:
-    """The table of one request, and the queries that read it. `api_key` is the key of the request."""
+    """The temporary table of a request, and the queries that read it. `api_key` is the key of the request."""
 
     api_key: str
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -52,20 +52,20 @@ class TemporaryTable:
     _engines: Engines | None = None
 
     def open(self, engine: AbstractContextManager[Engine]) -> Tables:
-        """Open the engine of the table, which has no table yet, until `close`; returns where to store it."""
+        """Open the engine of the table until `close`, and return its Tables, in which the table is then stored."""
         opened = self._closing.enter_context(engine)
         self._engines = Engines(opened)
         return opened.stored
 
     @property
     def engines(self) -> Engines:
-        """The engine of the table as that of a service. NotFound before it is open."""
+        """The engine of the table, in the form of a service's engines. NotFound before `open`."""
         if self._engines is None:
             raise _gone()
         return self._engines
 
     async def close(self, loading: asyncio.Future[Any]) -> None:
-        """End the queries, and remove the table once nothing uses it; `loading` is the work that fills it."""
+        """End the queries of the table, and remove it when nothing uses it; `loading` is the work that fills it."""
         reading = [query for query in self.queries if not query.closed.done()]
         for query in reading:
             query.end(_gone())
@@ -75,13 +75,13 @@ class TemporaryTable:
 
 
 class TemporaryTables:
-    """The temporary tables of a service. Used in the event loop alone."""
+    """The temporary tables of a service. They may be used only in the event loop."""
 
     def __init__(self) -> None:
         self._tables: dict[str, TemporaryTable] = {}
 
     def add(self, api_key: str) -> TemporaryTable:
-        """A new table. ServiceError 429 if there are too many."""
+        """Add a new temporary table. ServiceError 429 if there are too many."""
         if len(self._tables) >= MAX_TEMPORARY_TABLES:
             raise ServiceError(
                 f"files of {len(self._tables)} queries are already loaded, which is the maximum",
@@ -94,14 +94,14 @@ class TemporaryTables:
         return table
 
     def get(self, id: str, api_key: str) -> TemporaryTable:
-        """The table with this ID. NotFound if there is none, or it belongs to another API key."""
+        """Return the temporary table with this ID. NotFound if there is none, or if it belongs to another API key."""
         table = self._tables.get(id)
         if table is None or table.api_key != api_key:
             raise _gone()
         return table
 
     def remove(self, table: TemporaryTable) -> None:
-        """Forget a table, so that no query of it can begin."""
+        """Forget a temporary table, so that no new query can read it."""
         self._tables.pop(table.id, None)
 
 

@@ -1,4 +1,4 @@
-"""Room on the disk of the service's data. It is probed regularly, so that a full disk shows before a write fails."""
+"""Free space on the disk of the service's data. A regular probe shows a full disk before a write fails."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from svcctl.errors import Unavailable, reason
 
 PROBE_BYTES = 1 << 20
 PROBE_SECONDS = 5.0
-"""How often the disk is probed."""
+"""The interval at which the disk is probed."""
 _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
-"""Errors of file systems that cannot reserve space."""
+"""The error numbers of file systems that cannot reserve space."""
 _NO_SPACE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 _log = logging.getLogger("svcctl.service")
 
 
 class Unwritable(Unavailable):
-    """Nothing can be written for the service at present. `detail` is for its operator: it names the directory."""
+    """The error while the service's data cannot be written. `detail` is for the operator and names the directory."""
 
     def __init__(self, directory: Path, error: OSError) -> None:
         if error.errno in _NO_SPACE_ERRORS:
@@ -36,7 +36,7 @@ class Unwritable(Unavailable):
 
 
 def reserve(directory: Path) -> None:
-    """Write a file of PROBE_BYTES that no other process sees. OSError if that is not possible."""
+    """Reserve PROBE_BYTES in a temporary file, and release them. OSError if the disk has no room for them."""
     with tempfile.TemporaryFile(dir=directory) as file:
         try:
             os.posix_fallocate(file.fileno(), 0, PROBE_BYTES)
@@ -46,7 +46,7 @@ def reserve(directory: Path) -> None:
 
 
 class Disk:
-    """The disk of a directory, and whether it could be written when it was probed last."""
+    """The disk of a directory, with the result of its last probe: `failure` is None if it could be written."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Disk:
         self.failure: Unwritable | None = None
 
     def look(self) -> None:
-        """Probe the disk if that is due, and log when it becomes full and when it has room again."""
+        """Probe the disk if the last probe was PROBE_SECONDS ago; log when it becomes full or has room again."""
         if self._monotonic() < self._next:
             return
         before = self.failure
@@ -78,7 +78,7 @@ class Disk:
             _log.info("directory %s can be written again", self._directory)
 
     def check(self) -> None:
-        """Raise Unwritable if the last probe failed."""
+        """Raise Unwritable if the last probe of the disk failed."""
         if self.failure is not None:
             raise self.failure
 

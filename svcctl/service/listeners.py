@@ -1,4 +1,4 @@
-"""The sockets that the service listens on: its Unix socket, and a TCP socket if --listen asks for one."""
+"""The sockets on which the service listens: its Unix socket, and a TCP socket with --listen."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ MAX_PORT = 65_535
 
 
 class UnixListener:
-    """Listens on a Unix socket. The process must hold the service's lock, so an existing file is a leftover.
+    """A Unix socket on which the service listens. The process holds the service's lock, so an existing file is unused.
 
-    UsageError when the service cannot listen there at first.
+    UsageError when the first socket cannot be made.
     """
 
     def __init__(self, path: Path) -> None:
@@ -29,12 +29,12 @@ class UnixListener:
             ) from None
 
     def listen(self) -> None:
-        """Listen on a new `socket`, whose file takes the place of any other at the path. OSError if that fails."""
+        """Listen on a new `socket`, whose file replaces any other at the path. OSError if that fails."""
         self.socket = unix_sockets.listen(self.path)
         self._file = self.path.stat()
 
     def is_found(self) -> bool:
-        """Whether clients reach this socket at its path: its file was neither deleted nor replaced."""
+        """Whether clients find this socket at its path: its file was neither deleted nor replaced."""
         try:
             return os.path.samestat(self.path.stat(), self._file)
         except OSError:
@@ -45,7 +45,7 @@ class UnixListener:
 
 
 def tcp_listener(listen: str) -> socket.socket:
-    """A socket on HOST:PORT; port 0 asks for any free port. UsageError when the service cannot listen there."""
+    """Listen on a TCP socket at HOST:PORT; port 0 means any free port. UsageError when that is not possible."""
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isdigit():
         raise UsageError(f"--listen '{listen}' is not of the form HOST:PORT")
@@ -60,6 +60,6 @@ def tcp_listener(listen: str) -> socket.socket:
 
 
 def address_of(listener: socket.socket) -> str:
-    """The host and port of a TCP socket."""
+    """The address HOST:PORT of a TCP socket."""
     host, port, *_ = listener.getsockname()
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,12 +1,12 @@
-"""The local service as a process: where its files are, starting it on demand, stopping it.
+"""The local service as a process: its files, starting it on demand, and stopping it.
 
-This module knows the process only by its files and its socket; what the process does is in `server`, which is never
-imported here. The running service holds a lock on `service.lock` until it ends, so the kernel, not a file left behind,
-says whether it runs: a crash leaves nothing that blocks the next start. The lock file also holds a process ID, for
-people: in another PID namespace, or on another host, the same number is another process.
+This module uses only the files and the socket of the process. The work of the process is in `server`, which is never
+imported here. The running service holds a lock on `service.lock` until it ends. So the kernel says whether it runs, and
+a crash leaves nothing that blocks the next start. The lock file also has the process ID, for people; in another PID
+namespace, or on another host, the same number is a different process.
 
-The service listens on its socket from the moment that it has the lock, but answers only when it has started. While it
-starts or stops it touches the lock file every second, so other processes can tell that from a service that hangs.
+The service listens on its socket as soon as it has the lock, but answers only after its start. While it starts or
+stops, it touches the lock file every second, so that other processes do not take it for a service that hangs.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from svcctl.io.files import is_locked, lock, write
 from svcctl.profiles.settings import BUILT_IN, LOCAL_URL
 
 STOP_SECONDS = 30.0
-"""How long a service may take to stop."""
+"""The maximum time for a service to stop."""
 STOP_ANSWER_SECONDS = 2.0
-"""How long a service may take to accept a request to stop before it gets a signal."""
+"""The maximum time for a service to accept a request to stop; after that it gets a signal."""
 SILENT_SECONDS = 5.0
-"""How long a running service may be silent; one that lost the file of its socket listens again sooner."""
+"""The maximum time for a running service to answer. If its socket's file was lost, it listens again before that."""
 STARTING_SECONDS = 2.0
-"""How long commands wait for a service that is starting or stopping before they say so."""
+"""Commands that wait longer than this for a service that is starting or stopping say so."""
 TOUCH_SECONDS = 1.0
-"""A service that is starting or stopping touches its lock file this often."""
+"""The interval at which a service that is starting or stopping touches its lock file."""
 _LOOK_SECONDS = 0.1
 
 PING_PATH, STOP_PATH = "/service/ping", "/service/stop"
@@ -58,7 +58,7 @@ _CREDENTIALS: Mapping[str, Callable[[], str]] = {
     "api_secret": lambda: os.urandom(32).hex(),
     "token": lambda: urlsafe_b64encode(os.urandom(32)).decode().rstrip("="),
 }
-"""The credentials of a built-in profile, and how each is made."""
+"""The credentials of a built-in profile, each with the function that makes a new one."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Files:
 
     @property
     def serve_command(self) -> Path:
-        """The command line of the last service, if that was `service serve --listen`."""
+        """The file with the command line of the last service, if that was `service serve --listen`."""
         return self.directory / "serve.txt"
 
     @property
@@ -94,29 +94,29 @@ class Files:
 
     @property
     def reset(self) -> Path:
-        """Exists from the beginning of a reset to the next start, which then misses no events."""
+        """A file that exists from a reset to the next start, so that the start does not report lost events."""
         return self.directory / "reset"
 
     @property
     def socket(self) -> Path:
-        """The path of the Unix socket, which may be too long for programs other than svcctl."""
+        """The path of the service's Unix socket. It may be too long for programs other than svcctl."""
         return self.directory / "service.sock"
 
     def size(self) -> int:
-        """The size of all files in bytes."""
+        """The total size of the service's files in bytes."""
         return sum(path.stat().st_size for path in self.directory.rglob("*") if path.is_file())
 
     def make(self) -> Path:
-        """Make the directory, private to the user, and return it."""
+        """Create the directory with access for the user only, and return it. UsageError if others have access."""
         with self.within():
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._require_private()
         return self.directory
 
     def _require_private(self) -> None:
-        """Raise UsageError when other users can access the directory, which has the socket, events and credentials.
+        """Raise UsageError if other users can access the directory, which has the socket, events and credentials.
 
-        Its mode is not changed here, since other users may need other files in it.
+        The mode is not changed automatically, since other users may need other files in the directory.
         """
         status = self.directory.stat()
         if status.st_uid not in (os.getuid(), 0) or status.st_mode & 0o077:
@@ -143,20 +143,20 @@ class Files:
 
 
 def default_files(environment: Mapping[str, str]) -> Files:
-    """The files under SVCCTL_DATA, else the platform's data directory."""
+    """The service's files in the directory SVCCTL_DATA, or by default in the user's data directory."""
     if named := environment.get(DATA_ENVIRONMENT):
         return Files(home.expanded_path(named).absolute())
     return Files(home.directory("data", DATA_ENVIRONMENT) / "service")
 
 
 def profile_fields(files: Files, name: str) -> dict[str, Any]:
-    """The fields of a built-in profile. The credentials are functions, since reading them may create them."""
+    """The fields of a built-in profile. Credentials are functions, because reading them may create them."""
     made = {field: partial(_credential, files, name, field) for field in _CREDENTIALS}
     return {"base_url": LOCAL_URL, "socket": str(files.socket), "auth": "signature", **made}
 
 
 def credentials(files: Files, name: str) -> dict[str, str]:
-    """The credentials of a built-in profile; they are made on first use, readable by this user only."""
+    """The credentials of a built-in profile. They are created on first use, in a file that only this user can read."""
     files.make()
     with files.within():
         try:
@@ -170,7 +170,7 @@ def _credential(files: Files, name: str, field: str) -> str:
 
 
 def _read_credentials(files: Files) -> dict[str, dict[str, str]]:
-    """The credentials of each built-in profile. SvcctlError when the file is damaged."""
+    """Read the credentials of each built-in profile. SvcctlError if their file is damaged."""
     try:
         content = json.loads(files.credentials.read_text(encoding="utf-8"))
         return {name: {field: "" + content[name][field] for field in _CREDENTIALS} for name in BUILT_IN}
@@ -195,14 +195,14 @@ def _make_credentials(files: Files) -> dict[str, dict[str, str]]:
 
 
 def place(files: Files) -> str:
-    """An identifier of the events in this directory and in copies of it, unlike those of other service processes."""
+    """The identifier of the service of a directory. Copies of the directory have the same, other services do not."""
     import hashlib
 
     return hashlib.sha256(credentials(files, BUILT_IN[0])["api_key"].encode()).hexdigest()[:16]
 
 
 def running_process(files: Files) -> int | None:
-    """The process ID of the service that holds the lock (0 while the ID is written), None when no service runs."""
+    """The process ID of the running service, or 0 while it writes its ID; None if no service runs."""
     with files.within():
         try:
             return int(files.lock.read_text(encoding="ascii") or 0) if is_locked(files.lock) else None
@@ -214,7 +214,7 @@ def running_process(files: Files) -> int | None:
 
 
 def hold_lock(files: Files) -> int:
-    """Take the service's lock until this process ends, and write the process ID to it. Locked when it is taken."""
+    """Lock the lock file until this process ends, and write the process ID to it. Locked if a service holds it."""
     files.make()
     # `running_process` takes the lock for an instant to test it: wait that long.
     with files.within():
@@ -226,7 +226,7 @@ def hold_lock(files: Files) -> int:
 
 
 def holds_lock(files: Files, handle: int) -> bool:
-    """Whether the lock file is still the one that `hold_lock` locked: not deleted, not replaced."""
+    """Whether the lock file is still the one that `hold_lock` locked: it was neither deleted nor replaced."""
     try:
         return files.lock.stat().st_ino == os.fstat(handle).st_ino
     except OSError:
@@ -234,7 +234,7 @@ def holds_lock(files: Files, handle: int) -> bool:
 
 
 def keep_serve_command(files: Files, command: str | None) -> None:
-    """Save the command line of a service that listens on TCP; None removes it, so that commands may start a service."""
+    """Save the command line of a service that listens on TCP. None removes it, so commands may start the service."""
     with files.within():
         if command is None:
             files.serve_command.unlink(missing_ok=True)
@@ -243,7 +243,7 @@ def keep_serve_command(files: Files, command: str | None) -> None:
 
 
 def serve_command(files: Files) -> str | None:
-    """The saved command line. While there is one, no command starts the service by itself."""
+    """The saved command line of the service, or None. While one is saved, no command starts the service by itself."""
     with files.within(), suppress(FileNotFoundError):
         return files.serve_command.read_text(encoding="utf-8", errors="replace")
     return None
@@ -254,16 +254,15 @@ NOT_RUNNING = "service-not-running"
 
 
 def last_start(files: Files) -> dict[str, str | None]:
-    """The data of errors about a service that does not run: the `command` that ran it last, if it was in the
-    foreground.
-    """
+    """The data of errors about a service that does not run: its last `command`, if that ran in the foreground."""
     return {"command": serve_command(files)}
 
 
 def require_background(files: Files) -> None:
-    """Raise Unavailable if the last service listened on TCP: a command keeps a supervisor from starting the real one.
+    """Raise Unavailable if the last service listened on TCP.
 
-    The service must not run.
+    Such a service is started by a supervisor, which could not start it while one in the background runs. Call this only
+    when no service runs.
     """
     if serve_command(files) is not None:
         raise Unavailable(
@@ -274,7 +273,7 @@ def require_background(files: Files) -> None:
 
 
 def listens(files: Files) -> bool:
-    """Whether something listens on the service's socket; a service that is starting does."""
+    """Whether a process listens on the service's socket. A service listens already while it starts."""
     try:
         unix_sockets.connect(files.socket, _LOOK_SECONDS).close()
     except BlockingIOError:  # more connections wait already than the system keeps
@@ -285,10 +284,10 @@ def listens(files: Files) -> bool:
 
 
 def await_answer(files: Files, starting: Callable[[], object], silent_seconds: float = SILENT_SECONDS) -> bool:
-    """Wait until the service answers; False when none is running.
+    """Wait until the service answers; return False if no service runs.
 
-    There is no limit on a service that is starting or stopping, for which `starting` is called once, after
-    STARTING_SECONDS. Unavailable when any other one is silent for `silent_seconds`.
+    For a service that is starting or stopping there is no limit; `starting` is called once, after STARTING_SECONDS.
+    Unavailable if any other service does not answer for `silent_seconds`.
     """
     began = time.monotonic()
     said = False
@@ -312,7 +311,7 @@ def await_answer(files: Files, starting: Callable[[], object], silent_seconds: f
 
 
 def _seconds_untouched(files: Files) -> float:
-    """The seconds since the service took its lock, or touched the file because it was starting or stopping."""
+    """The seconds since the service took its lock, or last touched the lock file while it was starting or stopping."""
     try:
         return abs(time.time() - files.lock.stat().st_mtime)
     except OSError:
@@ -328,7 +327,7 @@ def _silent(files: Files) -> Unavailable:
 
 
 def _name(files: Files) -> str:
-    """The words for a service in messages: its directory, and its own process ID."""
+    """The name of the service in messages: its directory, and its process ID if that is known."""
     process = running_process(files)
     return f"the local service in {files.directory}" + (f" (process {process})" if process else "")
 
@@ -340,7 +339,7 @@ def _request(method: str, path: str, token: str | None = None) -> bytes:
 
 
 def _answer(files: Files, request: bytes, go_on: Callable[[], bool]) -> int | None:
-    """The HTTP status of the answer to a request; None if there is none before `go_on` returns False."""
+    """Send a request to the service and return the HTTP status; None if `go_on` returns False before that."""
     answer = b""
     try:
         with unix_sockets.connect(files.socket, _LOOK_SECONDS) as connection:
@@ -359,10 +358,10 @@ def _answer(files: Files, request: bytes, go_on: Callable[[], bool]) -> int | No
 def ensure_running(
     files: Files, notify: Callable[[str], None], note: Callable[[str], None], *, unasked: bool = True
 ) -> bool:
-    """Start the service unless it runs, and wait until it answers; False when it was already running.
+    """Start the service unless it runs, and wait until it answers; return False if it was already running.
 
-    `notify` receives lines of progress, and `note` other lines. Unavailable when the start is `unasked` and the last
-    service was run with --listen, or when the service hangs.
+    `notify` receives lines of progress, and `note` other lines. `unasked` means that the user did not ask for the
+    start. Unavailable if the service hangs, or if the start is `unasked` and the last service was run with --listen.
     """
     if await_answer(files, lambda: note(WAITING)):
         return False
@@ -373,9 +372,10 @@ def ensure_running(
 
 
 def start(files: Files, notify: Callable[[str], None], note: Callable[[str], None]) -> bool:
-    """Start the service in the background and wait until it answers; False when another process has started it.
+    """Start the service in the background and wait until it answers; return False if another process has started it.
 
-    `notify` receives its lines of progress (the demo events, on the first start), and `note` its other lines.
+    `notify` receives its lines of progress (demo events, at the first start), and `note` its other lines. SvcctlError
+    if the service does not start.
     """
     from svcctl.service.settings import absolute_locations
 
@@ -408,10 +408,10 @@ def start(files: Files, notify: Callable[[str], None], note: Callable[[str], Non
 
 
 class StarterPipe:
-    """The pipe from a service to the process that starts it: a JSON object a line.
+    """The pipe from a service to the process that starts it, with a JSON object on each line.
 
-    `progress` and `note` are texts. The last line has `ready`, or an `error` with its `hint`, `reason` and `data`.
-    Without a handle, the service runs in the foreground, and nothing is written.
+    A line has a text as `progress` or `note`. The last line has `ready`, or an `error` with its `hint`, `reason` and
+    `data`. A service in the foreground has no handle, and writes nothing.
     """
 
     def __init__(self, handle: int | None) -> None:
@@ -422,14 +422,14 @@ class StarterPipe:
         return self._stream is not None
 
     def send(self, **members: Any) -> None:
-        """Write a line. Nobody may read it: the process that started this one may have ended."""
+        """Write a line. It is lost if the process that started this one has ended."""
         if self._stream is not None:
             with suppress(OSError):
                 self._stream.write(f"{json.dumps(members)}\n")
                 self._stream.flush()
 
     def end(self, **members: Any) -> None:
-        """Write the last line, and close the pipe."""
+        """Write the last line and close the pipe."""
         self.send(**members)
         if self._stream is not None:
             with suppress(OSError):
@@ -438,7 +438,7 @@ class StarterPipe:
 
     @contextmanager
     def sending_errors(self) -> Iterator[None]:
-        """Write an error of the block, which the service ends with."""
+        """Write an error that the block raises as the last line, and raise it."""
         try:
             yield
         except Exception as raised:
@@ -451,7 +451,7 @@ class StarterPipe:
 
 
 def _relay_lines(lines: Iterable[str], notify: Callable[[str], None], note: Callable[[str], None]) -> Mapping[str, Any]:
-    """Hand on the texts of a starting service; returns its last line, which is empty if it ended without one."""
+    """Pass on the texts of a service that starts; return its last line, or an empty one if it ended without it."""
     for line in lines:
         try:
             members = json.loads(line)
@@ -468,7 +468,7 @@ def _relay_lines(lines: Iterable[str], notify: Callable[[str], None], note: Call
 
 
 def reset(files: Files) -> None:
-    """Delete what the service stored; its credentials and its command line stay. Locked when the service runs."""
+    """Delete the service's events and state. Credentials and the saved command line stay. Locked if it runs."""
     with os.fdopen(hold_lock(files), "rb"), files.within():
         files.reset.touch(mode=0o600)
         _remove(files, files.events)
@@ -476,23 +476,23 @@ def reset(files: Files) -> None:
 
 
 def complete_reset(files: Files) -> None:
-    """Delete the events if there was a reset since the last start, since it may have been killed halfway."""
+    """Delete the events if there was a reset since the last start: the reset may have been killed halfway."""
     if files.reset.exists():
         with files.within():
             _remove(files, files.events)
 
 
 def _remove(files: Files, stored: Path) -> None:
-    """Delete a database and its logs."""
+    """Delete a database file and its logs, whose names begin with the name of the file."""
     for path in files.directory.glob(f"{stored.name}*"):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def stop(files: Files, silent_seconds: float = SILENT_SECONDS, stop_seconds: float = STOP_SECONDS) -> bool:
-    """Stop the service and wait until it has stopped; False when none was running.
+    """Stop the service and wait until it has stopped; return False if no service runs.
 
-    It is asked over its socket. If it does not accept that, it gets SIGTERM, but only if the socket proves which
-    process it is: Unavailable if not. SvcctlError when it does not stop in time; it is never killed.
+    The service gets a request over its socket. If it does not accept that, it gets SIGTERM, but only if the socket
+    proves its process ID; Unavailable if not. SvcctlError if the service does not stop in time. It is never killed.
     """
     if running_process(files) is None:
         return False
@@ -516,7 +516,7 @@ def stop(files: Files, silent_seconds: float = SILENT_SECONDS, stop_seconds: flo
 
 
 def _request_stop(files: Files, silent_seconds: float) -> bool:
-    """Ask the service to stop, and return whether it accepts. It has more time if it cannot get a signal instead."""
+    """Request the service to stop; return whether it accepts. It has more time if it cannot get a signal instead."""
     try:
         token = _read_credentials(files)[BUILT_IN[0]]["token"]
     except (OSError, SvcctlError):  # nobody can ask without them
@@ -528,7 +528,7 @@ def _request_stop(files: Files, silent_seconds: float) -> bool:
 
 
 def _send_signal(files: Files) -> bool:
-    """Send SIGTERM if the process is proven, and return whether it was sent. A suspended process continues first."""
+    """Send SIGTERM if the process ID is proven; return whether it was sent. A suspended process continues first."""
     process = _proven_process(files)
     if process is None:
         return False
@@ -541,9 +541,9 @@ def _send_signal(files: Files) -> bool:
 
 
 def _proven_process(files: Files) -> int | None:
-    """The ID of the service's process: the lock file has it, and the kernel confirms that it listens on the socket.
+    """The process ID in the lock file, if the kernel confirms that this process listens on the socket.
 
-    None if the kernel names another process, as in another PID namespace, or nothing listens, as on another host.
+    None if another process listens, as in another PID namespace, or none does, as on another host.
     """
     with suppress(OSError), unix_sockets.connect(files.socket, _LOOK_SECONDS) as connection:
         if (process := unix_sockets.peer_process(connection)) == running_process(files):
@@ -552,7 +552,7 @@ def _proven_process(files: Files) -> int | None:
 
 
 def _did_not_start(files: Files, code: int, last: Mapping[str, Any]) -> SvcctlError:
-    """Make the error of a service that ended, from its exit code and its last line to the process that started it."""
+    """Make the error for a service that did not start, from its exit code and its last line on the pipe."""
     kind = {2: UsageError, 6: Unavailable}.get(code, SvcctlError)
     cause = last.get("error") or (f"signal {-code} ended it" if code < 0 else f"it ended with exit code {code}")
     return kind(

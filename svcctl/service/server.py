@@ -1,5 +1,6 @@
-"""The service as a process: takes the lock, listens, opens the files, makes the demo events, answers, and stops at a
-signal."""
+"""The process of the service: it takes the lock, listens, opens the files, makes demo events, answers requests, and
+stops at a signal.
+"""
 
 from __future__ import annotations
 
@@ -73,15 +74,15 @@ from svcctl.service.state.store import Store
 from svcctl.words import mask_urls
 
 THREADS = 64
-"""The most threads, for queries that have their turn and for loads."""
+"""The maximum number of threads, for queries that have their turn and for loads."""
 OTHER_DESCRIPTORS = 200
-"""Open files beside connections: of the state, the events, jobs and loads."""
+"""The number of open files besides connections: of the state, events, jobs and loads."""
 SIGNAL_SECONDS = 0.2
-"""How soon a service that makes demo events notices a signal."""
+"""The time after which a service that is opening its tables notices a signal."""
 TICK_SECONDS = 1.0
-"""How often the Date of answers is renewed, and the Unix socket checked."""
+"""The interval at which the Date of responses is renewed and the Unix socket is checked."""
 SETTLE_SECONDS, SHARED_SETTLE_SECONDS = 1.0, 0.4
-"""How soon the service notices that another process has disabled a domain, or stopped a job."""
+"""The time after which the service notices that another process has disabled a domain or stopped a job."""
 
 SERVICE_LIMITS = {
     "query_seconds": QUERY_TIME,
@@ -91,13 +92,13 @@ SERVICE_LIMITS = {
     "share": OPEN_QUERIES,
     "line_end": LINE_END,
 }
-"""The members of the service that are settings."""
+"""The fields of Service that are settings, each with its setting."""
 
 _log = logging.getLogger("svcctl.service")
 
 
 class _StartReport:
-    """Reports progress to the process that started this one, or to the log of a service in the foreground."""
+    """Reports the progress of the start to the process that started the service, or in the foreground to the log."""
 
     def __init__(self, pipe: process.StarterPipe) -> None:
         self._pipe = pipe
@@ -119,7 +120,7 @@ class _StartReport:
 
 
 class _Server(uvicorn.Server):
-    """Answers on its sockets, of which the first is the Unix socket; that one is replaced when it cannot be found."""
+    """The HTTP server. Its first socket is the Unix socket, which is made again if its file was deleted or replaced."""
 
     def __init__(
         self,
@@ -139,7 +140,7 @@ class _Server(uvicorn.Server):
         self._leaving = asyncio.Event()
 
     async def main_loop(self) -> None:
-        """Wait for a signal, with a tick every second. uvicorn's own loop wakes up ten times a second."""
+        """Wait for a signal with a tick every second. The loop of uvicorn would wake up ten times a second."""
         while not await self.on_tick(0):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._leaving.wait(), TICK_SECONDS)
@@ -188,10 +189,10 @@ def serve(
     create: bool = False,
     pipe: process.StarterPipe,
 ) -> None:
-    """Run until SIGTERM or SIGINT. Locked when a service already runs on these files.
+    """Run the service until SIGTERM or SIGINT. Locked when a service already runs with these files.
 
-    The service always listens on its Unix socket, where the commands of this machine find it; `listen` adds HOST:PORT,
-    and then `command`, the command line, is saved for the hint of commands that find no service.
+    The service always listens on its Unix socket, for the commands of this machine. With `listen`, it also listens on
+    HOST:PORT, and its command line `command` is saved for the hint of commands that find no service.
     """
     _prepare_process()
     settings = {setting: setting.read(os.environ) for setting in SERVICE_SETTINGS}
@@ -263,14 +264,14 @@ def _jobs(service: Service, settings: Mapping[Setting, Any], place: str) -> Jobs
 
 
 class _MaskingFormatter(logging.Formatter):
-    """Lines of the log, whatever library wrote them, without the secrets in URLs."""
+    """Formats the lines of the log, also those of libraries, without the secrets in URLs."""
 
     def format(self, record: logging.LogRecord) -> str:
         return mask_urls(super().format(record))
 
 
 def _prepare_process() -> None:
-    """Set up what belongs to the whole process: memory, its log, the mode of new files, and Arrow."""
+    """Set up the memory, the log, the mode of new files, and Arrow for the whole process."""
     limit_arenas()
     to_stderr = logging.StreamHandler()
     to_stderr.setFormatter(_MaskingFormatter("%(asctime)s %(levelname)s %(message)s"))
@@ -288,9 +289,9 @@ def _tables(
     history: timedelta,
     check_record: Callable[[DuckDBEngine], EventsRecord],
 ) -> Iterator[tuple[DuckDBEngine, EventsRecord]]:
-    """The tables of the service's own file, with the demo events up to now, and the record of the file.
+    """Open the tables of the service's own file, add the demo events up to now, and check the record of the file.
 
-    They are made in a thread, since a signal in a call of DuckDB raises an error of DuckDB, or nothing.
+    A thread does this, because a signal during a call of DuckDB raises an error of DuckDB, or nothing.
     """
     gone = threading.Event()
 
@@ -315,7 +316,7 @@ def _tables(
     with ThreadPoolExecutor(1, initializer=without_signals) as thread:
         tables = thread.submit(made)
         try:
-            # The system may give a signal to a thread of a library, and only a thread that runs notices it then.
+            # The system may deliver a signal to a thread of a library. Then only a running thread notices it.
             while not tables.done():
                 wait([tables], SIGNAL_SECONDS)
         except (KeyboardInterrupt, Terminated):
@@ -327,7 +328,7 @@ def _tables(
 
 
 def _check_record(files: process.Files, store: Store, note: Callable[[str], None], own: DuckDBEngine) -> EventsRecord:
-    """The record of the service's own file, which is compared with it."""
+    """Compare the service's own file of events with its record in the state, and report a loss; return the record."""
     record = EventsRecord(store, process.place(files), own)
     try:
         loss = record.check(adopts=files.reset.exists())
@@ -342,7 +343,7 @@ def _check_record(files: process.Files, store: Store, note: Callable[[str], None
 
 
 def _record(record: EventsRecord) -> None:
-    """Record the ends of the tables when the service ends."""
+    """Record the ends of the tables at the end of the service, if the state can be written."""
     with suppress(StateUnavailable):
         record.record()
 
@@ -360,12 +361,12 @@ def _config(app: AccessLog, limits: Limits) -> uvicorn.Config:
 
 
 def _answer(server: _Server, sockets: list[socket.socket]) -> None:
-    """Answer requests until a signal."""
+    """Answer requests until a signal arrives."""
     # uvicorn stops at a signal and then raises it again for the earlier handler, which must not end the process.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
-    # The objects that exist now stay until the end. Searching them for garbage, and all later ones at every
-    # hundredth query, held up the running queries for as long as five others take.
+    # The objects that exist now are needed until the end. A search for garbage in them, and in all later objects at
+    # every hundredth query, delayed the running queries by the time of five queries.
     gc.freeze()
     gc.set_threshold(700, 10, 100)
     try:
@@ -378,10 +379,10 @@ def _answer(server: _Server, sockets: list[socket.socket]) -> None:
 def _shared_engine(
     store: Store, uri: str | None, on: str, note: Callable[[str], None], *, create: bool
 ) -> Iterator[Engine | None]:
-    """The engine of the tables in the shared folder, which must be the state's folder; None without a folder.
+    """Open the engine of the tables in the shared folder, which must belong to the state; None without a folder.
 
-    `on` names what runs the plans: the embedded engine, or Spark by its URI. `create` makes a folder for a state that
-    has none.
+    `on` names the engine that runs plans: the embedded one, or Spark by its URI. `create` creates the folder if the
+    state has none.
     """
     with ExitStack() as closing:
         if uri is None and (create or on != EMBEDDED):
@@ -392,7 +393,7 @@ def _shared_engine(
         folder = None if lake is None else lake.folder
         if before := folder_identity.join(store, folder, create=create):
             now = folder_identity.NO_FOLDER if folder is None else folder.uri
-            note(f"its folder is {now} now, and was {before}: {TABLES.environment} sets it")
+            note(f"its shared folder is now {now} (before: {before}); {TABLES.environment} sets it")
         if lake is None:
             yield None
         elif on == EMBEDDED:
@@ -408,7 +409,7 @@ def _shared_engine(
 
 
 def _descriptors_for(connections: int) -> int:
-    """Raise this process's limit of open files for so many connections; return how many of them the system allows."""
+    """Raise the process's limit of open files for this many connections; return how many the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = sys.maxsize if hard == resource.RLIM_INFINITY else hard
     granted = min(connections + OTHER_DESCRIPTORS, most)
@@ -419,7 +420,7 @@ def _descriptors_for(connections: int) -> int:
 
 @contextmanager
 def _running_thread(work: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Run `work` in a thread during the block; the end of the block sets its event."""
+    """Run `work` in a thread during the block. At the end of the block, the event that `work` received is set."""
     stopping = threading.Event()
     thread = threading.Thread(target=work, args=(stopping,), daemon=True)
     thread.start()
@@ -431,7 +432,7 @@ def _running_thread(work: Callable[[threading.Event], None]) -> Iterator[None]:
 
 
 def _touch(lock: int, serving: threading.Event, stopping: threading.Event) -> None:
-    """Touch the lock file every second unless the service is `serving`, so that nobody takes it for one that hangs."""
+    """Touch the lock file every second while the service is not `serving`, so that it does not seem to hang."""
     without_signals()
     while not stopping.wait(process.TOUCH_SECONDS):
         if not serving.is_set():
@@ -440,8 +441,10 @@ def _touch(lock: int, serving: threading.Event, stopping: threading.Event) -> No
 
 
 def settle_repeatedly(service: Service, jobs: Jobs, pause: float, stopping: threading.Event) -> None:
-    """Settle every `pause` seconds until `stopping` is set, since other processes change the state too, as `service
-    accounts` does. The uses of keys are stored meanwhile and at the end.
+    """Apply the changes that other processes make to the state, such as `service accounts`, every `pause` seconds.
+
+    The loop also probes the disk, renews the leases of jobs, and stores the ends of tables and the uses of keys. It
+    ends when `stopping` is set.
     """
     away = False
     while True:
@@ -470,7 +473,7 @@ def settle_repeatedly(service: Service, jobs: Jobs, pause: float, stopping: thre
 
 
 def _grow(tables: demo.Growing, log: AccessLog, is_ours: Callable[[], bool], stopping: threading.Event) -> None:
-    """Extend the live tables until `stopping` is set; end the process when its files were deleted."""
+    """Extend the tables of demo and access events until `stopping` is set; end the process if its files are gone."""
     grown = 0.0
     while not stopping.wait(demo.GROW_SECONDS):
         if not is_ours():

@@ -1,7 +1,7 @@
-"""The settings of the local service: what its process reads from the environment when it starts.
+"""The settings of the local service, which its process reads from the environment at its start.
 
-This module imports nothing that only the service needs and not everybody has installed: help lists the settings, and
-`process` starts the service.
+This module imports no package that only the service needs, because clients import it too: help lists the settings, and
+`process` passes them on.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ORIGIN = r"(?i)https?://[^\s/?#@*]+"
 
 
 def _origins(text: str) -> tuple[str, ...]:
-    """The origins in lower case, as browsers send them."""
+    """Parse a list of origins into lower case, as browsers send them. ValueError for an invalid origin."""
     origins = re.split(r"[\s,]+", text.strip(" ,\t\n"))
     for origin in filter(None, origins):
         if not re.fullmatch(_ORIGIN, origin):
@@ -55,7 +55,7 @@ OPEN_QUERIES = _setting("SVCCTL_OPEN_QUERIES", "open queries of one domain; one 
 RUNNING_JOBS = _setting("SVCCTL_RUNNING_JOBS", "running jobs of one domain", _count, "64")
 TOTAL_JOBS = _setting("SVCCTL_TOTAL_JOBS", "running jobs of all domains", _count, "256")
 LOAD_TIME = _setting("SVCCTL_LOAD_TIME", "how long a load may take", parse_length, "2h")
-LOAD_BYTES = _setting("SVCCTL_LOAD_BYTES", "what the packed files of a load may unpack to", parse_size, "100GB")
+LOAD_BYTES = _setting("SVCCTL_LOAD_BYTES", "size to which packed files of a load may unpack", parse_size, "100GB")
 LOAD_RATIO = _setting(
     "SVCCTL_LOAD_RATIO", "how many times its size a large file of a load may unpack to", _count, "5000"
 )
@@ -80,7 +80,7 @@ TABLES = _setting(
 TABLES_LOCK = _setting(
     "SVCCTL_TABLES_LOCK", "file that its writers lock, for stores without conditional puts", absolute
 )
-ENGINE = _setting("SVCCTL_ENGINE", "what queries on that folder run on: duckdb (default) or Spark, as sc://host:port")
+ENGINE = _setting("SVCCTL_ENGINE", "engine of queries on that folder: duckdb (default), or Spark as sc://host:port")
 SPARK_TOKEN = _setting(
     "SVCCTL_SPARK_TOKEN", "token for Spark; the connection is then encrypted, unless within a machine"
 )
@@ -97,23 +97,26 @@ SERVICE_SETTINGS = (
 )
 
 EMBEDDED = "duckdb"
-"""The value of the engine setting that means the embedded engine."""
+"""The value of ENGINE for the embedded engine, which is DuckDB."""
 PLACES = {"folder": TABLES, "state": STATE, "engine": ENGINE}
-"""The settings that say what a service uses outside its own directory."""
+"""The settings for the storage and engines that a service uses outside its own directory."""
 
 
 def absolute_locations(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that hold locations, made absolute for a process with another working directory."""
+    """The variables of settings that are paths, made absolute for a process with another working directory."""
     locations = [setting for setting in SERVICE_SETTINGS if setting.parse is absolute]
     return {setting.name: location for setting in locations if (location := setting.read(environment))}
 
 
 def places(environment: Mapping[str, str], **options: str | None) -> dict[str, str]:
-    """What a service uses outside its own directory, `given` on the command line or set; without secrets."""
+    """The folder, state and engine that a service uses outside its own directory, without secrets.
+
+    `options` are those of the command line, which take precedence over the environment.
+    """
     named = {name: options.get(name) or setting.read(environment) for name, setting in PLACES.items()}
     return {name: _public_location(text) for name, text in named.items() if text and text != EMBEDDED}
 
 
 def _public_location(text: str) -> str:
-    """A URL without its parameters, and with its user and password masked; a path made absolute."""
+    """A location for messages: a URL without its parameters, its user and its password, or an absolute path."""
     return re.split("[;?]", mask_urls(text))[0] if "://" in text else absolute(text)

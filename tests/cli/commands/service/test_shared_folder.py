@@ -66,10 +66,10 @@ def test_tables_of_a_folder_are_loaded_with_and_without_a_service_compacted_and_
         assert f"\nfolder   {folder}\n" in away.stdout
         Path(f"{folder}.away").rename(folder)
         restarted = shared("service", "restart", SVCCTL_TABLES="")
-        dropped = f"svcctl: its folder is none now, and was {folder}: SVCCTL_TABLES sets it"
+        dropped = f"svcctl: its shared folder is now none (before: {folder}); SVCCTL_TABLES sets it"
         assert (restarted.returncode, restarted.stderr.splitlines()[:-1]) == (0, [dropped])
         shared("service", "stop")
-        found = f"svcctl: its folder is {folder} now, and was none: SVCCTL_TABLES sets it"
+        found = f"svcctl: its shared folder is now {folder} (before: none); SVCCTL_TABLES sets it"
         assert shared("tables").stderr.splitlines()[:-1] == [found]
     finally:
         shared("service", "stop")

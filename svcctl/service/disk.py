@@ -83,5 +83,5 @@ class Disk:
             raise self.failure
 
     def free(self) -> int:
-        """The free bytes of the disk."""
+        """The number of free bytes on the disk."""
         return shutil.disk_usage(self._directory).free

@@ -315,7 +315,7 @@ def _seconds_untouched(files: Files) -> float:
     try:
         return abs(time.time() - files.lock.stat().st_mtime)
     except OSError:
-        return 0.0  # it is being made
+        return 0.0  # the lock file is being made
 
 
 def _silent(files: Files) -> Unavailable:

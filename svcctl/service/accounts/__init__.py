@@ -1,1 +1,1 @@
-"""Domains, roles, plans and accounts: the state behind the provisioning operations."""
+"""Domains, roles, price plans and accounts, which the provisioning operations of the interface change."""

@@ -74,7 +74,7 @@ class Member:
 
 
 def list_domains(store: Store, reseller: str) -> list[StoredDomain]:
-    """List a reseller's domains by name."""
+    """List the domains of a reseller, ordered by name."""
     with store.reading() as connection:
         return _select(connection, _DOMAINS.reseller == reseller)
 

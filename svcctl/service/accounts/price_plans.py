@@ -50,7 +50,7 @@ class PricePlan:
 
 
 def put_reseller(store: Store, reseller: Reseller) -> None:
-    """Add a reseller, or change its preference."""
+    """Add a reseller, or change whether its new domains get applications."""
     if not reseller.name or "@" in reseller.name:
         raise UsageError(f"invalid reseller name '{reseller.name}'", hint="use any text without '@'")
     with store.transaction() as connection:
@@ -66,7 +66,7 @@ def put_feature(store: Store, feature: Feature) -> None:
 
 
 def put_plan(store: Store, plan: PricePlan) -> None:
-    """Add a plan, or replace it. UsageError when its reseller, a policy or an application does not exist."""
+    """Add or replace a price plan. UsageError when its reseller, a policy or an application does not exist."""
     with store.transaction() as connection:
         if reseller(connection, plan.reseller) is None:
             raise UsageError(f"no reseller '{plan.reseller}'", reason="unknown-reseller")
@@ -128,7 +128,7 @@ def plans(store: Store) -> list[PricePlan]:
 
 
 def remove_plan(store: Store, reseller: str, name: str) -> None:
-    """Delete a plan. UsageError while a domain has it, NotFound when there is none."""
+    """Delete a price plan. UsageError while a domain has it, NotFound when there is no such plan."""
     domains, plans = schema.domains.c, schema.plans
     with store.transaction() as connection:
         if is_there(connection, domains.deleted_at.is_(None), domains.reseller == reseller, domains.plan == name):
@@ -138,7 +138,7 @@ def remove_plan(store: Store, reseller: str, name: str) -> None:
 
 
 def remove_feature(store: Store, kind: Kind, name: str) -> None:
-    """Delete a policy or an application, from plans and domains too. NotFound when there is none."""
+    """Delete a policy or an application, also from plans and domains. NotFound when it does not exist."""
     with store.transaction() as connection:
         if not connection.execute(delete(schema.features).where(*_is_feature(kind, name))).rowcount:
             raise NotFound(f"no {kind} '{name}'")

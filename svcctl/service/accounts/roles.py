@@ -64,7 +64,7 @@ def available(store: Store, account: Account, domain_name: str) -> Available:
 
 
 def list_roles(store: Store, account: Account, domain_name: str) -> list[CustomRole]:
-    """List the domain's roles by name."""
+    """List the custom roles of a domain, ordered by name."""
     with store.reading() as connection:
         return _select(connection, _managed_domain(connection, account, domain_name))
 

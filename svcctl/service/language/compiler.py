@@ -191,7 +191,7 @@ class _Rows:
 
     @property
     def visible_columns(self) -> dict[str, Value]:
-        """The columns that the next clause can name."""
+        """The columns that the next clause of the query can name."""
         return self.columns | {name: value for name, value in self.before.items() if name not in self.columns}
 
     @property
@@ -365,7 +365,7 @@ def _typed_sql(context: Context, value: Value) -> Sql:
 
 
 def _name_of(item: tree.Item | tree.Star) -> str:
-    """The name after `as`, or the name of the item's column or function, or the text of its expression."""
+    """The name of an item's column: after `as`, or that of its column or function, or its expression as text."""
     if isinstance(item, tree.Star):
         return "*"
     if item.name is not None:

@@ -39,7 +39,7 @@ class Dialect(Protocol):
     """One engine's SQL for the operations that engines write differently."""
 
     name: str
-    """sqlglot's name of the dialect that the engine reads."""
+    """The name that sqlglot has for the SQL dialect of the engine."""
     ip4: exp.DType
     """The SQL type of an IPv4 address: a whole number that holds 0 to 2^32 - 1."""
 

@@ -26,7 +26,7 @@ def json_path(text: str) -> tuple[JsonStep, ...]:
     end = 0
     while end < len(text):
         match = _JSON_STEP.match(text, end)
-        # a dot is before each name without brackets but the first
+        # each name without brackets has a dot before it, except the first
         if match is None or (match[2] and bool(match[1]) != bool(steps)):
             raise _path_error(text, end)
         end = match.end()

@@ -23,7 +23,7 @@ from svcctl.service.language.printer import name_text, string_text
 
 MAX_SQL_CHARS = 4000
 FORM = "a query is 'from TABLE where … group by … select …'"
-"""The hint for a SELECT that has no translation and no better hint."""
+"""The hint for SQL without a translation, if there is no better hint."""
 _BEGIN = re.compile(r"\s*(?:select|with|(from))\b", re.IGNORECASE)
 _CLAUSE = re.compile(r"(?i)\b(from|select|where|having|group(?:\s+every\s+(\w+))?(?:\s+by)?|order\s+by|limit|offset)\b")
 _ORDER = ("select", "from", "where", "group by", "having", "order by", "limit", "offset")

@@ -45,7 +45,7 @@ class Call(Node):
 
 @dataclass(frozen=True, slots=True)
 class Minus(Node):
-    """The negation of an operand that is not a number literal."""
+    """A minus before an operand that is not a literal number."""
 
     operand: Expr
 
@@ -88,7 +88,7 @@ class Not(Node):
 
 @dataclass(frozen=True, slots=True)
 class Logic(Node):
-    """Two or more operands joined by `and` or `or`."""
+    """A condition of two or more operands that are joined by `and` or `or`."""
 
     operator: str
     operands: tuple[Expr, ...]
@@ -164,7 +164,7 @@ def operands(expr: Expr) -> tuple[Expr, ...]:
 
 
 def expressions(clause: Clause) -> tuple[Expr, ...]:
-    """The outermost expressions of a clause."""
+    """The expressions of a clause, without those inside them."""
     match clause:
         case Where():
             return clause.conditions

@@ -1,1 +1,1 @@
-"""Queries: what a client asks, the steps that answer it, the turns of queries on the engine, and saved queries."""
+"""Queries: their requests, the steps of continuous queries, the order of concurrent queries, and saved queries."""

@@ -206,7 +206,7 @@ class _Places:
         return self._taken.total() < self.number and self._taken[owner] < self.share
 
     async def take(self, owner: Owner, due: float) -> None:
-        """Wait for a place."""
+        """Wait for a free place, and take it. Waiting queries are ordered by `due`, see `_fill`."""
         waiting = _Waiter(owner, due, asyncio.get_running_loop().create_future())
         self._queue.append(waiting)
         self._fill()
@@ -220,7 +220,7 @@ class _Places:
             raise
 
     def enter(self, owner: Owner) -> None:
-        """Take a place even if none is free."""
+        """Take a place, even if none is free."""
         self._taken[owner] += 1
 
     def leave(self, owner: Owner) -> None:

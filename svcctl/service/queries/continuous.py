@@ -110,7 +110,7 @@ class Steps:
 
     def next(self, before: Step | None, rows: int) -> Step | None:
         """The step after `before`, if the query has returned `rows` rows; None while there is nothing new."""
-        # The clock is read before the mark: whatever is stored until the last step is due must be in that step.
+        # The clock is read before the mark: rows that are stored before the last step is due must be in that step.
         now = self._launched if self._at_once else to_ms(self._clock())
         mark = self._engine.stored.mark(self._query.table) if self._marked else None
         read = self.schedule.covered if before is None else before
@@ -125,7 +125,7 @@ class Steps:
         `late` is the result of the previous call. Events are counted when a period ends, else at most once in LATE_MS.
         """
         if self.schedule.kind is not StepKind.BUCKETS or before is None or (before.skip and rows == before.first):
-            return late  # while all of its rows are skipped, a step is repeated over a longer part: no period is closed
+            return late  # a step whose rows are all skipped is repeated with a later end, and closes no period
         late = late or Late(0, before.until)
         if self._mark == late.until or (step is None and self._looked < self._counted + LATE_MS):
             return late

@@ -27,7 +27,7 @@ class SavedQuery:
 
 
 def list_queries(store: Store) -> list[SavedQuery]:
-    """List all saved queries by ID."""
+    """List all saved queries, ordered by ID."""
     with store.reading() as connection:
         return [SavedQuery(**row) for row in connection.execute(select(queries).order_by(queries.c.id)).mappings()]
 

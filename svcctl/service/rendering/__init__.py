@@ -36,6 +36,6 @@ ENCODERS: dict[str, type[Encoder]] = {
 }
 
 LINE_ENDS = {"lf": "\n", "crlf": "\r\n"}
-"""Line endings by the value of SVCCTL_LINE_END."""
+"""The characters that end a line, for each value of SVCCTL_LINE_END."""
 
 __all__ = ["ENCODERS", "LINE_ENDS", "Dates", "Encoder", "Rendering", "stream"]

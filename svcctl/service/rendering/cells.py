@@ -103,7 +103,7 @@ def xml(value: str, type_: Type) -> str:
 
 
 def xml_text(text: str) -> str:
-    """Escape a Python string as `xml` does; the result can also be used in an attribute."""
+    """Escape a Python string for XML text or an attribute, as the SQL of `xml` does."""
     text = text.replace("_x", "_x005F_x")
     for char, reference in (_XML_REFERENCES | {'"': "&quot;", "\t": "&#9;"}).items():
         text = text.replace(char, reference)

@@ -1,4 +1,4 @@
-"""The databases that hold the state of the service, each behind one protocol.
+"""The databases that hold the state of the service, which share one protocol.
 
     sqlite.py       a file, for one service process and the commands that run at the same time
     postgresql.py   a server, for several service processes
@@ -28,7 +28,7 @@ class Failure:
     status: int
     message: str
     hint: str
-    refused: str
+    action: str
     """The word after `cannot be` in the operator's message: read, written or reached."""
     advice: str
 
@@ -85,12 +85,12 @@ class StateUnavailable(Unavailable):
     def __init__(self, failure: Failure, database: str, reason: str, advice: str | None = None) -> None:
         super().__init__(failure.message, hint=failure.hint, reason=failure.reason)
         self.failure = failure
-        self.detail = f"the state in {database} cannot be {failure.refused}: {reason}"
+        self.detail = f"the state in {database} cannot be {failure.action}: {reason}"
         self.advice = advice or failure.advice
 
 
 class Database(Protocol):
-    """A database that holds a state."""
+    """The protocol of a database that holds the state of the service."""
 
     name: str
     """The name of the database in messages: `file /x/state.db`, `postgresql://host/name`, never with a password."""

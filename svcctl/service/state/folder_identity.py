@@ -61,7 +61,7 @@ def check(store: Store | None, folder: Folder, *, create: bool = False) -> bool:
 
 
 def _require(folder: Folder | None, row: Row[tuple[str, str]]) -> None:
-    belongs = f"the state is that of services with the shared folder {row.uri}"
+    belongs = f"the state belongs to services with the shared folder {row.uri}"
     if folder is None:
         raise UsageError(f"{belongs}, and this one has none", hint=f"start it with --tables {row.uri}")
     if folder.identity() not in (None, row.identity):

@@ -108,7 +108,7 @@ class Store:
             yield self._connection
 
     def check(self) -> None:
-        """Check that the database answers. Raises the errors of any other use."""
+        """Check that the database answers. Raises StateUnavailable if it does not."""
         with self.reading() as connection:
             connection.execute(select(true()))
 
@@ -212,12 +212,12 @@ def _begin_statements(connection: Connection) -> None:
 
 
 def replace(connection: Connection, table: Table, **row: Any) -> None:
-    """Update the row that has this primary key, or insert one."""
+    """Update the row of a table that has the primary key of `row`, or insert it."""
     key = [column == row[column.name] for column in table.primary_key]
     if not connection.execute(update(table).where(*key).values(row)).rowcount:
         connection.execute(insert(table).values(row))
 
 
 def is_there(connection: Connection, *conditions: ColumnElement[bool]) -> bool:
-    """Whether a row meets all conditions."""
+    """Whether there is a row that meets all conditions."""
     return bool(connection.scalar(select(exists().where(*conditions))))

@@ -38,7 +38,7 @@ def test_a_service_with_another_folder_than_that_of_the_state_does_not_start(sta
     join(state, first)
     identity = (tmp_path / "first" / ".svcctl").read_text()
     other.create()
-    belongs = f"the state is that of services with the shared folder {first.uri}"
+    belongs = f"the state belongs to services with the shared folder {first.uri}"
     for folder, kind, message, hint in (
         (None, UsageError, f"{belongs}, and this one has none", f"start it with --tables {first.uri}"),
         (

@@ -93,7 +93,9 @@ def create(store: Store, reseller: str, fields: Mapping[str, Any]) -> StoredDoma
         domain = _insert(connection, new)
         preference = price_plans.reseller(connection, reseller)
         if preference is not None and preference.include_all_available_apps:
-            _activate(connection, domain, (*plan.applications, *price_plans.generic(connection, "application")))
+            _activate(
+                connection, domain, (*plan.applications, *price_plans.generic_feature_names(connection, "application"))
+            )
     return domain
 
 
@@ -231,20 +233,20 @@ def find(connection: Connection, name: str) -> StoredDomain:
 def available(connection: Connection, domain: StoredDomain, kind: price_plans.Kind) -> tuple[str, ...]:
     """List the policies or applications of a domain's Admin role; in a domain of the provider, all that exist."""
     if domain.reseller is None or domain.plan is None:
-        return price_plans.every(connection, kind)
+        return price_plans.feature_names(connection, kind)
     if kind == "application":
         active, features = schema.domain_applications.c, schema.features.c
         there = select(features.name).where(features.kind == kind)
         names = select(active.name).where(active.domain == domain.id, active.name.in_(there)).order_by(active.name)
         return tuple(connection.scalars(names))
     plan = price_plans.plan(connection, domain.reseller, domain.plan)
-    return tuple(sorted({*(plan.policies if plan else ()), *price_plans.generic(connection, kind)}))
+    return tuple(sorted({*(plan.policies if plan else ()), *price_plans.generic_feature_names(connection, kind)}))
 
 
 # Operations of the provider, for `svcctl service accounts`
 
 
-def every(store: Store) -> list[tuple[StoredDomain, list[Member]]]:
+def list_all(store: Store) -> list[tuple[StoredDomain, list[Member]]]:
     with store.reading() as connection:
         return with_members(connection)
 

@@ -94,12 +94,12 @@ def plan(connection: Connection, reseller: str, name: str) -> PricePlan | None:
     return PricePlan(reseller, name, row.time, row.volume, policies, applications)
 
 
-def generic(connection: Connection, kind: Kind) -> tuple[str, ...]:
+def generic_feature_names(connection: Connection, kind: Kind) -> tuple[str, ...]:
     """The names of the generic features of a kind, which every domain has."""
     return tuple(feature.name for feature in _features(connection, kind) if feature.generic)
 
 
-def every(connection: Connection, kind: Kind) -> tuple[str, ...]:
+def feature_names(connection: Connection, kind: Kind) -> tuple[str, ...]:
     return tuple(feature.name for feature in _features(connection, kind))
 
 

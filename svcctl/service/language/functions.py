@@ -346,7 +346,7 @@ _OTHER_DECIMAL = rf"\A\s*([+-]?(?:[0-9]+\.?[0-9]*{_EXPONENT}|\.[0-9]+(?:{_EXPONE
 _ADDRESS = r"\A" + r"\.".join(["(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"] * 4) + r"\z"
 
 
-def _read(pattern: str, to: Type) -> Build:
+def _number_of_text(pattern: str, to: Type) -> Build:
     """Build the conversion of text to a number. The pattern checks the text, because engines accept different texts."""
 
     def build(context: Context, text: Sql) -> Sql:
@@ -358,9 +358,9 @@ def _read(pattern: str, to: Type) -> Build:
 def _whole_of_text(to: Type) -> Build:
     def build(context: Context, text: Sql) -> Sql:
         digits_text, decimal_text = context.copies(text, 2)
-        decimal = _read(_OTHER_DECIMAL, Type.FLOAT8)(context, decimal_text)
+        decimal = _number_of_text(_OTHER_DECIMAL, Type.FLOAT8)(context, decimal_text)
         whole = context.try_cast(exp.Trunc(this=decimal), to)
-        return exp.Coalesce(this=_read(_DIGITS, to)(context, digits_text), expressions=[whole])
+        return exp.Coalesce(this=_number_of_text(_DIGITS, to)(context, digits_text), expressions=[whole])
 
     return build
 
@@ -456,7 +456,7 @@ def _collect(text_of: Overload) -> Overload:
     return Overload(text_of.signature, build)
 
 
-def _double(wrap: type[exp.Func]) -> Build:
+def _call_on_float(wrap: type[exp.Func]) -> Build:
     return lambda context, value: wrap(this=context.cast(value, Type.FLOAT8))
 
 
@@ -476,9 +476,9 @@ def _measure(wrap: type[exp.Func]) -> tuple[Overload, ...]:
     """The signatures of an aggregate of numbers, and of strings, since stored events often have numbers as strings."""
 
     def of_text(context: Context, text: Sql) -> Sql:
-        return wrap(this=_read(_DECIMAL, Type.FLOAT8)(context, text))
+        return wrap(this=_number_of_text(_DECIMAL, Type.FLOAT8)(context, text))
 
-    return (Overload("number -> float8", _double(wrap)), Overload("str -> float8", of_text))
+    return (Overload("number -> float8", _call_on_float(wrap)), Overload("str -> float8", of_text))
 
 
 _LEFT_OUT = "strings that are not numbers are left out"
@@ -491,7 +491,9 @@ def _percentile() -> tuple[Overload, ...]:
         return exp.PercentileCont(this=context.cast(value, Type.FLOAT8), expression=_share(percent))
 
     def of_text(context: Context, text: Sql, percent: float) -> Sql:
-        return exp.PercentileCont(this=_read(_DECIMAL, Type.FLOAT8)(context, text), expression=_share(percent))
+        return exp.PercentileCont(
+            this=_number_of_text(_DECIMAL, Type.FLOAT8)(context, text), expression=_share(percent)
+        )
 
     return Overload("number, percent -> float8", of_number), Overload("str, percent -> float8", of_text)
 
@@ -504,7 +506,7 @@ def _share(percent: float) -> Sql:
     return exp.Literal.number(format(Decimal(repr(percent)) / 100, "f"))
 
 
-def _of(wrap: type[exp.Func]) -> Build:
+def _call(wrap: type[exp.Func]) -> Build:
     return lambda context, value: wrap(this=value)
 
 
@@ -512,7 +514,9 @@ def _is_null(context: Context, value: Sql) -> Sql:
     return exp.Is(this=paren(value), expression=exp.null())
 
 
-def _one(signature: str, build: Build, bound: Callable[[list[Value]], TextBound] = _widest) -> tuple[Overload, ...]:
+def _overload(
+    signature: str, build: Build, bound: Callable[[list[Value]], TextBound] = _widest
+) -> tuple[Overload, ...]:
     return (Overload(signature, build, bound),)
 
 
@@ -526,59 +530,59 @@ SAMPLE_ROWS = (
 
 SECTIONS: Mapping[str, tuple[Function, ...]] = {
     "tests": (
-        Function("isnull", _one("any -> bool", _is_null), "true if there is no value", "isnull(null)", True),
+        Function("isnull", _overload("any -> bool", _is_null), "true if there is no value", "isnull(null)", True),
         Function(
             "isnotnull",
-            _one("any -> bool", lambda context, value: exp.Not(this=_is_null(context, value))),
+            _overload("any -> bool", lambda context, value: exp.Not(this=_is_null(context, value))),
             "true if there is a value",
             "isnotnull(null)",
             False,
         ),
         Function(
             "in",
-            _one("T, T… -> bool", lambda context, *options: member(context, options[-1], list(options[:-1]))),
+            _overload("T, T… -> bool", lambda context, *options: member(context, options[-1], list(options[:-1]))),
             "true if the last argument equals one of those before it; the same as x in {a, b}",
             '`in`("a", "b", "b")',
             True,
         ),
         Function(
             "has",
-            _one("str, str… -> bool", _any_part(contains)),
+            _overload("str, str… -> bool", _any_part(contains)),
             "true if the text contains one of the parts",
             'has("abc", "x", "b")',
             True,
         ),
         Function(
             "weakhas",
-            _one("str, str… -> bool", _any_part(contains_any_case)),
+            _overload("str, str… -> bool", _any_part(contains_any_case)),
             "the same, ignoring case",
             'weakhas("ErrorCode", "errorcode")',
             True,
         ),
         Function(
             "toktains",
-            _one("str, text -> bool", _has_token),
+            _overload("str, text -> bool", _has_token),
             "true if the text contains the token with no letter or digit next to it",
             'toktains("dns 8.8.8.80", "8.8.8.8")',
             False,
         ),
         Function(
             "startswith",
-            _one("str, str -> bool", lambda context, text, part: exp.StartsWith(this=text, expression=part)),
+            _overload("str, str -> bool", lambda context, text, part: exp.StartsWith(this=text, expression=part)),
             "true if the text begins with the part",
             'startswith("abc", "ab")',
             True,
         ),
         Function(
             "endswith",
-            _one("str, str -> bool", lambda context, text, part: exp.EndsWith(this=text, expression=part)),
+            _overload("str, str -> bool", lambda context, text, part: exp.EndsWith(this=text, expression=part)),
             "true if the text ends with the part",
             'endswith("abc", "ab")',
             False,
         ),
         Function(
             "eqic",
-            _one(
+            _overload(
                 "str, str -> bool",
                 lambda context, first, second: equal(exp.Lower(this=first), exp.Lower(this=second)),
             ),
@@ -598,14 +602,14 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         ),
         Function(
             "re",
-            _one("text -> regex", _regex),
+            _overload("text -> regex", _regex),
             "a regular expression (RE2 syntax) for ~, matches and peek; it may match anywhere in the text",
             '"abc" ~ re("b.$")',
             True,
         ),
         Function(
             "nameglob",
-            _one("text -> glob", _glob),
+            _overload("text -> glob", _glob),
             "a pattern for a whole text: * matches any characters, ? matches one",
             'matches("abc", nameglob("?c"))',
             False,
@@ -614,35 +618,39 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
     "choices": (
         Function(
             "ifthenelse",
-            _one("bool, T, T -> T", lambda context, test, yes, no: case_when((test, yes), default=no)),
+            _overload("bool, T, T -> T", lambda context, test, yes, no: case_when((test, yes), default=no)),
             "the second argument if the first is true, the third if it is false or null",
             'ifthenelse(404 >= 400, "bad", "good")',
             "bad",
         ),
         Function(
             "decode",
-            _one("T, (T, U)…, U? -> U", _decode),
+            _overload("T, (T, U)…, U? -> U", _decode),
             "the value after the first key that equals the first argument; else the last argument, or null",
             'decode(2, 1, "one", 2, "two", "many")',
             "two",
         ),
     ),
     "text": (
-        Function("lower", _one("str -> str", _of(exp.Lower)), "the text in lower case", 'lower("Ann")', "ann"),
-        Function("upper", _one("str -> str", _of(exp.Upper)), "the text in upper case", 'upper("Ann")', "ANN"),
+        Function("lower", _overload("str -> str", _call(exp.Lower)), "the text in lower case", 'lower("Ann")', "ann"),
+        Function("upper", _overload("str -> str", _call(exp.Upper)), "the text in upper case", 'upper("Ann")', "ANN"),
         Function(
             "length",
-            _one("str -> int8", lambda context, text: context.cast(exp.Length(this=text), Type.INT8)),
+            _overload("str -> int8", lambda context, text: context.cast(exp.Length(this=text), Type.INT8)),
             "the number of characters",
             'length("Zoë")',
             3,
         ),
         Function(
-            "trim", _one("str -> str", _of(exp.Trim)), "the text without spaces at both ends", 'trim(" a b ")', "a b"
+            "trim",
+            _overload("str -> str", _call(exp.Trim)),
+            "the text without spaces at both ends",
+            'trim(" a b ")',
+            "a b",
         ),
         Function(
             "split",
-            _one(
+            _overload(
                 "str, text, digits -> str",
                 lambda context, text, by, index: exp.Bracket(
                     this=exp.Split(this=text, expression=string(by)), expressions=[number(index)], offset=0
@@ -654,7 +662,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         ),
         Function(
             "replaceall",
-            _one(
+            _overload(
                 "str, str, str -> str",
                 lambda context, text, old, new: exp.Replace(this=text, expression=old, replacement=new),
                 _replaced_bound,
@@ -665,7 +673,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         ),
         Function(
             "peek",
-            _one("str, regex, digits? -> str", _peek),
+            _overload("str, regex, digits? -> str", _peek),
             "the first match of the regular expression, or of its group with this number; null if there is none, and "
             '"" if it is empty',
             'peek("id=42;", re("id=([0-9]+)"), 1)',
@@ -673,7 +681,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         ),
         Function(
             "jsonparse",
-            _one("str, text -> str", _json_member),
+            _overload("str, text -> str", _json_member),
             'the member of JSON text at a path such as a.b[0] or ["a b"].c: strings without quotes, other values as '
             "their JSON without blanks; null if there is none, if it is null, or if the text is not JSON or is nested "
             f"deeper than {MAX_JSON_DEPTH}; the first of several members with one name; names are compared as written "
@@ -685,7 +693,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
     "numbers": (
         Function(
             "round",
-            _one(
+            _overload(
                 "number, digits? -> float8",
                 _round,
             ),
@@ -695,14 +703,14 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         ),
         Function(
             "floor",
-            _one("number -> float8", _double(exp.Floor)),
+            _overload("number -> float8", _call_on_float(exp.Floor)),
             "the largest whole number that is not greater",
             "floor(-1.5)",
             -2.0,
         ),
         Function(
             "ceil",
-            _one("number -> float8", _double(exp.Ceil)),
+            _overload("number -> float8", _call_on_float(exp.Ceil)),
             "the smallest whole number that is not less",
             "ceil(-1.5)",
             -1.0,
@@ -711,7 +719,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             "abs",
             (
                 Overload("int -> int8", _abs_whole),
-                Overload("float8 -> float8", _of(exp.Abs)),
+                Overload("float8 -> float8", _call(exp.Abs)),
             ),
             "the absolute value",
             "abs(-3)",
@@ -721,42 +729,44 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
     "dates, in UTC unless a zone is given": (
         Function(
             "now",
-            _one("-> timestamp", lambda context: moment(context.now)),
+            _overload("-> timestamp", lambda context: moment(context.now)),
             "the time when the query was made, the same in all rows",
             "year(now())",
             2024,
         ),
         Function(
             "today",
-            _one("-> timestamp", _midnight(0)),
+            _overload("-> timestamp", _midnight(0)),
             "the last midnight in the request's time zone",
             "formatdate(today())",
             "2024-05-06 00:00:00.000",
         ),
         Function(
             "yesterday",
-            _one("-> timestamp", _midnight(1)),
+            _overload("-> timestamp", _midnight(1)),
             "the midnight before today",
             "formatdate(yesterday())",
             "2024-05-05 00:00:00.000",
         ),
         Function(
             "timestamp",
-            _one("int -> timestamp", lambda context, ms: context.attempt(from_epoch_ms(context.cast(ms, Type.INT8)))),
+            _overload(
+                "int -> timestamp", lambda context, ms: context.attempt(from_epoch_ms(context.cast(ms, Type.INT8)))
+            ),
             "the time this many milliseconds after the start of 1970; null if out of range",
             "timestamp(1704067200000)",
             datetime(2024, 1, 1),
         ),
         Function(
             "epoch",
-            _one("timestamp -> int8", lambda context, time: epoch_ms(time)),
+            _overload("timestamp -> int8", lambda context, time: epoch_ms(time)),
             "milliseconds since 1970",
             'epoch(parsedate("2024-01-01", "yyyy-MM-dd"))',
             1704067200000,
         ),
         Function(
             "formatdate",
-            _one("timestamp, text?, zone? -> str", _format),
+            _overload("timestamp, text?, zone? -> str", _format),
             f"the time as text, by a pattern of {DATE_PARTS} and 'quoted text', by default {DATE_FORMAT}; in UTC, or "
             "in the zone: GMT+2, or a name such as Europe/Berlin, which gives null before 1970 and after 2037",
             'formatdate(timestamp(0), "dd\'T\'HH:mm", "Asia/Kolkata")',
@@ -764,7 +774,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         ),
         Function(
             "parsedate",
-            _one("str, text?, zone? -> timestamp", _parse),
+            _overload("str, text?, zone? -> timestamp", _parse),
             "the time in a text, by a pattern as in formatdate, or 2024-01-31 with or without a time; null if the text "
             "does not fit; in UTC, or in the zone, as in formatdate: a local time that occurs twice or does not exist "
             "has the offset before the change of the clocks",
@@ -774,7 +784,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         *(
             Function(
                 name,
-                _one("timestamp -> int4", _part(name.upper())),
+                _overload("timestamp -> int4", _part(name.upper())),
                 f"the {name} of a time",
                 f'{name}(parsedate("2024-02-03 04:05:06.789"))',
                 result,
@@ -811,7 +821,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
         Function(
             "float8",
             (
-                Overload("str -> float8", _read(_DECIMAL, Type.FLOAT8)),
+                Overload("str -> float8", _number_of_text(_DECIMAL, Type.FLOAT8)),
                 Overload("number -> float8", lambda context, value: context.cast(value, Type.FLOAT8)),
             ),
             "the value as float8; null if it is not a number",
@@ -847,7 +857,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 "count",
                 (
                     Overload("-> int8", lambda context: exp.Count(this=exp.Star())),
-                    Overload("any -> int8", _of(exp.Count)),
+                    Overload("any -> int8", _call(exp.Count)),
                 ),
                 "the number of rows, or of values that are not null; sum(int(…)) counts rows where a condition holds",
                 "count(status)",
@@ -857,7 +867,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 "sum",
                 (
                     Overload("int -> int8", _sum_whole),
-                    Overload("float8 -> float8", _of(exp.Sum)),
+                    Overload("float8 -> float8", _call(exp.Sum)),
                     _measure(exp.Sum)[1],
                 ),
                 f"the sum; null if an int8 cannot hold it; {_LEFT_OUT}",
@@ -871,18 +881,18 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
                 "avg(status)",
                 268.0,
             ),
-            ("min", _one("T -> T", _of(exp.Min)), "the smallest value", "min(user)", "ann"),
-            ("max", _one("T -> T", _of(exp.Max)), "the largest value", "max(user)", "cid"),
+            ("min", _overload("T -> T", _call(exp.Min)), "the smallest value", "min(user)", "ann"),
+            ("max", _overload("T -> T", _call(exp.Max)), "the largest value", "max(user)", "cid"),
             (
                 "first",
-                _one("T -> T", _by_time(exp.ArgMin)),
+                _overload("T -> T", _by_time(exp.ArgMin)),
                 "the value with the earliest eventdate; any of them if several events have it",
                 "first(status)",
                 200,
             ),
             (
                 "last",
-                _one("T -> T", _by_time(exp.ArgMax)),
+                _overload("T -> T", _by_time(exp.ArgMax)),
                 "the value with the latest eventdate; any of them if several events have it",
                 "last(seconds)",
                 9.5,
@@ -917,7 +927,7 @@ SECTIONS: Mapping[str, tuple[Function, ...]] = {
             ),
             (
                 "hllppcount",
-                _one("any -> int8", _of(exp.ApproxDistinct)),
+                _overload("any -> int8", _call(exp.ApproxDistinct)),
                 "the approximate number of distinct values",
                 "hllppcount(user)",
                 3,

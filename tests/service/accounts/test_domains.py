@@ -236,9 +236,9 @@ def test_every_operation_in_every_state_does_this(
 ) -> None:
     put_into(store, state)
     if isinstance(outcome, tuple):
-        before = domains.every(store)
+        before = domains.list_all(store)
         assert refusal(lambda: OPERATIONS[operation](store, "north", name)) == outcome
-        assert domains.every(store) == before
+        assert domains.list_all(store) == before
         return
     assert OPERATIONS[operation](store, "north", name).status == outcome
     remaining = [domain.status for domain in domains.list_domains(store, "north")]
@@ -510,7 +510,7 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def the_store_is_as_the_model(self) -> None:
-        found = domains.every(self.store)
+        found = domains.list_all(self.store)
         assert {domain.name: str(domain.status) for domain, _ in found} == self.states
         assert {domain.name: {member.email for member in members} for domain, members in found} == {
             name: set(users) for name, users in self.users.items()

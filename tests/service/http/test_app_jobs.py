@@ -267,7 +267,7 @@ def test_what_changes_a_state_that_cannot_be_written_is_refused_with_the_reason(
         engines.of("t").stored.create("t", (Column("eventdate", Type.TIMESTAMP),))
         app = build(Service(engines, store, executor, clock=lambda: NOW), jobs)
         job_id = jobs.launch(mine, type="donothing", request=stored_query(), params={}).id
-        before = jobs.every(), domains.every(store)
+        before = jobs.every(), domains.list_all(store)
         token = "token" if path.startswith("/search") else "reseller"
         with failing(store):
             content = b"" if body is None else dumps(body).encode()
@@ -275,4 +275,4 @@ def test_what_changes_a_state_that_cannot_be_written_is_refused_with_the_reason(
         content = told.json()
         message = content["object"][1] if "object" in content else content["error"]["message"]
         assert (told.status_code, message.partition("; ")[0]) == (failure.status, failure.message)
-        assert (jobs.every(), domains.every(store)) == before
+        assert (jobs.every(), domains.list_all(store)) == before

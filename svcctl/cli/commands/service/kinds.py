@@ -39,7 +39,7 @@ class AccountKind(Generic[T]):
 
 
 def _memberships(store: Store) -> list[Membership]:
-    return [(domain, member) for domain, members in domains.every(store) for member in members]
+    return [(domain, member) for domain, members in domains.list_all(store) for member in members]
 
 
 def _remove_plan(store: Store, name: str) -> None:
@@ -117,7 +117,7 @@ KINDS: Mapping[str, AccountKind[Any]] = {
                 Field("owner", lambda found: ", ".join(member.email for member in found[1] if member.owner)),
             )
         ),
-        domains.every,
+        domains.list_all,
         lambda found: found[0].name,
     ),
     "users": AccountKind[Membership](

@@ -41,7 +41,7 @@ STOP_ANSWER_SECONDS = 2.0
 SILENT_SECONDS = 5.0
 """The maximum time for a running service to answer. If its socket's file was lost, it listens again before that."""
 STARTING_SECONDS = 2.0
-"""Commands that wait longer than this for a service that is starting or stopping say so."""
+"""A command that waits for a service to start or stop says so after this time."""
 TOUCH_SECONDS = 1.0
 """The interval at which a service that is starting or stopping touches its lock file."""
 _LOOK_SECONDS = 0.1

@@ -222,7 +222,7 @@ def with_id(connection: Connection, id: int) -> StoredDomain:
 
 
 def find(connection: Connection, name: str) -> StoredDomain:
-    """Find a domain by its full name, or by a name before the @ that only one has. Error 106 if there is none."""
+    """Find a domain by its full name, or by the part before the @ if only one domain has it. Error 106 otherwise."""
     matches = _select(connection, _DOMAINS.name == name)
     matches = matches or _select(connection, _DOMAINS.name.startswith(f"{name}@", autoescape=True))
     if len(matches) != 1:

@@ -12,7 +12,7 @@ from svcctl.service.language.sql import Context, Sql, Value, case_when, number
 from svcctl.service.language.types import Type
 
 _MAX_EXACT_SPREAD = 2**56
-"""If the spread of the upper halves is smaller, the spreads of both halves fit into one wide number."""
+"""`deviation_of_halves` is exact below this spread of the upper halves: its sums fit into one wide number then."""
 
 
 def mean(context: Context, value: Sql) -> Value:

@@ -104,7 +104,7 @@ def _place(text: str, index: int) -> Place:
 
 
 def _habit(text: str, index: int | None, read: str) -> QueryError | None:
-    """The error at a word of SQL or another language, with a hint what to write instead; None for other mistakes."""
+    """The error at a word of SQL or another language, with a hint that says what to write; None for other mistakes."""
     if index is None:
         return None
     message, at, word = f"unexpected '{read}'", _place(text, index), read.lower()

@@ -100,9 +100,9 @@ class OpenQuery:
         self.owner = owner
         self.key = key
         self.ended: asyncio.Future[SvcctlError] = self._loop.create_future()
-        """The error with which the query must end early, once it is known."""
+        """A future with the error with which the query must end early."""
         self.closed: asyncio.Future[None] = self._loop.create_future()
-        """Done when no work on the query runs any more."""
+        """A future that is done when no work on the query runs any more."""
         self.waiting = False
         self._used = 0.0
         self._since: float | None = None

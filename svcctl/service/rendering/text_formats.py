@@ -86,7 +86,7 @@ class JsonCompact(Json):
 
 
 class Lines(StreamedFormat):
-    """The base class of formats of lines, which end as the service is set to."""
+    """The base class of formats of lines, which end in the `line_end` of the rendering."""
 
     def line(self, text: str) -> bytes:
         return f"{text}{self.rendering.line_end}".encode()

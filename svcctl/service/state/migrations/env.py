@@ -1,4 +1,4 @@
-"""Run by Alembic: upgrades the database of the connection that `upgrade` passes on, inside its transaction."""
+"""The script that Alembic runs to upgrade a database, on the connection and in the transaction of `upgrade`."""
 
 from __future__ import annotations
 

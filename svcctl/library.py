@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from svcctl.api.client import Client
-    from svcctl.api.models import Column, Domain, Job, Role
+    from svcctl.api.columns import Column
+    from svcctl.api.models import Domain, Job, Role
     from svcctl.api.query import QueryRequest
     from svcctl.api.response import QueryResponse
     from svcctl.dates.range import Dates

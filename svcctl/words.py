@@ -29,6 +29,8 @@ FORMAT_NAMES: Mapping[str, str] = {
     "excel": "xls",
 }
 """Other accepted names of formats."""
+DESTINATION_TYPES = ("Kafka", "S3", "HDFS", "donothing")
+"""The types of destinations as the interface spells them. Case does not count; services report them in lower case."""
 
 _SECRET = (
     r"secret|passw(?:or)?d|passphrase|token|sasl[._-]?jaas|oauthbearer[._-]?config"

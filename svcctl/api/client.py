@@ -21,7 +21,6 @@ from svcctl.api.auth import Credentials
 from svcctl.api.formats.body import BROKEN, length_of, pieces
 from svcctl.api.guard import UNGUARDED, Guard
 from svcctl.api.json_text import encoded
-from svcctl.api.models import Domain, Job, JobStatus, Role, is_amount
 from svcctl.api.operations import Operations
 from svcctl.api.refusals import CID, decoded, is_exact, launched, record, records, refusal_in
 from svcctl.api.transport import CUT_TEXTS, LATE, Call, Event, Preview, Sender
@@ -42,6 +41,7 @@ from svcctl.errors import (
 
 if TYPE_CHECKING:
     from svcctl.api.formats.progress import Late
+    from svcctl.api.models import Domain, Job, Role
     from svcctl.api.query import QueryRequest
     from svcctl.api.response import Mode, QueryResponse
 
@@ -231,26 +231,26 @@ class Client:
     # Jobs
 
     def job(self, job_id: str) -> Job:
-        return Job.from_json(record(self._payload(self._job_call("GET", "", job_id)), "id", "status"))
+        return _job(record(self._payload(self._job_call("GET", "", job_id)), "id", "status"))
 
     def jobs(self) -> tuple[Job, ...]:
         payload = self._payload(Call("GET", self._base_url + self._paths.jobs))
-        return tuple(Job.from_json(item) for item in records(payload, "id", "status"))
+        return tuple(map(_job, records(payload, "id", "status")))
 
     def stop_job(self, job_id: str) -> Job:
         """Stops a job; Conflict when the service answers another state. A completed job counts as stopped."""
-        return self._change_job("GET", "/stop", job_id, "stopped", (JobStatus.STOPPED, JobStatus.COMPLETED))
+        return self._change_job("GET", "/stop", job_id, "stopped", ("STOPPED", "COMPLETED"))
 
     def start_job(self, job_id: str) -> Job:
         """Resumes a stopped job where it stopped; ServiceError when it stops again at once with an error, Conflict when
         the service answers another state that is not on the way to RUNNING.
         """
-        wanted = (JobStatus.RUNNING, JobStatus.COMPLETED, "CREATED", "RECONNECTING")
+        wanted = ("RUNNING", "COMPLETED", "CREATED", "RECONNECTING")
         return self._change_job("GET", "/start", job_id, "started", wanted)
 
     def remove_job(self, job_id: str) -> Job:
         """Removes a job; Conflict when the service answers another state."""
-        return self._change_job("DELETE", "/remove", job_id, "removed", (JobStatus.REMOVED,))
+        return self._change_job("DELETE", "/remove", job_id, "removed", ("REMOVED",))
 
     def _job_call(self, method: str, verb: str, job_id: str) -> Call:
         return Call(method, f"{self._base_url}{self._paths.job}{verb}/{segment(job_id)}")
@@ -262,15 +262,15 @@ class Client:
             try:
                 job = self.job(job_id)
             except NotFound:
-                if JobStatus.REMOVED in wanted:
-                    return Job(job_id, JobStatus.REMOVED)
+                if "REMOVED" in wanted:
+                    return _job({"id": job_id, "status": "REMOVED"})
                 raise
             return job if job.status in wanted else None
 
         call = self._job_call(method, verb, job_id)
 
         def answered(response: Response) -> Job:
-            return Job.from_json({"id": job_id, **record(decoded(response), "status")})
+            return _job({"id": job_id, **record(decoded(response), "status")})
 
         job = self._sender.send(call, answered, already)
         if job.status in wanted:
@@ -287,19 +287,21 @@ class Client:
 
     def domains(self) -> tuple[Domain, ...]:
         payload = self._payload(self._domain_call("GET"))
-        return tuple(Domain.from_json(item) for item in records(payload, "name", key="domains"))
+        return tuple(map(_domain, records(payload, "name", key="domains")))
 
     def domain(self, name: str) -> Domain:
-        return Domain.from_json(record(self._payload(self._domain_call("GET", name)), "name"))
+        return _domain(record(self._payload(self._domain_call("GET", name)), "name"))
 
     def create_domain(self, name: str, plan: str, *, time: float | None = None, volume: float | None = None) -> Domain:
         """Creates a domain; the answer holds its full name."""
+        from svcctl.api.models import Domain, is_amount
+
         for key, value in (("time", time), ("volume", volume)):
             if value is not None and not is_amount(value):
                 raise UsageError(f"{key} must be 0 or more, not {value}")
         given = Domain(name, plan, time=time, volume=volume)
         call = self._domain_call("POST")._replace(body=encoded(given.to_json()), repeatable=False)
-        return self._sender.send(call, lambda response: Domain.from_json(record(decoded(response), "name")))
+        return self._sender.send(call, lambda response: _domain(record(decoded(response), "name")))
 
     def enable_domain(self, name: str) -> None:
         """Enables a domain; Conflict (117) when it is already enabled, unless a lost request of this call did it."""
@@ -321,11 +323,11 @@ class Client:
     def roles(self, domain: str) -> tuple[Role, ...]:
         """The roles of a domain. The interface shows no path for reading roles; deployments use this one."""
         payload = self._payload(self._role_call("GET", domain))
-        return tuple(Role.from_json(item) for item in records(payload, "name", key="roles"))
+        return tuple(map(_role, records(payload, "name", key="roles")))
 
     def role(self, domain: str, name: str) -> Role:
         """A role with its read-only fields. The interface shows no path for this; deployments use this one."""
-        return Role.from_json(record(self._payload(self._role_call("GET", domain, name)), "name"))
+        return _role(record(self._payload(self._role_call("GET", domain, name)), "name"))
 
     def create_role(self, domain: str, role: Role) -> Role:
         """Creates a role and returns it as the service describes it, or as given when the answer is empty."""
@@ -490,9 +492,30 @@ def _body(response: Response) -> Iterator[bytes]:
 
 
 def _raise_job_failure(job: Job) -> None:
-    if job.status == JobStatus.STOPPED and job.error:
+    if job.status == "STOPPED" and job.error:
         raise ServiceError(f"job {job.id} stopped with an error: {job.reason}")
 
 
 def _told_role(payload: Any, given: Role) -> Role:
-    return Role.from_json(payload) if isinstance(payload, Mapping) and payload.get("name") else given
+    return _role(payload) if isinstance(payload, Mapping) and payload.get("name") else given
+
+
+# The models are imported when an answer has one, because a query needs none of them.
+
+
+def _job(source: Mapping[str, Any]) -> Job:
+    from svcctl.api.models import Job
+
+    return Job.from_json(source)
+
+
+def _domain(source: Mapping[str, Any]) -> Domain:
+    from svcctl.api.models import Domain
+
+    return Domain.from_json(source)
+
+
+def _role(source: Mapping[str, Any]) -> Role:
+    from svcctl.api.models import Role
+
+    return Role.from_json(source)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from svcctl.errors import UsageError
 from svcctl.io.urls import names_host
 from svcctl.io.yaml_text import boolean, integer, json_value
-from svcctl.words import json_text, mask, nearest
+from svcctl.words import DESTINATION_TYPES, json_text, mask, nearest
 
 SHORTEST = 4
 """Characters from which on a secret is masked inside longer words too."""
@@ -197,9 +197,6 @@ TYPES: Mapping[str, DestinationType] = {
     "donothing": DestinationType("donothing", (_NAME,), local="Counts the rows and discards them."),
 }
 
-NAMES = tuple(row.name for row in TYPES.values())
-"""The types as the interface spells them. Case does not count; services report them in lower case."""
-
 
 def without_secret(text: str, secret: str) -> str:
     """The text with a secret masked; a very short secret only where it is a whole word, since many words contain it."""
@@ -215,7 +212,7 @@ def canonical_type(name: str) -> str:
 
 def suggest_type(name: str) -> str | None:
     """The known type that a mistyped one was probably meant to be."""
-    return None if canonical_type(name) in TYPES else nearest(name, NAMES)
+    return None if canonical_type(name) in TYPES else nearest(name, DESTINATION_TYPES)
 
 
 def missing(destination: Destination) -> tuple[Parameter, ...]:
@@ -251,7 +248,7 @@ def mistakes(destination: Destination, *, endless: bool) -> Iterator[tuple[str, 
 
 def unknown_type(kind: str) -> UsageError:
     """The error about a type that is not known."""
-    types = f"types are {', '.join(NAMES)}"
+    types = f"types are {', '.join(DESTINATION_TYPES)}"
     meant = suggest_type(kind)
     return UsageError(f"unknown destination type '{kind}'", hint=f"did you mean '{meant}'? {types}" if meant else types)
 

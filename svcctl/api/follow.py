@@ -35,7 +35,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self
 
 from svcctl.api import retry
-from svcctl.api.models import Column
+from svcctl.api.columns import Column
 from svcctl.api.query import QueryRequest, outline
 from svcctl.dates.lengths import length_text
 from svcctl.errors import IncompleteResult, ServiceError, TooManyRows, Unavailable, UnprovenEnd
@@ -345,6 +345,6 @@ def _limits(request: QueryRequest) -> tuple[int | None, list[str]]:
     limits = [] if request.limit is None else [request.limit]
     removing = ("where", "group", "limit", "offset")
     clauses = [clause for clause in outline(request.query or "").clauses if clause.keyword in removing]
-    if clauses and clauses[-1].keyword == "limit" and (count := clauses.pop().count) is not None:
+    if clauses and clauses[-1].keyword == "limit" and (count := clauses.pop().number) is not None:
         limits.append(count)
     return min(limits, default=None), sorted({clause.keyword for clause in clauses} & {"limit", "offset"})

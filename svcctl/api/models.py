@@ -16,9 +16,6 @@ from svcctl.words import json_text
 
 JsonObject = Mapping[str, Any]
 
-LOST_TABLES = "x-svc-lost-tables"
-"""The header of a service's answers with the number of its tables that have lost events."""
-
 _NO_EXTRA: JsonObject = {}
 
 
@@ -44,44 +41,6 @@ def _message(error: object) -> str:
 
 def _text(value: object) -> str | None:
     return None if value is None else json_text(value)
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a result; `type` is as `m` names it (an open set), None where the format has no types."""
-
-    name: str
-    type: str | None = None
-
-
-def columns_of(m: object) -> tuple[Column, ...]:
-    """The columns of a compact result's `m`, ordered by `index` and not by the order of the object.
-
-    ValueError when `m` is not such a map, or its indexes are not 0, 1, 2 …
-    """
-    if not isinstance(m, Mapping):
-        raise ValueError("m is not an object")
-    entries: list[tuple[int, Column]] = []
-    for name, entry in m.items():
-        index = entry.get("index") if isinstance(entry, Mapping) else None
-        if not isinstance(index, int) or isinstance(index, bool):
-            raise ValueError(f"column '{name}' has no index")
-        entries.append((index, Column(str(name), _text(entry.get("type")))))
-    entries.sort(key=lambda entry: entry[0])
-    if [index for index, _ in entries] != list(range(len(entries))):
-        raise ValueError("the column indexes are not 0, 1, 2 and so on")
-    return tuple(column for _, column in entries)
-
-
-def columns_listed(metadata: object) -> tuple[Column, ...]:
-    """The columns of a compact result's `metadata`, in order. ValueError when it is not a list of names and types."""
-    if not isinstance(metadata, list) or not all(isinstance(each, Mapping) and "name" in each for each in metadata):
-        raise ValueError("metadata is not a list of names and types")
-    return tuple(Column(str(each["name"]), _text(each.get("type"))) for each in metadata)
-
-
-METADATA = {"m": columns_of, "metadata": columns_listed}
-"""The members of a compact result that describe its columns; services send the first, the second, or both."""
 
 
 class JobStatus(StrEnum):

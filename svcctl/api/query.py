@@ -7,14 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from svcctl.api.destinations import Destination
 from svcctl.api.json_text import encoded
 from svcctl.dates.lengths import UNITS
 from svcctl.dates.operators import DATE_FORMATS, Moment
 from svcctl.errors import UsageError
 from svcctl.words import did_you_mean
+
+if TYPE_CHECKING:
+    from svcctl.api.destinations import Destination
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class QueryRequest:
     def __post_init__(self) -> None:
         if (self.query is None) == (self.query_id is None):
             raise UsageError("a request has either a query or the ID of a saved query")
-        from svcctl.api.response import MODES  # loads the readers of all formats
+        from svcctl.api.response import MODES
 
         _known("format", self.mode, tuple(MODES))
         if self.date_format is not None:
@@ -120,15 +122,14 @@ _TOKEN = r"""(?x)
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """A clause: its keyword, the `count` of a limit or an offset, the period `every` of a group, in seconds.
+class Clause(NamedTuple):
+    """A clause: its keyword, the `number` of a limit or an offset, the period `every` of a group, in seconds.
 
     `unread` is the text after `every` in a group if it is not a period.
     """
 
     keyword: str
-    count: int | None = None
+    number: int | None = None
     every: int | None = None
     unread: str = ""
 
@@ -158,12 +159,12 @@ def outline(text: str) -> Outline:
     table = ""
     clauses: list[Clause] = []
     for keyword, tokens in _split(text):
-        count = every = None
+        number = every = None
         unread = ""
         if keyword == "from" and not table:
             table = "".join(_name(kind, token) for kind, token in tokens)
         elif keyword in ("limit", "offset"):
-            count = next((_whole(token) for kind, token in tokens if kind == "integer"), None)
+            number = next((_whole(token) for kind, token in tokens if kind == "integer"), None)
         elif keyword == "group":
             period = next((token for kind, token in tokens if kind == "period"), None)
             every = None if period is None else _whole(period[:-1]) * UNITS[period[-1]]
@@ -171,7 +172,7 @@ def outline(text: str) -> Outline:
                 behind = list(takewhile(lambda token: token[1] != "by", tokens[1:]))
                 if [kind for kind, _ in behind] in (["word"], ["integer", "word"]):
                     unread = "".join(token for _, token in behind)
-        clauses.append(Clause(keyword, count, every, unread))
+        clauses.append(Clause(keyword, number, every, unread))
     return Outline(table, tuple(clauses))
 
 

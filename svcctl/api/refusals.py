@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 from svcctl.api.formats.body import is_json, whole
 from svcctl.api.json_text import value_of
-from svcctl.api.models import Job
 from svcctl.api.retry import STATUSES
 from svcctl.errors import (
     Conflict,
@@ -38,6 +37,7 @@ from svcctl.errors import (
 from svcctl.words import json_text
 
 if TYPE_CHECKING:
+    from svcctl.api.models import Job
     from svcctl.api.wire.messages import Response
 
 NO_SPACE = 507
@@ -343,6 +343,8 @@ def launched(response: Response) -> Job:
     The job's ID is `id` or `jobId`, in `object` or beside it, or the only UUID in a text. ServiceError with the whole
     answer when there is no ID, because the job runs nevertheless.
     """
+    from svcctl.api.models import Job
+
     body = whole(response, marks_end=lambda body: is_json(body) or re.fullmatch(_UUID, _text(body)) is not None)
     if re.fullmatch(_UUID, text := _text(body)):
         return Job(text, "")

@@ -10,31 +10,37 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
-from svcctl.api.formats import documents
+from svcctl.api.columns import Column
 from svcctl.api.formats.batches import Batches
-from svcctl.api.formats.delimited import CSV, TSV
-from svcctl.api.formats.lines import RECORDS, VALUES
-from svcctl.api.formats.markup import xls, xml
 from svcctl.api.formats.progress import Delivered, Late
 from svcctl.api.guard import UNGUARDED, Guard
 from svcctl.api.json_text import value_of
-from svcctl.api.models import Column
 from svcctl.api.refusals import MAX_BODY, is_page, page_line, read_refusal
 from svcctl.errors import IncompleteResult, ServiceError, TooManyRows, Unavailable, UnprovenEnd, UsageError
 
 T = TypeVar("T")
 
 
+class Readers(NamedTuple):
+    """The functions that read an answer; `rows` is None when a format can only be passed on as bytes."""
+
+    raw: Callable[[Iterable[bytes], Delivered], Iterator[bytes]]
+    rows: Callable[[Iterable[bytes], Delivered], Iterator[list[tuple[Any, ...]]]] | None = None
+    first_rows: Callable[[bytes, int], bytes] | None = None
+    """The first rows of a block of `raw`; None for a format whose blocks cannot be divided."""
+
+
 class Mode(NamedTuple):
-    """A value of `mode.type` and its two readers; `rows` is None when a format can only be passed on as bytes.
+    """A value of `mode.type`, and the function that imports its readers: an answer needs those of one format only.
 
     A `json` answer begins as a JSON error does, so its own reader tells the two apart. `padding` are the bytes that may
     stand before an answer and are not part of it: few in csv, where a row may begin with a blank or a separator.
     """
 
     name: str
-    raw: Callable[[Iterable[bytes], Delivered], Iterator[bytes]]
-    rows: Callable[[Iterable[bytes], Delivered], Iterator[list[tuple[Any, ...]]]] | None
+    readers: Callable[[], Readers]
+    counts: bool = True
+    """Whether the rows of an answer are counted, so that it can be read as rows."""
     json: bool = False
     padding: bytes = b" \t\r\n"
     streams: bool = True
@@ -43,27 +49,68 @@ class Mode(NamedTuple):
     """Whether a service sends padding only when the request asks for it."""
     marks_end: bool = True
     """Whether an answer marks its own end. The end of any other may be that of its connection."""
-    first_rows: Callable[[bytes, int], bytes] | None = None
-    """The first rows of a block of `raw`; None for a format whose blocks cannot be divided."""
 
-    @property
-    def counts(self) -> bool:
-        """Whether the rows of an answer are counted."""
-        return self.rows is not None
+
+def _json() -> Readers:
+    from svcctl.api.formats import documents
+
+    return Readers(documents.raw(documents.JsonReader), documents.rows(documents.JsonReader))
+
+
+def _msgpack() -> Readers:
+    from svcctl.api.formats import documents
+
+    return Readers(documents.raw(documents.MsgpackReader), documents.rows(documents.MsgpackReader))
+
+
+def _records() -> Readers:
+    from svcctl.api.formats.lines import RECORDS
+
+    return Readers(RECORDS.raw, RECORDS.rows, RECORDS.first_rows)
+
+
+def _values() -> Readers:
+    from svcctl.api.formats.lines import VALUES
+
+    return Readers(VALUES.raw, VALUES.rows, VALUES.first_rows)
+
+
+def _csv() -> Readers:
+    from svcctl.api.formats.delimited import CSV
+
+    return Readers(CSV.raw, CSV.rows, CSV.first_rows)
+
+
+def _tsv() -> Readers:
+    from svcctl.api.formats.delimited import TSV
+
+    return Readers(TSV.raw, TSV.rows, TSV.first_rows)
+
+
+def _xml() -> Readers:
+    from svcctl.api.formats.markup import xml
+
+    return Readers(xml)
+
+
+def _xls() -> Readers:
+    from svcctl.api.formats.markup import xls
+
+    return Readers(xls)
 
 
 MODES: Mapping[str, Mode] = {
     mode.name: mode
     for mode in (
-        Mode("json", documents.raw(documents.JsonReader), documents.rows(documents.JsonReader), json=True),
-        Mode("json/compact", documents.raw(documents.JsonReader), documents.rows(documents.JsonReader), json=True),
-        Mode("json/simple", RECORDS.raw, RECORDS.rows, json=True, marks_end=False, first_rows=RECORDS.first_rows),
-        Mode("json/simple/compact", VALUES.raw, VALUES.rows, json=True, marks_end=False, first_rows=VALUES.first_rows),
-        Mode("msgpack", documents.raw(documents.MsgpackReader), documents.rows(documents.MsgpackReader), streams=False),
-        Mode("csv", CSV.raw, CSV.rows, padding=b"\n", keep_alive=True, marks_end=False, first_rows=CSV.first_rows),
-        Mode("tsv", TSV.raw, TSV.rows, padding=b"\n", keep_alive=True, marks_end=False, first_rows=TSV.first_rows),
-        Mode("xml", xml, None),
-        Mode("xls", xls, None, streams=False),
+        Mode("json", _json, json=True),
+        Mode("json/compact", _json, json=True),
+        Mode("json/simple", _records, json=True, marks_end=False),
+        Mode("json/simple/compact", _values, json=True, marks_end=False),
+        Mode("msgpack", _msgpack, streams=False),
+        Mode("csv", _csv, padding=b"\n", keep_alive=True, marks_end=False),
+        Mode("tsv", _tsv, padding=b"\n", keep_alive=True, marks_end=False),
+        Mode("xml", _xml, counts=False),
+        Mode("xls", _xls, counts=False, streams=False),
     )
 }
 
@@ -116,6 +163,7 @@ class QueryResponse:
         guard: Guard = UNGUARDED,
     ) -> None:
         self.mode = mode
+        self._readers = mode.readers()
         self._guard = guard
         self.cut_texts = cut_texts
         """Texts of a spreadsheet that the service says it has cut."""
@@ -155,13 +203,13 @@ class QueryResponse:
 
     def raw(self) -> Iterator[bytes]:
         """The service's bytes without keep-alive padding, checked, in blocks of whole rows."""
-        return self._with_facts(self._allowed_blocks(self.mode.raw(self._body, self._delivered)))
+        return self._with_facts(self._allowed_blocks(self._readers.raw(self._body, self._delivered)))
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """The decoded rows, with a value per column. UsageError for a format that cannot be read as rows."""
-        if self.mode.rows is None:
+        if self._readers.rows is None:
             raise UsageError(f"the rows of {self.mode.name} cannot be read", hint="use csv or json/simple/compact")
-        self._batches = self._with_facts(self._allowed_batches(self.mode.rows(self._body, self._delivered)))
+        self._batches = self._with_facts(self._allowed_batches(self._readers.rows(self._body, self._delivered)))
         return Batches(self._all())
 
     def packed(self, pack: Callable[[bytes], T | None], size: Callable[[], int]) -> Iterator[T | list[tuple[Any, ...]]]:
@@ -169,6 +217,8 @@ class QueryResponse:
 
         Only json/simple/compact is read so.
         """
+        from svcctl.api.formats.lines import VALUES
+
         self._batches = self._with_facts(self._allowed_batches(VALUES.packed(self._body, self._delivered, pack, size)))
         return self._all()
 
@@ -178,7 +228,7 @@ class QueryResponse:
         for block in blocks:
             rows = self._delivered.rows or 0
             if most is not None and rows > most:
-                first_rows = self.mode.first_rows
+                first_rows = self._readers.first_rows
                 self._delivered.rows = count if first_rows is None else most
                 if first_rows is not None and most > count:
                     yield first_rows(block, most - count)

@@ -43,6 +43,8 @@ LATE = "x-svc-late"
 """The header of a request that asks svcctl's own service to say in the answer which events come too late."""
 CUT_TEXTS = "x-svc-cut-texts"
 """The header in which svcctl's own service says how many texts it cut because no cell of a spreadsheet holds them."""
+LOST_TABLES = "x-svc-lost-tables"
+"""The header of an answer of svcctl's own service with the number of its tables that have lost events."""
 SKEW = 60
 """Seconds by which clocks may differ before a refused signature is blamed on them."""
 
@@ -65,22 +67,56 @@ _MAYBE_DONE = "the service may have done it: check before trying again"
 T = TypeVar("T")
 
 
-class Exchange(NamedTuple):
+class Exchange:
     """One request and the head of its answer, secrets redacted. `status` is None when there was no answer; `failure`
-    is the reason."""
+    is the reason. `changes` says whether the request may change something at the service.
 
-    method: str
-    url: str
-    headers: tuple[tuple[str, str], ...]
-    body: str
-    status: int | None
-    answer_headers: tuple[tuple[str, str], ...]
-    seconds: float
-    failure: str | None = None
-    changes: bool = True
-    """Whether the request may change something at the service."""
-    note: str = ""
-    """What to say about `body` if values in it are redacted; the rest of `body` is as it was signed and sent."""
+    Secrets are looked for when headers or the body are read, which nearly always nobody does.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        request: Request,
+        response: Response | None,
+        seconds: float,
+        failure: str | None,
+        *,
+        changes: bool,
+        secret_headers: frozenset[str],
+    ) -> None:
+        self.method = request.method
+        self.url = call.url
+        self.status = None if response is None else response.status_code
+        self.seconds = seconds
+        self.failure = failure
+        self.changes = changes
+        self._body = call.body
+        self._headers = request.headers
+        self._answer_headers = Headers() if response is None else response.headers
+        self._secret_headers = secret_headers
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        return _shown_headers(self._headers, self._secret_headers)
+
+    @property
+    def answer_headers(self) -> tuple[tuple[str, str], ...]:
+        return _shown_headers(self._answer_headers, self._secret_headers)
+
+    @property
+    def body(self) -> str:
+        return _shown_body(self._body)[0]
+
+    @property
+    def note(self) -> str:
+        """What to say about `body` if values in it are redacted; the rest of `body` is as it was signed and sent."""
+        return _shown_body(self._body)[1]
+
+    @property
+    def reports_loss(self) -> bool:
+        """Whether the service says that its tables have lost events."""
+        return LOST_TABLES in self._answer_headers
 
 
 MASKED = "the signature and the content-length are of the unmasked body"
@@ -228,7 +264,8 @@ class Sender:
             self._signer(call).authorize(request)
         except _UNSENDABLE as error:
             raise _unsendable(error) from None
-        head = [f"{request.method} {call.url}", *(f"{name}: {value}" for name, value in self._shown(request.headers))]
+        headers = _shown_headers(request.headers, self._auth.secret_headers)
+        head = [f"{request.method} {call.url}", *(f"{name}: {value}" for name, value in headers)]
         body, note = _shown_body(call.body)
         return Preview("\n".join([*head, "", body]), note)
 
@@ -278,25 +315,9 @@ class Sender:
     ) -> None:
         if self._observe is None:
             return
-        text, note = _shown_body(call.body)
-        self._observe(
-            Exchange(
-                request.method,
-                call.url,
-                self._shown(request.headers),
-                text,
-                response.status_code if response is not None else None,
-                self._shown(response.headers) if response is not None else (),
-                seconds,
-                failure,
-                self._change(call) is not None,
-                note,
-            )
-        )
-
-    def _shown(self, headers: Headers) -> tuple[tuple[str, str], ...]:
-        secret = self._auth.secret_headers | _SECRET_HEADERS
-        return tuple((name, mask() if name in secret or is_secret(name) else value) for name, value in headers.items())
+        changes = self._change(call) is not None
+        secret = self._auth.secret_headers
+        self._observe(Exchange(call, request, response, seconds, failure, changes=changes, secret_headers=secret))
 
     def _is_last(self, call: Call, response: Response, attempt: int) -> bool:
         """Whether no attempt follows this answer, which is not a success."""
@@ -372,6 +393,12 @@ def _unsendable(error: Exception) -> UsageError:
     """The error of a request that HTTP cannot carry; it shows nothing of the URL, or of a header, but its name."""
     what = str(error) if isinstance(error, LocalProtocolError) else "its URL is not valid"
     return UsageError(f"the request cannot be sent: {what}")
+
+
+def _shown_headers(headers: Headers, secret: frozenset[str]) -> tuple[tuple[str, str], ...]:
+    """Headers that may be logged: the values of those that name secrets are masked, and of those in `secret`."""
+    masked = secret | _SECRET_HEADERS
+    return tuple((name, mask() if name in masked or is_secret(name) else value) for name, value in headers.items())
 
 
 _STRING = r'"(?:[^"\\]|\\.)*"'

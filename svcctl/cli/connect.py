@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import assert_never
 
 from svcctl.api.client import Client
-from svcctl.api.models import LOST_TABLES
 from svcctl.api.transport import Event, Exchange, Retry
 from svcctl.cli.completion.cache import expire_names
 from svcctl.dates.lengths import length_text
@@ -46,18 +45,10 @@ def _tell(diagnostics: Diagnostics, event: Event) -> None:
         case Exchange():
             if event.status is not None and event.status < 400:
                 diagnostics.trouble = None
-            if any(name.lower() == LOST_TABLES for name, _ in event.answer_headers):
+            if event.reports_loss:
                 diagnostics.report_loss()
-            diagnostics.detail(f"> {event.method} {event.url}")
-            for name, value in event.headers:
-                diagnostics.detail(f"> {name}: {value}")
-            if event.body:
-                diagnostics.detail(f"> {event.body}")
-            if event.note:
-                diagnostics.detail(event.note)
-            diagnostics.detail(f"< {event.failure or event.status} after {length_text(event.seconds)}")
-            for name, value in event.answer_headers:
-                diagnostics.detail(f"< {name}: {value}")
+            if diagnostics.verbose:
+                _detail(diagnostics, event)
         case UnprovenEnd():
             diagnostics.note(
                 "the service closed the connection without TLS close_notify, which 'tls_close: any' accepts: "
@@ -65,3 +56,17 @@ def _tell(diagnostics: Diagnostics, event: Event) -> None:
             )
         case _:
             assert_never(event)
+
+
+def _detail(diagnostics: Diagnostics, exchange: Exchange) -> None:
+    """Show a request and the head of its answer."""
+    diagnostics.detail(f"> {exchange.method} {exchange.url}")
+    for name, value in exchange.headers:
+        diagnostics.detail(f"> {name}: {value}")
+    if exchange.body:
+        diagnostics.detail(f"> {exchange.body}")
+    if exchange.note:
+        diagnostics.detail(exchange.note)
+    diagnostics.detail(f"< {exchange.failure or exchange.status} after {length_text(exchange.seconds)}")
+    for name, value in exchange.answer_headers:
+        diagnostics.detail(f"< {name}: {value}")

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from svcctl.api.columns import Column, columns_of
 from svcctl.api.destinations import TYPES, Destination, suggest_key, suggest_type, unknown_keys, without_secret
-from svcctl.api.models import Column, Domain, Job, Role, columns_of
+from svcctl.api.models import Domain, Job, Role
 from svcctl.api.query import QueryRequest
 from svcctl.errors import UsageError
-from svcctl.words import is_secret
+from svcctl.words import DESTINATION_TYPES, is_secret
 
 
 def test_a_job_with_only_an_id_and_a_status_is_a_job() -> None:
@@ -154,6 +155,10 @@ def test_destination_facts() -> None:
 )
 def test_a_secret_of_a_few_letters_is_masked_only_where_it_is_a_word(secret: str, shown: str) -> None:
     assert without_secret("s3://logs/49b5c6d4: b refuses hunter2", secret) == shown
+
+
+def test_the_types_of_destinations_are_the_rows_of_their_table() -> None:
+    assert [(key, row.name) for key, row in TYPES.items()] == [(name.lower(), name) for name in DESTINATION_TYPES]
 
 
 def test_names_and_models_load_without_httpx() -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import msgpack
 import pytest
 
+from svcctl.api.columns import Column
 from svcctl.api.formats import progress as limits
-from svcctl.api.models import Column
 from svcctl.api.refusals import refusal_in
 from svcctl.api.response import MODES, QueryResponse
 from svcctl.errors import (
@@ -231,7 +231,7 @@ UNPADDED = {
 @pytest.mark.parametrize("mode", PADDED)
 def test_padding_between_rows_is_dropped_and_never_inside_values(mode: str) -> None:
     assert raw(mode, PADDED[mode]) == (UNPADDED[mode], None)
-    if MODES[mode].rows:
+    if MODES[mode].counts:
         assert [row[0] for row in answer(mode, bytewise(PADDED[mode])).rows()] == ["    x", "y"]
 
 
@@ -648,14 +648,14 @@ def test_a_field_that_only_later_rows_have_is_not_lost_silently() -> None:
     assert error.hint == HINTS["columns that come later"]
 
 
-@pytest.mark.parametrize("mode", [mode for mode in MODES if not MODES[mode].rows])
+@pytest.mark.parametrize("mode", [mode for mode in MODES if not MODES[mode].counts])
 def test_the_rows_of_a_format_that_only_passes_through_cannot_be_read(mode: str) -> None:
     with pytest.raises(UsageError, match=f"the rows of {mode} cannot be read"):
         answer(mode, [BODIES[mode]]).rows()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", [mode for mode in MODES if MODES[mode].rows])
+@pytest.mark.parametrize("mode", [mode for mode in MODES if MODES[mode].counts])
 def test_a_heading_of_a_million_columns_is_refused_before_it_fills_the_memory(mode: str) -> None:
     def body() -> Iterator[bytes]:
         begin, column, end = WIDE[mode]

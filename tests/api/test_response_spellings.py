@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from svcctl.api.models import Column
+from svcctl.api.columns import Column
 from svcctl.api.response import MODES, QueryResponse
 from svcctl.errors import IncompleteResult, ServiceError, SvcctlError
 

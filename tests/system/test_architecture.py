@@ -55,7 +55,7 @@ ALLOWED = {
         "service.settings",
     },
     "library": {"profiles", "api", "dates", "io", "errors", "service.process"},
-    "": {"library", "api.models", "errors"},
+    "": {"library", "api.columns", "api.models", "errors"},
     "cli.commands.service": {"service"},
     "cli.completion.names": {"service"},
     "__main__": {"cli"},

@@ -202,7 +202,7 @@ def test_another_reader_finds_the_stored_rows_in_the_bytes(client: Client, mode:
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("mode", [name for name, mode in MODES.items() if mode.rows])
+@pytest.mark.parametrize("mode", [name for name, mode in MODES.items() if mode.counts])
 def test_the_clients_rows_are_the_stored_ones(client: Client, mode: str, case: str) -> None:
     query, names, rows = CASES[case]
     with client.query(ask(query, mode)) as answer:
@@ -234,7 +234,7 @@ def test_raw_is_what_the_service_sent(client: Client, mode: str) -> None:
         assert cid.sub(b"", raw(client, "from kinds", mode)) == cid.sub(b"", sent)
 
 
-@pytest.mark.parametrize("mode", [name for name, mode in MODES.items() if mode.rows and name != "json/simple"])
+@pytest.mark.parametrize("mode", [name for name, mode in MODES.items() if mode.counts and name != "json/simple"])
 def test_an_answer_without_rows_has_its_columns_where_the_format_has_a_place_for_them(
     client: Client, mode: str
 ) -> None:

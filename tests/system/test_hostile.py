@@ -85,7 +85,7 @@ def whole(answer: httpx.Response, mode: str, case: str) -> None:
     """Check that the rows of an answer are whole, or end in an error that is the query's."""
     chunks = (answer.content[at : at + 65_536] for at in range(0, len(answer.content), 65_536))
     response = QueryResponse(MODES[mode], answer.headers["content-type"], chunks)
-    rows = response.raw() if MODES[mode].rows is None else response.rows()
+    rows = response.rows() if MODES[mode].counts else response.raw()
     error = None
     try:
         for _ in rows:

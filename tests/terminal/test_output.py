@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from support.limits import files_of_at_most
 
-from svcctl.api.models import Column
+from svcctl.api.columns import Column
 from svcctl.api.response import MODES, QueryResponse
 from svcctl.errors import IncompleteResult, Locked, ReaderClosed, UsageError
 from svcctl.terminal.diagnostics import Diagnostics

@@ -27,8 +27,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
+from svcctl.api.columns import Column
 from svcctl.api.formats.progress import MAX_ROW, Delivered
-from svcctl.api.models import Column
 from svcctl.api.refusals import Refusal
 
 _QUOTED = re.compile(rb'"[^"]*"')

@@ -16,10 +16,10 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, Literal, NoReturn, Protocol
 
+from svcctl.api.columns import METADATA
 from svcctl.api.formats.lines import rows_of
 from svcctl.api.formats.progress import BLOCK, MAX_COLUMNS, MAX_ROW, NAMES_PER_COLUMN, Delivered
 from svcctl.api.json_text import without_bytes
-from svcctl.api.models import METADATA
 from svcctl.api.refusals import read_refusal
 from svcctl.errors import IncompleteResult
 from svcctl.words import json_text

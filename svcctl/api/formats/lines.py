@@ -13,9 +13,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
+from svcctl.api.columns import METADATA, Column
 from svcctl.api.formats.progress import MAX_ROW, NAMES_PER_COLUMN, Delivered
 from svcctl.api.json_text import without_bytes
-from svcctl.api.models import METADATA, Column
 from svcctl.api.refusals import is_error_line, lone_refusal, read_refusal
 from svcctl.errors import IncompleteResult
 

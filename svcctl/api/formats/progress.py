@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from svcctl.api.models import Column
-from svcctl.api.refusals import Refusal
 from svcctl.errors import IncompleteResult, MalformedAnswer
 from svcctl.words import size_text
+
+if TYPE_CHECKING:
+    from svcctl.api.columns import Column
+    from svcctl.api.refusals import Refusal
 
 BLOCK = 64 * 1024
 """Bytes per delivered block, in formats that gather them."""

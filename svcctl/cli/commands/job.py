@@ -18,7 +18,6 @@ from svcctl.api.models import FAILING, Job, JobStatus
 from svcctl.cli import hints
 from svcctl.cli.columns.job import JOB, JOBS, WATCHED
 from svcctl.cli.commands import verbs_of
-from svcctl.cli.completion import words
 from svcctl.cli.completion.words import Completes
 from svcctl.cli.context import Context
 from svcctl.cli.idempotence import change_job, done_if
@@ -33,7 +32,7 @@ from svcctl.terminal.diagnostics import Reported, Work
 from svcctl.terminal.escapes import visible
 from svcctl.terminal.records import Listing
 from svcctl.terminal.selection import NO_SELECTION, Selection, selection_of
-from svcctl.words import counted
+from svcctl.words import DESTINATION_TYPES, counted
 
 _HELP = "Job IDs, the beginning of one is enough, or friendly names"
 _IDS = typer.Argument(metavar="ID…", help=f"{_HELP}; - reads them from standard input.")
@@ -56,7 +55,7 @@ StatusOpt = Annotated[
 TypeOpt = Annotated[
     str | None,
     typer.Option("--type", metavar="TYPE", help="Only jobs with this destination."),
-    Completes(words=words.destinations),
+    Completes(words=DESTINATION_TYPES),
 ]
 FailingOpt = Annotated[bool, typer.Option("--failing", help="Only FAILING jobs: they run and have an error.")]
 OnlyIdsOpt = Annotated[bool, typer.Option("--ids", help="Print only IDs, one per line.")]
@@ -131,11 +130,9 @@ def list_(
             raise UsageError(f"{option} has no effect on --ids, which prints only IDs", hint="leave out one of the two")
     every = svc.client.jobs()
     states, kind = job_states.to_list(status, lambda: every), (type or "").lower()
-    if kind and not any((job.type or "").lower() == kind for job in every):
-        from svcctl.api.destinations import NAMES, TYPES
-
-        if kind not in TYPES:
-            raise UsageError(f"there is no type '{type}'", hint=f"types are {', '.join(NAMES)}")
+    known = {*map(str.lower, DESTINATION_TYPES), *((job.type or "").lower() for job in every)}
+    if kind and kind not in known:
+        raise UsageError(f"there is no type '{type}'", hint=f"types are {', '.join(DESTINATION_TYPES)}")
     jobs = [
         job
         for job in every

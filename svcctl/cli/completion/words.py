@@ -107,13 +107,6 @@ def date_formats() -> Iterable[str]:
     return DATE_FORMATS
 
 
-def destinations() -> Iterable[str]:
-    """The destination types."""
-    from svcctl.api.destinations import NAMES
-
-    return NAMES
-
-
 def destination_parameters() -> Iterator[Word]:
     """The parameters of all destinations, each key once."""
     from svcctl.api.destinations import TYPES

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from svcctl.api.destinations import NAMES, canonical_type, suggest_type
+from svcctl.api.destinations import canonical_type, suggest_type
 from svcctl.errors import ServiceError, Unavailable
 from svcctl.io import extras
 from svcctl.service.allowed_hosts import EVERYTHING, AllowedHosts, HostRefused
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.destinations.params import Params
+from svcctl.words import DESTINATION_TYPES
 
 
 def _kafka(job_id: str, params: Params, allowed: AllowedHosts) -> Destination:
@@ -66,7 +67,7 @@ def known_type(name: str) -> str:
     found = canonical_type(name)
     if found not in KINDS:
         nearest = suggest_type(name)
-        hint = f"did you mean '{nearest}'?" if nearest else f"known types are {', '.join(NAMES)}"
+        hint = f"did you mean '{nearest}'?" if nearest else f"known types are {', '.join(DESTINATION_TYPES)}"
         raise ServiceError(f"unknown destination.type '{name}' ({hint})")
     return found
 

@@ -9,9 +9,11 @@ from starlette.datastructures import MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from svcctl.api.models import LOST_TABLES
 from svcctl.service.http.context import Service
 from svcctl.service.http.envelope import CID, ERRORS, common_headers, failed
+
+LOST_TABLES = "x-svc-lost-tables"
+"""The header of an answer with the number of tables that have lost events."""
 
 
 class Answered:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from svcctl.cli.completion.words import Completes, Word, destinations
+from svcctl.cli.completion.words import Completes, Word, date_formats
 
 
 def test_words_are_given_or_read_from_their_table() -> None:
     meant = Word("table", "columns that fit the terminal")
     assert Completes(words=["csv", meant]).known() == (Word("csv"), meant)
-    assert Completes(words=destinations).known() == (Word("Kafka"), Word("S3"), Word("HDFS"), Word("donothing"))
+    assert Completes(words=date_formats).known() == (Word("default"), Word("sql"), Word("iso"))
     assert Completes("jobs").known() == ()
 
 

@@ -20,7 +20,8 @@ from support.application import answered
 from support.engines import chosen_engine, engines_of, new_lake
 from support.stored_queries import stored_query
 
-from svcctl.api.models import LOST_TABLES, JobStatus
+from svcctl.api.models import JobStatus
+from svcctl.api.transport import LOST_TABLES
 from svcctl.service.accounts import accounts, keys
 from svcctl.service.accounts.accounts import Account, Owner
 from svcctl.service.disk import PROBE_SECONDS, Disk, reserve

@@ -1,7 +1,7 @@
 """`svcctl query`: run a query; its rows go to stdout, to a file or, as a job, to a destination.
 
 `options` has what was typed, `request` makes the request, `result` prints one answer or follows it, `every` asks again
-and again.
+and again, `launch` makes a job.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def query(ctx: typer.Context, options: QueryOptions) -> None:
     if asked.destination is not None:
         if (name := options.given(*READING)) is not None:
             raise UsageError(f"{name} cannot be used with --dest: no rows come back")
-        result.launch(svc, request.job(svc, asked, options), options)
+        from svcctl.cli.commands.query.launch import launch
+
+        launch(svc, request.job(svc, asked, options), options)
         return
     if options.every is not None and (name := options.given("output", "follow", "fail_on_empty")) is not None:
         raise UsageError(f"--every and {name} exclude each other")

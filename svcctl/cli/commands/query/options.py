@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from svcctl.api.destinations import NAMES
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.inputs.load_options import ReadingOptions, zone_name
@@ -33,6 +32,7 @@ from svcctl.cli.options import (
 )
 from svcctl.dates.lengths import UNITS, parse_length
 from svcctl.terminal.selection import Selection, selection_of
+from svcctl.words import DESTINATION_TYPES
 
 MAX_REFRESH_SECONDS = 366 * UNITS["d"]
 
@@ -132,9 +132,9 @@ DestOpt = Annotated[
         "--dest",
         metavar="TYPE",
         rich_help_panel=Heading.JOB,
-        help=f"Send the rows to a destination: {', '.join(NAMES)} (see 'svcctl help destinations').",
+        help=f"Send the rows to a destination: {', '.join(DESTINATION_TYPES)} (see 'svcctl help destinations').",
     ),
-    Completes(words=words.destinations),
+    Completes(words=DESTINATION_TYPES),
 ]
 DestParamOpt = Annotated[
     list[str] | None,

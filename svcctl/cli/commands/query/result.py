@@ -1,58 +1,32 @@
-"""The answer of `svcctl query`: printed once, followed as it grows, or, with --dest, the job that was launched."""
+"""The answer of `svcctl query`: printed once, or followed as it grows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from itertools import chain
-from operator import attrgetter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from svcctl.api import jobs
-from svcctl.api.formats.batches import Batches, batches_of
-from svcctl.api.job_names import namesakes
 from svcctl.api.query import outline
 from svcctl.cli.commands.query.request import Question
 from svcctl.cli.context import Context
 from svcctl.dates.epochs import from_ms
 from svcctl.dates.lengths import length_text, rough_text
-from svcctl.errors import IncompleteResult, NoRows, ServiceError, SvcctlError, Terminated, TooManyRows, Unavailable
+from svcctl.errors import IncompleteResult, ServiceError, SvcctlError, Terminated, Unavailable
 from svcctl.io.time_limit import time_limit
 from svcctl.profiles import BUILT_IN
 from svcctl.terminal.diagnostics import Work
-from svcctl.terminal.records import Field, Listing, attributes
-from svcctl.terminal.selection import Selection
 from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
-    from svcctl.api.follow import Follow
     from svcctl.api.loads import Loaded
-    from svcctl.api.models import Column, Job
     from svcctl.api.own_service import Extent
     from svcctl.api.query import QueryRequest
     from svcctl.api.response import QueryResponse
+    from svcctl.cli.commands.query.first_rows import NeededAnswer
     from svcctl.cli.commands.query.options import QueryOptions
     from svcctl.terminal.output import Sink
-
-LAUNCHED: Listing[Job] = Listing(
-    (*attributes("id", "status", "type"), Field("friendlyName", attrgetter("friendly_name")))
-)
-
-
-def launch(svc: Context, request: QueryRequest, options: QueryOptions) -> None:
-    """Launch a job and print it."""
-    chosen = svc.format(options.format, lists=True)
-    if options.dry_run:
-        show(svc, request)
-        return
-    job = jobs.launch(svc.client, request, svc.diagnostics.note)
-    svc.output.records(LAUNCHED, [job], chosen, Selection(header=not options.no_header))
-    if request.destination is not None and "friendlyname" in map(str.lower, request.destination.params):
-        with suppress(SvcctlError):  # the job runs, whatever its name is
-            if (others := namesakes(job, svc.client.jobs())) is not None:
-                svc.diagnostics.note(others)
 
 
 def show(svc: Context, *requests: QueryRequest) -> None:
@@ -85,6 +59,7 @@ def follow(svc: Context, question: Question, options: QueryOptions) -> None:
     connection, the file is kept too, but the result is incomplete.
     """
     from svcctl.api.follow import Follow
+    from svcctl.cli.commands.query.first_rows import NeededRows, no_rows
 
     interrupted: KeyboardInterrupt | Terminated | None = None
     started, begun = svc.clock(), False
@@ -108,12 +83,12 @@ def follow(svc: Context, question: Question, options: QueryOptions) -> None:
         ):
             begun = True
             try:
-                rows = _NeededRows(following, question) if options.fail_on_empty else following
+                rows = NeededRows(following, question) if options.fail_on_empty else following
                 svc.output.live(rows, question.format, sink, question.selection, question.style)
             except (KeyboardInterrupt, Terminated) as error:
                 interrupted = error
         if options.fail_on_empty and not following.row_count and following.broken is None:
-            raise _no_rows(question)
+            raise no_rows(question)
     if svc.diagnostics.is_terminal:
         _note_file(svc, options.output, following.row_count)
     if interrupted is not None:
@@ -140,11 +115,20 @@ def _print(svc: Context, question: Question, sink: Sink, options: QueryOptions) 
         _whole(answer),
     ):
         begun = True
-        needed = _NeededAnswer(answer, question) if options.fail_on_empty else answer
-        shown = _ShownAnswer(needed, question) if svc.output.is_terminal and sink is svc.output.sink else needed
-        svc.output.query(shown, question.format, sink, question.selection, question.style)
-        if isinstance(shown, _ShownAnswer) and shown.error is not None:
-            raise shown.error
+        needed: QueryResponse | NeededAnswer = answer
+        if options.fail_on_empty:
+            from svcctl.cli.commands.query.first_rows import NeededAnswer
+
+            needed = NeededAnswer(answer, question)
+        if svc.output.is_terminal and sink is svc.output.sink:
+            from svcctl.cli.commands.query.first_rows import ShownAnswer
+
+            shown = ShownAnswer(needed, question)
+            svc.output.query(shown, question.format, sink, question.selection, question.style)
+            if shown.error is not None:
+                raise shown.error
+        else:
+            svc.output.query(needed, question.format, sink, question.selection, question.style)
     rows = "- rows" if answer.row_count is None else counted(answer.row_count, "row")
     svc.diagnostics.detail(
         f"cid {answer.cid or '-'}, {rows}, {size_text(answer.bytes)}, {length_text(svc.clock() - started)}"
@@ -179,82 +163,6 @@ def _so_far(answer: QueryResponse, seconds: float) -> Work:
 
 def _followed(count: int, seconds: float) -> str:
     return f"following, {counted(count, 'row')} so far, {count / max(seconds, 0.001):,.1f} rows/s (Ctrl-C stops)"
-
-
-def _no_rows(question: Question) -> NoRows:
-    return NoRows(f"no rows from {question.dates.label}")
-
-
-@dataclass(frozen=True)
-class _NeededRows:
-    """Rows that are read up to the first one before anything is printed. NoRows if there are none."""
-
-    answer: QueryResponse | Follow
-    question: Question
-
-    @property
-    def columns(self) -> Sequence[Column]:
-        return self.answer.columns
-
-    def rows(self) -> Iterator[tuple[Any, ...]]:
-        batches = batches_of(self.answer.rows())
-        if (first := next(batches, None)) is None:
-            raise _no_rows(self.question)
-        return Batches(chain([first], batches))
-
-
-@dataclass(frozen=True)
-class _NeededAnswer(_NeededRows):
-    """An answer whose rows, or bytes, are read up to the first row before anything is printed."""
-
-    answer: QueryResponse
-
-    @property
-    def cut_texts(self) -> int:
-        return self.answer.cut_texts
-
-    def raw(self) -> Iterator[bytes]:
-        blocks, before = self.answer.raw(), []
-        for block in blocks:
-            before.append(block)
-            if self.answer.row_count:
-                return chain(before, blocks)
-        raise _no_rows(self.question)
-
-
-@dataclass
-class _ShownAnswer:
-    """An answer for a terminal, which shows as many rows as the profile allows; then `error` is set.
-
-    A layout that measures rows before it writes them would lose them at an error. Sorted rows and charts mean nothing
-    without the other rows, so they end in the error.
-    """
-
-    answer: QueryResponse | _NeededAnswer
-    question: Question
-    error: TooManyRows | None = None
-
-    @property
-    def columns(self) -> Sequence[Column]:
-        return self.answer.columns
-
-    @property
-    def cut_texts(self) -> int:
-        return self.answer.cut_texts
-
-    def raw(self) -> Iterator[bytes]:
-        return self.answer.raw()
-
-    def rows(self) -> Iterator[tuple[Any, ...]]:
-        rows = self.answer.rows()
-        whole = self.question.selection.sort or self.question.format.name == "chart"
-        return rows if whole else Batches(self._first(batches_of(rows)))
-
-    def _first(self, batches: Iterator[Sequence[tuple[Any, ...]]]) -> Iterator[Sequence[tuple[Any, ...]]]:
-        try:
-            yield from batches
-        except TooManyRows as error:
-            self.error = error
 
 
 def _note_file(svc: Context, output: Path | None, rows: int | None) -> None:

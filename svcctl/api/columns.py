@@ -1,0 +1,52 @@
+"""The columns of a query's answer, and the members of compact results that describe them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from svcctl.words import json_text
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a result; `type` is as `m` names it (an open set), None where the format has no types."""
+
+    name: str
+    type: str | None = None
+
+
+def columns_of(m: object) -> tuple[Column, ...]:
+    """The columns of a compact result's `m`, ordered by `index` and not by the order of the object.
+
+    ValueError when `m` is not such a map, or its indexes are not 0, 1, 2 …
+    """
+    if not isinstance(m, Mapping):
+        raise ValueError("m is not an object")
+    entries: list[tuple[int, Column]] = []
+    for name, entry in m.items():
+        index = entry.get("index") if isinstance(entry, Mapping) else None
+        if not isinstance(index, int) or isinstance(index, bool):
+            raise ValueError(f"column '{name}' has no index")
+        entries.append((index, Column(str(name), _type(entry))))
+    entries.sort(key=lambda entry: entry[0])
+    if [index for index, _ in entries] != list(range(len(entries))):
+        raise ValueError("the column indexes are not 0, 1, 2 and so on")
+    return tuple(column for _, column in entries)
+
+
+def columns_listed(metadata: object) -> tuple[Column, ...]:
+    """The columns of a compact result's `metadata`, in order. ValueError when it is not a list of names and types."""
+    if not isinstance(metadata, list) or not all(isinstance(each, Mapping) and "name" in each for each in metadata):
+        raise ValueError("metadata is not a list of names and types")
+    return tuple(Column(str(each["name"]), _type(each)) for each in metadata)
+
+
+METADATA = {"m": columns_of, "metadata": columns_listed}
+"""The members of a compact result that describe its columns; services send the first, the second, or both."""
+
+
+def _type(described: Mapping[str, Any]) -> str | None:
+    name = described.get("type")
+    return None if name is None else json_text(name)

@@ -1,0 +1,93 @@
+"""Answers whose first rows matter: the first one, before anything is printed, or as many as a terminal shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from svcctl.api.formats.batches import Batches, batches_of
+from svcctl.cli.commands.query.request import Question
+from svcctl.errors import NoRows, TooManyRows
+
+if TYPE_CHECKING:
+    from svcctl.api.columns import Column
+    from svcctl.api.follow import Follow
+    from svcctl.api.response import QueryResponse
+
+
+def no_rows(question: Question) -> NoRows:
+    return NoRows(f"no rows from {question.dates.label}")
+
+
+@dataclass(frozen=True)
+class NeededRows:
+    """Rows that are read up to the first one before anything is printed. NoRows if there are none."""
+
+    answer: QueryResponse | Follow
+    question: Question
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        return self.answer.columns
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        batches = batches_of(self.answer.rows())
+        if (first := next(batches, None)) is None:
+            raise no_rows(self.question)
+        return Batches(chain([first], batches))
+
+
+@dataclass(frozen=True)
+class NeededAnswer(NeededRows):
+    """An answer whose rows, or bytes, are read up to the first row before anything is printed."""
+
+    answer: QueryResponse
+
+    @property
+    def cut_texts(self) -> int:
+        return self.answer.cut_texts
+
+    def raw(self) -> Iterator[bytes]:
+        blocks, before = self.answer.raw(), []
+        for block in blocks:
+            before.append(block)
+            if self.answer.row_count:
+                return chain(before, blocks)
+        raise no_rows(self.question)
+
+
+@dataclass
+class ShownAnswer:
+    """An answer for a terminal, which shows as many rows as the profile allows; then `error` is set.
+
+    A layout that measures rows before it writes them would lose them at an error. Sorted rows and charts mean nothing
+    without the other rows, so they end in the error.
+    """
+
+    answer: QueryResponse | NeededAnswer
+    question: Question
+    error: TooManyRows | None = None
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        return self.answer.columns
+
+    @property
+    def cut_texts(self) -> int:
+        return self.answer.cut_texts
+
+    def raw(self) -> Iterator[bytes]:
+        return self.answer.raw()
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        rows = self.answer.rows()
+        whole = self.question.selection.sort or self.question.format.name == "chart"
+        return rows if whole else Batches(self._first(batches_of(rows)))
+
+    def _first(self, batches: Iterator[Sequence[tuple[Any, ...]]]) -> Iterator[Sequence[tuple[Any, ...]]]:
+        try:
+            yield from batches
+        except TooManyRows as error:
+            self.error = error

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 from svcctl.api.wire.heads import check_header
 from svcctl.api.wire.messages import Request
@@ -18,14 +18,17 @@ from svcctl.dates.epochs import seconds_to_ms
 JSON = {"Content-Type": "application/json"}
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderNames:
+class HeaderNames(NamedTuple):
     """The names of the signature's headers in a deployment; `reseller_apikey` is None when it equals `apikey`."""
 
     apikey: str = "x-svc-apikey"
     sign: str = "x-svc-sign"
     timestamp: str = "x-svc-timestamp"
     reseller_apikey: str | None = None
+
+
+INTERFACE_HEADERS = HeaderNames()
+"""The names in the interface."""
 
 
 def sign(api_key: str, api_secret: str, body: bytes, timestamp_ms: int) -> str:
@@ -50,7 +53,7 @@ class Signature:
 
     api_key: str
     api_secret: str = field(repr=False)
-    names: HeaderNames = HeaderNames()
+    names: HeaderNames = INTERFACE_HEADERS
     clock: Callable[[], float] = time.time
 
     @property
@@ -60,7 +63,7 @@ class Signature:
 
     def of_reseller(self) -> Signature:
         """The same for resellers, whose API key some deployments take in a header of its own."""
-        return replace(self, names=replace(self.names, apikey=self.names.reseller_apikey or self.names.apikey))
+        return replace(self, names=self.names._replace(apikey=self.names.reseller_apikey or self.names.apikey))
 
     def authorize(self, request: Request) -> None:
         """Add the headers of this method. LocalProtocolError for one that cannot be sent."""

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from svcctl.api.formats.body import is_json, whole
 from svcctl.api.json_text import value_of
@@ -95,8 +94,10 @@ _TITLE = r"(?is)<(title|h1)[^>]*>(.*?)</\1>"
 _TAG = r"<[^>]*>"
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+_NO_DATA: Mapping[str, Any] = {}
+
+
+class Refusal(NamedTuple):
     """The error that a body states."""
 
     message: str
@@ -107,7 +108,7 @@ class Refusal:
     hint: str | None = None
     """What to do, if the service says it behind the cause."""
     reason: str | None = None
-    data: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    data: Mapping[str, Any] = _NO_DATA
     """The identifier of the cause and its values, from a service that has them."""
 
     def as_error(self, http_status: int = 200, *, hint: str | None = None) -> SvcctlError:
@@ -133,7 +134,7 @@ class Refusal:
 
     def of(self, cid: str | None) -> Refusal:
         """The same refusal, with this cid unless the body has one."""
-        return replace(self, cid=self.cid or cid)
+        return self._replace(cid=self.cid or cid)
 
     def in_one_line(self) -> str:
         """Message, code and cid as text, for exceptions without fields for them."""

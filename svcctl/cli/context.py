@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from svcctl import profiles
 from svcctl.cli import hints
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
     ClientFactory = Callable[[profiles.Profile, Diagnostics, Callable[[], float], Observe | None], Client]
 
 
-@dataclass(frozen=True, slots=True)
-class Flags:
+class Flags(NamedTuple):
     """The global options as given on the command line; None: not given."""
 
     profile: str | None = None
@@ -44,6 +42,9 @@ class Flags:
     retries: int | None = None
     color: str = "auto"
     pager: bool = True
+
+
+NO_FLAGS = Flags()
 
 
 def _connect(
@@ -59,7 +60,7 @@ def _connect(
 class Context:
     """Built once per run from the global options; commands find it in `ctx.obj`. Tests pass parts of their own."""
 
-    flags: Flags = Flags()
+    flags: Flags = NO_FLAGS
     diagnostics: Diagnostics = field(default_factory=lambda: Diagnostics(sys.stderr, moving=moves(os.environ)))
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     clock: Callable[[], float] = time.time
@@ -72,7 +73,7 @@ class Context:
 
     def with_flags(self, **changes: Any) -> Context:
         """The same context with other flags: the parts that depend on flags are built anew, the rest is shared."""
-        return dataclasses.replace(self, flags=dataclasses.replace(self.flags, **changes))
+        return replace(self, flags=self.flags._replace(**changes))
 
     @cached_property
     def store(self) -> profiles.ProfileStore:
@@ -91,7 +92,7 @@ class Context:
 
         resolved = profiles.resolve(
             self.store,
-            flags=dataclasses.asdict(self.flags),
+            flags=self.flags._asdict(),
             environment=self.environment,
             local=lambda name: process.profile_fields(self.files, name),
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from enum import StrEnum
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -192,31 +192,6 @@ ForceOpt = Annotated[
 YesOpt = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ApplyOptions:
-    """The options of every `apply`."""
-
-    file: Annotated[
-        list[Path],
-        typer.Option("--file", "-F", metavar="FILE", help="YAML of what there shall be; repeat for more files."),
-        Completes(FILES),
-    ]
-    var: Annotated[
-        list[str] | None,
-        typer.Option("--var", metavar="K=V", help="Replace {{K}} in the files by V; in a query as a quoted literal."),
-    ] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the differences and change nothing.")] = False
-    check: Annotated[bool, typer.Option("--check", help="The same, with exit code 10 if there are differences.")] = (
-        False
-    )
-    yes: YesOpt = False
-    format: Annotated[
-        str | None,
-        typer.Option("--format", "-f", metavar="FORMAT", help="Print the differences for programs, as ndjson."),
-        Completes(words=words.list_formats),
-    ] = None
-
-
 def length_option(
     name: str, about: str, heading: Heading | None = Heading.RUN, read: Callable[[str], float] = parse_length
 ) -> Any:
@@ -254,8 +229,7 @@ def _taken(parameter: inspect.Parameter, given: dict[str, Any]) -> Any:
     kind = parameter.annotation
     if not (isinstance(kind, type) and is_dataclass(kind)):
         return given.pop(parameter.name)
-    fields = inspect.signature(kind, eval_str=True).parameters.values()
-    return kind(**{field.name: _taken(field, given) for field in fields})
+    return kind(**{field.name: _taken(field, given) for field in _fields(kind)})
 
 
 def _options(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
@@ -264,8 +238,13 @@ def _options(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
     if not (isinstance(kind, type) and is_dataclass(kind)):
         yield parameter
         return
-    for field in inspect.signature(kind, eval_str=True).parameters.values():
+    for field in _fields(kind):
         yield from _options(field)
+
+
+@cache
+def _fields(kind: type) -> tuple[inspect.Parameter, ...]:
+    return tuple(inspect.signature(kind, eval_str=True).parameters.values())
 
 
 # The global options, which the root command has

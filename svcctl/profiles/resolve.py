@@ -22,7 +22,7 @@ from svcctl.profiles.settings import (
     ProfileSetting,
     setting_of,
 )
-from svcctl.profiles.store import Document, Fields, ProfileStore
+from svcctl.profiles.store import EMPTY, Document, Fields, ProfileStore
 from svcctl.words import nearest
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def resolve(
         flags.get("base_url") or (environment.get("SVCCTL_BASE_URL") and not environment.get(PROFILE_ENVIRONMENT))
     ) and not flags.get("profile")
     if flags.get("config") is None and (flags.get("profile") or environment.get(PROFILE_ENVIRONMENT)) in BUILT_IN:
-        document = Document()  # the local service can be stopped even if the profiles file is broken
+        document = EMPTY  # the local service can be stopped even if the profiles file is broken
     elif flags.get("config") is None and alone:
         document = store.before()  # a profiles file that the environment names may be missing
     else:

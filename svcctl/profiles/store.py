@@ -6,10 +6,9 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from svcctl.errors import Advice, CommandLine, ProfileError, UsageError, reason
 from svcctl.io import home
@@ -34,14 +33,13 @@ Fields = Mapping[str, Any]
 """A profile in the file: texts by the names of settings, and a mapping of texts for each of MAPPINGS."""
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """The content of the profiles file. `extra` keeps keys that svcctl does not know."""
 
-    profiles: Mapping[str, Fields] = field(default_factory=dict)
-    default: str | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    unclear: Mapping[str, ProfileError] = field(default_factory=dict)
+    profiles: Mapping[str, Fields]
+    default: str | None
+    extra: Mapping[str, Any]
+    unclear: Mapping[str, ProfileError]
     """The profiles that cannot be used, with the reason: a repeated key makes their meaning ambiguous."""
 
     @property
@@ -88,8 +86,11 @@ class Document:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileStore:
+EMPTY = Document({}, None, {}, {})
+"""The document of a file that does not exist, or has nothing in it."""
+
+
+class ProfileStore(NamedTuple):
     """The profiles file at a path. A file that the user names must exist when it is read."""
 
     path: Path
@@ -121,7 +122,7 @@ class ProfileStore:
                     hint=f"{self.origin} names it",
                     reason="no-profiles-file",
                 ) from None
-            return Document()
+            return EMPTY
         except (OSError, UnicodeDecodeError) as error:
             raise ProfileError(f"profiles file {self.path} cannot be read: {reason(error)}") from None
         if stat.S_IMODE(mode) & 0o077:
@@ -133,7 +134,7 @@ class ProfileStore:
 
     def before(self) -> Document:
         """The content of the file before a change; the file need not exist yet."""
-        return replace(self, origin=None).load()
+        return self._replace(origin=None).load()
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -170,7 +171,7 @@ class ProfileStore:
             for key, text in changes.items():
                 _change(fields, key, text)
             _check_fields(fields, lambda key: f"profile {name}")
-            return replace(document, profiles={**document.profiles, name: fields})
+            return document._replace(profiles={**document.profiles, name: fields})
 
         self._save(changed)
 
@@ -181,7 +182,7 @@ class ProfileStore:
             document = self.load()
             if name not in document.names:
                 raise document.unknown(name)
-            return replace(document, default=name)
+            return document._replace(default=name)
 
         self._save(changed)
 
@@ -192,7 +193,7 @@ class ProfileStore:
             document = self.load()
             document.stored(name)
             profiles = {other: fields for other, fields in document.profiles.items() if other != name}
-            return replace(document, profiles=profiles, default=None if document.default == name else document.default)
+            return document._replace(profiles=profiles, default=None if document.default == name else document.default)
 
         self._save(changed)
 
@@ -253,7 +254,7 @@ def _parsed(text: str, path: Path) -> Document:
     except YamlError as error:
         raise ProfileError(f"{_at(place, error.line)}: {error.problem}", hint=error.hint) from None
     if not trees:
-        return Document()
+        return EMPTY
     tree = trees[0]
     if len(trees) > 1:
         raise ProfileError(f"{_at(place, trees[1].line)}: a second document begins", hint="put all profiles in one")

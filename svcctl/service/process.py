@@ -23,10 +23,9 @@ import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from svcctl.dates.lengths import length_text
 from svcctl.errors import Advice, CommandLine, SvcctlError, Unavailable, UsageError, as_svcctl_error, reason
@@ -61,8 +60,7 @@ _CREDENTIALS: Mapping[str, Callable[[], str]] = {
 """The credentials of a built-in profile, each with the function that makes a new one."""
 
 
-@dataclass(frozen=True)
-class Files:
+class Files(NamedTuple):
     """The files of the local service, all in one directory of mode 0700."""
 
     directory: Path

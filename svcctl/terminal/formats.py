@@ -160,7 +160,7 @@ class Format(NamedTuple):
                 f"format {self.name} has at most {self.widest} columns, and this result has {len(columns)}",
                 hint="name some with --columns, select fewer in the query, or use --format csv or vertical",
             )
-        columns = [dataclasses.replace(column, name=losses.text(column.name)) for column in columns]
+        columns = [column._replace(name=losses.text(column.name)) for column in columns]
         twice = [name for name, count in Counter(column.name for column in columns).items() if count > 1]
         if self.keyed and twice:
             raise UsageError(

@@ -11,7 +11,7 @@ import sys
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from functools import lru_cache
 from itertools import chain, islice, repeat
@@ -43,8 +43,10 @@ _USUAL = {"ip4": 15, "int4": 10, "int8": 12, "float8": 12, "bool": 5}
 """The usual widths of values, by type. The width of dates depends on the style."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableColumn:
+_NO_MARKS: Mapping[str, int] = {}
+
+
+class TableColumn(NamedTuple):
     """A column of a table: its heading, and the type of its values.
 
     The type is one of the service's (`timestamp`: epoch milliseconds) or `id`. A text, with the type `str` or none, may
@@ -53,11 +55,11 @@ class TableColumn:
 
     name: str
     type: str | None = None
-    least: int = field(default=MIN_TEXT_CELLS, kw_only=True)
+    least: int = MIN_TEXT_CELLS
     """The width in cells below which a text is not cut. Later columns are left out instead."""
-    marks: Mapping[str, int] = field(default_factory=dict, kw_only=True, hash=False)
+    marks: Mapping[str, int] = _NO_MARKS
     """The values that are coloured, with the code of each colour."""
-    below: bool = field(default=False, kw_only=True)
+    below: bool = False
     """Whether a table of limited width shows the values uncut, on their own lines below their rows."""
 
 
@@ -244,7 +246,7 @@ def table(
     """
     beside = [at for at, column in enumerate(columns) if style.width is None or not column.below]
     if not beside:
-        columns, beside = [replace(column, type="id") for column in columns], list(range(len(columns)))
+        columns, beside = [column._replace(type="id") for column in columns], list(range(len(columns)))
     under = [at for at in range(len(columns)) if at not in beside]
     if not under:
         yield from _aligned(columns, rows, style, cuts)

@@ -117,7 +117,7 @@ def test_only_numbers_below_zero_reach_to_the_right_end() -> None:
 def test_the_first_number_that_is_no_part_of_a_rows_name_is_drawn(
     columns: str, rows: list[tuple[object, ...]], title: str
 ) -> None:
-    made = [TableColumn(*column.split(":")) for column in columns.split()]
+    made = [TableColumn(name, type_) for name, _, type_ in (column.partition(":") for column in columns.split())]
     assert draw(made, rows, Style()).lines[0] == title
 
 
@@ -377,7 +377,7 @@ def test_values_that_cannot_be_drawn_are_counted() -> None:
 
 @pytest.mark.parametrize("columns", ["user:str", "n:int8", "eventdate:timestamp last:timestamp", ""])
 def test_the_error_for_rows_that_cannot_be_charted_says_what_is_missing(columns: str) -> None:
-    made = [TableColumn(*column.split(":")) for column in columns.split()]
+    made = [TableColumn(name, type_) for name, _, type_ in (column.partition(":") for column in columns.split())]
     with pytest.raises(UsageError) as caught:
         draw(made, [], Style())
     there = ", ".join(f"{column.name} ({column.type})" for column in made) or "none"

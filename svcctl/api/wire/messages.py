@@ -37,12 +37,12 @@ class Headers(Mapping[str, str]):
         self.fields = [field for field in self.fields if field[0].lower() not in names] + list(others.items())
 
 
-@dataclass(slots=True)
 class Closing:
     """The end of a connection, which is awaited for some seconds; `seen` is set when it was a proper one."""
 
-    seconds: float
-    seen: bool = False
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.seen = False
 
 
 def accepts_nothing(_: UnprovenEnd) -> bool:

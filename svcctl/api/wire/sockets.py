@@ -6,7 +6,6 @@ import ipaddress
 import re
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
@@ -77,8 +76,10 @@ def _in_ascii(host: str) -> str:
         raise InvalidURL(str(error)) from None
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+_NO_PROXIES: Mapping[str, str] = {}
+
+
+class Route(NamedTuple):
     """How hosts are reached; `path` is the path of a Unix socket that stands for all of them.
 
     `environment` has the variables that may name a proxy; without them, hosts are reached directly.
@@ -86,7 +87,7 @@ class Route:
 
     trust: ssl.SSLContext | None = None
     path: str | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = _NO_PROXIES
 
     def proxy(self, origin: Origin) -> Proxy | None:
         """The proxy in front of an origin. Plain http stays on this machine, so it never takes one."""

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from svcctl.cli.apply.options import ApplyOptions
 from svcctl.cli.apply.plan import Step, show
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import text
-from svcctl.cli.options import ApplyOptions
 from svcctl.errors import Differs, ServiceError, Subject, Unavailable, UsageError
 from svcctl.words import counted
 

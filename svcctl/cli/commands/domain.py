@@ -11,6 +11,7 @@ from svcctl.api.models import Domain
 from svcctl.api.refusals import already_so, no_domain
 from svcctl.api.roles import known_domain
 from svcctl.cli.apply import domain_steps
+from svcctl.cli.apply.options import ApplyOptions
 from svcctl.cli.apply.steps import carry_out
 from svcctl.cli.columns.domain import DOMAINS
 from svcctl.cli.commands import verbs_of
@@ -19,7 +20,7 @@ from svcctl.cli.context import Context
 from svcctl.cli.idempotence import create_domain, done_if
 from svcctl.cli.inputs import domain_files, yaml_files
 from svcctl.cli.listing import ListOptions, print_list
-from svcctl.cli.options import ApplyOptions, FormatOpt, YesOpt, spread
+from svcctl.cli.options import FormatOpt, YesOpt, spread
 from svcctl.errors import Advice, CommandLine, SvcctlError
 from svcctl.profiles import BUILT_IN
 from svcctl.words import plural

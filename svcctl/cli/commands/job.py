@@ -16,6 +16,7 @@ from svcctl.api.job_watch import Watched, at_moment, failing_first, looks
 from svcctl.api.jobs import Changed, progress, restart, wait_for
 from svcctl.api.models import FAILING, Job, JobStatus
 from svcctl.cli import hints
+from svcctl.cli.apply.options import ApplyOptions
 from svcctl.cli.columns.job import JOB, JOBS, WATCHED
 from svcctl.cli.commands import verbs_of
 from svcctl.cli.completion.words import Completes
@@ -23,7 +24,7 @@ from svcctl.cli.context import Context
 from svcctl.cli.idempotence import change_job, done_if
 from svcctl.cli.inputs import job_ids, job_states, text
 from svcctl.cli.listing import ListOptions, print_list
-from svcctl.cli.options import ApplyOptions, ColumnsOpt, FormatOpt, YesOpt, length_option, spread
+from svcctl.cli.options import ColumnsOpt, FormatOpt, YesOpt, length_option, spread
 from svcctl.dates.epochs import seconds_to_ms
 from svcctl.dates.lengths import length_text, parse_length
 from svcctl.errors import NotFound, ServiceError, Unavailable, UsageError

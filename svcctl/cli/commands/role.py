@@ -13,6 +13,7 @@ import typer
 from svcctl.api.models import Role, is_built_in
 from svcctl.api.refusals import no_role
 from svcctl.api.roles import known_domain, known_role, reads_roles, require
+from svcctl.cli.apply.options import ApplyOptions
 from svcctl.cli.apply.plan import Action
 from svcctl.cli.apply.role_steps import Roles, grants
 from svcctl.cli.apply.steps import carry_out
@@ -24,7 +25,7 @@ from svcctl.cli.idempotence import done_if
 from svcctl.cli.inputs import role_files, yaml_files
 from svcctl.cli.inputs.role_files import Located, RoleOptions, WrittenRole
 from svcctl.cli.listing import ListOptions, print_list
-from svcctl.cli.options import ApplyOptions, FormatOpt, YesOpt, spread
+from svcctl.cli.options import FormatOpt, YesOpt, spread
 from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.profiles import BUILT_IN
 from svcctl.terminal.escapes import visible

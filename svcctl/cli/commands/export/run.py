@@ -148,7 +148,7 @@ def workers_of(
 
     here = svc.with_flags(retries=0)
     there = WorkerClient(
-        replace(svc.flags, profile=svc.profile.name, retries=0), svc.profile.base_url, svc.profile.guard.max_rows
+        svc.flags._replace(profile=svc.profile.name, retries=0), svc.profile.base_url, svc.profile.guard.max_rows
     )
     return Workers(lambda: here.client, there, target, count, per_second, scheduler)
 

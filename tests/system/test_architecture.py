@@ -321,10 +321,50 @@ SPARED = {
 
 def test_a_list_of_jobs_loads_no_module_that_it_does_not_use(serve: Serve, tmp_path: Path) -> None:
     environment = access(tmp_path, serve(ok('{"status":0,"object":[{"id":"a","status":"RUNNING"}]}')).url)
-    script = "import sys; from svcctl.cli.main import run; print(run(['job', 'list']), *sys.modules, file=sys.stderr)"
+    modules = modules_of(["job", "list"], environment)
+    assert ("svcctl.api.client" in modules, SPARED & modules) == (True, set())
+
+
+OTHERS = {
+    *("api.destinations", "api.follow", "api.job_names", "api.jobs", "api.loads", "api.models", "api.own_service"),
+    *("cli.apply", "cli.columns", "cli.listing", "cli.commands.job"),
+    *(f"cli.commands.query.{name}" for name in ("every", "files", "first_rows", "launch")),
+    *("terminal.charts", "terminal.external_sort", "terminal.progress", "terminal.screen"),
+}
+"""Modules of svcctl of which a query of a few rows, printed in a pipe, needs nothing."""
+
+
+@pytest.mark.parametrize(
+    ("format_", "answer", "reader"),
+    [
+        ("csv", http("200 OK", "a,b\n1,2\n"), "delimited"),
+        ("tsv", http("200 OK", "a\tb\n1\t2\n"), "delimited"),
+        ("ndjson", http("200 OK", '{"a":1}\n'), "lines"),
+        ("xml", http("200 OK", "<r><a>1</a></r>"), "markup"),
+    ],
+)
+def test_a_query_loads_the_reader_of_its_format_and_no_module_that_it_does_not_use(
+    format_: str, answer: bytes, reader: str, serve: Serve, tmp_path: Path
+) -> None:
+    arguments = ["query", "from t", "--from", "1h", "-f", format_]
+    modules = modules_of(arguments, access(tmp_path, serve(answer).url))
+    readers = {
+        name for name in ("delimited", "documents", "lines", "markup") if f"svcctl.api.formats.{name}" in modules
+    }
+    assert (readers, (SPARED - {"csv"}) & modules, {f"svcctl.{name}" for name in OTHERS} & modules) == (
+        {reader},
+        set(),
+        set(),
+    )
+
+
+def modules_of(arguments: list[str], environment: dict[str, str]) -> set[str]:
+    """The modules that are loaded after a command has succeeded in a fresh process."""
+    script = f"import sys; from svcctl.cli.main import run; print(run({arguments!r}), *sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     code, *modules = done.stderr.split()
-    assert (code, "svcctl.api.client" in modules, SPARED.intersection(modules)) == ("0", True, set())
+    assert code == "0"
+    return set(modules)
 
 
 def access(home: Path, url: str) -> dict[str, str]:
@@ -353,10 +393,12 @@ def test_long_work_in_a_pipe_loads_no_displays(arguments: str, answer: bytes, se
     assert "rich" not in loaded_by(words, access(tmp_path, serve(answer).url))
 
 
-def test_a_service_loads_what_writes_workbooks_only_for_one() -> None:
-    script = "import sys, svcctl.service.server; print('xlsxwriter' in sys.modules)"
+def test_a_service_loads_what_reads_or_writes_rare_files_only_for_one() -> None:
+    script = (
+        "import sys, svcctl.service.server; print({'xlsxwriter', 'pyarrow.parquet', 'pyarrow.fs'} & {*sys.modules})"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+    assert done.stdout == "set()\n"
 
 
 def test_what_is_loaded_is_hardly_searched_for_garbage() -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from svcctl.service.engines.duckdb.syntax import quote
 from svcctl.service.loading.decompression import Source, damaged
@@ -31,6 +30,8 @@ def check_footer(source: Source, contents: Path, watch: LoadWatch) -> int:
 
     Raises ServiceError when the declared sizes exceed a limit. A footer that Arrow cannot read is left to DuckDB.
     """
+    import pyarrow.parquet as pq  # with its file systems, which an idle service would hold in memory
+
     try:
         described = pq.read_metadata(contents)
         groups = [described.row_group(at) for at in range(described.num_row_groups)]
@@ -54,6 +55,8 @@ def size_query(table: str, described: Sequence[tuple[Any, ...]]) -> str:
 
 def check_pages(source: Source, contents: Path, rows: int, watch: LoadWatch) -> None:
     """Read all pages of a parquet file, so many rows at once. Raises UsageError when a check sum of a page fails."""
+    import pyarrow.parquet as pq
+
     try:
         # Without pre_buffer, Arrow does not read whole row groups at once.
         with pq.ParquetFile(

@@ -271,9 +271,8 @@ def test_a_range_is_shown_with_its_offsets_where_they_differ() -> None:
     ],
 )
 def test_periods_that_do_not_begin_with_those_of_the_zone_are_told(zone: str, every: int, note: str | None) -> None:
-    assert (
-        period_note(dates_of("3d", "now", None, named_zone(zone), now=NOW, written=True), every, formula=True) == note
-    )
+    chosen = dates_of("3d", "now", None, named_zone(zone), now=NOW, written=True)
+    assert period_note(chosen, every, formula=True) == note
 
 
 @pytest.mark.parametrize(
@@ -291,9 +290,8 @@ def test_the_formula_for_days_is_right_where_the_clocks_change_or_may_change(
     assert from_ is not None
     chosen = dates_of(from_, to, None, BERLIN, now=NOW, written=to is not None)
     days = 'for days there: group by formatdate(eventdate, "yyyy-MM-dd", "Europe/Berlin") as day'
-    assert (
-        period_note(chosen, 86_400, formula=True) == f"'group every' counts in UTC: a period begins at {note}; {days}"
-    )
+    text = period_note(chosen, 86_400, formula=True) or ""
+    assert text.partition(" counts in UTC: a period begins at ")[::2] == ("'group every'", f"{note}; {days}")
 
 
 def test_the_formula_for_days_of_this_computer_has_an_offset_which_must_not_change(

@@ -192,6 +192,8 @@ def one_line(text: str) -> str:
 
 ALL = "*"
 """Stands for all columns of the table."""
+EVENTDATE = "eventdate"
+"""The column with the date of an event."""
 
 
 def answer(text: str) -> tuple[str, ...]:
@@ -200,6 +202,12 @@ def answer(text: str) -> tuple[str, ...]:
     A select after a group has the keys before its own columns, unless it names one of them.
     """
     return _answer(list(_split(text)))[0]
+
+
+def is_dated(text: str) -> bool:
+    """Whether the rows of a query's answer are single events, and what is called eventdate in it is their date."""
+    items = [item for keyword, tokens in _split(text) if keyword == "select" for item in _items(tokens)]
+    return outline(text).is_plain and all(own == EVENTDATE for own, name in items if name == EVENTDATE)
 
 
 def keys(text: str) -> tuple[str, ...]:
@@ -235,7 +243,7 @@ def _answer(clauses: list[tuple[str, list[tuple[str, str]]]]) -> tuple[tuple[str
             listed = tokens[tokens.index(by) + 1 :] if by in tokens else []
             listed = listed[: listed.index(every)] if every in listed else listed
             periods = [kind for kind, _ in tokens if kind == "period"]
-            columns = keys = ["eventdate"] * bool(periods) + [name for _, name in _items(listed)]
+            columns = keys = [EVENTDATE] * bool(periods) + [name for _, name in _items(listed)]
         elif keyword == "select":
             items = list(_items(tokens))
             named = any(word in (ALL, *keys) for item in items for word in item)

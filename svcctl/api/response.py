@@ -195,6 +195,11 @@ class QueryResponse:
         return self._delivered.cid
 
     @property
+    def exact(self) -> bool:
+        """Whether the answer is from svcctl's own service, which states errors in one form only."""
+        return self._delivered.exact
+
+    @property
     def columns(self) -> tuple[Column, ...]:
         """The columns; waits for them after a call of `rows()`; empty when the answer names none."""
         while self._delivered.columns is None and (batch := next(self._batches, None)) is not None:

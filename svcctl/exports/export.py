@@ -11,13 +11,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from svcctl.api.query import ALL, QueryRequest, answer, outline
+from svcctl.api.query import ALL, QueryRequest, answer, is_dated, outline
 from svcctl.dates.epochs import EPOCH
 from svcctl.errors import SvcctlError
 from svcctl.exports.formats import Format
 from svcctl.exports.record import NAME, About
 from svcctl.exports.windows import Target, Window
 from svcctl.exports.workers.fetch import Task
+from svcctl.exports.workers.split import SPLIT_RANGE
 from svcctl.io.files import derived_name
 
 if TYPE_CHECKING:
@@ -145,8 +146,19 @@ class Export:
 
     @property
     def joins_windows(self) -> bool:
-        """Whether one request may fetch several windows: in a zone, windows may have offsets of their own."""
-        return not (self.target.per_window or self.about.time_zone)
+        """Whether one request may fetch several windows. The rows in its answer go into the files of windows by their
+        dates; in a merged file, windows of a zone may have offsets of their own.
+        """
+        if self.target.per_window:
+            return self.format.joins and is_dated(self.order.query) and self.whole in SPLIT_RANGE
+        return self.about.time_zone is None
+
+    def joined(self, tasks: Sequence[Task]) -> Task:
+        """One task that fetches the windows of several, each of which begins where the one before it ends."""
+        window = Window(tasks[0].window.start, tasks[-1].window.end)
+        if self.target.per_window:
+            return replace(tasks[0], window=window, path="", parts=tuple(tasks))
+        return replace(tasks[0], window=window, path=self.part(window))
 
     @property
     def task(self) -> Task:

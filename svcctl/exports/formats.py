@@ -75,7 +75,7 @@ def _lines(*, heading: bool) -> WritePart:
         blocks = answer.raw()
         first = next(blocks, b"")
         if look is not None and first:
-            look(tuple(column.name for column in answer.columns) if heading else _members(first))
+            look(tuple(column.name for column in answer.columns) if heading else members(first))
         if first and (whole or not heading):
             sink.write(first)
         for block in blocks:
@@ -85,7 +85,7 @@ def _lines(*, heading: bool) -> WritePart:
     return part
 
 
-def _members(lines: bytes) -> tuple[str, ...]:
+def members(lines: bytes) -> tuple[str, ...]:
     """The names in the object of the first line; none if it is not one, which the reader of the answer refuses."""
     try:
         row = json.loads(lines.partition(b"\n")[0])

@@ -129,12 +129,12 @@ class Journal:
     # What the run does
 
     def take(self, fetched: Fetched) -> None:
-        """Note a fetched window. IncompleteResult when it has other columns than the rest of its file."""
+        """Note what a request fetched. IncompleteResult when it has other columns than the rest of its file."""
         if self.export.target.per_window:
-            self._heads[fetched.entry.window] = fetched.head
+            self._heads |= {entry.window: fetched.head for entry in fetched.entries}
         elif self.head != fetched.head:
             self._begin_with(fetched.head)
-        self.entries[fetched.entry.start] = fetched.entry
+        self.entries |= {entry.start: entry for entry in fetched.entries}
         self._columns = self._columns or fetched.columns
         self.left_out |= dict.fromkeys(fetched.left_out)
 

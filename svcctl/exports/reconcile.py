@@ -187,7 +187,7 @@ class Reconcile:
                 else:
                     self.losses.add(outcome.losses)
                     changes = (*entry.changes, (now.when, entry.rows, now.rows))
-                    yield entry, replace(outcome, entry=replace(now, changes=changes))
+                    yield entry, replace(outcome, entries=(replace(now, changes=changes),))
 
     def _replace_files(self, entries: Sequence[Entry]) -> None:
         """Replace the files of windows that differ."""

@@ -97,8 +97,8 @@ class Run:
         """Fetch windows; comes back whenever one is noted, or has failed."""
         of, taken = len(self._tasks), len(self._tasks) - len(tasks)
         self._done(taken, of, None)
-        part = self._export.part if self._export.joins_windows else None
-        with closing(self._crew.fetching(tasks, self._take, part)) as outcomes:
+        joined = self._export.joined if self._export.joins_windows else None
+        with closing(self._crew.fetching(tasks, self._take, joined)) as outcomes:
             for some, outcome in outcomes:
                 taken += len(some)
                 if isinstance(outcome, SvcctlError):

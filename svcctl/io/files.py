@@ -94,6 +94,14 @@ def descriptor(path: Path) -> int | None:
     return None
 
 
+def _status(path: Path) -> os.stat_result | None:
+    """The status of a path, of the link itself if it is one; None if nothing is there."""
+    try:
+        return os.lstat(path)
+    except FileNotFoundError:
+        return None
+
+
 def _is_link(path: Path) -> bool:
     """Whether a path is a link. False for a path that cannot be examined; opening it will fail."""
     try:
@@ -159,15 +167,16 @@ class Part:
         growing: Path | None = None,
         like: Path | None = None,
     ) -> None:
-        if is_direct(path):  # a directory fails in `publish`
+        status = _status(path)
+        if status is not None and not stat.S_ISREG(status.st_mode) and is_direct(path):  # a directory fails in `publish`
             raise OSError(errno.EINVAL, "it is not a regular file")
         self.path = path
-        self._target = resolved_path(path)
+        self._target = resolved_path(path) if status is not None and stat.S_ISLNK(status.st_mode) else path
         self._part = growing or self._target.with_name(part_name(self._target.name))
         self._grows = growing is not None
         self._private = private
         self._like = self._target if like is None else resolved_path(like)
-        self._replaced = self._permissions()
+        self._replaced = None if like is None and status is None else self._permissions()
         self._published = False
         while (stream := self._open(wait)) is None:
             if take:
@@ -177,7 +186,7 @@ class Part:
         self.stream = stream
         if self._replaced is not None:
             self._replaced.give(stream.fileno(), all_bits=False)
-        self.size = os.fstat(stream.fileno()).st_size
+        self.size = os.fstat(stream.fileno()).st_size if self._grows else 0
 
     def _permissions(self) -> Permissions | None:
         """The permissions that the file will have; None for those of the umask."""
@@ -266,11 +275,12 @@ class Part:
         self.stream.truncate(size)
         self.size = size
 
-    def publish(self, *, overwrite: bool = True, durable: bool = True) -> None:
+    def publish(self, *, overwrite: bool = True, durable: bool = True, syncs_name: bool = True) -> None:
         """Sync the bytes to the disk and rename the part to the file. FileExistsError if it exists, unless `overwrite`.
 
-        Without `durable`, nothing is synced, so a machine failure may lose bytes. Without `overwrite`, on a file system
-        without hard links, a file created at the same moment may still be replaced.
+        Without `durable`, nothing is synced, so a machine failure may lose bytes. Without `syncs_name`, a machine failure
+        may lose the name until the caller syncs the `directory`. Without `overwrite`, on a file system without hard
+        links, a file created at the same moment may still be replaced.
         """
         if (permissions := self._permissions() or self._replaced) is not None:
             permissions.give(self.stream.fileno(), all_bits=True)
@@ -280,14 +290,21 @@ class Part:
         if overwrite or not self._link():
             self._part.replace(self._target)
         self._published = True
-        if durable:
-            sync_directory(self._target.parent)
+        if durable and syncs_name:
+            sync_directory(self.directory)
+
+    @property
+    def directory(self) -> Path:
+        """The directory of the file, at the end of links."""
+        return self._target.parent
 
     def _refuse_what_is_not_ours(self) -> None:
         """OSError if another program has replaced or changed the part."""
-        if not self._is(self.stream):
+        written = os.fstat(self.stream.fileno())
+        found = _status(self._part)
+        if found is None or not os.path.samestat(found, written):
             raise OSError(errno.ESTALE, f"another program removed or replaced {self._part.name} meanwhile")
-        if os.fstat(self.stream.fileno()).st_size != self.size:
+        if written.st_size != self.size:
             raise OSError(errno.ESTALE, f"another program wrote to {self._part.name} meanwhile")
 
     def _link(self) -> bool:

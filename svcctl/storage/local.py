@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -27,19 +28,31 @@ class Local(Storage):
         self._directory = directory
         self._take = take
         self._made: set[Path] = set()
+        self._there: set[Path] = set()
+        """The folders that were there, with their names on the disk, when an object was begun in them."""
+        self._making = threading.Lock()
 
     def create(self, name: str, *, overwrite: bool, part_of: str | None = None) -> Sink:
         path = self._directory / name
         like = None if part_of is None else self._directory / part_of
         with _explained(path, "write"):
             _refuse_taken(path, overwrite=overwrite)
-            self._make(path.parent)
+            if path.parent not in self._there:
+                self._make(path.parent)
             try:
                 part = Part(path, take=self._take, like=like)
             except FileNotFoundError:  # another run removed the empty folder at that moment
                 self._make(path.parent)
                 part = Part(path, take=self._take, like=like)
             return _File(part, overwrite=overwrite, durable=part_of is None)
+
+    def complete_all(self, sinks: Sequence[Sink]) -> None:
+        files = [sink for sink in sinks if isinstance(sink, _File)]
+        for file in files:
+            file.complete(syncs_name=False)
+        for directory in {file.directory for file in files}:
+            with _explained(directory, "write"):
+                sync_directory(directory)
 
     def grow(self, name: str, part: str, *, overwrite: bool) -> Growing | None:
         path, growing = self._directory / name, self._directory / f"{part}{PART_SUFFIX}"
@@ -108,10 +121,15 @@ class Local(Storage):
                 folder.rmdir()
 
     def _make(self, folder: Path) -> None:
-        if not folder.is_dir():
-            missing = [one for one in (folder, *folder.parents) if not one.exists()]
-            folder.mkdir(parents=True, exist_ok=True)
-            self._made.update(missing)
+        """Make a folder unless it is there. Its name is on the disk then: no failing machine loses its files."""
+        with self._making:
+            if not folder.is_dir():
+                missing = [one for one in (folder, *folder.parents) if not one.exists()]
+                folder.mkdir(parents=True, exist_ok=True)
+                self._made.update(missing)
+                for one in missing:
+                    sync_directory(one.parent)
+            self._there.add(folder)
 
     def remove_unfinished(self, folder: str) -> None:
         path = self._directory / folder
@@ -136,12 +154,17 @@ class _File(Sink):
         with self._whole():
             self._part.write(data)
 
-    def complete(self) -> None:
+    def complete(self, *, syncs_name: bool = True) -> None:
+        """As `Sink.complete`; without `syncs_name` the caller syncs the `directory`."""
         with self._whole():
             if self._durable:
                 check(self._part.path.suffix, self._part.read())
-            self._part.publish(overwrite=self._overwrite, durable=self._durable)
+            self._part.publish(overwrite=self._overwrite, durable=self._durable, syncs_name=syncs_name)
         self._open.close()
+
+    @property
+    def directory(self) -> Path:
+        return self._part.directory
 
     def abandon(self) -> None:
         self._open.close()
@@ -175,9 +198,11 @@ class _Growing(_File, Growing):
 
 
 def _refuse_taken(path: Path, *, overwrite: bool) -> None:
-    if path.exists() and not path.is_file():
+    if not path.exists():
+        return
+    if not path.is_file():
         raise UsageError(f"{path} is not a regular file")
-    if path.exists() and not overwrite:
+    if not overwrite:
         raise exists(str(path))
 
 

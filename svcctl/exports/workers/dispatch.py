@@ -19,7 +19,7 @@ from svcctl.exports.windows import Window
 from svcctl.exports.workers.cluster import Connect, cluster, fetch_there
 from svcctl.exports.workers.fetch import Fetch, Fetched, Progress, Stopped, Task, fetch
 from svcctl.exports.workers.pace import Pace
-from svcctl.exports.workers.queue import Queue
+from svcctl.exports.workers.queue import Joined, Queue
 from svcctl.exports.workers.spool import Unstored
 from svcctl.io.time_limit import without_signals
 
@@ -113,15 +113,13 @@ class Crew:
     count: int
     stopping: threading.Event
 
-    def fetching(
-        self, tasks: Sequence[Task], take: Take, part: Callable[[Window], str] | None = None
-    ) -> Generator[Outcome]:
+    def fetching(self, tasks: Sequence[Task], take: Take, joined: Joined | None = None) -> Generator[Outcome]:
         """Fetch windows; yields what came of each request.
 
         Everything that was fetched is given to `take` first, also when the iterator is closed early; an error that it
-        raises is that of the window. `part` is that of Queue.
+        raises is that of the window. `joined` is that of Queue.
         """
-        waiting = Queue(tasks, self.count, part)
+        waiting = Queue(tasks, self.count, joined)
         ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]] = SimpleQueue()
         handing = threading.Lock()
         working, taken = 0, 0

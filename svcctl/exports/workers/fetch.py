@@ -1,4 +1,4 @@
-"""Fetch one window: request it, check the answer while it is written to the window's part, and retry if that may help.
+"""Fetch a window: request it, check the answer while it is written to the window's part, and retry if that may help.
 
 A worker fetches a window, in a thread here or in another process: a Task says all about it and can be sent there.
 """
@@ -8,37 +8,42 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from io import BytesIO
-from itertools import count
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING
 
 from svcctl.api import retry
 from svcctl.api.query import selecting
 from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
-from svcctl.exports.formats import FORMATS, Format
+from svcctl.exports.formats import FORMATS, Format, Look, members
 from svcctl.exports.record import Entry
 from svcctl.exports.windows import Window
 from svcctl.exports.workers.pace import Pace
+from svcctl.exports.workers.split import Split, Unsplittable, object_edges, text_edges
 from svcctl.exports.workers.spool import Unstored
-from svcctl.io.compression import COMPRESSIONS, Compressed
+from svcctl.io.compression import COMPRESSIONS
 from svcctl.io.losses import Losses
 
 if TYPE_CHECKING:
     from svcctl.api.client import Client
     from svcctl.api.query import QueryRequest
+    from svcctl.api.response import QueryResponse
     from svcctl.dates.zones import Zone
-    from svcctl.io.compression import Sink
-    from svcctl.storage import Storage
+    from svcctl.storage import Sink, Storage
+
+TOGETHER = 16
+"""Files of windows that are completed at once."""
 
 
 class _MoreColumns(Exception):
-    """An answer has all columns that are kept, and others, which are `names`."""
+    """An answer has all columns that are `kept`, and others, which are `names`."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
-        super().__init__(names)
+    def __init__(self, kept: tuple[str, ...], names: tuple[str, ...]) -> None:
+        super().__init__(kept, names)
+        self.kept = kept
         self.names = names
 
 
@@ -85,6 +90,8 @@ class Task:
     known: Known | None = None
     zone: Zone | None = None
     columns: tuple[str, ...] | None = None
+    parts: tuple[Task, ...] = ()
+    """The tasks of the windows whose files the answer is split into; empty if there is one part, at `path`."""
 
     @property
     def whole(self) -> bool:
@@ -96,20 +103,34 @@ class Task:
             return (self.window,)
         return tuple(Window(*span) for span in self.zone.spans(self.window.start, self.window.end))
 
+    def goes_on_in(self, other: Task) -> bool:
+        """Whether the other task's window begins where this one ends, and all dates of both have one offset."""
+        if self.window.end != other.window.start or self.zone != other.zone:
+            return False
+        return self.zone is None or len(self.zone.spans(self.window.start, other.window.end)) == 1
+
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The result of a task: the entry for the record, and the head that all windows must share."""
+    """The result of a task: the entries for the record, and the head that all windows must share."""
 
-    entry: Entry
+    entries: tuple[Entry, ...]
     head: str
     seconds: float
     attempts: int
+    received: int = 0
+    """The bytes of the answer."""
     losses: Losses = field(default_factory=Losses)
     columns: tuple[str, ...] = ()
     """The columns of a query for all columns, if the answer names them."""
     left_out: tuple[str, ...] = ()
     """The columns that the table has gained since the first window, which are not in the part."""
+
+    @property
+    def entry(self) -> Entry:
+        """The entry of a task with one part."""
+        (entry,) = self.entries
+        return entry
 
 
 @dataclass
@@ -152,18 +173,18 @@ def fetch(
     started = time.monotonic()
     turns = pace.turns()
     failures = refusals = 0
-    for attempt in count(1):
+    for number in count(1):
         if not pace.wait(stopping):
             raise Stopped
-        part = _Part(progress, stopping)
         if task.columns == ():
             task = replace(task, columns=progress.columns)
+        attempt = _Attempt(task, client, storage, progress, stopping)
         try:
             with turns:
-                head = _attempt(task, client, storage, part)
+                entries = attempt()
         except SvcctlError as error:
-            progress.add(bytes=-part.bytes)
-            if isinstance(error, Unstored) or not retry.is_passing(error):
+            progress.add(bytes=-attempt.stored)
+            if isinstance(error, (Unstored, Unsplittable)) or not retry.is_passing(error):
                 raise
             pause = error.retry_after if isinstance(error, Unavailable) else None
             if pause is None:
@@ -180,70 +201,182 @@ def fetch(
                 raise Stopped from None
         else:
             progress.trouble = None
-            progress.add(rows=part.rows)
-            made = task.whole or part.rows > 0
-            entry = Entry(
-                task.window.start,
-                task.window.end,
-                task.path if made else "",
-                part.rows,
-                part.bytes if made else 0,
-                part.sha256 if made else "",
-                int(time.time()),
+            progress.add(rows=attempt.rows)
+            progress.columns = progress.columns or attempt.columns
+            return Fetched(
+                entries,
+                attempt.head,
+                round(time.monotonic() - started, 3),
+                number,
+                attempt.received,
+                attempt.losses,
+                attempt.columns,
+                attempt.left_out,
             )
-            seconds = round(time.monotonic() - started, 3)
-            progress.columns = progress.columns or part.columns
-            return Fetched(entry, head, seconds, attempt, part.losses, part.columns, part.left_out)
     raise AssertionError("an attempt returns or raises in the end")
 
 
-class _Part:
-    """The sink of one attempt: counts and hashes the bytes as they are stored."""
+class _Attempt:
+    """One attempt at a task: its answer, and the parts that this becomes."""
 
-    def __init__(self, progress: Progress, stopping: threading.Event) -> None:
+    def __init__(
+        self, task: Task, client: Client, storage: Storage, progress: Progress, stopping: threading.Event
+    ) -> None:
+        self._task = task
+        self._format = FORMATS[task.format]
+        self._client = client
+        self._storage = storage
         self._progress = progress
         self._stopping = stopping
-        self._sink: Sink | None = None
-        self._digest = hashlib.sha256()
-        self.rows = 0
-        self.bytes = 0
+        self.head = ""
+        self.rows = self.received = 0
+        self.stored = 0
+        """The bytes of all parts so far."""
         self.losses = Losses()
         self.columns: tuple[str, ...] = ()
         self.left_out: tuple[str, ...] = ()
+
+    def __call__(self) -> tuple[Entry, ...]:
+        """Send the requests and store the rows; returns the entries of the windows."""
+        return self._split() if self._task.parts else (self._whole(),)
+
+    def check(self) -> None:
+        """Stopped when the export stops."""
+        if self._stopping.is_set():
+            raise Stopped
+
+    def store(self, sink: Sink, data: bytes | memoryview) -> None:
+        """Write bytes of a part."""
+        self.check()
+        with _storing():
+            sink.write(data)
+        self.stored += len(data)
+        self._progress.add(bytes=len(data))
+
+    def _whole(self) -> Entry:
+        """Write the part of one window while its rows arrive."""
+        task = self._task
+        with _Part(task, self._storage, self) as part:
+            self._answered(lambda answer, look: self._format.part(answer, part, task.whole, self.losses, look))
+            part.end()
+            made = task.whole or self.rows > 0
+            if made and (task.known is None or task.known.gives_way(self.rows, part.sha256)):
+                with _storing():
+                    part.sink.complete()
+        return part.entry(self.rows, made=made)
+
+    def _split(self) -> tuple[Entry, ...]:
+        """Write the files of several windows once all of their rows are there."""
+        task, heading = self._task, self._format.heading
+        windows = [part.window for part in task.parts]
+        edges = text_edges(windows, task.zone, task.request.date_format) if heading else object_edges(windows)
+        with Split(edges, self.check) as split:
+
+            def write(answer: QueryResponse, look: Look | None) -> str:
+                first = None if heading or look is None else lambda row: look(members(row))
+                return self._format.part(answer, split.begin(answer, first), False, self.losses, look)
+
+            self._answered(write)
+            files = zip(task.parts, split.files(), strict=True)
+            groups = iter(lambda: list(islice(files, TOGETHER)), [])
+            return tuple(chain.from_iterable(map(self._files, groups)))
+
+    def _files(self, group: Sequence[tuple[Task, tuple[int, Iterator[bytes]]]]) -> list[Entry]:
+        """Write the files of some windows, each with the heading."""
+        parts, entries = [], []
+        with ExitStack() as stack:
+            for task, (rows, pieces) in group:
+                part = stack.enter_context(_Part(task, self._storage, self))
+                part.write(self.head.encode("utf-8", "surrogateescape") + next(pieces, b""))
+                for piece in pieces:
+                    part.write(piece)
+                part.end()
+                parts.append(part.sink)
+                entries.append(part.entry(rows))
+            with _storing():
+                self._storage.complete_all(parts)
+        return entries
+
+    def _answered(self, write: Callable[[QueryResponse, Look | None], str]) -> None:
+        """Send the requests of the task and write their rows.
+
+        If the table has gained columns, they are sent again for the columns to keep, before a row is stored.
+        """
+        try:
+            self._written(write, self._task.request.query)
+        except _MoreColumns as error:
+            self.left_out = error.names
+            assert self._task.request.query is not None
+            self._written(write, selecting(self._task.request.query, error.kept))
+
+    def _written(self, write: Callable[[QueryResponse, Look | None], str], query: str | None) -> None:
+        task = self._task
+
+        def look(names: tuple[str, ...]) -> None:
+            kept = task.columns or self.columns or names
+            more = tuple(name for name in names if name not in kept)
+            if more and {*kept} <= {*names} and query == task.request.query:
+                raise _MoreColumns(kept, more)
+            self.columns = names
+
+        requests = [
+            replace(
+                task.request,
+                query=query,
+                from_=span.start,
+                to=span.end,
+                time_zone=task.zone.offset_name(span.start) if task.zone else None,
+            )
+            for span in task.spans()
+        ]
+        with self._client.query_spans(requests) as answer:
+            self.head = write(answer, None if task.columns is None else look)
+            self.rows = answer.row_count or 0
+            self.received = answer.bytes
+
+
+class _Part:
+    """The part of a window while it is written, in `with`: counts and hashes the bytes as they are stored."""
+
+    def __init__(self, task: Task, storage: Storage, attempt: _Attempt) -> None:
+        self._task = task
+        self._attempt = attempt
+        self._compressor = COMPRESSIONS[task.compression]() if task.compression else None
+        self._digest = hashlib.sha256()
+        self._bytes = 0
+        self.sink = storage.create(task.path, overwrite=True, part_of=task.part_of)
+
+    def __enter__(self) -> _Part:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.sink.abandon()
 
     @property
     def sha256(self) -> str:
         return self._digest.hexdigest()
 
-    def to(self, sink: Sink) -> _Part:
-        self._sink = sink
-        return self
-
     def write(self, data: bytes | memoryview, /) -> None:
-        if self._stopping.is_set():
-            raise Stopped
-        assert self._sink is not None
-        with _storing():
-            self._sink.write(data)
+        if self._compressor is not None:
+            data = self._compressor.compress(data)
+        if data:
+            self._store(data)
+
+    def end(self) -> None:
+        """Write what is left to be compressed."""
+        if self._compressor is not None:
+            self._store(self._compressor.flush())
+
+    def _store(self, data: bytes | memoryview) -> None:
+        self._attempt.store(self.sink, data)
         self._digest.update(data)
-        self.bytes += len(data)
-        self._progress.add(bytes=len(data))
+        self._bytes += len(data)
 
-
-def _attempt(task: Task, client: Client, storage: Storage, part: _Part) -> str:
-    """One attempt at a window; returns its head."""
-    with storage.create(task.path, overwrite=True, part_of=task.part_of) as sink:
-        part.to(sink)
-        if task.compression:
-            compressed = Compressed(part, COMPRESSIONS[task.compression]())
-            head = _answered(task, client, part, compressed)
-            compressed.end()
-        else:
-            head = _answered(task, client, part, part)
-        if (task.whole or part.rows) and (task.known is None or task.known.gives_way(part.rows, part.sha256)):
-            with _storing():
-                sink.complete()
-    return head
+    def entry(self, rows: int, *, made: bool = True) -> Entry:
+        """The entry of the window, whose part was not `made` if there was nothing to store."""
+        window = self._task.window
+        stored = (self._task.path, rows, self._bytes, self.sha256) if made else ("", rows, 0, "")
+        return Entry(window.start, window.end, *stored, int(time.time()))
 
 
 @contextmanager
@@ -253,45 +386,6 @@ def _storing() -> Iterator[None]:
         yield
     except IncompleteResult as error:
         raise Unstored(error.message, hint=error.hint) from None
-
-
-def _answered(task: Task, client: Client, part: _Part, sink: Sink) -> str:
-    """Send the window's requests and write their rows; returns the head of the answer.
-
-    If the table has gained columns, they are sent again for the columns to keep, before a row is written.
-    """
-    try:
-        return _written(task, client, part, sink, task.request.query)
-    except _MoreColumns as error:
-        part.left_out = error.names
-        assert task.request.query is not None
-        query = selecting(task.request.query, task.columns or ())
-        return _written(task, client, part, sink, query)
-
-
-def _written(task: Task, client: Client, part: _Part, sink: Sink, query: str | None) -> str:
-    def look(names: tuple[str, ...]) -> None:
-        kept = task.columns or names
-        more = tuple(name for name in names if name not in kept)
-        if more and {*kept} <= {*names} and query == task.request.query:
-            raise _MoreColumns(more)
-        part.columns = names
-
-    requests = [
-        replace(
-            task.request,
-            query=query,
-            from_=span.start,
-            to=span.end,
-            time_zone=task.zone.offset_name(span.start) if task.zone else None,
-        )
-        for span in task.spans()
-    ]
-    with client.query_spans(requests) as answer:
-        looked = None if task.columns is None else look
-        head = FORMATS[task.format].part(answer, sink, task.whole, part.losses, looked)
-        part.rows = answer.row_count or 0
-    return head
 
 
 def check(request: QueryRequest, format: Format, client: Client) -> None:

@@ -65,7 +65,7 @@ class Service:
                 sink.complete()
         digest = hashlib.sha256(data).hexdigest()
         entry = Entry(window.start, window.end, task.path if data else "", data.count(b"\n"), len(data), digest, 1)
-        return Fetched(entry, "", 0.0, 1)
+        return Fetched((entry,), "", 0.0, 1)
 
 
 def run(export: Export, service: Service, *, stops: bool = True) -> Summary:
@@ -125,13 +125,13 @@ def test_a_request_takes_more_windows_while_it_is_quick_and_few_of_those_that_ar
     asked = export(tmp_path)
 
     def fetched(seconds: float) -> Fetched:
-        return Fetched(Entry(0, LENGTH, "part", 1, 1, "", 1), "", seconds, 1)
+        return Fetched((Entry(0, LENGTH, "part", 1, 1, "", 1),), "", seconds, 1)
 
     for seconds, expected in ((0.1, 2), (0.6, 1), (3.0, 1)):
-        queue = Queue(asked.tasks().values(), 2, asked.part)
+        queue = Queue(asked.tasks().values(), 2, asked.joined)
         queue.learn(queue.next(), fetched(seconds))
         assert len(queue.next()) == expected, seconds
-    queue = Queue(asked.tasks().values(), 2, asked.part)
+    queue = Queue(asked.tasks().values(), 2, asked.joined)
     counts = []
     while some := queue.next():
         queue.learn(some, fetched(0.0))

@@ -56,12 +56,12 @@ def report(svc: Context, journal: Journal, workers: Workers, figures: dict[str, 
 
     def done(windows: int, of: int, fetched: Fetched | None) -> None:
         if fetched is not None:
-            entry = fetched.entry
+            rows, size = (sum(counts) for counts in zip(*((e.rows, e.bytes) for e in fetched.entries), strict=True))
             losses.add(fetched.losses)
-            figures["rows"] += entry.rows
-            figures["bytes"] += entry.bytes
+            figures["rows"] += rows
+            figures["bytes"] += size
             if workers.scheduler is not None:  # the workers' own counts are elsewhere
-                going.progress.add(rows=entry.rows, bytes=entry.bytes, retries=fetched.attempts - 1)
+                going.progress.add(rows=rows, bytes=size, retries=fetched.attempts - 1)
         going.take(windows, of)
 
     try:

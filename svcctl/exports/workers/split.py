@@ -1,0 +1,141 @@
+"""One answer for several windows: its rows are held until the last one is there, and go to the files of their windows.
+
+A row goes to a file only if its own date is within the file's window, so that files have the bytes that a request for
+each window would give. The date is the first column: in ndjson it is a number of milliseconds. In csv and tsv it is
+text, whose meaning is certain only from svcctl's own service. Dates that have equally many digits are compared as text.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from svcctl.api.query import EVENTDATE
+from svcctl.dates.epochs import seconds_to_ms
+from svcctl.errors import IncompleteResult
+from svcctl.exports.windows import Window
+from svcctl.exports.workers.spool import PIECE_BYTES, Spool
+
+if TYPE_CHECKING:
+    from svcctl.api.response import QueryResponse
+    from svcctl.dates.zones import Zone
+
+SPLIT_RANGE = Window(10**9, 10**10 - 1)
+"""From 2001 to 2286: all dates have equally many digits, as numbers and as text."""
+
+_ROW = re.compile(rb'(?:[^"\n]++|"[^"]*+")*+\n')
+"""A row of csv or tsv, which may have newlines in quotes."""
+_OBJECT = b'{"%b":' % EVENTDATE.encode()
+
+
+class Unsplittable(IncompleteResult):
+    """It is not certain which rows of an answer are in which window. Another attempt would not help."""
+
+    def __init__(self) -> None:
+        super().__init__("the rows of the answer cannot be told apart by their dates")
+
+
+def text_edges(windows: Sequence[Window], zone: Zone | None, date_format: str | None) -> list[bytes]:
+    """The beginning of the first window and the ends of all, as the rows of csv and tsv begin.
+
+    `zone` is that of the dates, which have the offset that it has at the beginning.
+    """
+    clocks = UTC if zone is None else zone.fixed(windows[0].start).clocks
+    between = "T" if date_format == "iso" else " "
+    dates = (datetime.fromtimestamp(moment, clocks).replace(tzinfo=None) for moment in _moments(windows))
+    return [date.isoformat(between, "seconds").encode() for date in dates]
+
+
+def object_edges(windows: Sequence[Window]) -> list[bytes]:
+    """The same as the rows of ndjson begin."""
+    return [b"%b%d" % (_OBJECT, seconds_to_ms(moment)) for moment in _moments(windows)]
+
+
+def _moments(windows: Sequence[Window]) -> list[int]:
+    return [windows[0].start, *(window.end for window in windows)]
+
+
+class Split:
+    """A sink for the rows of an answer, in `with`: holds them, and counts those of each window.
+
+    `edges` are where windows begin and end, of one length. `check` is called before each block is held.
+    """
+
+    def __init__(self, edges: Sequence[bytes], check: Callable[[], None]) -> None:
+        self._edges = edges
+        self._check = check
+        self._spool = Spool()
+
+    def __enter__(self) -> Split:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._spool.__exit__()
+
+    def begin(self, answer: QueryResponse, look: Callable[[bytes], None] | None) -> Split:
+        """Forget the rows so far, and take those of another answer; `look` gets the first row of each window."""
+        self._answer = answer
+        self._look = look
+        self._spool.file.seek(0)
+        self._spool.file.truncate()
+        self._counted = self._place = 0
+        self.rows = [0] * (len(self._edges) - 1)
+        """The number of rows of each window."""
+        self._sizes = [0] * len(self.rows)
+        return self
+
+    def write(self, block: bytes | memoryview, /) -> None:
+        """Take whole rows. Unsplittable unless each is in a window, and none in one before that of an earlier row."""
+        self._check()
+        rows = self._lines(bytes(block))
+        at = 0
+        while at < len(rows):
+            place = bisect_right(self._edges, rows[at]) - 1
+            if not self._place <= place < len(self.rows):
+                raise Unsplittable
+            start, end = self._edges[place : place + 2]
+            after = bisect_left(rows, end, at)
+            inside = rows[at:after]
+            if min(inside) < start or max(inside) >= end:
+                raise Unsplittable
+            if self._look is not None and not self.rows[place]:
+                self._look(rows[at])
+            self.rows[place] += len(inside)
+            self._sizes[place] += sum(map(len, inside)) + len(inside)
+            self._place, at = place, after
+        self._spool.write(block)
+
+    def _lines(self, block: bytes) -> list[bytes]:
+        """The rows of a block without the newlines after them. Unsplittable if they do not begin with their dates."""
+        answer = self._answer
+        count = (answer.row_count or 0) - self._counted
+        self._counted += count
+        rows = block.split(b"\n")[:-1]
+        if self._edges[0].startswith(_OBJECT):
+            digits = len(self._edges[0])
+            if not {row[digits : digits + 1] for row in rows} <= {b",", b"}"}:
+                raise Unsplittable
+        elif not answer.exact or answer.columns[0].name != EVENTDATE:
+            raise Unsplittable
+        elif len(rows) != count:  # there are newlines in quotes
+            rows = [row[:-1] for row in _ROW.findall(block)]
+        if len(rows) != count:
+            raise Unsplittable
+        return rows
+
+    def files(self) -> Iterator[tuple[int, Iterator[bytes]]]:
+        """The number of rows and the bytes of each window, to be read in this order."""
+        self._spool.file.seek(0)
+        for rows, size in zip(self.rows, self._sizes, strict=True):
+            yield rows, self._pieces(size)
+
+    def _pieces(self, size: int) -> Iterator[bytes]:
+        while size:
+            piece = self._spool.file.read(min(size, PIECE_BYTES))
+            if not piece:
+                raise IncompleteResult("a temporary file has lost rows")
+            yield piece
+            size -= len(piece)

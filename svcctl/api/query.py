@@ -205,9 +205,10 @@ def answer(text: str) -> tuple[str, ...]:
 
 
 def is_dated(text: str) -> bool:
-    """Whether the rows of a query's answer are single events, and what is called eventdate in it is their date."""
+    """Whether the rows of a query's answer are single events, each after its date, as far as its text says."""
     items = [item for keyword, tokens in _split(text) if keyword == "select" for item in _items(tokens)]
-    return outline(text).is_plain and all(own == EVENTDATE for own, name in items if name == EVENTDATE)
+    unchanged = all(own == EVENTDATE for own, name in items if name == EVENTDATE)
+    return outline(text).is_plain and unchanged and answer(text)[:1] in ((ALL,), (EVENTDATE,))
 
 
 def keys(text: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from svcctl.exports.windows import Window
     from svcctl.exports.workers.fetch import Fetched, Task
 
-SAVING = 0.05
+SAVING = 0.02
 """The largest share of the time that is spent on saving: with many windows, the record is saved less often."""
 SECONDS = 0.2
 """The shortest time between two savings."""

@@ -123,10 +123,10 @@ def _refuse_files_of_others(export: Export, record: Record) -> None:
     theirs: dict[str, Window | None] = {}
     if export.target.per_window:
         written = {entry.path: entry.window for entry in record.entries.values()}
-        for window, task in export.tasks().items():
-            other = written.get(task.path)
+        for window, path in export.target.paths(export.whole, export.windows).items():
+            other = written.get(path)
             if other != window and (other is not None or not _claims(record.ranges, window)):
-                theirs[task.path] = other
+                theirs[path] = other
     else:
         merged = next((file for file in record.merged if file.path == export.path), None)
         if merged is None or merged.window not in export.whole:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
@@ -147,7 +147,10 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, without an offset or changes if it has none."""
-        return {name: value for name, value in asdict(self).items() if value not in (None, ())}
+        return {name: value for name in _ENTRY if (value := getattr(self, name)) not in (None, ())}
+
+
+_ENTRY = tuple(field.name for field in fields(Entry))
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,7 +216,7 @@ class Target:
 
         A name has to differ from those of the windows beside it, and at the same time of other days, months and years.
         """
-        repeated = self._repeated(_samples(grid))
+        repeated = self._repeated(_samples(grid), {})
         if repeated is not None:
             path, one, other = repeated
             example = f"{path} is that of {one} and of {other}"
@@ -231,18 +231,20 @@ class Target:
 
     def paths(self, whole: Window, windows: Sequence[Window]) -> dict[Window, str]:
         """The file of each window; UsageError when two windows would have the same file."""
-        repeated = self._repeated(windows, whole)
+        taken: dict[str, Window] = {}
+        repeated = self._repeated(windows, taken, whole)
         if repeated is not None:
             path, one, other = repeated
             raise UsageError(
                 f"the windows {one} and {other} would both be written to {path}",
                 hint=self._hint,
             )
-        return {window: self.path(whole, window) for window in windows}
+        return {window: path for path, window in taken.items()}
 
-    def _repeated(self, windows: Iterable[Window], whole: Window | None = None) -> tuple[str, Window, Window] | None:
-        """The first path that two windows have, with both of them."""
-        taken: dict[str, Window] = {}
+    def _repeated(
+        self, windows: Iterable[Window], taken: dict[str, Window], whole: Window | None = None
+    ) -> tuple[str, Window, Window] | None:
+        """The first path that two windows have, with both of them; those before are in `taken`."""
         for window in windows:
             path = self.path(whole or window, window)
             if (other := taken.setdefault(path, window)) is not window:

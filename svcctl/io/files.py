@@ -246,6 +246,12 @@ class Part:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file, and remove the part unless it is published or grows; does nothing the second time."""
+        if self.stream.closed:
+            return
         if not self._published and not (self._grows and self.size) and self._is(self.stream):
             self._part.unlink(missing_ok=True)
         self.stream.close()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from svcctl.errors import IncompleteResult, UsageError
@@ -16,6 +17,9 @@ from svcctl.io.files import PART_SUFFIX, Part, derived_name, remove_abandoned, r
 from svcctl.storage import Growing, Sink, Storage, absent, exists
 
 PIECE_BYTES = 1 << 20
+
+_NOTHING = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""The errors at a path that names nothing."""
 
 
 class Local(Storage):
@@ -28,8 +32,8 @@ class Local(Storage):
         self._directory = directory
         self._take = take
         self._made: set[Path] = set()
-        self._there: set[Path] = set()
-        """The folders that were there, with their names on the disk, when an object was begun in them."""
+        self._there: set[str] = set()
+        """The folders whose names were on the disk when an object was begun in them."""
         self._making = threading.Lock()
 
     def create(self, name: str, *, overwrite: bool, part_of: str | None = None) -> Sink:
@@ -37,8 +41,9 @@ class Local(Storage):
         like = None if part_of is None else self._directory / part_of
         with _explained(path, "write"):
             _refuse_taken(path, overwrite=overwrite)
-            if path.parent not in self._there:
+            if (folder := name.rpartition("/")[0]) not in self._there:
                 self._make(path.parent)
+                self._there.add(folder)
             try:
                 part = Part(path, take=self._take, like=like)
             except FileNotFoundError:  # another run removed the empty folder at that moment
@@ -67,7 +72,8 @@ class Local(Storage):
     def size(self, name: str) -> int | None:
         path = self._directory / name
         with _explained(path, "read"):
-            return path.stat().st_size if path.is_file() else None
+            status = _status(path)
+            return None if status is None or not stat.S_ISREG(status.st_mode) else status.st_size
 
     def read(self, name: str) -> Iterator[bytes]:
         path = self._directory / name
@@ -129,7 +135,6 @@ class Local(Storage):
                 self._made.update(missing)
                 for one in missing:
                     sync_directory(one.parent)
-            self._there.add(folder)
 
     def remove_unfinished(self, folder: str) -> None:
         path = self._directory / folder
@@ -147,8 +152,6 @@ class _File(Sink):
         self._part = part
         self._overwrite = overwrite
         self._durable = durable
-        self._open = ExitStack()
-        self._open.enter_context(part)
 
     def write(self, data: bytes | memoryview, /) -> None:
         with self._whole():
@@ -160,14 +163,14 @@ class _File(Sink):
             if self._durable:
                 check(self._part.path.suffix, self._part.read())
             self._part.publish(overwrite=self._overwrite, durable=self._durable, syncs_name=syncs_name)
-        self._open.close()
+        self._part.close()
 
     @property
     def directory(self) -> Path:
         return self._part.directory
 
     def abandon(self) -> None:
-        self._open.close()
+        self._part.close()
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
@@ -198,12 +201,21 @@ class _Growing(_File, Growing):
 
 
 def _refuse_taken(path: Path, *, overwrite: bool) -> None:
-    if not path.exists():
-        return
-    if not path.is_file():
+    status = _status(path)
+    if status is not None and not stat.S_ISREG(status.st_mode):
         raise UsageError(f"{path} is not a regular file")
-    if not overwrite:
+    if status is not None and not overwrite:
         raise exists(str(path))
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """The status of a file, at the end of links; None where nothing is and nothing can be."""
+    try:
+        return path.stat()
+    except OSError as error:
+        if error.errno not in _NOTHING:
+            raise
+        return None
 
 
 @contextmanager

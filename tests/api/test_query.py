@@ -18,6 +18,7 @@ from svcctl.api.query import (
     QueryRequest,
     answer,
     counting,
+    is_dated,
     keys,
     one_line,
     outline,
@@ -347,3 +348,28 @@ def test_the_columns_that_the_last_clause_can_name(text: str, names: tuple[str, 
 )
 def test_a_query_for_all_columns_is_narrowed_to_some_of_its_answer(text: str, narrowed: str) -> None:
     assert selecting(text, ["a", "b`c"]) == narrowed
+
+
+@pytest.mark.parametrize(
+    ("text", "dated"),
+    [
+        ("from t", True),
+        ("from t where a > 0, b select *, a as c", True),
+        ("select eventdate, f(a) as b from t", True),
+        ("from t select `eventdate`, a", True),
+        ("from t select a, eventdate", False),
+        ("from t select a", False),
+        ("from t select b as eventdate, a", False),
+        ("from t select f(eventdate) as eventdate, a", False),
+        ("from t select (eventdate) as eventdate, a", False),
+        ("from t select eventdate + 1 as eventdate", False),
+        ("from t select eventdate - 1 as `eventdate` select *", False),
+        ("from t select eventdate as a", False),
+        ("from t group every 1h", False),
+        ("from t group every 1h by a select eventdate", False),
+        ("from t limit 5", False),
+        ("from t offset 5 select eventdate", False),
+    ],
+)
+def test_a_query_is_dated_if_its_rows_are_events_after_their_dates(text: str, dated: bool) -> None:
+    assert is_dated(text) is dated

@@ -38,6 +38,7 @@ def answers(events: Shell) -> Iterator[FaultyProxy]:
 def proxy(answers: FaultyProxy) -> FaultyProxy:
     """The proxy as new: it breaks nothing and nothing has been asked."""
     answers.choose = lambda body: None
+    answers.exact = False
     answers.asked.clear()
     return answers
 

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from os import environ
 from pathlib import Path
 
@@ -43,6 +44,19 @@ def test_an_object_appears_whole_when_it_is_complete_and_not_before(place: Place
     assert (storage.size(name), list(storage.names(folder))) == (len(data), [name])
     assert content(storage, name) == data
     assert len(place.everything()) == 1
+
+
+def test_objects_that_are_completed_together_appear_whole(place: Place) -> None:
+    storage, name = place.open()
+    folder = name.rpartition("/")[0]
+    expected = {f"{folder}/{day}/{hour}": f"{day} {hour}".encode() for day in ("a", "b") for hour in range(3)}
+    with ExitStack() as stack:
+        sinks = [stack.enter_context(storage.create(name, overwrite=True)) for name in expected]
+        for sink, data in zip(sinks, expected.values(), strict=True):
+            sink.write(data)
+        assert list(storage.names(folder)) == []
+        storage.complete_all(sinks)
+    assert {name: content(storage, name) for name in storage.names(folder)} == expected
 
 
 @pytest.mark.parametrize("data", [SMALL, LARGE], ids=["small", "large"])

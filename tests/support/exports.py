@@ -109,6 +109,13 @@ class Exports:
                 self.changes = journal.columns
                 return Run(journal, crew, lambda windows, of, fetched: None, stops=stops)()
 
+    def alone(self, name: str, **changes: Any) -> None:
+        """Make the files of windows with a request for each window, without a record."""
+        export = self.export(name, **changes)
+        with Client(self.url or self.proxy.url, self.signature, retries=0, timeout=self.timeout) as client:
+            for task in export.tasks().values():
+                fetch(task, client, export.storage, Pace(), Progress(), threading.Event())
+
     def windows_asked(self) -> int:
         return self.proxy.asked.total()
 

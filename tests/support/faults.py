@@ -12,11 +12,13 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
 import httpx
+
+from svcctl.api.refusals import ERRORS
 
 Fault = Callable[["Answer", Random], Iterator[bytes | float]]
 """Makes the pieces to send; a number means to wait that many seconds, and a negative one to reset the connection."""
@@ -29,6 +31,8 @@ class Answer:
     status: int
     headers: dict[str, str]
     body: bytes
+    exact: bool = False
+    """Whether it is sent as one of svcctl's own service, which states errors in one form."""
 
     @property
     def mode(self) -> str:
@@ -37,7 +41,8 @@ class Answer:
 
     def head(self, framing: str, status: int | None = None) -> bytes:
         lines = [f"HTTP/1.1 {status or self.status} OK", f"content-type: {self.headers.get('content-type', '')}"]
-        return "\r\n".join([*lines, framing, "connection: close", "", ""]).encode()
+        exact = [f"{ERRORS}: {self.headers[ERRORS]}"] if self.exact else []
+        return "\r\n".join([*lines, *exact, framing, "connection: close", "", ""]).encode()
 
 
 def chunks(body: bytes, size: int = 4096) -> Iterator[bytes]:
@@ -113,8 +118,8 @@ def error_in_stream(answer: Answer, random: Random) -> Iterator[bytes | float]:
     """Send some rows and then the row by which the service reports an error."""
     ends = [0, *(at + 1 for at, byte in enumerate(answer.body) if byte == 0x0A)]
     error = {
-        "csv": b"sample.error,500,out of memory\n",
-        "tsv": b"sample.error\t500\tout of memory\n",
+        "csv": b"svc.api.error,500,out of memory\n" if answer.exact else b"sample.error,500,out of memory\n",
+        "tsv": b"svc.api.error\t500\tout of memory\n" if answer.exact else b"sample.error\t500\tout of memory\n",
     }.get(answer.mode, b'["error",500,"out of memory"]\n')
     if answer.body.startswith(b'{"m"'):
         error = b'{"e":[500,"out of memory"]}\n'
@@ -156,6 +161,8 @@ class FaultyProxy:
     upstream: Path
     choose: Callable[[bytes], str | None] = lambda body: None
     seed: int = 0
+    exact: bool = False
+    """Whether answers say that they are of svcctl's own service."""
     asked: Counter[bytes] = field(default_factory=Counter)
     """How often each request body was received."""
     _answers: dict[bytes, Answer] = field(default_factory=dict)
@@ -198,7 +205,7 @@ class FaultyProxy:
             self.asked[body] += 1
             count = self.asked[body]
             self._received.notify_all()
-        answer = self._answer(line, headers, body)
+        answer = replace(self._answer(line, headers, body), exact=self.exact)
         name = self.choose(body)
         random = Random(f"{self.seed} {body!r} {count}")
         for piece in (whole if name is None else FAULTS[name])(answer, random):

@@ -25,11 +25,12 @@ from svcctl.exports.state import States
 from svcctl.exports.windows import Window, WindowGrid
 from svcctl.exports.workers.dispatch import Crew
 from svcctl.exports.workers.fetch import Fetched, Task
-from svcctl.exports.workers.queue import Queue
+from svcctl.exports.workers.queue import SPLIT_BYTES, Queue
 
 SEED, RUNS = 1, 5
 LENGTH = 10
 WINDOWS = 160
+START = 1_706_659_200
 
 
 def export(folder: Path, first: int = 0, last: int = WINDOWS, name: str = "all.ndjson", **changes: Any) -> Export:
@@ -94,10 +95,12 @@ def test_short_windows_are_asked_for_together_and_the_file_is_the_same(tmp_path:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"name": "{start:%H%M%S}.ndjson"},
         {"name": "all.csv", "zone": named_zone("Europe/Madrid")},
+        {"name": "{start:%H%M%S}.ndjson"},
+        {"name": "{start:%H%M%S}.parquet", "start": START, "end": START + 3600},
+        {"name": "{start:%H%M%S}.csv", "start": START, "end": START + 3600, "query": "from x select a"},
     ],
-    ids=["files of windows", "a zone"],
+    ids=["a zone", "files of windows before 2001", "parquet", "no dates"],
 )
 def test_windows_whose_bytes_depend_on_how_they_are_cut_are_asked_for_one_by_one(
     tmp_path: Path, changes: dict[str, Any]
@@ -137,6 +140,40 @@ def test_a_request_takes_more_windows_while_it_is_quick_and_few_of_those_that_ar
         queue.learn(some, fetched(0.0))
         counts.append(len(some))
     assert (counts[:5], max(counts), sum(counts)) == ([1, 2, 4, 8, 9], 9, WINDOWS)
+
+
+@pytest.mark.parametrize("date_format", [None, "iso"])
+def test_windows_whose_dates_have_other_offsets_are_not_split_from_one_answer(
+    tmp_path: Path, date_format: str | None
+) -> None:
+    change = 1_711_846_800
+    """2024-03-31 01:00 UTC, when the clocks of Madrid change."""
+    asked = export(
+        tmp_path,
+        name="{start:%H%M%S}.csv",
+        zone=named_zone("Europe/Madrid"),
+        date_format=date_format,
+        start=change - 80 * LENGTH,
+        end=change + 80 * LENGTH,
+    )
+    assert asked.joins_windows
+    queue = Queue(asked.tasks().values(), 2, asked.joined)
+    ends = []
+    while some := queue.next():
+        ends.append(some[-1].window.end)
+        assert {task.spans()[0] for task in some} == {task.window for task in some}
+        assert queue.joined(some).spans() == (Window(some[0].window.start, some[-1].window.end),)
+        queue.learn(some, Fetched((Entry(0, LENGTH, "part", 1, 1, "", 1),), "", 0.0, 1))
+    assert change in ends
+    assert len(ends) < WINDOWS / 2
+
+
+def test_an_answer_that_is_held_until_its_end_is_kept_small(tmp_path: Path) -> None:
+    asked = export(tmp_path, name="{start:%H%M%S}.ndjson", start=START, end=START + WINDOWS * LENGTH)
+    for received, expected in ((SPLIT_BYTES // 2, 2), (SPLIT_BYTES, 1), (2 * SPLIT_BYTES, 1)):
+        queue = Queue(asked.tasks().values(), 2, asked.joined)
+        queue.learn(queue.next(), Fetched((Entry(0, LENGTH, "part", 1, 1, "", 1),), "", 0.0, 1, received))
+        assert len(queue.next()) == expected, received
 
 
 def test_runs_that_end_anywhere_and_have_other_ranges_make_the_same_file(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from svcctl.storage import Growing, Sink, Storage, absent, exists
 
 PIECE_BYTES = 1 << 20
 
-_NOTHING = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_NO_FILE_ERRNOS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """The errors at a path that names nothing."""
 
 
@@ -213,7 +213,7 @@ def _status(path: Path) -> os.stat_result | None:
     try:
         return path.stat()
     except OSError as error:
-        if error.errno not in _NOTHING:
+        if error.errno not in _NO_FILE_ERRNOS:
             raise
         return None
 

@@ -168,7 +168,9 @@ class Part:
         like: Path | None = None,
     ) -> None:
         status = _status(path)
-        if status is not None and not stat.S_ISREG(status.st_mode) and is_direct(path):  # a directory fails in `publish`
+        if (
+            status is not None and not stat.S_ISREG(status.st_mode) and is_direct(path)
+        ):  # a directory fails in `publish`
             raise OSError(errno.EINVAL, "it is not a regular file")
         self.path = path
         self._target = resolved_path(path) if status is not None and stat.S_ISLNK(status.st_mode) else path
@@ -284,9 +286,9 @@ class Part:
     def publish(self, *, overwrite: bool = True, durable: bool = True, syncs_name: bool = True) -> None:
         """Sync the bytes to the disk and rename the part to the file. FileExistsError if it exists, unless `overwrite`.
 
-        Without `durable`, nothing is synced, so a machine failure may lose bytes. Without `syncs_name`, a machine failure
-        may lose the name until the caller syncs the `directory`. Without `overwrite`, on a file system without hard
-        links, a file created at the same moment may still be replaced.
+        Without `durable`, nothing is synced, so a machine failure may lose bytes. Without `syncs_name`, a machine
+        failure may lose the name until the caller syncs the `directory`. Without `overwrite`, on a file system without
+        hard links, a file created at the same moment may still be replaced.
         """
         if (permissions := self._permissions() or self._replaced) is not None:
             permissions.give(self.stream.fileno(), all_bits=True)

@@ -59,6 +59,8 @@ class PlainEngine:
         self._versions: dict[str, int] = {}
         self._begun: dict[str, int] = {}
         self._loads: set[tuple[str, str]] = set()
+        self._removed: dict[str, list[tuple[int, datetime]]] = {}
+        """The version of a table when rows were removed, and their latest date."""
 
     def check(self) -> None: ...
 
@@ -112,6 +114,7 @@ class PlainEngine:
         self.table(name)
         self._connection.cursor().execute(f"DROP TABLE {quote(name)}")
         self._begun[name] = self._versions[name] + 1
+        self._removed.pop(name, None)
         self._loads = {(table, load_id) for table, load_id in self._loads if table != name}
         del self._tables[name]
 
@@ -204,15 +207,28 @@ class PlainEngine:
         [(rows, older)] = counted
         removed = max(rows - most, older, 0)
         first = f'SELECT "(position)" FROM {table} ORDER BY "(position)" LIMIT {removed}'
-        cursor.execute(f'DELETE FROM {table} WHERE "(position)" IN ({first})')
+        self._delete(name, f'"(position)" IN ({first})')
         return int(rows - removed)
 
     def remove_before(self, name: str, date: datetime) -> int:
         self.table(name)
-        [(removed,)] = (
-            self._connection.cursor().execute(f"DELETE FROM {quote(name)} WHERE eventdate < ?", [date]).fetchall()
-        )
+        return self._delete(name, f"eventdate < '{date.isoformat()}'")
+
+    def _delete(self, name: str, condition: str) -> int:
+        cursor, table = self._connection.cursor(), quote(name)
+        [(newest,)] = cursor.execute(f"SELECT max(eventdate) FROM {table} WHERE {condition}").fetchall()
+        if newest is not None:
+            self._removed.setdefault(name, []).append((self._versions[name], newest))
+        [(removed,)] = cursor.execute(f"DELETE FROM {table} WHERE {condition}").fetchall()
         return int(removed)
+
+    def has_removed(self, name: str, since: Mark | None, until: Mark | None, start: datetime) -> bool:
+        self.table(name)
+        for mark in (since, until):
+            if mark is not None:
+                self.check_mark(name, mark)
+        last = 0 if until is None else int(str(until)[1:])
+        return any(version >= last and newest >= start for version, newest in self._removed.get(name, []))
 
     @contextmanager
     def stream(

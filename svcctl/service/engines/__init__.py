@@ -178,6 +178,14 @@ class Tables(Protocol):
         Marks stay valid, and streams that have begun still return the removed rows.
         """
 
+    @abstractmethod
+    def has_removed(self, name: str, since: Mark | None, until: Mark | None, start: datetime) -> bool:
+        """Whether events stored between two marks, and dated from `start` on, may have been removed after `until`.
+
+        False only if all of them are still there. `start` is without a zone and in UTC. Raises the errors of
+        `check_mark`, and ServiceError when this is no longer known.
+        """
+
 
 class Reader(Protocol):
     """Runs plans over the rows of some Tables, in any thread."""

@@ -443,6 +443,33 @@ def test_events_before_a_date_are_removed_wherever_they_are_stored_and_marks_sta
     assert (rows(engine, "from t select n"), rows(engine, "from t select n", marks[-1])) == ([-1], [-1])
 
 
+def test_a_part_of_a_table_says_whether_events_of_it_were_removed(engine: Engine) -> None:
+    marks = []
+    for number in range(4):
+        add(engine, (10 * number, number), (10 * number + 5, number))
+        marks.append(engine.stored.mark("t"))
+
+    def removed(first: int, last: int, start: float) -> bool:
+        return engine.stored.has_removed("t", marks[first], marks[last], at(start))
+
+    assert not removed(0, 3, 0)
+    assert engine.stored.remove_before("t", at(12)) == 3
+    assert removed(0, 1, 0)
+    assert not removed(0, 3, 12)  # nothing as late was removed
+    add(engine, (50, 0))
+    marks.append(engine.stored.mark("t"))
+    assert engine.stored.trim("t", most=3, since=at(0)) == 3  # leaves 30, 35 and 50
+    assert removed(1, 2, 20)
+    assert not removed(2, 4, 40)
+    assert engine.stored.has_removed("t", None, marks[3], at(0))
+    assert not engine.stored.has_removed("t", None, marks[3], at(60))
+    engine.stored.drop("t")
+    add(engine, (0, 0))
+    with pytest.raises(ServiceError, match="was dropped or replaced"):
+        removed(0, 1, 0)
+    assert not engine.stored.has_removed("t", None, engine.stored.mark("t"), at(0))
+
+
 def test_events_are_removed_while_they_are_read(engine: Engine) -> None:
     store(engine.stored, "t", COLUMNS, [(at(second), second) for second in range(1000)])
     with engine.reader.stream(plan(engine, "from t select n"), rows_per_batch=10) as stream:

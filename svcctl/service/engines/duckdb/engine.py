@@ -313,10 +313,11 @@ class DuckDBEngine(Reading):
             removed = max(rows - most, older)
             if removed <= 0:
                 return rows
+            newest = self._one(cursor, f"SELECT max(eventdate) FROM (SELECT eventdate FROM {relation} LIMIT {removed})")
             # The table is rewritten, because a DELETE would leave the positions of rows to DuckDB.
             _rewrite(cursor, self.table(name), f"{relation} OFFSET {removed}")
             self._latest.pop(name, None)
-            positions.remove(cursor, name, [(0, removed)])
+            positions.remove(cursor, name, [(0, removed)], newest)
             return rows - removed
 
     def remove_before(self, name: str, date: datetime) -> int:
@@ -324,10 +325,17 @@ class DuckDBEngine(Reading):
         with self._write() as cursor:
             runs = cursor.execute(_RUNS.format(relation=relation), [date]).fetchall()
             if runs:
+                newest = self._one(cursor, f"SELECT max(eventdate) FROM {relation} WHERE eventdate < ?", [date])
                 _rewrite(cursor, self.table(name), f"{relation} WHERE NOT eventdate < '{date.isoformat()}'::TIMESTAMP")
                 self._latest.pop(name, None)
-                positions.remove(cursor, name, runs)
+                positions.remove(cursor, name, runs, newest)
             return sum(count for _, count in runs)
+
+    def has_removed(self, name: str, since: Mark | None, until: Mark | None, start: datetime) -> bool:
+        with self._cursor() as cursor:
+            positions.rows(cursor, name, _relation(self.table(name)), (since, until))
+            first, last = (None if mark is None else int(mark) for mark in (since, until))
+            return positions.has_removed(cursor, name, first, last, start)
 
     @contextmanager
     def _reading(

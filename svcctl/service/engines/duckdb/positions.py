@@ -1,7 +1,8 @@
 """The positions of rows, by which marks work: a mark is the position that the next stored row will have.
 
 The rows of a table get consecutive positions in the order they are stored, and keep them when other rows are removed.
-`main.holes` has, for each table, the runs of positions without rows; runs that touch are joined. A table begins at the
+`main.holes` has, for each table, the runs of positions without rows; runs that touch are joined. `main.removed` has the
+latest date of all rows that were removed. A table begins at the
 nanosecond of the clock at which it was made, and after all tables of its name before it. So it has positions that no
 other table of its name has, also if that was in another file. `main.begun` has the position where it begins: a mark
 below it is of an older table.
@@ -14,6 +15,7 @@ has the gaps.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 import duckdb
 
@@ -23,11 +25,17 @@ from svcctl.service.engines.table_rules import lost, moved, replaced
 TABLES = """
     CREATE TABLE IF NOT EXISTS main.holes (name VARCHAR NOT NULL, position BIGINT NOT NULL, rows BIGINT NOT NULL);
     CREATE TABLE IF NOT EXISTS main.begun (name VARCHAR PRIMARY KEY, position BIGINT NOT NULL);
-    CREATE TABLE IF NOT EXISTS main.gaps (name VARCHAR NOT NULL, "end" BIGINT NOT NULL, next BIGINT NOT NULL)
+    CREATE TABLE IF NOT EXISTS main.gaps (name VARCHAR NOT NULL, "end" BIGINT NOT NULL, next BIGINT NOT NULL);
+    CREATE TABLE IF NOT EXISTS main.removed AS
+        SELECT DISTINCT name, TIMESTAMP '9999-12-31' AS newest FROM main.holes WHERE position > 0 OR rows > (
+            SELECT coalesce(max(position), 0) FROM main.begun WHERE begun.name = holes.name
+        )
 """
+"""In a file from before `main.removed`, the dates of removed rows are not known, so they count as latest."""
 _HOLES = "SELECT position, rows FROM main.holes WHERE name = ? ORDER BY position"
 _BEGUN = "SELECT coalesce(max(position), 0) FROM main.begun WHERE name = ?"
 _REMOVED = "SELECT coalesce(sum(rows), 0) FROM main.holes WHERE name = ?"
+_NEWEST = "SELECT newest FROM main.removed WHERE name = ?"
 _GAP = 'SELECT max("end") FROM main.gaps WHERE name = ? AND "end" < ? AND ? < next'
 Run = tuple[int, int]
 """The first position or row number of consecutive rows, and how many rows they are."""
@@ -79,10 +87,25 @@ def rows(cursor: duckdb.DuckDBPyConnection, name: str, relation: str, marks: Ite
     return [None if number is None else _row(holes, number) for number in numbers]
 
 
-def remove(cursor: duckdb.DuckDBPyConnection, name: str, removed: Sequence[Run]) -> None:
-    """Record that rows were removed, given by their row numbers from before."""
+def remove(cursor: duckdb.DuckDBPyConnection, name: str, removed: Sequence[Run], newest: datetime) -> None:
+    """Record that rows were removed, given by their row numbers from before; `newest` is their latest date."""
     holes = cursor.execute(_HOLES, [name]).fetchall()
     _keep_holes(cursor, name, _joined(sorted([*holes, *_positions(holes, removed)])))
+    latest = max([newest, *(date for (date,) in cursor.execute(_NEWEST, [name]).fetchall())])
+    cursor.execute("DELETE FROM main.removed WHERE name = ?", [name])
+    cursor.execute("INSERT INTO main.removed VALUES (?, ?)", [name, latest])
+
+
+def has_removed(
+    cursor: duckdb.DuckDBPyConnection, name: str, since: int | None, until: int | None, start: datetime
+) -> bool:
+    """Whether rows with positions between two marks, and dated from `start` on, may have been removed."""
+    if not any(date >= start for (date,) in cursor.execute(_NEWEST, [name]).fetchall()):
+        return False
+    [(begun,)] = cursor.execute(_BEGUN, [name]).fetchall()
+    first = begun if since is None else since
+    holes = cursor.execute(_HOLES, [name]).fetchall()
+    return any(max(first, hole) < hole + rows and (until is None or hole < until) for hole, rows in holes)
 
 
 def drop(cursor: duckdb.DuckDBPyConnection, name: str, relation: str) -> None:
@@ -92,7 +115,8 @@ def drop(cursor: duckdb.DuckDBPyConnection, name: str, relation: str) -> None:
 
 def _begin(cursor: duckdb.DuckDBPyConnection, name: str, position: int) -> None:
     _keep_holes(cursor, name, [(0, position)])
-    cursor.execute("DELETE FROM main.gaps WHERE name = ?", [name])
+    for table in ("gaps", "removed"):
+        cursor.execute(f"DELETE FROM main.{table} WHERE name = ?", [name])
     cursor.execute("INSERT OR REPLACE INTO main.begun VALUES (?, ?)", [name, position])
 
 

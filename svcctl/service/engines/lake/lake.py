@@ -145,6 +145,12 @@ class Lake:
     def check_mark(self, name: str, mark: Mark) -> None:
         marks.check(self.current(name), name, mark)
 
+    def has_removed(self, name: str, since: Mark | None, until: Mark | None, start: datetime) -> bool:
+        snapshot = self.snapshot(name)
+        if since is not None:
+            marks.check(snapshot, name, since)
+        return any(cut > start for cut in marks.cuts(self.log(name), snapshot, until))
+
     def between(self, snapshot: Snapshot, since: Mark | None, until: Mark | None) -> Loads | None:
         """The loads after `since` and up to `until`, by the log of the snapshot's table; None for all loads."""
         return marks.loads(self.log(snapshot.name), snapshot, since, until)
@@ -281,9 +287,10 @@ class Lake:
         operation: str,
         *,
         load: int | None = None,
+        cut: datetime | None = None,
         conflict: Callable[[Entry], None] | None = None,
     ) -> None:
-        made = self.log(name).commit(version, actions, operation, load=load, conflict=conflict)
+        made = self.log(name).commit(version, actions, operation, load=load, cut=cut, conflict=conflict)
         self._listed_at = -LIST_SECONDS
         if made % CHECKPOINT_COMMITS == CHECKPOINT_COMMITS - 1:
             try:
@@ -291,8 +298,10 @@ class Lake:
             except (Unavailable, ServiceError) as error:  # the commit is made, and a later commit writes a checkpoint
                 _log.warning("the versions of table '%s' were not summed up: %s", name, error.message)
 
-    def exchange(self, table: Snapshot, old: Iterable[str], adds: Sequence[Action], *, keeps_rows: bool) -> None:
-        """Replace files `old` by files with the same rows, or with fewer.
+    def exchange(
+        self, table: Snapshot, old: Iterable[str], adds: Sequence[Action], *, cut: datetime | None = None
+    ) -> None:
+        """Replace files `old` by files with the same rows, or without some of those before the date `cut`.
 
         Raises ServiceError when another process has removed one of the old files. This is not a load, so marks stay the
         same.
@@ -301,13 +310,13 @@ class Lake:
         now = seconds_to_ms(time.time())
         actions: list[Action] = [removal(table, path, now) for path in gone]
         for action in (*actions, *adds):
-            next(iter(action.values()))["dataChange"] = not keeps_rows
+            next(iter(action.values()))["dataChange"] = cut is not None
 
         def conflict(entry: Entry) -> None:
             if entry.begun not in (None, table.id) or entry.removed & gone:
                 raise ServiceError(f"another process changed table '{table.name}' at the same time", code=503)
 
-        self._commit(table.name, table.version, lambda: [*actions, *adds], "OPTIMIZE", conflict=conflict)
+        self._commit(table.name, table.version, lambda: [*actions, *adds], "OPTIMIZE", cut=cut, conflict=conflict)
 
     def checkpoint(self, name: str) -> None:
         """Write a checkpoint: one file that replaces the versions of a table up to now."""

@@ -7,13 +7,14 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from svcctl import __version__
 from svcctl.dates.epochs import seconds_to_ms
 from svcctl.errors import Unavailable
 from svcctl.service.engines.lake.folder import Folder
-from svcctl.service.engines.lake.layout import LOADED_KEY
+from svcctl.service.engines.lake.layout import LOADED_KEY, REMOVED_KEY
 
 Action = dict[str, Any]
 ATTEMPTS = 200
@@ -23,13 +24,15 @@ WAIT_SECONDS = 0.01
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A commit: the number of its load, the ID of the table that it began or whose columns it changed, the files that
-    it removed, the IDs of its loads, its own ID."""
+    it removed, the IDs of its loads, its own ID. Events before the date `cut` may have been removed; None if none were.
+    """
 
     load: int | None
     begun: str | None
     removed: frozenset[str]
     loaded_ids: frozenset[str]
     commit: str | None
+    cut: datetime | None = None
 
 
 class Log:
@@ -65,6 +68,7 @@ class Log:
         operation: str,
         *,
         load: int | None = None,
+        cut: datetime | None = None,
         conflict: Callable[[Entry], None] | None = None,
     ) -> int:
         """Add a version after `version`, the last one known. Returns the number of the new version.
@@ -80,6 +84,7 @@ class Log:
             "engineInfo": f"svcctl/{__version__}",
             "svcctl.commit": mark,
             **({} if load is None else {LOADED_KEY: load}),
+            **({} if cut is None else {REMOVED_KEY: cut.isoformat()}),
         }
         for attempt in range(ATTEMPTS):
             with self._folder.writing():
@@ -107,6 +112,14 @@ class Log:
         return f"{self._path}/{version:020}.json"
 
 
+def _cut(info: Action, actions: Sequence[Action]) -> datetime | None:
+    """The date before which a commit may have removed events: the latest one for commits that do not state it."""
+    if REMOVED_KEY in info:
+        return datetime.fromisoformat(info[REMOVED_KEY])
+    changes = any(action["remove"].get("dataChange", True) for action in actions if "remove" in action)
+    return datetime.max if changes and LOADED_KEY not in info else None
+
+
 def _entry(actions: Sequence[Action]) -> Entry:
     info: Action = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     return Entry(
@@ -115,4 +128,5 @@ def _entry(actions: Sequence[Action]) -> Entry:
         frozenset(action["remove"]["path"] for action in actions if "remove" in action),
         frozenset(action["txn"]["appId"] for action in actions if "txn" in action),
         info.get("svcctl.commit"),
+        _cut(info, actions),
     )

@@ -6,6 +6,9 @@ their loads, in whichever file they are now.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import datetime
+
 from svcctl.errors import ServiceError, UsageError
 from svcctl.service.engines import Mark
 from svcctl.service.engines.lake.log import Entry, Log
@@ -44,6 +47,13 @@ def loads(log: Log, snapshot: Snapshot, since: Mark | None, until: Mark | None) 
     if last is not None:
         return Loads(_between(log, snapshot.name, last, snapshot.version), excluded=True)
     return None
+
+
+def cuts(log: Log, snapshot: Snapshot, until: Mark | None) -> Iterator[datetime]:
+    """The dates before which events were removed from a table after a mark."""
+    last = snapshot.version if until is None else check(snapshot, snapshot.name, until)
+    entries = (_entry(log, snapshot.name, version) for version in range(last + 1, snapshot.version + 1))
+    return (entry.cut for entry in entries if entry.cut is not None)
 
 
 def _between(log: Log, name: str, first: int, last: int) -> frozenset[int]:

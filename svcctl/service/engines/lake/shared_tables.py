@@ -117,7 +117,8 @@ class LakeTables(Lake):
         last = f"SELECT {load}, {row} FROM {{}} ORDER BY 1, 2 LIMIT 1 OFFSET {removed - 1}"
         [(last_load, last_row)] = self.scanner.rows(table, table.files, last)
         left = f"{load} > {last_load} OR ({load} = {last_load} AND {row} > {last_row})"
-        self.rewrite(table, [file for file in table.files if file.loads[0] <= last_load], left)
+        files = [file for file in table.files if file.loads[0] <= last_load]
+        self.rewrite(table, files, left, cut=max(file.end for file in files))
         return rows - removed
 
     def remove_before(self, name: str, date: datetime) -> int:
@@ -129,7 +130,7 @@ class LakeTables(Lake):
             return 0
         left = f"eventdate >= {literal(date.isoformat())}::TIMESTAMP"
         removed = sum(file.rows for file in older) - (self.scanner.count(table, left, cut) if cut else 0)
-        self.rewrite(table, cut, left, gone=[file for file in older if file.newest < date])
+        self.rewrite(table, cut, left, gone=[file for file in older if file.newest < date], cut=date)
         return removed
 
     def compact(self, name: str) -> tuple[int, int]:
@@ -142,17 +143,23 @@ class LakeTables(Lake):
         return len(files), self.rewrite(table, files) if files else 0
 
     def rewrite(
-        self, table: Snapshot, files: Sequence[File], condition: str | None = None, *, gone: Sequence[File] = ()
+        self,
+        table: Snapshot,
+        files: Sequence[File],
+        condition: str = "true",
+        *,
+        gone: Sequence[File] = (),
+        cut: datetime | None = None,
     ) -> int:
-        """Write the rows of files, or those that meet a condition, to new files in order. Returns how many were made.
+        """Write the rows of files that meet a condition to new files in order. Returns how many were made.
 
-        The files in `gone` are removed from the table with their rows.
+        The files in `gone` are removed from the table with their rows. All rows that are left out are before `cut`.
         """
         with Files(self.folder, table.name, table.columns) as written:
-            self._copy(table, files, written, "SELECT *", condition or "true")
+            self._copy(table, files, written, "SELECT *", condition)
             adds = written.adds()
             old = [file.path for file in (*files, *gone)]
-            self.exchange(table, old, adds, keeps_rows=condition is None)
+            self.exchange(table, old, adds, cut=cut)
             written.keep()
             return len(adds)
 

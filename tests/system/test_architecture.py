@@ -78,6 +78,7 @@ LIBRARIES = {
             "service.accounts",
             "service.jobs.leases",
             "service.jobs.job_table",
+            "service.jobs.step_log",
             "service.queries.saved_queries",
             "service.state",
         ),

@@ -27,6 +27,7 @@ from svcctl.service.jobs.batches import DeliveryBatches, SavedProgress
 from svcctl.service.jobs.checkpoint import Batch, Checkpoint, JobProgress, Rest
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.runner import Run
+from svcctl.service.jobs.step_log import LogEntries, StepEntry
 from svcctl.service.language import Plan, parse
 from svcctl.service.queries.continuous import Steps
 from svcctl.service.queries.request import AskedQuery
@@ -65,16 +66,17 @@ def deliver(
     rest = job.rest
     if (before := rest.progress.before) is not None:
 
-        def save_before(progress: JobProgress) -> None:
+        def save_before(progress: JobProgress, log: LogEntries) -> None:
             left, latest = replace(before, progress=progress), max(progress.last_datetime, rest.progress.last_datetime)
-            run.save(JobProgress(0, latest, before=left))
+            run.save(JobProgress(0, latest, before=left), log)
 
         end = _deliver(engines, clock, before, run, save_before, lag, connect, only_step=True)
         if end is None:
             return False
         memo = kinds.handed_on(end.checkpoint.memo, (before.type, before.params), (job.type, job.params))
         rest = replace(rest, progress=JobProgress(0, end.last_datetime, Checkpoint(memo=memo)))
-        run.save(rest.progress)
+        ended = StepEntry(end.sent, None, end.checkpoint.memo.get("offset"))
+        run.save(rest.progress, LogEntries(before.job_id, steps=(ended,)))
         run.generated = 0
     return _deliver(engines, clock, rest, run, run.save, lag, connect) is not None
 
@@ -84,7 +86,7 @@ def _deliver(
     clock: Callable[[], datetime],
     rest: Rest,
     run: Run,
-    save: Callable[[JobProgress], None],
+    save: Callable[[JobProgress, LogEntries], None],
     lag: float,
     connect: Connect,
     *,
@@ -110,7 +112,7 @@ def _deliver(
     )
     if only_step and _is_whole(engines, steps, rest.progress):
         return rest.progress
-    saved = SavedProgress(rest.progress, run, save, uncounted=rest.progress.sent if only_step else 0)
+    saved = SavedProgress(rest.progress, run, save, rest.job_id, uncounted=rest.progress.sent if only_step else 0)
     failures = 0
     while not run.stopping.is_set():
         sent = saved.progress.sent

@@ -31,7 +31,9 @@ from svcctl.api.models import JobStatus
 from svcctl.errors import NotFound, ServiceError
 from svcctl.service.accounts import domains
 from svcctl.service.accounts.accounts import Owner
+from svcctl.service.jobs import step_log
 from svcctl.service.jobs.checkpoint import JobProgress, Rest, StoredQuery
+from svcctl.service.jobs.step_log import LogEntries
 from svcctl.service.state import schema
 from svcctl.service.state.store import Store
 
@@ -71,6 +73,10 @@ class StoredJob:
     failing_since: int | None = None
     delivered: int | None = None
     """The epoch milliseconds at which rows were delivered last."""
+    verified: int | None = None
+    """The date in epoch milliseconds up to which everything was found at the destination."""
+    kept_from: int | None = None
+    """The date in epoch milliseconds from which the destination keeps rows."""
     free: bool = True
     """Whether no process runs the job."""
 
@@ -188,9 +194,14 @@ def move(
         return next(iter(select_jobs(connection, store, _JOBS.id == job_id)), None), True
 
 
-def save(store: Store, job_id: str, token: int, progress: JobProgress) -> bool:
-    """Save the progress of a job and clear its error; False if the job is gone, or has another lease than `token`."""
-    return _change(store, job_id, token, [], _columns(progress) | {"error": ()})
+def save(store: Store, job_id: str, token: int, progress: JobProgress, log: LogEntries | None = None) -> bool:
+    """Save the progress of a job with the entries of its log, and clear its error; False if the job is gone, or has
+    another lease than `token`."""
+    with store.transaction() as connection:
+        saved = _change(store, job_id, token, [], _columns(progress) | {"error": ()})
+        if saved and log is not None:
+            step_log.write(connection, log)
+    return saved
 
 
 def trouble(store: Store, job_id: str, token: int, errors: tuple[str, ...]) -> None:
@@ -262,7 +273,7 @@ def _dated(store: Store, values: dict[str, Any]) -> dict[str, Any]:
 
 _AS_STORED = (
     *("id", "type", "friendly_name", "query", "params", "error", "place", "holder", "fence"),
-    *("generated", "reached", "accepted", "failing_since", "delivered"),
+    *("generated", "reached", "accepted", "failing_since", "delivered", "verified", "kept_from"),
 )
 """The fields of a job that are columns with the same value."""
 

@@ -19,6 +19,7 @@ from svcctl.errors import SvcctlError, Unavailable
 from svcctl.service.jobs import job_table, leases
 from svcctl.service.jobs.checkpoint import JobProgress
 from svcctl.service.jobs.job_table import StoredJob
+from svcctl.service.jobs.step_log import LogEntries
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
 
@@ -95,11 +96,12 @@ class Run:
         if self.fenced or time.monotonic() >= self.until:
             raise Fenced
 
-    def save(self, progress: JobProgress) -> None:
-        """Save the progress of the delivery and clear the error of the job. Fenced when nothing more may be saved."""
+    def save(self, progress: JobProgress, log: LogEntries | None = None) -> None:
+        """Save the progress of the delivery with entries of the log, and clear the error of the job. Fenced when
+        nothing more may be saved."""
         with self._saving:
             self.check()
-            if not job_table.save(self.store, self.job_id, self.token, progress):
+            if not job_table.save(self.store, self.job_id, self.token, progress, log):
                 self.fenced = True
                 raise Fenced
             self.error = self._saved = ()

@@ -190,12 +190,31 @@ jobs = _table(
     Column("failing_since", INTEGER),
     Column("delivered", INTEGER),
     Column("accepted", INTEGER, nullable=False, server_default="0"),
+    Column("verified", INTEGER),
+    Column("kept_from", INTEGER),
 )
 """`number` is the order in which they were launched. A job belongs to a domain or to a reseller. `place` is where its
 events are, if not every process has them. `holder`, `fence` and `expires` are the lease of the process that runs it;
 `generated`, `reached` and `accepted` are the progress that this process reports. `failing_since` is when the job got an
-error after it had none, `delivered` when rows of it were delivered last."""
+error after it had none, `delivered` when rows of it were delivered last. `verified` is the date up to which everything
+was found at the destination, and `kept_from` the date from which the destination keeps rows."""
 Index("jobs_by_domain", jobs.c.domain)
+job_steps = _table(
+    "job_steps",
+    Column("job", ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    Column("first", INTEGER, primary_key=True),
+    Column("step", Json, nullable=False),
+    Column("offset", INTEGER),
+)
+job_files = _table(
+    "job_files",
+    Column("job", ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", INTEGER, primary_key=True),
+    Column("first", INTEGER, nullable=False),
+    Column("end", INTEGER, nullable=False),
+    Column("sha256", Json, nullable=False),
+)
+"""The log of each job, see `jobs.step_log`."""
 
 folder = _table(
     "folder",

@@ -21,13 +21,13 @@ from svcctl.service.queries.saved_queries import SavedQuery
 from svcctl.service.state import migrations
 from svcctl.service.state.store import Store
 
-COPY = "state.db.before-0004"
+COPY = "state.db.before-0005"
 NEXT = """
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0004"
-down_revision = "0003"
+revision = "0005"
+down_revision = "0004"
 
 
 def upgrade() -> None:
@@ -51,7 +51,7 @@ def later(tmp_path: Path) -> Path:
     """The scripts of the next svcctl."""
     scripts = tmp_path / "later"
     shutil.copytree(migrations.SCRIPTS, scripts)
-    (scripts / "versions" / "v0004_queries_are_numbered.py").write_text(NEXT)
+    (scripts / "versions" / "v0005_queries_are_numbered.py").write_text(NEXT)
     return scripts
 
 
@@ -119,7 +119,7 @@ def test_the_scripts_make_the_tables_of_a_new_file(tmp_path: Path) -> None:
         migrations.upgrade(connection, migrations.SCRIPTS)
     opened(new)
     assert structure(by_scripts) == structure(new) != {}
-    assert version_of(by_scripts) == version_of(new) == "0003"
+    assert version_of(by_scripts) == version_of(new) == "0004"
 
 
 def test_the_scripts_lead_to_the_version_that_this_svcctl_reads() -> None:
@@ -135,9 +135,9 @@ def test_an_upgrade_keeps_a_copy_and_happens_once(tmp_path: Path, later: Path) -
     file = first(tmp_path)
     old = rows(file)
     opened(file, later)
-    assert (version_of(file), rows(file)) == ("0004", old)
+    assert (version_of(file), rows(file)) == ("0005", old)
     copy = tmp_path / COPY
-    assert (version_of(copy), rows(copy)) == ("0003", old)
+    assert (version_of(copy), rows(copy)) == ("0004", old)
     assert oct(copy.stat().st_mode & 0o777) == "0o600"
     copy.unlink()
     opened(file, later)
@@ -165,7 +165,7 @@ def test_a_file_of_a_newer_svcctl_is_refused_and_left_alone(tmp_path: Path, late
     with pytest.raises(UsageError) as caught:
         Store(file)
     assert (caught.value.message, caught.value.reason) == (
-        f"state file {file} has version 4, and svcctl {__version__} reads versions up to 3",
+        f"state file {file} has version 5, and svcctl {__version__} reads versions up to 4",
         "newer-version",
     )
     assert file.read_bytes() == before
@@ -315,6 +315,8 @@ def test_an_upgrade_that_is_killed_at_any_moment_leaves_a_file_that_opens(tmp_pa
 
 
 WITHOUT = {
+    "0003": "drop table job_steps; drop table job_files;"
+    "alter table jobs drop column verified; alter table jobs drop column kept_from;",
     "0002": "".join(
         f"alter table accounts drop column {name};" for name in ("name", "created", "expires", "last_used")
     ),

@@ -75,6 +75,8 @@ from svcctl.service.state.schema import metadata
                 "failing_since INTEGER",
                 "delivered INTEGER",
                 "accepted INTEGER",
+                "verified INTEGER",
+                "kept_from INTEGER",
             ],
             [
                 "number BIGSERIAL",
@@ -100,6 +102,8 @@ from svcctl.service.state.schema import metadata
                 "failing_since BIGINT",
                 "delivered BIGINT",
                 "accepted BIGINT",
+                "verified BIGINT",
+                "kept_from BIGINT",
             ],
         ),
     ],

@@ -1,0 +1,132 @@
+"""The log of a job: its steps with rows and its files, from which its rows can be produced again in the same order.
+
+A step without rows has no entry, so the log grows with what was delivered. Entries are written in the transaction that
+saves the progress they belong to, and are removed with their job. A job that began before there was a log has the steps
+that its checkpoint had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import ColumnElement, Connection, func, select
+
+from svcctl.service.queries.schedule import Step
+from svcctl.service.state import schema
+from svcctl.service.state.store import Store, is_there, replace
+
+if TYPE_CHECKING:
+    from svcctl.service.destinations import Memo
+
+PAGE_ENTRIES = 1000
+"""How many entries are read at once."""
+MAX_OFFSETS = 100_000
+"""The most offsets that are read of a log; of a longer one every second is left out, or more."""
+
+_STEPS, _FILES = schema.job_steps.c, schema.job_files.c
+
+
+@dataclass(frozen=True, slots=True)
+class StepEntry:
+    """A step with rows: the number of its first row, and for Kafka the offset up to which the partition was written
+    when it began.
+
+    The rows of a step end where those of the next one begin. The entry without a step is the end of a job that another
+    one continues and has delivered to its end.
+    """
+
+    first: int
+    step: Step | None
+    offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A file with the rows from `first` to before `end`, and the hashes that it may have."""
+
+    number: int
+    first: int
+    end: int
+    sha256: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntries:
+    """Entries of the log of one job."""
+
+    job_id: str
+    steps: tuple[StepEntry, ...] = ()
+    files: tuple[FileEntry, ...] = ()
+
+
+def file_of(memo: Memo, first: int, end: int) -> tuple[FileEntry, ...]:
+    """The file that a destination has prepared by its memo, with these rows; empty for one without files."""
+    hashes = tuple(memo.get("sha256", ()))
+    return (FileEntry(memo["parts"], first, end, hashes),) if hashes else ()
+
+
+def write(connection: Connection, entries: LogEntries) -> None:
+    """Write entries of a job, in place of those with the same rows or files. A job that was removed has no log."""
+    if not (entries.steps or entries.files) or not is_there(connection, schema.jobs.c.id == entries.job_id):
+        return
+    for entry in entries.steps:
+        step = None if entry.step is None else list(entry.step.to_json().values())
+        row = {"job": entries.job_id, "first": entry.first, "step": step, "offset": entry.offset}
+        replace(connection, schema.job_steps, **row)
+    for file in entries.files:
+        row = {"job": entries.job_id, "number": file.number, "first": file.first, "end": file.end}
+        replace(connection, schema.job_files, **row, sha256=list(file.sha256))
+
+
+def steps(store: Store, job_id: str, before: int) -> Iterator[StepEntry]:
+    """Read the entries of a job's steps in order, those that begin before a row."""
+    last = -1
+    while True:
+        page = _steps(store, _STEPS.job == job_id, _STEPS.first > last, _STEPS.first < before)
+        yield from page
+        if len(page) < PAGE_ENTRIES:
+            return
+        last = page[-1].first
+
+
+def last(store: Store, job_id: str) -> StepEntry | None:
+    """The last entry of a job; None without a log."""
+    with store.reading() as connection:
+        first = connection.scalar(select(func.max(_STEPS.first)).where(_STEPS.job == job_id))
+    return None if first is None else _steps(store, _STEPS.job == job_id, _STEPS.first == first)[0]
+
+
+def files(store: Store, job_id: str) -> list[FileEntry]:
+    """The files of a job, by the numbers of their rows."""
+    chosen = select(_FILES.number, _FILES.first, _FILES.end, _FILES.sha256)
+    with store.reading() as connection:
+        rows = connection.execute(chosen.where(_FILES.job == job_id).order_by(_FILES.first, _FILES.number)).all()
+    return [FileEntry(number, first, end, tuple(hashes)) for number, first, end, hashes in rows]
+
+
+def offsets(store: Store, job_id: str, before: int) -> list[tuple[int, int]]:
+    """The first rows of a job's steps before a row, each with its offset; at most MAX_OFFSETS of them."""
+    found: list[tuple[int, int]] = []
+    stride, at = 1, 0
+    for entry in steps(store, job_id, before):
+        if entry.offset is None:
+            continue
+        if at % stride == 0:
+            found.append((entry.first, entry.offset))
+        at += 1
+        if len(found) > MAX_OFFSETS:
+            found, stride = found[::2], stride * 2
+    return found
+
+
+def _steps(store: Store, *conditions: ColumnElement[bool]) -> list[StepEntry]:
+    chosen = select(_STEPS.first, _STEPS.step, _STEPS.offset).where(*conditions)
+    with store.reading() as connection:
+        rows = connection.execute(chosen.order_by(_STEPS.first).limit(PAGE_ENTRIES)).all()
+    return [StepEntry(first, _step(values), offset) for first, values, offset in rows]
+
+
+def _step(values: Any) -> Step | None:
+    return None if values is None else Step(*values)

@@ -1,0 +1,44 @@
+"""Add the log of jobs, with the steps of their checkpoints, and the dates up to which they are verified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from alembic import op
+from sqlalchemy import Column, insert, inspect, select
+
+from svcctl.service.state import schema
+
+revision = "0004"
+down_revision = "0003"
+
+
+def upgrade() -> None:
+    connection = op.get_bind()
+    existing = {column["name"] for column in inspect(connection).get_columns(schema.jobs.name)}
+    for name in ("verified", "kept_from"):
+        if name not in existing:
+            op.add_column(schema.jobs.name, Column(name, schema.INTEGER))
+    for table in (schema.job_steps, schema.job_files):
+        table.create(connection, checkfirst=True)
+    known = select(schema.jobs.c.id, schema.jobs.c.sent, schema.jobs.c.checkpoint)
+    jobs = connection.execute(known).all()
+    ids = {job_id for job_id, _, _ in jobs}
+    steps: dict[tuple[str, int], list[Any]] = {}
+    for job in jobs:
+        steps |= {(job_id, step[0]): step for job_id, step in _steps(*job) if job_id in ids}
+    for (job_id, first), step in steps.items():
+        connection.execute(insert(schema.job_steps).values(job=job_id, first=first, step=step))
+
+
+def _steps(job_id: str, sent: int, checkpoint: Any) -> Iterator[tuple[str, list[Any]]]:
+    """The step of a checkpoint if rows of it were delivered, with its job's ID: it may be of a job before this one."""
+    try:
+        if (rest := checkpoint.get("rest")) is not None:
+            job_id, sent, checkpoint = rest["job_id"], rest["sent"], rest["checkpoint"]
+        step = checkpoint.get("step")
+        if step is not None and step["first"] < sent:
+            yield job_id, [step[name] for name in ("first", "skip", "since", "until", "start", "end", "now", "last")]
+    except (AttributeError, LookupError, TypeError):  # the progress of the job is damaged, and stays so
+        return

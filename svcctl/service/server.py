@@ -32,10 +32,10 @@ from svcctl.io.temporary import remove_left_over
 from svcctl.io.time_limit import without_signals
 from svcctl.service import process
 from svcctl.service.accounts.seed import open_store
-from svcctl.service.allowed_hosts import EVERYTHING, PUBLIC_ONLY
 from svcctl.service.disk import Disk
 from svcctl.service.engines import Engine, Engines
 from svcctl.service.engines.duckdb import DuckDBEngine
+from svcctl.service.hosts.allowed_hosts import EVERYTHING, PUBLIC_ONLY
 from svcctl.service.http.access_log import TABLE as ACCESS_TABLE
 from svcctl.service.http.access_log import AccessLog
 from svcctl.service.http.app import build, delivering, settle

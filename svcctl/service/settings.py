@@ -14,7 +14,7 @@ from typing import Any
 from svcctl.dates.lengths import parse_length
 from svcctl.io import home
 from svcctl.io.setting import Setting, parse_count, parse_size
-from svcctl.service import allowed_hosts
+from svcctl.service.hosts import allowed_hosts
 from svcctl.words import mask_urls
 
 

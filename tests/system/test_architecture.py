@@ -315,7 +315,7 @@ def test_a_request_loads_no_package_that_it_does_not_use(
 SPARED = {
     *("httpx", "ssl", "_ssl", "email", "urllib.request", "http.client", "http.cookiejar", "logging", "http", "idna"),
     *("secrets", "csv", "svcctl.io.yaml_text", "svcctl.service.settings"),
-    *("svcctl.service.allowed_hosts", "svcctl.api.wire.proxies", "svcctl.api.wire.tunnels"),
+    *("svcctl.service.hosts.allowed_hosts", "svcctl.api.wire.proxies", "svcctl.api.wire.tunnels"),
 }
 """Modules of which a list of jobs of a service on this machine needs nothing."""
 

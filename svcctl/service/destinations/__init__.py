@@ -2,12 +2,11 @@
 
     kinds.py            the table of destination types
     params.py           the parameters that a request gives
-    kafka.py            rows as messages, in transactions; kafka_brokers.py has its brokers
+    kafka.py            rows as messages, in transactions
     s3_and_hdfs.py      which storage, and the names of the files
     numbered_files.py   rows as csv in files, over svcctl.storage
     gzip_and_zip.py     how these files are packed
     donothing.py        rows counted and dropped
-    proxy.py            connections of a library to allowed hosts only
 
 A job opens a destination, writes batches of rows, and commits each batch:
 

@@ -34,10 +34,10 @@ from svcctl.dates.epochs import from_ms
 from svcctl.dates.lengths import length_text
 from svcctl.dates.operators import moment_text
 from svcctl.errors import Unavailable
-from svcctl.service.allowed_hosts import EVERYTHING, AllowedHosts
 from svcctl.service.destinations import Destination, Memo
-from svcctl.service.destinations.kafka_brokers import Brokers
 from svcctl.service.destinations.params import Params
+from svcctl.service.hosts.allowed_hosts import EVERYTHING, AllowedHosts
+from svcctl.service.hosts.kafka_brokers import Brokers
 from svcctl.service.rendering import arrow
 from svcctl.service.rendering.rows import ARRAY, OBJECT
 

@@ -12,9 +12,9 @@ from typing import Any
 from svcctl.api.destinations import canonical_type, suggest_type
 from svcctl.errors import ServiceError, Unavailable
 from svcctl.io import extras
-from svcctl.service.allowed_hosts import EVERYTHING, AllowedHosts, HostRefused
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.destinations.params import Params
+from svcctl.service.hosts.allowed_hosts import EVERYTHING, AllowedHosts, HostRefused
 from svcctl.words import DESTINATION_TYPES
 
 

@@ -26,7 +26,7 @@ from svcctl.errors import SvcctlError, Unavailable
 from svcctl.io.files import PART_SUFFIX, derived_name
 from svcctl.service.destinations import Destination, Memo
 from svcctl.service.destinations.gzip_and_zip import PACKINGS, Counted, Packer
-from svcctl.service.destinations.proxy import CheckingProxy
+from svcctl.service.hosts.proxy import CheckingProxy
 from svcctl.service.rendering import arrow
 from svcctl.service.rendering.rows import CSV
 from svcctl.storage import AddressedFailure, Sink, Storage

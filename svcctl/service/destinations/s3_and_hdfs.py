@@ -9,10 +9,10 @@ import posixpath
 from urllib.parse import urlsplit
 
 from svcctl.errors import UsageError
-from svcctl.service.allowed_hosts import AllowedHosts
 from svcctl.service.destinations.numbered_files import Names, NumberedFiles
 from svcctl.service.destinations.params import Params, refused
-from svcctl.service.destinations.proxy import CheckingProxy
+from svcctl.service.hosts.allowed_hosts import AllowedHosts
+from svcctl.service.hosts.proxy import CheckingProxy
 
 MEGABYTE = 1_000_000
 UNLIMITED_SIZE, UNLIMITED_AGE = 1 << 62, float("inf")

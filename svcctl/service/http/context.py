@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import anyio
 
 from svcctl.service.accounts.keys import KeyUses
-from svcctl.service.allowed_hosts import EVERYTHING, AllowedHosts
 from svcctl.service.disk import Disk
 from svcctl.service.engines import Engines
+from svcctl.service.hosts.allowed_hosts import EVERYTHING, AllowedHosts
 from svcctl.service.loading.limits import LoadLimits
 from svcctl.service.queries.concurrency import LONG_PIECE_SECONDS, Turns
 from svcctl.service.queries.temporary_tables import TemporaryTables

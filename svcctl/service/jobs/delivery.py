@@ -20,9 +20,9 @@ from svcctl.api import destinations as api
 from svcctl.api import retry
 from svcctl.errors import ServiceError, Unavailable
 from svcctl.service import rendering
-from svcctl.service.allowed_hosts import EVERYTHING, AllowedHosts
 from svcctl.service.destinations import Destination, kinds
 from svcctl.service.engines import Engines
+from svcctl.service.hosts.allowed_hosts import EVERYTHING, AllowedHosts
 from svcctl.service.jobs.batches import DeliveryBatches, SavedProgress
 from svcctl.service.jobs.checkpoint import Batch, Checkpoint, JobProgress, Rest
 from svcctl.service.jobs.job_table import StoredJob

@@ -14,8 +14,8 @@ from peers.kafka import KafkaPeer
 from peers.s3 import S3Peer
 
 from svcctl.errors import ServiceError, Unavailable
-from svcctl.service.allowed_hosts import PUBLIC_ONLY, AllowedHosts, HostRefused, parse
 from svcctl.service.destinations import kinds
+from svcctl.service.hosts.allowed_hosts import PUBLIC_ONLY, AllowedHosts, HostRefused, parse
 
 KAFKA = {"topic": "t"}
 S3 = {"aws.bucket": "b"}

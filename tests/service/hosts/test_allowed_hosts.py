@@ -9,7 +9,7 @@ from ipaddress import ip_address
 import pytest
 
 from svcctl.errors import Unavailable, UsageError
-from svcctl.service.allowed_hosts import EVERYTHING, PUBLIC_ONLY, HostRefused, is_public, parse
+from svcctl.service.hosts.allowed_hosts import EVERYTHING, PUBLIC_ONLY, HostRefused, is_public, parse
 from svcctl.service.settings import DESTINATIONS_ALLOWED
 
 NAMES = {

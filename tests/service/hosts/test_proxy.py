@@ -11,8 +11,8 @@ import pytest
 from peers.s3 import S3Peer
 
 from svcctl.errors import Unavailable
-from svcctl.service.allowed_hosts import AllowedHosts, parse
-from svcctl.service.destinations.proxy import CheckingProxy
+from svcctl.service.hosts.allowed_hosts import AllowedHosts, parse
+from svcctl.service.hosts.proxy import CheckingProxy
 from svcctl.storage.s3 import S3, Keys
 
 

@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager, suppress
 from urllib.parse import urlsplit
 
 from svcctl.errors import SvcctlError, Unavailable
-from svcctl.service.allowed_hosts import AllowedHosts, shown
+from svcctl.service.hosts.allowed_hosts import AllowedHosts, shown
 
 MAX_HEAD_BYTES = 1 << 16
 PIECE_BYTES = 1 << 17

@@ -13,9 +13,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from svcctl.errors import Unavailable
-from svcctl.service.allowed_hosts import AllowedHosts, HostRefused, shown
-from svcctl.service.destinations.params import refused
+from svcctl.errors import ServiceError, Unavailable
+from svcctl.service.hosts.allowed_hosts import AllowedHosts, HostRefused, shown
 
 DEFAULT_PORT = 9092
 WATCH_MILLISECONDS = 1000
@@ -97,5 +96,7 @@ def _parsed(servers: str) -> Iterator[tuple[str, int]]:
         match = _SERVER.fullmatch(entry)
         port = int(match[3] or DEFAULT_PORT) if match else 0
         if match is None or not 0 < port <= 65_535:
-            raise refused("bootstrap.servers", "must be brokers as host:port, separated by commas")
+            raise ServiceError(
+                "destination.params: bootstrap.servers must be brokers as host:port, separated by commas"
+            )
         yield match[1] or match[2], port

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from svcctl.errors import UsageError
 from svcctl.io.urls import names_host
 from svcctl.io.yaml_text import boolean, integer, json_value
-from svcctl.words import DESTINATION_TYPES, json_text, mask, nearest
+from svcctl.words import DESTINATION_TYPES, is_secret, json_text, mask, mask_urls, nearest
 
 SHORTEST = 4
 """Characters from which on a secret is masked inside longer words too."""
@@ -203,6 +203,14 @@ def without_secret(text: str, secret: str) -> str:
     if len(secret) >= SHORTEST:
         return text.replace(secret, mask())
     return re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", mask(), text) if secret else text
+
+
+def without_secrets(text: str, params: Mapping[str, Any]) -> str:
+    """A destination's error without the secrets among its parameters, and without those in URLs."""
+    for key, value in params.items():
+        if is_secret(key) and value:
+            text = without_secret(text, json_text(value))
+    return mask_urls(text)
 
 
 def canonical_type(name: str) -> str:

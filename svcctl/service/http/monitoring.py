@@ -83,6 +83,13 @@ def exposed(service: Service, running: Jobs) -> Iterator[str]:
     yield from _metric(
         "svcctl_job_lag_seconds", "gauge", "Age of the last date whose events a running job's destination has.", lags
     )
+    verified = [(_labels(job), job.extra["verified"] / 1000) for job in jobs if "verified" in job.extra]
+    yield from _metric(
+        "svcctl_job_verified_timestamp_seconds",
+        "gauge",
+        "The date up to which everything of a job was found at its destination.",
+        verified,
+    )
     late = [(_labels(job), job.extra["late"]) for job in jobs if "late" in job.extra]
     yield from _metric("svcctl_job_late_events", "gauge", "Events that came too late for the groups of a job.", late)
     yield from _metric(

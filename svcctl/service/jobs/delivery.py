@@ -36,7 +36,6 @@ from svcctl.service.rendering import Dates, arrow
 from svcctl.service.rendering.rows import RowFormat
 from svcctl.service.settings import LAG_TIME
 from svcctl.service.state.database import StateUnavailable
-from svcctl.words import is_secret, json_text, mask_urls
 
 PIECE_BYTES = 1 << 18
 """Rows go to the destination in pieces of about this size, so that a stop takes effect soon."""
@@ -127,7 +126,7 @@ def _deliver(
         except Unavailable as error:
             run.accepted = 0
             about = f"job {rest.job_id}, which this one continues: " if only_step else ""
-            run.trouble(about + _without_secrets(error.message, rest.params))
+            run.trouble(about + api.without_secrets(error.message, rest.params))
         failures = 1 if saved.progress.sent > sent else failures + 1
         saved.show_generated(saved.progress.sent)
         run.stopping.wait(retry.delay(failures))
@@ -291,11 +290,3 @@ class _Attempt:
         end = self.steps.schedule.end
         if step is not None and step.last and end is not None:
             self.batches.complete(step, end)
-
-
-def _without_secrets(text: str, params: Mapping[str, Any]) -> str:
-    """A destination's error without the secrets among its parameters, and without those in URLs."""
-    for key, value in params.items():
-        if is_secret(key) and value:
-            text = api.without_secret(text, json_text(value))
-    return mask_urls(text)

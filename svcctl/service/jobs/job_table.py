@@ -219,6 +219,12 @@ def end(store: Store, job_id: str, token: int, status: JobStatus, errors: tuple[
     _change(store, job_id, token, [_RUNNING], {"status": str(status), "error": errors})
 
 
+def set_dates(store: Store, job_id: str, **dates: int) -> None:
+    """Set the dates `verified` or `kept_from` of a job, in epoch milliseconds."""
+    with store.transaction() as connection:
+        connection.execute(update(schema.jobs).where(_JOBS.id == job_id).values(dates))
+
+
 def remove(store: Store, job_id: str) -> StoredJob | None:
     """Delete a job and return it; None if it is gone by now."""
     with store.transaction() as connection:

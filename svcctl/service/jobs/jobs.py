@@ -214,7 +214,7 @@ class Jobs:
         return self._shown(job)
 
     def _continue(self, account: Account, before: str, job: StoredJob, follow: Follow | None) -> StoredJob:
-        takes_place = self._own(account, before).status is JobStatus.RUNNING
+        takes_place = self.owned(account, before).status is JobStatus.RUNNING
         room = None if takes_place else partial(self._need_room, account)
         self._check_last(account, before)
         if (run := self.runs.get(before)) is not None:  # it then saves how far it came
@@ -252,7 +252,7 @@ class Jobs:
         return [self._shown(job) for job in job_table.every(self._store)]
 
     def get(self, account: Account, job_id: str) -> models.Job:
-        return self._shown(self._own(account, job_id))
+        return self._shown(self.owned(account, job_id))
 
     def reached(self, job: StoredJob) -> int:
         """The epoch milliseconds up to which a job has read and delivered all events."""
@@ -260,7 +260,7 @@ class Jobs:
         return job.reached if run is None else run.reached
 
     def stop(self, account: Account, job_id: str) -> models.Job:
-        self._own(account, job_id)
+        self.owned(account, job_id)
         job, stopped = self._moved(job_id, JobStatus.RUNNING, JobStatus.STOPPED)
         if not stopped:
             if job.status is JobStatus.COMPLETED:
@@ -277,7 +277,7 @@ class Jobs:
         return self._shown(replace(job_table.get(self._store, job_id) or job, status=JobStatus.STOPPED))
 
     def start(self, account: Account, job_id: str) -> models.Job:
-        self._own(account, job_id)
+        self.owned(account, job_id)
 
         def may_start(running: Sequence[Owner]) -> None:
             self._check_last(account, job_id)
@@ -296,7 +296,7 @@ class Jobs:
         return self._shown(now if now is not None and now.status is JobStatus.RUNNING else job)
 
     def remove(self, account: Account, job_id: str) -> models.Job:
-        self._own(account, job_id)
+        self.owned(account, job_id)
         self._moved(job_id, JobStatus.RUNNING, JobStatus.STOPPED)
         with suppress(StateUnavailable):
             self._end(job_id)
@@ -345,7 +345,8 @@ class Jobs:
                 reason="service-busy",
             )
 
-    def _own(self, account: Account, job_id: str) -> StoredJob:
+    def owned(self, account: Account, job_id: str) -> StoredJob:
+        """The stored job of an ID. NotFound if the account has none."""
         job = job_table.get(self._store, job_id)
         if job is None or job.owner != account.owner:
             raise _unknown(job_id)
@@ -437,6 +438,8 @@ def _history(
         "acceptedUntil": accepted or None,
         "failingSince": failing_since,
         "lastDelivered": job.delivered,
+        "verified": job.verified,
+        "keptFrom": job.kept_from,
         "process": job.holder.rpartition("/")[0] if runs and job.holder else None,
     }
     return {name: value for name, value in members.items() if value is not None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 import threading
 from collections.abc import Callable
@@ -26,9 +27,10 @@ from svcctl.errors import Unavailable
 from svcctl.service import rendering
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.destinations import Destination, Memo
+from svcctl.service.engines import Engines
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.table_rules import ColumnChange
-from svcctl.service.jobs import delivery, job_table
+from svcctl.service.jobs import delivery, job_table, step_log
 from svcctl.service.jobs.checkpoint import Checkpoint, JobProgress, Rest, StoredQuery
 from svcctl.service.jobs.continuation import follow
 from svcctl.service.jobs.job_table import StoredJob
@@ -41,6 +43,9 @@ from svcctl.service.queries.schedule import Step
 from svcctl.service.rendering import Dates, arrow
 from svcctl.service.rendering.rows import CSV
 from svcctl.service.state.store import Store
+from svcctl.service.verification import ExpectedRows
+from svcctl.service.verification.expected import Production
+from svcctl.service.verification.verify import delivered_by
 
 ME = Account("key", "secret", None, "local")
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
@@ -74,6 +79,10 @@ class World:
                     raise error
 
 
+def hashed(rows: list[bytes]) -> str:
+    return hashlib.sha256(b"".join(rows)).hexdigest()
+
+
 class Small(Destination):
     """What both kinds have in common: batches of about 100 bytes, and dangers everywhere."""
 
@@ -99,8 +108,11 @@ class Files(Small):
 
     def open(self, sent: int, memo: Memo, head: bytes) -> int:
         self.world.danger()
-        self.number = memo.get("number", 0)
+        self.number = memo.get("parts", 0)
         return sent
+
+    def prepare(self) -> Memo:
+        return {"parts": self.number, "sha256": [hashed(self.batch)]} if self.batch else {}
 
     def commit(self) -> Memo:
         self.world.begun.append((self.number, self.batch))
@@ -109,7 +121,7 @@ class Files(Small):
         self.world.danger()
         self.batch = []
         self.number += 1
-        return {"number": self.number}
+        return {"parts": self.number}
 
 
 class Log(Small):
@@ -209,7 +221,8 @@ def run_to_the_end(
             query = left.pop(0)
             until = None if left and endless else END
             request = StoredQuery(AskedQuery(query, Range(FIRST, until), "csv", continues=continues), LAUNCH)
-            job_id = launched.launch(ME, type="donothing", request=request, params={}, follow=follow).id
+            type_ = "s3" if kind.repeats else "kafka"
+            job_id = launched.launch(ME, type=type_, request=request, params={}, follow=follow).id
             worlds[job_id] = World(deaths=deaths, failures=failures)
             return job_id
 
@@ -226,12 +239,33 @@ def run_to_the_end(
                 done = delivery.deliver(engines_of(engine), lambda: clock.now, job, run, connect=connect)
             if left and not done:
                 job_id = launch(job_id)
+        check_log(store, engines_of(engine), worlds)
         job = job_table.get(store, job_id)
         assert job is not None
         plan = compile(parse(queries[0]), engine.tables(), dialect=engine.dialect, start=FIRST, end=END, now=LAUNCH)
         with rendering.stream(engine, plan, [CSV.text(plan.columns, Dates())]) as stream:
             answer = [row.encode() for batch in stream for row in batch.column(0).to_pylist()]
     return Delivered([_held(world) for world in worlds.values()], job, answer)
+
+
+def check_log(store: Store, engines: Engines, worlds: dict[str, World]) -> None:
+    """The log of each job produces its rows again in the same order, and has each file once, with its rows."""
+    for job_id, world in worlds.items():
+        job = job_table.get(store, job_id)
+        assert job is not None
+        held = _held(world)
+        delivered, whole = delivered_by(store, job)
+        assert (delivered.first, delivered.sent) == (0, len(held))
+        rest = replace(job.rest, type="s3")  # all of these destinations have csv
+        production = Production(engines, rest, 0, delivered.sent, whole, lambda: False)
+        entries = list(step_log.steps(store, job_id, delivered.sent))
+        produced = [rows for rows in production.rows(entries) if isinstance(rows, ExpectedRows)]
+        rows = [line.encode() for rows in produced for line in rows.lines.to_pylist()]
+        assert (rows, production.faults) == (held, [])
+        assert len({entry.first for entry in entries}) == len(entries) <= len(held)
+        files = [(file.number, file.end - file.first, file.sha256[-1]) for file in delivered.files]
+        numbered = sorted(world.files.items())
+        assert files == [(number, len(batch), hashed(batch)) for number, batch in numbered]
 
 
 def _held(world: World) -> list[bytes]:

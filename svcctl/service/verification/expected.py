@@ -1,0 +1,216 @@
+"""The rows that a job has delivered, produced again from the log of its steps.
+
+A step returns the same rows in the same order each time it runs, as long as none of its events are removed. Its entry
+in the log says how many rows were delivered of it: more or fewer are a fault of the delivery.
+
+The steps without rows between two entries are proved to be empty: the later entry is read from the mark where the
+earlier one ended. That needs steps by the order of arrival, in one window, whose rows do not depend on now().
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from svcctl.api.destinations import TYPES
+from svcctl.dates.epochs import from_ms
+from svcctl.errors import SvcctlError, Unavailable
+from svcctl.service import rendering
+from svcctl.service.engines import Engines, Stream
+from svcctl.service.jobs.checkpoint import Rest
+from svcctl.service.jobs.step_log import StepEntry
+from svcctl.service.language import Plan
+from svcctl.service.queries.continuous import Steps
+from svcctl.service.queries.schedule import Step, StepKind
+from svcctl.service.rendering import Dates
+from svcctl.service.rendering.rows import ARRAY, CSV, OBJECT, RowFormat
+from svcctl.service.verification import DeliveryFinding, ExpectedRows, FaultKind, NotReproducible
+
+REMOVED = "events of its range were removed since"
+
+
+@dataclass(frozen=True, slots=True)
+class _LoggedRows:
+    """The rows of an entry from `first` to before `end`; `whole` if its step has no other rows after them."""
+
+    entry: StepEntry
+    first: int
+    end: int
+    whole: bool
+
+
+@dataclass
+class Production:
+    """The production of a job's rows from `first` to before `sent`.
+
+    `whole`: the last of its steps was delivered to its end. `stopped` says that nobody waits for the rows any more.
+    """
+
+    engines: Engines
+    job: Rest
+    first: int
+    sent: int
+    whole: bool
+    stopped: Callable[[], bool]
+    faults: list[DeliveryFinding] = field(default_factory=list)
+    """Faults of the delivery itself: rows of a step that it left out, or that the step does not have. The former have
+    no numbers, and stand at the end of their step."""
+    first_date: int | None = None
+    """The date of the first row in epoch milliseconds, once it is produced."""
+    _stream: Stream | None = None
+    _uses_now: bool | None = None
+
+    def interrupt(self) -> None:
+        """Stop the engine soon, from any thread. It may miss that while a statement starts."""
+        if (stream := self._stream) is not None:
+            stream.interrupt()
+
+    def rows(self, entries: Iterable[StepEntry]) -> Iterator[ExpectedRows | NotReproducible]:
+        """Produce the rows in order and without a hole, from the entries of their steps.
+
+        Unavailable when the table cannot be read, or when events are removed meanwhile.
+        """
+        try:
+            steps = self._steps()
+        except Unavailable:
+            raise
+        except SvcctlError as error:
+            yield NotReproducible(self.first, self.sent, error.message)
+            return
+        before: StepEntry | None = None
+        for logged in self._logged(entries):
+            if self.stopped():
+                return
+            assert logged.entry.step is not None
+            if logged.end > logged.first:
+                yield from self._of_step(steps, self._joined(steps, before, logged.entry.step), logged)
+            before = logged.entry
+
+    def _steps(self) -> Steps:
+        query = self.job.request
+        return Steps(
+            self.engines,
+            query.asked,
+            lambda: query.launched,
+            launched=query.launched,
+            repeatable=True,
+            covered=query.covered,
+            columns=query.columns,
+        )
+
+    def _logged(self, entries: Iterable[StepEntry]) -> Iterator[_LoggedRows]:
+        """The rows of each step, from `first` on."""
+        entry: StepEntry | None = None
+        for following in entries:
+            if entry is not None:
+                yield _LoggedRows(entry, max(self.first, entry.first), following.first, whole=True)
+            entry = following if following.step is not None else None
+        if entry is not None:
+            yield _LoggedRows(entry, max(self.first, entry.first), self.sent, self.whole)
+
+    def _joined(self, steps: Steps, before: StepEntry | None, step: Step) -> Step:
+        """The step with those before it that had no rows."""
+        if steps.schedule.kind is not StepKind.ARRIVALS or (before is None and step.first > 0):
+            return step
+        if before is None:
+            covered = steps.schedule.covered
+            since = None if covered is None else covered.until
+            if covered is not None and covered.end is not None:
+                return step
+        else:
+            assert before.step is not None
+            since = before.step.until
+            if (before.step.start, before.step.end) != (step.start, step.end):
+                return step
+        if since == step.since or self._depends_on_now(steps, step):
+            return step
+        return replace(step, since=since)
+
+    def _depends_on_now(self, steps: Steps, step: Step) -> bool:
+        """Whether the rows of a step depend on its moment."""
+        if self._uses_now is None:
+            self._uses_now = steps.plan(replace(step, now=0)).select != steps.plan(step).select
+        return self._uses_now
+
+    def _of_step(self, steps: Steps, step: Step, logged: _LoggedRows) -> Iterator[ExpectedRows | NotReproducible]:
+        try:
+            plan = steps.plan(step, dated=True)
+            removed = self._has_removed(plan, step)
+            if removed and not self._is_complete(plan, step, logged):
+                yield NotReproducible(logged.first, logged.end, REMOVED)
+                return
+        except Unavailable:
+            raise
+        except SvcctlError as error:  # the table was replaced, moved or lost, or no longer fits the query
+            yield NotReproducible(logged.first, logged.end, error.message)
+            return
+        at, extra, dates = logged.first, 0, list[int | None]()
+        for lines, of_rows in self._batches(plan, step, self._expressions(plan), logged.first - logged.entry.first):
+            left = logged.end - at
+            if at == self.first and self.first_date is None:
+                self.first_date = of_rows[0].as_py()
+            if left > 0:
+                yield ExpectedRows(at, lines.slice(0, left), of_rows.slice(0, left))
+            elif not logged.whole:
+                break
+            at += min(left, len(lines))
+            if logged.whole and len(lines) > left:
+                extra += len(lines) - left
+                found = pc.min_max(of_rows.slice(left))
+                dates += [found["min"].as_py(), found["max"].as_py()]
+        if self.stopped():
+            return
+        if not removed and self._has_removed(plan, step):
+            raise Unavailable(f"events of table '{plan.table}' were removed meanwhile; check the job again")
+        if extra:
+            known = [date for date in dates if date is not None]
+            earliest, latest = min(known, default=None), max(known, default=None)
+            self.faults.append(
+                DeliveryFinding(FaultKind.MISSING, logged.end, logged.end + extra, from_ms=earliest, to_ms=latest)
+            )
+        if at < logged.end:
+            self.faults.append(DeliveryFinding(FaultKind.FOREIGN, at, logged.end))
+            yield NotReproducible(at, logged.end, "its step has fewer rows")
+
+    def _has_removed(self, plan: Plan, step: Step) -> bool:
+        stored = self.engines.of(plan.table).stored
+        return stored.has_removed(plan.table, step.since, step.until, from_ms(step.start).replace(tzinfo=None))
+
+    def _is_complete(self, plan: Plan, step: Step, logged: _LoggedRows) -> bool:
+        """Whether a step has all rows that it had, although events were removed: each row is of one event then."""
+        if not plan.by_event or not logged.whole:
+            return False
+        rows = sum(len(numbers) for (numbers,) in self._batches(plan, step, ["1"], 0))
+        return rows == logged.end - logged.entry.first
+
+    def _batches(self, plan: Plan, step: Step, expressions: list[str], skip: int) -> Iterator[list[pa.Array]]:
+        """The columns of each batch of a step's rows; fewer when the check is stopped."""
+        reader = self.engines.of(plan.table).reader
+        with rendering.stream(reader, plan, expressions, since=step.since, until=step.until, skip=skip) as stream:
+            self._stream = stream
+            try:
+                for batch in stream:
+                    if self.stopped():
+                        return
+                    yield batch.columns
+            except SvcctlError:
+                if not self.stopped():
+                    raise
+            finally:
+                self._stream = None
+
+    def _expressions(self, plan: Plan) -> list[str]:
+        asked = self.job.request.asked
+        row = _row_format(self.job).text(plan.columns, Dates(asked.date_format, asked.zone))
+        return [f"{row} AS line", f"epoch_ms(c{len(plan.columns)}) AS date"]
+
+
+def _row_format(job: Rest) -> RowFormat:
+    """How the destination of a job has rows, as `help destinations` documents it."""
+    if job.type != "kafka":
+        return CSV
+    [mode] = [one for one in TYPES[job.type].parameters if one.key == "mode"]
+    return ARRAY if str(job.params.get("mode") or mode.default).lower() == "array" else OBJECT

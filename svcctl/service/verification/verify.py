@@ -1,0 +1,391 @@
+"""The check of a job with the jobs that it continues, the oldest first, and what it finds as JSON.
+
+A check reads the state, the tables and the destination. It needs no place among the queries and no lease, and covers
+the rows up to the position that was saved when it began. A service makes at most MOST_CHECKS at once, and at most one
+of a job.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, Protocol
+
+from svcctl.api import destinations, models
+from svcctl.api.models import JobStatus
+from svcctl.dates.epochs import from_ms
+from svcctl.dates.operators import moment_text
+from svcctl.errors import Conflict, CredentialsError, ServiceError, SvcctlError, Unavailable
+from svcctl.service.accounts.accounts import Account
+from svcctl.service.engines import Engines
+from svcctl.service.hosts.allowed_hosts import AllowedHosts
+from svcctl.service.jobs import job_table, step_log
+from svcctl.service.jobs.checkpoint import JobProgress
+from svcctl.service.jobs.job_table import StoredJob
+from svcctl.service.jobs.jobs import Jobs
+from svcctl.service.state.store import Store
+from svcctl.service.verification import (
+    CheckProgress,
+    CheckTally,
+    DeliveredJob,
+    DeliveryFinding,
+    ExpectedRows,
+    FaultKind,
+    LoggedFile,
+    NotReproducible,
+)
+from svcctl.service.verification.expected import Production
+
+MOST_CHECKS = 2
+"""How many checks a service makes at once."""
+PLACES = {
+    "kafka": ("bootstrap.servers", "topic"),
+    "s3": ("aws.bucket", "aws.endpoint", "s3.fileName"),
+    "hdfs": ("fs.defaultFS", "file"),
+}
+"""The types that can be verified, and their parameters that name the place of the rows."""
+GAPS = (FaultKind.MISSING, FaultKind.ALTERED, FaultKind.TRUNCATED, FaultKind.OUT_OF_ORDER)
+"""The faults that leave a gap."""
+COUNTS = {
+    FaultKind.MISSING: "missing",
+    FaultKind.DUPLICATED: "duplicated",
+    FaultKind.OUT_OF_ORDER: "outOfOrder",
+    FaultKind.ALTERED: "altered",
+    FaultKind.TRUNCATED: "truncated",
+    FaultKind.FOREIGN: "foreign",
+}
+"""The member of a result for each kind of fault."""
+
+_log = logging.getLogger("svcctl.service")
+
+
+class CheckDelivery(Protocol):
+    """Compares what a destination has with the rows that are expected there; the last item is the tally."""
+
+    def __call__(
+        self,
+        job: DeliveredJob,
+        expected: Iterable[ExpectedRows | NotReproducible],
+        *,
+        allowed: AllowedHosts,
+        stopped: Callable[[], bool],
+    ) -> Iterator[DeliveryFinding | CheckProgress | CheckTally]: ...
+
+
+class Checks:
+    """The checks of a service that are running."""
+
+    def __init__(self, store: Store, engines: Engines, jobs: Jobs, allowed: AllowedHosts, check: CheckDelivery) -> None:
+        self.store = store
+        self.engines = engines
+        self.jobs = jobs
+        self.allowed = allowed
+        self.check = check
+        self.executor = ThreadPoolExecutor(MOST_CHECKS, thread_name_prefix="verify")
+        self._running: list[JobCheck] = []
+        self._lock = threading.Lock()
+
+    def begin(self, account: Account, job_id: str, since: int | None, *, keep: bool) -> JobCheck:
+        """Begin the check of a job. Rows dated before `since`, in epoch milliseconds, may be gone; with `keep` this
+        also holds for later checks.
+
+        NotFound without the job, ServiceError if it cannot be verified, Conflict when too many checks are running.
+        """
+        shown = self.jobs.get(account, job_id)  # before its position is read, which is then at least as far
+        job = self.jobs.owned(account, job_id)
+        if job.type not in PLACES or job.request is None:
+            reason = f"the destination {job.type} keeps no rows" if job.request is not None else str(job.unreadable)
+            raise ServiceError(
+                f"job {job_id} cannot be verified: {reason}", code=400, reason="not-verifiable", data={"job": job_id}
+            )
+        check = JobCheck(self, job, shown, since)
+        with self._lock:
+            if any(check.jobs & other.jobs for other in self._running):
+                raise Conflict(f"a check of job {job_id} is running", reason="job-in-check", data={"job": job_id})
+            if len(self._running) >= MOST_CHECKS:
+                raise Conflict(
+                    f"{MOST_CHECKS} checks of jobs are running, which is the maximum",
+                    hint="try again when one of them has ended",
+                    reason="service-busy",
+                )
+            self._running.append(check)
+        try:
+            if keep and since is not None:
+                job_table.set_dates(self.store, job_id, kept_from=since)
+        except BaseException:
+            self.end(check)
+            raise
+        return check
+
+    def end(self, check: JobCheck) -> None:
+        """Forget a check that is over."""
+        with self._lock:
+            if check in self._running:
+                self._running.remove(check)
+
+
+class JobCheck:
+    """One check: `lines` is iterated in one thread, the other methods may be called from any."""
+
+    def __init__(self, checks: Checks, job: StoredJob, shown: models.Job, since: int | None) -> None:
+        self._checks = checks
+        self._since = since
+        self._up_to = {job.id: shown.last_datetime or 0}
+        self._chain, self._notes = _chain(checks.store, job)
+        self.jobs = {one.id for one in self._chain}
+        """The IDs of all jobs that it covers."""
+        self._stopped = threading.Event()
+        self._production: Production | None = None
+        self._progress: tuple[str, int, int] = (self._chain[0].id, 0, 0)
+        self._lines = self._objects()
+
+    def stop(self) -> None:
+        """End the work soon; the engine may miss this while a statement starts."""
+        self._stopped.set()
+        if (production := self._production) is not None:
+            production.interrupt()
+
+    def close(self) -> None:
+        """Release what the check holds, after the last call of `next` has returned."""
+        self._lines.close()
+
+    def progress(self) -> dict[str, Any]:
+        """The number of rows that are compared, of the job that is checked now."""
+        job_id, rows, of = self._progress
+        return {"progress": {"job": job_id, "rows": rows, "of": of}}
+
+    def next(self) -> dict[str, Any] | None:
+        """The next finding, result or error; None after the last one."""
+        return next(self._lines, None)
+
+    def _objects(self) -> Generator[dict[str, Any], None, None]:
+        gap: int | None = None
+        job = self._chain[0]
+        try:
+            for job in self._chain:
+                gap = _earlier(gap, (yield from self._of_job(job, gap)))
+        except Exception as error:
+            if not self._stopped.is_set():
+                yield {"error": _refusal(error, job)}
+
+    def _of_job(self, job: StoredJob, gap_before: int | None) -> Generator[dict[str, Any], None, int | None]:
+        """The findings about one job of the chain, and its result. Returns the date of its first gap in epoch
+        milliseconds; `gap_before` is that of the jobs before it."""
+        store, delivered, whole = self._checks.store, *delivered_by(self._checks.store, job)
+        delivered = replace(delivered, since=self._since if self._since is not None else job.kept_from)
+        production = Production(
+            self._checks.engines, job.rest, delivered.first, delivered.sent, whole, self._stopped.is_set
+        )
+        self._production, tally = production, CheckTally(0, {})
+        self._progress = job.id, 0, delivered.sent - delivered.first
+        expected = production.rows(step_log.steps(store, job.id, delivered.sent))
+        found = self._checks.check(delivered, expected, allowed=self._checks.allowed, stopped=self._stopped.is_set)
+        for item in found:
+            match item:
+                case CheckProgress(rows):
+                    self._progress = job.id, rows, delivered.sent - delivered.first
+                case CheckTally():
+                    tally = item
+                case DeliveryFinding():
+                    yield {"finding": _finding(job, item)}
+        if self._stopped.is_set():
+            return None
+        for fault in production.faults:
+            yield {"finding": _finding(job, fault)}
+        tally = _with_faults(tally, production.faults)
+        verified = self._remember(job, delivered, tally, gap_before)
+        notes = [*self._notes, *_log_notes(delivered, production.first_date), *tally.notes]
+        self._notes = []
+        yield {"result": _result(job, tally, self._reached(job, tally), verified, notes)}
+        return tally.gap_from
+
+    def _reached(self, job: StoredJob, tally: CheckTally) -> int:
+        """The date up to which the rows of a job were checked, in epoch milliseconds."""
+        return max(self._up_to.get(job.id, job.progress.last_datetime), tally.last_date or 0)
+
+    def _remember(
+        self, job: StoredJob, delivered: DeliveredJob, tally: CheckTally, gap_before: int | None
+    ) -> int | None:
+        """Save the date up to which a job is verified, and return it. It never passes a gap."""
+        gap = _earlier(gap_before, tally.gap_from)
+        dateless = any(tally.counts.get(kind) for kind in GAPS) and tally.gap_from is None
+        if dateless or (delivered.first == delivered.sent > 0):
+            return job.verified
+        reached = self._reached(job, tally)
+        verified = max(job.verified or 0, reached) if gap is None else min(gap - 1, reached)
+        if verified <= 0:
+            return job.verified
+        if verified != job.verified:
+            job_table.set_dates(self._checks.store, job.id, verified=verified)
+        return verified
+
+
+def _chain(store: Store, job: StoredJob) -> tuple[list[StoredJob], list[str]]:
+    """The jobs that are checked together, the oldest first, and notes about those that cannot be."""
+    chain, notes = [job], list[str]()
+    while (before := chain[0].continues) is not None:
+        found = job_table.get(store, before)
+        if found is None or found.request is None or found.type not in PLACES:
+            why = "was removed" if found is None else "cannot be verified"
+            notes.append(f"job {before}, which job {chain[0].id} continues, {why}")
+            break
+        chain.insert(0, found)
+    return chain, notes
+
+
+def delivered_by(store: Store, job: StoredJob) -> tuple[DeliveredJob, bool]:
+    """The rows of a job that can be checked, and whether the last step with rows was delivered to its end."""
+    progress, running = job.progress, job.status is JobStatus.RUNNING
+    for other in job_table.owned(store, job.owner):  # a job that continues this one delivers its last rows
+        if (
+            (rest := other.progress.before) is not None
+            and rest.job_id == job.id
+            and rest.progress.sent >= progress.sent
+        ):
+            progress, running = rest.progress, other.status is JobStatus.RUNNING
+    sent, memo = progress.sent, progress.checkpoint.memo
+    last = step_log.last(store, job.id)
+    ended = not running and last is not None and last.step is None and last.first >= sent
+    if ended and last is not None:
+        sent, memo = last.first, {**memo, "offset": last.offset}
+    steps = step_log.steps(store, job.id, sent)
+    first = next((entry.first for entry in steps if entry.step is not None), sent)
+    files = step_log.files(store, job.id)
+    if job.type != "kafka":
+        first = max(first, files[0].first if files else sent)
+    offsets = step_log.offsets(store, job.id, sent)
+    delivered = DeliveredJob(
+        job_id=job.id,
+        type=job.type,
+        params=job.params,
+        sent=sent,
+        first=first,
+        partition=memo.get("partition"),
+        offset=memo.get("offset"),
+        offsets=offsets,
+        files=[LoggedFile(one.number, one.first, one.end, one.sha256) for one in files if first <= one.first < sent],
+        running=running,
+        claimed=_Claimed(store, job),
+        since=None,
+    )
+    return delivered, ended or job.status is JobStatus.COMPLETED or not _in_last_step(progress, last)
+
+
+def _in_last_step(progress: JobProgress, last: step_log.StepEntry | None) -> bool:
+    """Whether more rows of the last step with rows may follow."""
+    return last is None or progress.checkpoint.step == last.step
+
+
+class _Claimed(Collection[int]):
+    """The numbers of files in the place of a job that its service has logged, or is about to complete.
+
+    An unknown number is looked up again: a file is in the state before it is at its destination.
+    """
+
+    def __init__(self, store: Store, job: StoredJob) -> None:
+        self._store = store
+        self._job = job
+        self._known: set[int] = set()
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._known or number in self._read()
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def _read(self) -> set[int]:
+        found: set[int] = set()
+        mine = _place(self._job.type, self._job.id, self._job.params)
+        for job in job_table.every(self._store):
+            if _place(job.type, job.id, job.params) == mine:
+                found |= {file.number for file in step_log.files(self._store, job.id)}
+            for rest in filter(None, (None if job.request is None else job.rest, job.progress.before)):
+                if _place(rest.type, rest.job_id, rest.params) == mine and rest.progress.checkpoint.batch is not None:
+                    found.add(rest.progress.checkpoint.memo["parts"])
+        self._known = found
+        return found
+
+
+def _place(type_: str, job_id: str, params: Mapping[str, Any]) -> tuple[object, ...]:
+    """The type and the place of a destination; objects without a name have the ID of their job."""
+    place = {"s3.fileName": job_id} | {key: value for key, value in params.items() if value}
+    return (type_, *(place.get(key) for key in PLACES.get(type_, ())))
+
+
+def _with_faults(tally: CheckTally, faults: Iterable[DeliveryFinding]) -> CheckTally:
+    """A tally with the faults of the delivery. Rows that a step does not have are no rows that cannot be produced."""
+    for fault in faults:
+        count = fault.end - fault.first
+        counts = {**tally.counts, fault.kind: tally.counts.get(fault.kind, 0) + count}
+        gap = _earlier(tally.gap_from, fault.from_ms if fault.kind in GAPS else None)
+        excess = count if fault.kind is FaultKind.FOREIGN else 0
+        tally = replace(tally, counts=counts, gap_from=gap, not_reproducible=max(0, tally.not_reproducible - excess))
+    return tally
+
+
+def _earlier(first: int | None, second: int | None) -> int | None:
+    return min((date for date in (first, second) if date is not None), default=None)
+
+
+def _log_notes(delivered: DeliveredJob, date: int | None) -> list[str]:
+    """A note about the rows from before the log."""
+    if delivered.first == 0:
+        return []
+    if delivered.first == delivered.sent:
+        return [f"the job is older than its log: its {delivered.sent:,} rows cannot be verified"]
+    since = "" if date is None else f", of {moment_text(from_ms(date))}"
+    return [f"the job is older than its log, which begins with row {delivered.first}{since}"]
+
+
+def _finding(job: StoredJob, found: DeliveryFinding) -> dict[str, Any]:
+    members = {
+        "job": job.id,
+        "kind": str(found.kind),
+        "rows": [found.first, found.end - 1],
+        "count": found.end - found.first,
+        "partition": found.partition,
+        "offset": found.offset,
+        "file": found.file,
+        "from": found.from_ms,
+        "to": found.to_ms,
+        "query": job.query if found.kind in GAPS else None,
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _result(job: StoredJob, tally: CheckTally, up_to: int, verified: int | None, notes: list[str]) -> dict[str, Any]:
+    return {
+        "job": job.id,
+        "name": job.friendly_name,
+        "rows": tally.rows,
+        "upTo": up_to,
+        **{name: tally.counts.get(kind, 0) for kind, name in COUNTS.items()},
+        "noLongerThere": tally.no_longer_there,
+        "notReproducible": tally.not_reproducible,
+        "notYet": tally.not_yet,
+        "verified": verified,
+        "notes": notes,
+    }
+
+
+def _refusal(error: Exception, job: StoredJob) -> Mapping[str, Any]:
+    """The error that ends a check, as JSON."""
+    if not isinstance(error, SvcctlError):
+        _log.error("the check of job %s failed", job.id, exc_info=error)
+        message = "the service failed on this check; its log has the reason"
+        error = ServiceError(message, code=500, reason="internal-error")
+    match error:
+        case CredentialsError():
+            status = 403
+        case Unavailable():
+            status = 503
+        case _:
+            status = (error.code if isinstance(error, ServiceError) else None) or 400
+    message = destinations.without_secrets(error.message, job.params)
+    return {"status": status, "reason": error.reason, "message": message}

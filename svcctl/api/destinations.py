@@ -296,6 +296,14 @@ def known_key(destination_type: str, key: str) -> str:
     return next((known for known in known_keys(destination_type) if known.lower() == key.lower()), key)
 
 
+def text_of(destination: Destination, key: str, default: str = "") -> str:
+    """The value of a known key, else its default or `default`; in lower case if case does not count."""
+    row = next(one for one in TYPES[destination.type].parameters if one.key == key)
+    value = destination.params.get(key)
+    text = row.default or default if value in (None, "") else json_text(value)
+    return text.lower() if row.form and row.form.any_case else text
+
+
 def form_of(destination_type: str, key: str) -> Form:
     """The form of the values of a known key, or of an unknown one, whose values may be of any JSON type."""
     row = TYPES.get(canonical_type(destination_type))

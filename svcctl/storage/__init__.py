@@ -39,6 +39,9 @@ from typing import Protocol, Self
 
 from svcctl.errors import Unavailable, UsageError
 
+ACCESS_DENIED = "access-denied"
+"""The reason of a UsageError when the storage refuses the credentials, or they are not enough."""
+
 
 class Sink(Protocol):
     """An object being written. Leaving its `with` block abandons the object, unless it is complete."""

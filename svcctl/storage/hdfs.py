@@ -24,7 +24,7 @@ from svcctl.errors import SvcctlError, UsageError
 from svcctl.io.files import PART_SUFFIX, derived_name
 from svcctl.io.permissions import without_openings
 from svcctl.io.urls import names_host
-from svcctl.storage import AddressedFailure, Sink, Storage, absent, exists
+from svcctl.storage import ACCESS_DENIED, AddressedFailure, Sink, Storage, absent, exists
 from svcctl.storage.hdfs_probe import Probe
 from svcctl.words import mask_urls
 
@@ -167,7 +167,7 @@ class Hdfs(Storage):
         except FileExistsError:
             raise exists(address) from None
         except PermissionError as error:
-            raise UsageError(f"access to {address} is denied", hint=_answer(error)) from None
+            raise UsageError(f"access to {address} is denied", hint=_answer(error), reason=ACCESS_DENIED) from None
         except (OSError, RuntimeError, ValueError) as error:  # a refusal by the NameNode is a RuntimeError
             raise failure(address, error) from None
 

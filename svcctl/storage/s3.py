@@ -39,7 +39,7 @@ from obstore.store import S3Store
 
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.io.urls import names_host
-from svcctl.storage import AddressedFailure, Sink, Storage, absent, exists
+from svcctl.storage import ACCESS_DENIED, AddressedFailure, Sink, Storage, absent, exists
 from svcctl.words import mask_urls, plural
 
 if TYPE_CHECKING:
@@ -268,6 +268,7 @@ class S3(Storage):
             return UsageError(
                 f"access to {self.address(name)} is denied{code}",
                 hint="check the access key, the secret key and the permissions of the bucket",
+                reason=ACCESS_DENIED,
             )
         operation = _OPERATION.search(text)
         request = operation[1] if operation else "the request"

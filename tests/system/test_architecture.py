@@ -172,6 +172,23 @@ def test_requests_jobs_and_destinations_know_an_engine_by_its_protocol_only() ->
     assert {name for name in users if not any(within(name, f"service.{room}") for room in rooms)} == set()
 
 
+def test_the_check_of_jobs_shares_no_code_with_the_delivery() -> None:
+    """Only so can it find the mistakes of the delivery; also by way of other modules."""
+    sender = ("service.jobs.delivery", "service.jobs.batches", "service.destinations")
+    checker = [f"service.verification.{name}" for name in CHECKER]
+    reached, left = set[str](), set(checker)
+    while left:
+        reached |= left
+        found = {one.removeprefix("svcctl.") for name in left for one in imports(modules()[name])}
+        left = (found & modules().keys()) - reached
+    assert reached > set(checker)
+    assert {name for name in reached if any(within(name, part) for part in sender)} == set()
+
+
+CHECKER = ("check", "comparison", "file_rows", "findings", "kafka_topic", "keyed_rows", "stored_files")
+"""The modules that read destinations back, in the package `service/verification/`."""
+
+
 def arrows(room: Callable[[str], str]) -> dict[str, set[str]]:
     """Which rooms each room imports from; `room` names the one that a module is in, "" where it has none."""
     found: dict[str, set[str]] = {}

@@ -10,7 +10,7 @@ from typing import Any
 
 from svcctl.api import destinations as api
 from svcctl.errors import ServiceError
-from svcctl.words import json_text, nearest
+from svcctl.words import nearest
 
 
 class Params:
@@ -30,14 +30,11 @@ class Params:
             )
         for key, why in api.mistakes(destination, endless=endless):
             raise refused(key, why)
-        self._given = given
-        self._rows = {one.key: one for one in api.TYPES[type_].parameters}
+        self._destination = destination
 
     def text(self, key: str, default: str = "") -> str:
         """The value of a parameter, else its default or `default`; in lower case if case does not count."""
-        row, value = self._rows[key], self._given.get(key)
-        text = row.default or default if value in (None, "") else json_text(value)
-        return text.lower() if row.form and row.form.any_case else text
+        return api.text_of(self._destination, key, default)
 
     def number(self, key: str) -> int:
         return int(self.text(key))

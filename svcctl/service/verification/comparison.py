@@ -1,0 +1,204 @@
+"""The rows that a job should have delivered, one stretch after another, and whether a found text has the same values.
+
+The type of a column may have become wider since a row was delivered: 1 is now produced as 1.0 or as "1". Such texts
+have the same values, but only if the found one is of the narrower type.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from svcctl.dates.epochs import to_ms
+from svcctl.service.rendering import arrow
+from svcctl.service.verification import ExpectedRows, NotReproducible
+
+JSON_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[^",:{}\[\]]+|[",:{}\[\]]', re.DOTALL)
+CSV_TOKENS = re.compile(rb'"(?:[^"]|"")*"|[^",\n]+|[",\n]')
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_INTEGER = re.compile(r"-?\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The expected rows from `first` to before `end`; `lines` and `dates` are None if they cannot be produced."""
+
+    first: int
+    end: int
+    lines: pa.StringArray | None = None
+    dates: pa.Int64Array | None = None
+
+    def part(self, first: int, end: int) -> Stretch:
+        if self.lines is None or self.dates is None:
+            return Stretch(first, end)
+        at, count = first - self.first, end - first
+        return Stretch(first, end, self.lines.slice(at, count), self.dates.slice(at, count))
+
+    def range_of_dates(self) -> tuple[int | None, int | None]:
+        """The earliest and the latest date in epoch milliseconds; None if there is no date."""
+        if self.dates is None:
+            return None, None
+        found = pc.min_max(self.dates)
+        return found["min"].as_py(), found["max"].as_py()
+
+    def rows(self) -> Iterator[tuple[bytes, int | None]]:
+        """The text and the date of each row."""
+        assert self.dates is not None
+        return zip(self.texts(), self.dates.to_pylist(), strict=True)
+
+    def texts(self) -> list[bytes]:
+        assert self.lines is not None
+        return arrow.each(self.lines)
+
+
+class ExpectedCursor:
+    """A position in the rows that a job should have delivered. They come in order, and no row is left out.
+
+    `since` is the date before which rows may be gone, in epoch milliseconds.
+    """
+
+    def __init__(
+        self, rows: Iterable[ExpectedRows | NotReproducible], first: int, end: int, since: int | None = None
+    ) -> None:
+        self.row = first
+        """The number of the next row."""
+        self.last_date = 0
+        """The latest date of the rows so far, in epoch milliseconds."""
+        self._since = since
+        self._rows = iter(rows)
+        self._loaded: deque[Stretch] = deque()
+        self._read = first
+        self._end = end
+
+    def next(self, most: int) -> Stretch | None:
+        """The next rows, at most so many; None after the last one. They stay the next until `advance`."""
+        if self.row >= self._end:
+            return None
+        while not self._loaded:
+            if not self._load():
+                raise ValueError(f"row {self.row} of {self._end} was not produced")
+        stretch = self._loaded[0]
+        return stretch.part(self.row, min(stretch.end, self.row + most, self._end))
+
+    def following(self, most: int, end: int) -> Iterator[Stretch]:
+        """The next rows before `end`, at most so many, and only as far as they can be produced."""
+        end, row, at = min(end, self._end, self.row + most), self.row, 0
+        while row < end and (at < len(self._loaded) or self._load()):
+            if at < len(self._loaded):
+                stretch = self._loaded[at]
+                if stretch.lines is None:
+                    return
+                yield stretch.part(row, min(stretch.end, end))
+                row, at = stretch.end, at + 1
+
+    def advance(self, count: int) -> None:
+        """Pass rows that `next` or `following` has returned."""
+        end = self.row + count
+        while self.row < end:
+            passed = self._loaded[0].part(self.row, min(end, self._loaded[0].end))
+            self.last_date = max(self.last_date, passed.range_of_dates()[1] or 0)
+            self.row = passed.end
+            if self.row == self._loaded[0].end:
+                self._loaded.popleft()
+
+    def by_age(self, stretch: Stretch) -> Iterator[tuple[Stretch, bool]]:
+        """The parts of the next rows, each with whether its rows may be gone since they are older than `since`.
+
+        Rows that cannot be produced are as old as the next one that can.
+        """
+        if self._since is None:
+            yield stretch, False
+        elif stretch.dates is None:
+            following = self._date_after()
+            yield stretch, following is not None and following < self._since
+        else:
+            old = pc.fill_null(pc.less(stretch.dates, self._since), False).to_pylist()
+            first = 0
+            for end in range(1, len(old) + 1):
+                if end == len(old) or old[end] != old[first]:
+                    yield stretch.part(stretch.first + first, stretch.first + end), old[first]
+                    first = end
+
+    def _load(self) -> bool:
+        rows = next(self._rows, None)
+        if rows is None:
+            return False
+        if rows.first != self._read:
+            raise ValueError(f"row {rows.first} was produced where row {self._read} was expected")
+        if isinstance(rows, ExpectedRows):
+            stretch = Stretch(rows.first, rows.first + len(rows.lines), rows.lines, rows.dates)
+        else:
+            stretch = Stretch(rows.first, rows.end)
+        self._read = stretch.end
+        if stretch.end > stretch.first:
+            self._loaded.append(stretch)
+        return True
+
+    def _date_after(self) -> int | None:
+        """The date of the first row with a date after the next stretch."""
+        at = 1
+        while at < len(self._loaded) or self._load():
+            if at < len(self._loaded) and (date := self._loaded[at].range_of_dates()[0]) is not None:
+                return date
+            at = min(at + 1, len(self._loaded))
+        return None
+
+
+def same_values(expected: bytes, found: bytes, tokens: re.Pattern[bytes]) -> bool:
+    """Whether a found row has the values that are expected, perhaps in narrower types."""
+    if expected == found:
+        return True
+    wanted, there = tokens.findall(expected), tokens.findall(found)
+    return (
+        len(wanted) == len(there)
+        and b"".join(there) == found
+        and all(one == other or _is_wider(_text(one), _text(other)) for one, other in zip(wanted, there, strict=True))
+    )
+
+
+def comparable(row: bytes, tokens: re.Pattern[bytes]) -> bytes:
+    """A text that two rows have in common if their values are the same, whatever their types."""
+    return b"\0".join(repr(_value(_text(token))).encode() for token in tokens.findall(row))
+
+
+def _text(token: bytes) -> str:
+    return token.decode(errors="surrogateescape")
+
+
+def _value(token: str) -> object:
+    text = token.strip('"')
+    return float(text) if _NUMBER.fullmatch(text) else text
+
+
+def _is_wider(wanted: str, there: str) -> bool:
+    """Whether a token is the value of another one in a wider type: float8 for integers, str for all."""
+    if there.startswith('"'):
+        return False
+    if _INTEGER.fullmatch(there) and _NUMBER.fullmatch(wanted) and not _INTEGER.fullmatch(wanted):
+        return float(wanted) == int(there)
+    with suppress(ValueError):
+        text = json.loads(wanted) if wanted.startswith('"') else wanted
+        if text == there and wanted != there:
+            return there in ("true", "false") or _NUMBER.fullmatch(there) is not None
+        if there == "null":
+            return text in ("nan", "inf", "-inf") and text != wanted
+        moment = to_ms(datetime.strptime(text, "%Y-%m-%d %H:%M:%S.%f").replace(tzinfo=UTC))
+        return there == str(moment) or to_ms(datetime.strptime(there, "%Y-%m-%dT%H:%M:%S.%f%z")) == moment
+    return False
+
+
+def merged(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Consecutive numbers of an ascending list, as the first one and the one after the last."""
+    first = 0
+    for end in range(1, len(rows) + 1):
+        if end == len(rows) or rows[end] != rows[end - 1] + 1:
+            yield rows[first], rows[end - 1] + 1
+            first = end

@@ -1,0 +1,56 @@
+"""The faults that a check has found so far."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from svcctl.service.verification import DeliveryFinding, FaultKind
+
+GAPS = (FaultKind.MISSING, FaultKind.ALTERED, FaultKind.TRUNCATED, FaultKind.OUT_OF_ORDER)
+"""The faults after which a destination is not whole; the others only add rows."""
+
+
+class FaultLog:
+    """Counts faults, and merges those of the same kind that consecutive rows have."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[FaultKind] = Counter()
+        self.gap_from: int | None = None
+        """The earliest date of a row with one of GAPS, in epoch milliseconds."""
+        self._open: dict[FaultKind, DeliveryFinding] = {}
+        self._ready: list[DeliveryFinding] = []
+
+    def add(self, finding: DeliveryFinding, date: int, count: int | None = None) -> None:
+        """Add a fault. `date` stands for the date of its first row if that is not known: the latest date before.
+
+        A finding without rows counts as one row, or `count` rows.
+        """
+        kind = finding.kind
+        self.counts[kind] += finding.end - finding.first or count or 1
+        if kind in GAPS:
+            known = date if finding.from_ms is None else finding.from_ms
+            self.gap_from = known if self.gap_from is None else min(self.gap_from, known)
+        before = self._open.get(kind)
+        if before is not None and before.end == finding.first < finding.end and before.file == finding.file:
+            self._open[kind] = replace(
+                before,
+                end=finding.end,
+                from_ms=min((ms for ms in (before.from_ms, finding.from_ms) if ms is not None), default=None),
+                to_ms=max((ms for ms in (before.to_ms, finding.to_ms) if ms is not None), default=None),
+            )
+            return
+        if before is not None:
+            self._ready.append(before)
+        self._open[kind] = finding
+
+    def ready(self) -> list[DeliveryFinding]:
+        """The findings that are complete since the last call."""
+        ready, self._ready = self._ready, []
+        return ready
+
+    def rest(self) -> list[DeliveryFinding]:
+        """All findings that were not returned yet."""
+        rest = [*self._ready, *self._open.values()]
+        self._ready, self._open = [], {}
+        return rest

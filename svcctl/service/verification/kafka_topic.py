@@ -1,0 +1,206 @@
+"""A topic of Kafka: the partition that a job writes to is read as consumers of committed messages see it.
+
+Nothing is changed there: no offset is committed, and the job's consumer group is not joined. It is only asked whether
+it has an offset, which each transaction of the job commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from time import monotonic
+from typing import Any
+
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from svcctl.api.destinations import Destination, text_of
+from svcctl.errors import CredentialsError, Unavailable
+from svcctl.service.hosts.allowed_hosts import AllowedHosts
+from svcctl.service.hosts.kafka_brokers import Brokers
+from svcctl.service.verification import (
+    CheckProgress,
+    CheckTally,
+    DeliveredJob,
+    DeliveryFinding,
+    ExpectedRows,
+    FaultKind,
+    NotReproducible,
+)
+from svcctl.service.verification.comparison import ExpectedCursor
+from svcctl.service.verification.findings import FaultLog
+from svcctl.service.verification.keyed_rows import PartitionComparison
+from svcctl.words import counted
+
+SETTINGS = (
+    *("security.protocol", "sasl.mechanism", "sasl.username", "sasl.password", "ssl.ca.pem"),
+    *("api.version.request", "broker.version.fallback"),
+)
+"""The parameters that are settings of the client library, and that reading needs."""
+FIRST_WAIT_SECONDS, WAIT_SECONDS = 5.0, 20.0
+"""Seconds to wait for an answer of the brokers: to the first request, and to any other."""
+POLL_SECONDS = 0.1
+"""How long a batch of messages waits until it is full: its last message may be followed by the end of a transaction."""
+MAX_MESSAGES, BATCH_BYTES = 2000, 8 << 20
+"""How many messages are read at once, and about how many bytes."""
+FETCHED_KILOBYTES = 16 << 10
+"""How much the library may fetch ahead."""
+_DENIED = (
+    *(KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED),
+    *(KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED),
+)
+_NO_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+
+
+def check_topic(
+    job: DeliveredJob,
+    expected: Iterable[ExpectedRows | NotReproducible],
+    allowed: AllowedHosts,
+    stopped: Callable[[], bool],
+) -> Iterator[DeliveryFinding | CheckProgress | CheckTally]:
+    """Compare a partition with the rows of a job."""
+    cursor, log, duplicates = ExpectedCursor(expected, job.first, job.sent, job.since), FaultLog(), FaultLog()
+    comparison = PartitionComparison(job, cursor, log, duplicates)
+    notes: list[str] = []
+    with closing(PartitionReader(job, allowed)) as reader:
+        if reader.is_there():
+            for messages in reader.messages():
+                comparison.add(messages)
+                yield from log.ready()
+                if reader.transactions:
+                    yield from duplicates.ready()
+                yield CheckProgress(cursor.row - job.first)
+                if stopped():
+                    return
+            comparison.finish(reader.low(), reader.first_hidden())
+        else:
+            notes.append(f"topic '{reader.topic}' does not have the partition of the job")
+            comparison.finish(0, None)
+    if (twice := duplicates.counts[FaultKind.DUPLICATED]) and not reader.transactions:
+        duplicates = FaultLog()
+        notes.append(f"{counted(twice, 'row')} arrived twice, as may happen on brokers without transactions")
+    yield from (*log.rest(), *duplicates.rest())
+    if comparison.not_compared:
+        notes.append(f"the values of {counted(comparison.not_compared, 'row')} far out of order were not compared")
+    yield CheckTally(
+        job.sent - job.first,
+        log.counts + duplicates.counts,
+        comparison.no_longer_there,
+        comparison.not_reproducible,
+        comparison.not_yet,
+        log.gap_from,
+        cursor.last_date or None,
+        tuple(notes),
+    )
+
+
+class PartitionReader:
+    """A consumer of the partition that a job writes to. Unavailable when no broker answers, or a broker is not allowed;
+    CredentialsError when access is denied.
+    """
+
+    def __init__(self, job: DeliveredJob, allowed: AllowedHosts) -> None:
+        destination = Destination(job.type, job.params)
+        settings = {key: text for key in SETTINGS if (text := text_of(destination, key))}
+        self.topic = text_of(destination, "topic")
+        self.transactions = False
+        """Whether the job's rows came in transactions, as far as that is known: each commits an offset of the job's
+        group, and has an offset without a message at its end."""
+        self._job = job
+        self._place = TopicPartition(self.topic, job.partition or 0)
+        self._stable = 0
+        self._brokers = Brokers(allowed)
+        self._servers = text_of(destination, "bootstrap.servers")
+        self._denied = False
+        self._client: dict[str, Any] = {
+            "bootstrap.servers": self._brokers.bootstrap(self._servers, settings),
+            "log_level": 0,
+            "group.id": f"svcctl-{job.job_id}",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",  # if messages are deleted while they are read
+            "queued.max.messages.kbytes": FETCHED_KILOBYTES,
+            "fetch.wait.max.ms": 50,
+            **settings,
+            **self._brokers.settings,
+            "error_cb": self._note,
+        }
+        with self._explained():
+            self._consumer = Consumer(self._client)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def is_there(self) -> bool:
+        """Whether the topic has the partition."""
+        with self._explained():
+            cluster = self._consumer.list_topics(self.topic, timeout=FIRST_WAIT_SECONDS)
+            self._brokers.check((broker.host, broker.port) for broker in cluster.brokers.values())
+            topic = cluster.topics[self.topic]
+            if topic.error is not None and topic.error.code() not in _NO_TOPIC:
+                raise KafkaException(topic.error)
+            return self._job.partition is not None and self._job.partition in topic.partitions
+
+    def low(self) -> int:
+        """The offset of the oldest message that the partition still has."""
+        with self._explained():
+            return self._consumer.get_watermark_offsets(self._place, WAIT_SECONDS)[0]
+
+    def first_hidden(self) -> int | None:
+        """The offset from which on rows of the job may be hidden by an open transaction; None if there is none."""
+        with self._explained(), closing(Consumer({**self._client, "isolation.level": "read_uncommitted"})) as consumer:
+            _, high = consumer.get_watermark_offsets(self._place, WAIT_SECONDS)
+            return self._stable if self._stable < (self._job.offset or 0) <= high else None
+
+    def messages(self) -> Iterator[list[Message]]:
+        """All committed messages up to the end that the partition has now, in order."""
+        with self._explained():
+            (committed,) = self._consumer.committed([self._place], WAIT_SECONDS)
+            if committed.error is not None:
+                raise KafkaException(committed.error)
+            self.transactions = committed.offset != OFFSET_INVALID
+            position, self._stable = self._consumer.get_watermark_offsets(self._place, WAIT_SECONDS)
+            self._consumer.assign([TopicPartition(self.topic, self._place.partition, position)])
+            most, last_answer = 100, monotonic()
+            while position < self._stable:
+                messages = self._consumer.consume(min(most, self._stable - position), POLL_SECONDS)
+                self._brokers.raise_refused()
+                if not messages and monotonic() - last_answer > WAIT_SECONDS:
+                    raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+                if not messages:
+                    yield []
+                    continue
+                last_answer = monotonic()
+                begin, position = position, (messages[-1].offset() or 0) + 1
+                if any(map(Message.error, messages)):
+                    if self._is_end(messages[-1]):
+                        position -= 1
+                        self._stable = min(self._stable, position)
+                    messages = [message for message in messages if not self._is_end(message)]
+                self.transactions = self.transactions or position - begin > len(messages)
+                if position > self._stable:
+                    messages = [message for message in messages if (message.offset() or 0) < self._stable]
+                largest = max((len(message.value() or b"") for message in messages), default=1)
+                most = max(1, min(MAX_MESSAGES, BATCH_BYTES // (largest + 1)))
+                yield messages
+
+    def _is_end(self, message: Message) -> bool:
+        error = message.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            raise KafkaException(error)
+        return error is not None
+
+    def _note(self, error: KafkaError) -> None:
+        self._denied = self._denied or error.code() in _DENIED
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException as error:
+            self._brokers.raise_refused()
+            known = error.args[0] if error.args and isinstance(error.args[0], KafkaError) else None
+            if self._denied or (known is not None and known.code() in _DENIED):
+                raise CredentialsError("kafka: access is denied") from None
+            reason = "the client library cannot use the settings" if known is None else KafkaError(known.code()).str()
+            raise Unavailable(f"kafka: {reason} ({self._servers})") from None

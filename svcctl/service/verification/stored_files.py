@@ -1,0 +1,297 @@
+"""Files of S3 or HDFS: each is read back, and its bytes and its rows are compared with those that a job delivered.
+
+The bytes are compared by their SHA-256, which also proves rows that cannot be produced again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+import tempfile
+import zlib
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from svcctl.api.destinations import Destination, text_of
+from svcctl.errors import CredentialsError, Unavailable, UsageError
+from svcctl.service.hosts.allowed_hosts import AllowedHosts
+from svcctl.service.hosts.proxy import CheckingProxy
+from svcctl.service.verification import (
+    CheckProgress,
+    CheckTally,
+    DeliveredJob,
+    DeliveryFinding,
+    ExpectedRows,
+    FaultKind,
+    LoggedFile,
+    NotReproducible,
+)
+from svcctl.service.verification.comparison import ExpectedCursor
+from svcctl.service.verification.file_rows import FileComparison, FileText
+from svcctl.service.verification.findings import FaultLog
+from svcctl.storage import ACCESS_DENIED, Storage
+
+PIECE_BYTES = 1 << 20
+SUFFIXES = {"plain": "", "gzip": ".gz", "zip": ".zip"}
+"""What the names of files end with, by the value of `format`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesOfJob:
+    """The storage that a job writes to, and how its files are named: `web_000.csv` for the stem `web`."""
+
+    storage: Storage
+    stem: str
+    extension: str
+    packing: str = "plain"
+    password: str = field(default="", repr=False)
+    single: bool = False
+    proxy: CheckingProxy | None = None
+
+    def name(self, number: int) -> str:
+        of_number = "" if self.single and not number else f"_{number:03}"
+        return f"{self.stem}{of_number}{self.extension}{SUFFIXES[self.packing]}"
+
+    def numbered(self) -> Iterator[tuple[str, int]]:
+        """The names and numbers of all files there, however they are packed."""
+        ending = f"{re.escape(self.extension)}(?:{'|'.join(map(re.escape, SUFFIXES.values()))})"
+        pattern = re.compile(rf"{re.escape(self.stem)}_(\d{{3,}}){ending}")
+        for name in self.storage.beginning(f"{self.stem}_"):
+            if match := pattern.fullmatch(name):
+                yield name, int(match[1])
+
+    def close(self) -> None:
+        if self.proxy is not None:
+            self.proxy.close()
+
+
+def of_s3(job: DeliveredJob, allowed: AllowedHosts) -> FilesOfJob:
+    from svcctl.storage.s3 import DEFAULT_REGION, S3, Keys, endpoint_of
+
+    destination = Destination(job.type, job.params)
+    key, region = text_of(destination, "aws.accesskey"), text_of(destination, "aws.region", DEFAULT_REGION)
+    endpoint = text_of(destination, "aws.endpoint") or endpoint_of(region)
+    proxy = None if allowed.unlimited else CheckingProxy(allowed)
+    keys = Keys(key, text_of(destination, "aws.secretkey")) if key else None
+    return FilesOfJob(
+        S3(text_of(destination, "aws.bucket"), keys=keys, region=region, endpoint=endpoint, proxy=proxy),
+        text_of(destination, "s3.fileName", job.job_id),
+        ".csv",
+        text_of(destination, "format"),
+        text_of(destination, "file.password"),
+        text_of(destination, "multiplefile") == "false",
+        proxy,
+    )
+
+
+def of_hdfs(job: DeliveredJob, allowed: AllowedHosts) -> FilesOfJob:
+    """A NameNode is connected to at an address that was checked, and must be listed itself where hosts are limited."""
+    from svcctl.storage.hdfs import Hdfs
+
+    destination = Destination(job.type, job.params)
+    url, address = text_of(destination, "fs.defaultFS"), None
+    if not allowed.unlimited:
+        host = urlsplit(url)
+        addresses = allowed.addresses(host.hostname or "", host.port or 0, listed=True)
+        address = min(addresses, key=lambda text: ":" in text)
+    return FilesOfJob(Hdfs(url, address=address), *posixpath.splitext(text_of(destination, "file").lstrip("/")))
+
+
+PLACES: dict[str, Callable[[DeliveredJob, AllowedHosts], FilesOfJob]] = {"s3": of_s3, "hdfs": of_hdfs}
+
+
+def check_files(
+    job: DeliveredJob,
+    expected: Iterable[ExpectedRows | NotReproducible],
+    allowed: AllowedHosts,
+    stopped: Callable[[], bool],
+) -> Iterator[DeliveryFinding | CheckProgress | CheckTally]:
+    """Compare the files of a job with its rows. Unavailable when the storage does not answer, CredentialsError when it
+    denies the access.
+    """
+    with _explained(), closing(PLACES[job.type](job, allowed)) as files:
+        check = _Check(job, files, ExpectedCursor(expected, job.first, job.sent, job.since), stopped)
+        for file in sorted(job.files, key=lambda file: file.first):
+            if file.end > job.first and file.first < job.sent:
+                for row in check.compare(replace(file, end=min(file.end, job.sent))):
+                    yield from check.log.ready()
+                    yield CheckProgress(row - job.first)
+                    if stopped():
+                        return
+        check.pass_unfiled(job.sent)
+        check.find_foreign()
+        yield from check.log.rest()
+        yield check.tally()
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except UsageError as error:
+        if error.reason == ACCESS_DENIED:
+            raise CredentialsError(error.message) from None
+        raise Unavailable(error.message) from None
+
+
+class _Check:
+    """The check of a job's files, one after the other."""
+
+    def __init__(
+        self, job: DeliveredJob, files: FilesOfJob, cursor: ExpectedCursor, stopped: Callable[[], bool]
+    ) -> None:
+        self.log = FaultLog()
+        self._job = job
+        self._files = files
+        self._cursor = cursor
+        self._stopped = stopped
+        self._no_longer_there = self._not_reproducible = self._not_yet = 0
+        self._notes: list[str] = []
+
+    def compare(self, file: LoggedFile) -> Iterator[int]:
+        """Compare one file; yields the number of the next row from time to time."""
+        self.pass_unfiled(file.first)
+        name = self._files.name(file.number)
+        if self._files.storage.size(name) is None:
+            self._miss(file, name)
+            yield self._cursor.row
+            return
+        stored = HashedBytes(self._files.storage.read(name), self._stopped)
+        with closing(self._unpacked(stored)) as pieces:
+            comparison = FileComparison(file, name, self._cursor, self.log)
+            yield from comparison.compare(FileText(pieces))
+        if self._stopped():
+            return
+        if stored.sha256() not in file.sha256:
+            self._not_reproducible += comparison.not_reproducible
+            if not comparison.faults:
+                self._notes.append(f"{name} has other bytes than were delivered, with the same rows")
+                self._fault(FaultKind.ALTERED, file.first, file.end, name)
+
+    def _miss(self, file: LoggedFile, name: str) -> None:
+        """Note the rows of a file that is not there, except those that may be gone."""
+        while self._cursor.row < file.end:
+            stretch = self._cursor.next(file.end - self._cursor.row)
+            assert stretch is not None
+            for part, old in self._cursor.by_age(stretch):
+                if old:
+                    self._no_longer_there += part.end - part.first
+                else:
+                    self._fault(FaultKind.MISSING, part.first, part.end, name, *part.range_of_dates())
+            self._cursor.advance(stretch.end - stretch.first)
+
+    def pass_unfiled(self, row: int) -> None:
+        """Pass the rows before this one that are in no file of the log."""
+        if row > self._cursor.row:
+            self._not_reproducible += row - self._cursor.row
+            self._notes.append(f"rows {self._cursor.row} to {row - 1} are in no file that is logged")
+        while self._cursor.row < row:
+            stretch = self._cursor.next(row - self._cursor.row)
+            assert stretch is not None
+            self._cursor.advance(stretch.end - stretch.first)
+
+    def find_foreign(self) -> None:
+        """Note the files with names of the job that no job of the service has logged.
+
+        Files after the last one of a running job are not logged yet.
+        """
+        own = {self._files.name(file.number) for file in self._job.files}
+        numbers = [file.number for file in self._job.files]
+        if not numbers:
+            return
+        last = max([*numbers, *self._job.claimed])
+        for name, number in sorted(self._files.numbered(), key=lambda found: found[1]):
+            if number < min(numbers) or name in own or number in self._job.claimed:
+                continue
+            if self._job.running and number > last:
+                self._not_yet += 1
+            else:
+                self._fault(FaultKind.FOREIGN, self._job.sent, self._job.sent, name)
+
+    def _fault(
+        self, kind: FaultKind, first: int, end: int, name: str, from_ms: int | None = None, to_ms: int | None = None
+    ) -> None:
+        finding = DeliveryFinding(kind, first, end, file=name, from_ms=from_ms, to_ms=to_ms)
+        self.log.add(finding, self._cursor.last_date)
+
+    def tally(self) -> CheckTally:
+        return CheckTally(
+            self._job.sent - self._job.first,
+            self.log.counts,
+            self._no_longer_there,
+            self._not_reproducible,
+            self._not_yet,
+            self.log.gap_from,
+            self._cursor.last_date or None,
+            tuple(self._notes),
+        )
+
+    def _unpacked(self, stored: HashedBytes) -> Generator[bytes]:
+        """The csv of a file. EOFError if the file is cut, and any error of a library if it is damaged."""
+        match self._files.packing:
+            case "gzip":
+                return _gunzipped(stored)
+            case "zip":
+                return _unzipped(stored, self._files.password)
+        return stored.__iter__()
+
+
+class HashedBytes:
+    """The bytes of a stored file in pieces, which are hashed on their way. They end early when the check is stopped."""
+
+    def __init__(self, pieces: Iterator[bytes], stopped: Callable[[], bool]) -> None:
+        self._pieces = pieces
+        self._stopped = stopped
+        self._sha256 = hashlib.sha256()
+
+    def __iter__(self) -> Generator[bytes]:
+        for piece in self._pieces:
+            self._sha256.update(piece)
+            yield piece
+            if self._stopped():
+                return
+
+    def sha256(self) -> str:
+        """The hash of all bytes, in hexadecimal; reads those that were not read yet."""
+        for _ in self:
+            pass
+        return self._sha256.hexdigest()
+
+
+def _gunzipped(stored: Iterable[bytes]) -> Generator[bytes]:
+    unpacker = zlib.decompressobj(wbits=31)
+    for piece in stored:
+        rest = piece
+        while rest:
+            if unpacker.eof:
+                unpacker = zlib.decompressobj(wbits=31)
+            if data := unpacker.decompress(rest, PIECE_BYTES):
+                yield data
+            rest = unpacker.unconsumed_tail or unpacker.unused_data
+    if not unpacker.eof:
+        raise EOFError
+
+
+def _unzipped(stored: Iterable[bytes], password: str) -> Generator[bytes]:
+    """The first file of an archive, whose end is read first: it is copied to a temporary file."""
+    import pyzipper
+
+    with tempfile.TemporaryFile() as copy:
+        for piece in stored:
+            copy.write(piece)
+        copy.seek(0)
+        start = copy.read(4)
+        try:
+            archive: Any = pyzipper.AESZipFile(copy)
+        except pyzipper.BadZipFile:
+            if b"PK\x03\x04".startswith(start):
+                raise EOFError from None
+            raise
+        archive.setpassword(password.encode() or None)
+        with archive.open(archive.namelist()[0]) as file:
+            while piece := file.read(PIECE_BYTES):
+                yield piece

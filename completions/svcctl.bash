@@ -71,7 +71,7 @@ _svcctl_place() {
         words=(--profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl job 0')
-        words=(list show stop start restart rm export apply wait watch)
+        words=(list show stop start restart rm export apply verify wait watch)
         ;;
     'svcctl job list -')
         words=(--status --type --failing --ids --format --columns --sort --top --no-header --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
@@ -87,6 +87,12 @@ _svcctl_place() {
         ;;
     'svcctl job apply -')
         words=(--file --var --dry-run --check --yes --format --relaunch --prune --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        ;;
+    'svcctl job verify -')
+        words=(--all --from --keep --metrics --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        ;;
+    'svcctl job verify --format' | 'svcctl job verify -f' | 'svcctl job verify --output-format')
+        words=(ndjson)
         ;;
     'svcctl job wait -')
         words=(--for --max-time --keep-waiting --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
@@ -292,7 +298,7 @@ _svcctl_place() {
     'svcctl export verify '*)
         kind=exports
         ;;
-    'svcctl job show '* | 'svcctl job restart '* | 'svcctl job rm '* | 'svcctl job export '* | 'svcctl job wait '* | 'svcctl job watch '*)
+    'svcctl job show '* | 'svcctl job restart '* | 'svcctl job rm '* | 'svcctl job export '* | 'svcctl job verify '* | 'svcctl job wait '* | 'svcctl job watch '*)
         kind=jobs
         ;;
     'svcctl job stop '*)
@@ -315,7 +321,7 @@ _svcctl_place() {
 
 _svcctl_is_command() {
     case $1 in
-    'svcctl query' | 'svcctl tables' | 'svcctl export' | 'svcctl export status' | 'svcctl export verify' | 'svcctl export reconcile' | 'svcctl export rm' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job restart' | 'svcctl job rm' | 'svcctl job export' | 'svcctl job apply' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl range' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain export' | 'svcctl domain apply' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role export' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service restart' | 'svcctl service status' | 'svcctl service confirm-loss' | 'svcctl service serve' | 'svcctl service reset' | 'svcctl service load' | 'svcctl service drop' | 'svcctl service trim' | 'svcctl service compact' | 'svcctl service copy' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts token' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm' | 'svcctl api' | 'svcctl completion' | 'svcctl help')
+    'svcctl query' | 'svcctl tables' | 'svcctl export' | 'svcctl export status' | 'svcctl export verify' | 'svcctl export reconcile' | 'svcctl export rm' | 'svcctl job' | 'svcctl job list' | 'svcctl job show' | 'svcctl job stop' | 'svcctl job start' | 'svcctl job restart' | 'svcctl job rm' | 'svcctl job export' | 'svcctl job apply' | 'svcctl job verify' | 'svcctl job wait' | 'svcctl job watch' | 'svcctl range' | 'svcctl domain' | 'svcctl domain list' | 'svcctl domain show' | 'svcctl domain create' | 'svcctl domain export' | 'svcctl domain apply' | 'svcctl domain enable' | 'svcctl domain disable' | 'svcctl domain rm' | 'svcctl role' | 'svcctl role list' | 'svcctl role show' | 'svcctl role export' | 'svcctl role create' | 'svcctl role update' | 'svcctl role apply' | 'svcctl role rm' | 'svcctl role lint' | 'svcctl profile' | 'svcctl profile list' | 'svcctl profile show' | 'svcctl profile set' | 'svcctl profile check' | 'svcctl profile use' | 'svcctl profile rm' | 'svcctl service' | 'svcctl service start' | 'svcctl service stop' | 'svcctl service restart' | 'svcctl service status' | 'svcctl service confirm-loss' | 'svcctl service serve' | 'svcctl service reset' | 'svcctl service load' | 'svcctl service drop' | 'svcctl service trim' | 'svcctl service compact' | 'svcctl service copy' | 'svcctl service accounts' | 'svcctl service accounts list' | 'svcctl service accounts key' | 'svcctl service accounts token' | 'svcctl service accounts reseller' | 'svcctl service accounts plan' | 'svcctl service accounts policy' | 'svcctl service accounts application' | 'svcctl service accounts user' | 'svcctl service accounts status' | 'svcctl service accounts rm' | 'svcctl service queries' | 'svcctl service queries list' | 'svcctl service queries show' | 'svcctl service queries set' | 'svcctl service queries rm' | 'svcctl api' | 'svcctl completion' | 'svcctl help')
         return 0 ;;
     esac
     return 1

@@ -345,12 +345,14 @@ EXIT_CODES = (
     ExitCode(6, "no usable answer after retries (network, timeout, 408, 429, 5xx, an empty answer)", (Unavailable,)),
     ExitCode(
         7,
-        "incomplete result (cut, ended in an error, not written, over max_rows, windows missing)",
+        "incomplete result (cut, ended in an error, not written, over max_rows, windows or rows missing)",
         (IncompleteResult,),
     ),
     ExitCode(8, "empty result, with --fail-on-empty", (EmptyResult,)),
     ExitCode(9, "another run holds the lock", (Locked,)),
-    ExitCode(10, "something differs: with --check, or for export reconcile", (Differs,)),
+    ExitCode(
+        10, "something differs: with --check, for export reconcile, or job verify with additions only", (Differs,)
+    ),
     ExitCode(
         130,
         "interrupted, or a question was not answered with yes",

@@ -27,6 +27,8 @@ OWN_READS = (
     f"/service/domain/{NAME}/available",
 )
 """The paths of svcctl's own service that a GET only reads."""
+CHECKED_JOB = f"/service/jobs/{JOB}/verify"
+"""The path of svcctl's own service that checks a delivery. A GET only reads, unless it asks to keep its date `from`."""
 OWN_POST_READS = ("/service/domain/check", "/service/temporary-table")
 """The paths of svcctl's own service to which a POST changes nothing that outlives its request."""
 
@@ -45,12 +47,14 @@ class Operations(NamedTuple):
 
     def change(self, method: str, url: str, body: bytes, headers: Iterable[str] = ()) -> str | None:
         """A request that may change something, in words, else None; `headers` are names that a caller has added."""
-        path, question_mark, _ = url.partition("?")
+        path, question_mark, parameters = url.partition("?")
         request = f"{method} {urlsplit(path).path or '/'}"
         if (header := next(filter(_ROUTING.search, headers), None)) is not None:
             return f"{request} with the header {header}"
         if method in ("GET", "HEAD"):
             reads = any(_matches(path, pattern) for pattern in self._reads())
+            if re.fullmatch(r"(?a)from=\d+", parameters) and _matches(path, self.base_url + CHECKED_JOB):
+                return None
         else:
             reads = method == "POST" and path in (self._query, *(self.base_url + check for check in OWN_POST_READS))
         if reads and question_mark:
@@ -77,7 +81,7 @@ class Operations(NamedTuple):
         yield f"{domain}/{NAME}"
         yield f"{domain}/{NAME}/roles"
         yield f"{domain}/{NAME}/roles/{ROLE}"
-        for path in OWN_READS:
+        for path in (*OWN_READS, CHECKED_JOB):
             yield self.base_url + path
 
 

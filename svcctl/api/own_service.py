@@ -1,4 +1,4 @@
-"""Operations of svcctl's own service that the interface does not have: tables, loading, checks of roles and domains."""
+"""Operations of svcctl's own service that the interface does not have: tables, loading, and several checks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING, Any
 from svcctl.api.addresses import segment
 from svcctl.api.loads import Loaded, LoadOptions
 from svcctl.api.models import Domain
-from svcctl.api.refusals import record, records
-from svcctl.errors import CredentialsError, IncompleteResult, NotFound, ServiceError, Unavailable
+from svcctl.api.refusals import MAX_BODY, is_exact, record, records
+from svcctl.errors import (
+    CredentialsError,
+    IncompleteResult,
+    NotFound,
+    ServiceError,
+    SvcctlError,
+    Unavailable,
+    UsageError,
+)
 
 if TYPE_CHECKING:
-    from svcctl.api.client import Client
+    from svcctl.api.client import Client, RawResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,3 +300,85 @@ def load_ended(client: Client, attempt: str) -> tuple[bool, Loaded | None]:
     loaded = answer.get("loaded")
     stored = None if not isinstance(loaded, dict) or "alreadyLoaded" in loaded else Loaded.from_json(loaded)
     return bool(answer.get("ended")), stored
+
+
+def verify(
+    client: Client, job_id: str, *, since: int | None = None, keep: bool = False
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Check whether a job's destination has the rows that the job delivered; yields what the service finds.
+
+    That is `progress`, `finding` or `result`, with the members that the service sent. A job that continues others is
+    checked together with them: there is a result for each, and the last one is that of the job. Without it the job is
+    not verified, and an error is raised. `since` is in epoch milliseconds: rows dated before it may be gone, and with
+    `keep` the service remembers that.
+
+    UsageError for a destination that cannot be verified, Conflict while other checks run, CredentialsError or
+    Unavailable if the destination refuses the job's credentials or cannot be read, Unavailable also if the answer is
+    cut off. ServiceError from a service that is not svcctl's own.
+    """
+    parameters = "&".join([f"from={since}"] * (since is not None) + ["keep=true"] * keep)
+    path = f"/service/jobs/{segment(job_id)}/verify" + f"?{parameters}" * bool(parameters)
+    is_verified = False
+    try:
+        with client.request("GET", path) as response:
+            if response.refused or not is_exact(response.headers):
+                raise _unverified(response)
+            for line in _lines(response.body):
+                kind, members = _found(line)
+                if kind == "error":
+                    raise _check_failed(members)
+                is_verified = is_verified or (kind == "result" and members.get("job") == job_id)
+                yield kind, members
+    except IncompleteResult as error:
+        if not is_verified:
+            raise Unavailable(f"the check of job {job_id} was cut off: {error.message}") from None
+    if not is_verified:
+        raise Unavailable(f"the service ended the check of job {job_id} without a result")
+
+
+def _unverified(response: RawResponse) -> SvcctlError:
+    """The error of an answer that is not a check."""
+    start = bytearray()
+    for block in response.body:
+        start += block
+        if len(start) >= MAX_BODY:
+            break
+    error = response.error(bytes(start[:MAX_BODY])) if response.refused else None
+    if error is not None and error.reason == "not-verifiable":
+        return UsageError(error.message, hint=error.hint, reason=error.reason, data=error.data)
+    if isinstance(error, CredentialsError | Unavailable):
+        return error
+    if error is not None and is_exact(response.headers) and error.reason != "no-route":
+        return error
+    return ServiceError(
+        "this service cannot verify jobs: only svcctl's own service can, of this version or a newer one",
+        reason="cannot-verify",
+    )
+
+
+def _lines(body: Iterator[bytes]) -> Iterator[bytes]:
+    """The lines of a body that are not empty; an incomplete one at the end is left out."""
+    rest = b""
+    for block in body:
+        *lines, rest = (rest + block).split(b"\n")
+        yield from filter(None, map(bytes.strip, lines))
+
+
+def _found(line: bytes) -> tuple[str, Mapping[str, Any]]:
+    """The name and the members of the object in a line of a check. MalformedAnswer for anything else."""
+    try:
+        [(kind, members)] = json.loads(line).items()
+    except (ValueError, AttributeError, RecursionError):
+        kind, members = "", None
+    return kind, record(members)
+
+
+def _check_failed(error: Mapping[str, Any]) -> SvcctlError:
+    """The error that ends a check. The credentials are those of the destination, and not those of the client."""
+    status, message, reason = error.get("status"), str(error.get("message")), str(error.get("reason") or "failed")
+    if status in (401, 403):
+        hint = "the service delivers with the credentials that the job was launched with"
+        return CredentialsError(message, hint=hint, reason=reason)
+    if status == 503:
+        return Unavailable(message, reason=reason)
+    return ServiceError(message, reason=reason)

@@ -17,6 +17,7 @@ from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, QUERY, Completes
 from svcctl.dates.lengths import parse_length
 from svcctl.errors import UsageError
+from svcctl.words import format_name
 
 
 class Heading(StrEnum):
@@ -66,6 +67,12 @@ def _file(text: str) -> Path:
             "in a crontab with $(date +\\%F)",
         )
     return path
+
+
+def _objects(text: str) -> str:
+    if (name := format_name(text)) != "ndjson":
+        raise UsageError(f"--format '{text}' cannot be used here", hint="use -f ndjson, or leave it out for messages")
+    return name
 
 
 Parse = Callable[[str], Any]
@@ -143,6 +150,18 @@ _FORMAT = typer.Option(
     help="Output format; auto is a table on a terminal and csv in a pipe.",
 )
 FormatOpt = Annotated[str | None, _FORMAT, Completes(words=words.list_formats)]
+ObjectsOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        "-f",
+        parser=_objects,
+        metavar="FORMAT",
+        rich_help_panel=Heading.OUTPUT,
+        help="ndjson prints an object for each finding and each result, for programs.",
+    ),
+    Completes(words=("ndjson",)),
+]
 QueryFormatOpt = Annotated[str | None, _FORMAT, Completes(words=words.formats)]
 OutputOpt = Annotated[
     Path | None,

@@ -55,7 +55,7 @@ JOB = replace(
     JOBS,
     people=(_ID, _STATE, _TYPE, _NAME, _GENERATED, _SENT, _LAST, _LAG_IN_WORDS, _ERROR, _QUERY),
     extra=attrgetter("job.extra"),
-    moments=frozenset(("from", "to", "launched", "failingSince", "lastDelivered")),
+    moments=frozenset(("from", "to", "launched", "failingSince", "lastDelivered", "verified", "keptFrom")),
     whole=True,
 )
 """A job with all that the service returned about it."""

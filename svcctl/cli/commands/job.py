@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from svcctl.api import models
-from svcctl.api.job_names import ENOUGH, Chosen, choose, shortest
+from svcctl.api.job_names import ENOUGH, Chosen, choose, shortest, split_name
 from svcctl.api.job_watch import Watched, at_moment, failing_first, looks
 from svcctl.api.jobs import Changed, progress, restart, wait_for
 from svcctl.api.models import FAILING, Job, JobStatus
@@ -19,14 +21,24 @@ from svcctl.cli import hints
 from svcctl.cli.apply.options import ApplyOptions
 from svcctl.cli.columns.job import JOB, JOBS, WATCHED
 from svcctl.cli.commands import verbs_of
-from svcctl.cli.completion.words import Completes
+from svcctl.cli.completion import words
+from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.idempotence import change_job, done_if
 from svcctl.cli.inputs import job_ids, job_states, text
 from svcctl.cli.listing import ListOptions, print_list
-from svcctl.cli.options import ColumnsOpt, FormatOpt, YesOpt, length_option, spread
-from svcctl.dates.epochs import seconds_to_ms
+from svcctl.cli.options import (
+    ColumnsOpt,
+    FormatOpt,
+    ObjectsOpt,
+    YesOpt,
+    length_option,
+    spread,
+    start_option,
+)
+from svcctl.dates.epochs import seconds_to_ms, to_ms
 from svcctl.dates.lengths import length_text, parse_length
+from svcctl.dates.operators import moment_text
 from svcctl.errors import NotFound, ServiceError, Unavailable, UsageError
 from svcctl.io.time_limit import time_limit
 from svcctl.terminal.diagnostics import Reported, Work
@@ -86,6 +98,24 @@ RelaunchOpt = Annotated[
 ]
 PruneOpt = Annotated[
     bool, typer.Option("--prune", help="Remove jobs that were applied from files and that no file has.")
+]
+
+VerifiedIdsArg = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[ID]…", help=f"{_HELP}; - reads them from standard input."),
+    Completes("jobs"),
+]
+AllOpt = Annotated[
+    bool, typer.Option("--all", help="Verify all jobs, except those to donothing, which delivers nothing.")
+]
+OldestOpt = Annotated[
+    Any, start_option(start="Rows with an earlier date may be gone"), Completes(words=words.start_dates)
+]
+KeepOpt = Annotated[bool, typer.Option("--keep", help="Keep --from: later checks miss no rows before it, either.")]
+FiguresOpt = Annotated[
+    Path | None,
+    typer.Option("--metrics", metavar="FILE", help="Write the results for Prometheus' textfile collector."),
+    Completes(FILES),
 ]
 
 Change = Callable[[str], Changed]
@@ -159,7 +189,8 @@ def show(ctx: typer.Context, ids: IdsArg, format: FormatOpt = None, columns: Col
     In json one job that is named is an object, and several are a list.
 
     svcctl's own service says with which range and parameters a job was launched, and when, since when it fails
-    (failingSince), when it last delivered, and which process runs it (host/process ID).
+    (failingSince), when it last delivered, up to which date 'job verify' has verified it without a gap, and which
+    process runs it (host/process ID).
 
     Another service returns neither the range that a job was launched with nor the parameters of its destination, and
     none returns secrets, so keep the command or the file that launches it.
@@ -274,6 +305,59 @@ def apply_(ctx: typer.Context, options: ApplyOptions, relaunch: RelaunchOpt = No
 
 
 @_app.command()
+def verify(
+    ctx: typer.Context,
+    ids: VerifiedIdsArg = None,
+    all_: AllOpt = False,
+    from_: OldestOpt = None,
+    keep: KeepOpt = False,
+    metrics: FiguresOpt = None,
+    format: ObjectsOpt = None,
+) -> None:
+    """Compare what destinations have with the rows that jobs delivered
+
+    svcctl's own service produces the rows again, and compares them with what it reads from Kafka, S3 or HDFS. Jobs may
+    run meanwhile. Exit 7 when rows are missing, altered or out of order, 10 when there are only duplicated or foreign
+    rows, 6 when a destination does not answer. Of several jobs the worst decides: 3, 6, 7, other failures, 10.
+
+    Rows that the topic no longer has, or with a date before --from, are no failure. A gap is printed with the query
+    that returns its rows. 'job show' has the date up to which a job is 'verified' without a gap.
+
+    \b
+    svcctl job verify failed-logins
+    svcctl job verify --all --metrics jobs.prom
+    svcctl job verify failed-logins --from 30ad --keep
+    """
+    from svcctl.api import own_service
+    from svcctl.cli.verification import DeliveryChecks
+
+    svc: Context = ctx.obj
+    if all_ == bool(ids):
+        raise UsageError("name the jobs, or give --all", hint="'svcctl job list' has their names")
+    if keep and from_ is None:
+        raise UsageError("--keep needs the date before which rows may be gone", hint="add --from, as in --from 30ad")
+    since = None if from_ is None else _oldest(svc, from_)
+    chosen = _delivering(svc) if ids is None or all_ else _chosen(svc, ids)
+    jobs = {job.id: job for job in chosen.listed()}
+    checks = DeliveryChecks(
+        svc,
+        {job_id: jobs[job_id].extra.get("verified") or 0 if job_id in jobs else 0 for job_id in chosen.ids},
+        {job_id: split_name(job.friendly_name or job_id)[0] for job_id, job in jobs.items()},
+        several=all_ or len(chosen.ids) > 1,
+        programs=format is not None,
+    )
+
+    def check(job_id: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        with _hinting(chosen, job_id):
+            yield from own_service.verify(svc.client, job_id, since=since, keep=keep)
+
+    with checks.measured(metrics):
+        code = checks(check)
+    if code:
+        raise Reported(code)
+
+
+@_app.command()
 def wait(
     ctx: typer.Context,
     ids: IdsArg,
@@ -359,6 +443,30 @@ def _chosen(svc: Context, given: Sequence[str], *, changes: bool = False) -> Cho
     return choose(texts, svc.client.jobs, changes=changes)
 
 
+def _oldest(svc: Context, typed: Any) -> int:
+    """The epoch milliseconds of --from, with a note if it was read in a zone that was not typed with it."""
+    from svcctl.dates.range import read_in, start_of
+
+    zone = svc.profile.time_zone
+    date = start_of(typed, zone, now=svc.now())
+    if date > svc.now():
+        raise UsageError(f"--from {moment_text(date)} (UTC) is in the future")
+    if (note := read_in(zone, svc.now(), {"--from": typed})) is not None:
+        svc.diagnostics.note(note)
+    return max(0, to_ms(date))
+
+
+def _delivering(svc: Context) -> Chosen:
+    """All jobs that deliver something; says how many others there are."""
+    jobs = svc.client.jobs()
+    idle = [job for job in jobs if (job.type or "").lower() == "donothing"]
+    if idle:
+        svc.diagnostics.note(f"left out: {counted(len(idle), 'job')} to donothing, which delivers nothing")
+    elif not jobs:
+        svc.diagnostics.note("no jobs")
+    return Chosen([job.id for job in jobs if job not in idle], lambda: jobs)
+
+
 def _there(svc: Context, chosen: Chosen) -> Chosen:
     """The jobs that exist; a note names the others."""
     ids = []
@@ -392,8 +500,15 @@ def _each(
 
 def _hinted(chosen: Chosen, act: Callable[[str], Job], job_id: str) -> Job:
     """What `act` returns for a job; NotFound has a hint."""
-    try:
+    with _hinting(chosen, job_id):
         return act(job_id)
+
+
+@contextmanager
+def _hinting(chosen: Chosen, job_id: str) -> Iterator[None]:
+    """Add a hint to the error of an unknown job."""
+    try:
+        yield
     except NotFound as error:
         if not error.hint:
             error.add_note(chosen.hint(job_id) or hints.LIST_JOBS)

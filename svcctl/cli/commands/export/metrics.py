@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
-from svcctl.errors import IncompleteResult
-from svcctl.io import files
+from svcctl.io import prometheus
 
 METRICS = {
     "success": "Whether the last run exported all of its windows (1) or not (0).",
@@ -35,39 +33,10 @@ RECONCILED = {
 """The metrics of a reconcile."""
 
 
-def to_text(name: str, values: Mapping[str, float], metrics: Mapping[str, str] = METRICS) -> str:
-    """The values of the metrics of an export, which the label `export` names."""
-    label = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    lines = []
-    for metric, meaning in metrics.items():
-        full = f"svcctl_export_{metric}"
-        lines += [
-            f"# HELP {full} {meaning}",
-            f"# TYPE {full} gauge",
-            f'{full}{{export="{label}"}} {values[metric]:.15g}',
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def is_writable(path: Path) -> bool:
-    """Whether the file can be written, for a run to check before it begins."""
-    with suppress(OSError):
-        return files.is_direct(path) or os.access(path.parent, os.W_OK)
-    return False
-
-
 def write(path: Path, name: str, values: Mapping[str, float], metrics: Mapping[str, str] = METRICS) -> None:
-    """Replace the file, so that a collector never reads half of it. IncompleteResult when it cannot be written.
-
-    Devices, pipes and files that this process was started with, such as /dev/stdout, are written directly.
-    """
-    text = to_text(name, values, metrics).encode("utf-8", "surrogateescape")
-    try:
-        if files.is_direct(path):
-            with files.open_direct(path) as stream:
-                files.write_all(stream, text)
-        else:
-            files.write(path, text)
-            path.chmod(0o644)
-    except OSError as error:
-        raise IncompleteResult(f"the metrics file {path} cannot be written: {error.strerror}") from None
+    """Replace the file by the values of the metrics of an export, which the label `export` names."""
+    lines = (
+        prometheus.gauge(f"svcctl_export_{metric}", meaning, [({"export": name}, values[metric])])
+        for metric, meaning in metrics.items()
+    )
+    prometheus.write(path, chain.from_iterable(lines))

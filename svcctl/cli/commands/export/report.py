@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from svcctl.cli.commands.export import metrics
 from svcctl.cli.context import Context
 from svcctl.dates.zones import GMT
-from svcctl.errors import IncompleteResult, Locked, SvcctlError, TooManyRows, Unavailable, UsageError
+from svcctl.errors import IncompleteResult, Locked, SvcctlError, TooManyRows, Unavailable
 from svcctl.exports.windows import moment
-from svcctl.io import home
+from svcctl.io import prometheus
 from svcctl.io.losses import Losses
 from svcctl.terminal.diagnostics import Work
 from svcctl.terminal.notes import loss_notes
@@ -174,10 +174,8 @@ def refuse_gaps(svc: Context, summary: Summary) -> None:
 @contextmanager
 def measured(svc: Context, path: Path | None, name: str) -> Iterator[dict[str, float]]:
     """The figures of a run, written when it ends, however it ends, unless another run holds the lock."""
-    if path is not None and not metrics.is_writable(path):
-        raise home.unexpanded_error(path) or UsageError(
-            f"the metrics file {path} cannot be written: no such directory, or no permission"
-        )
+    if path is not None:
+        prometheus.check_writable(path)
     figures = dict.fromkeys(metrics.METRICS, 0.0)  # an alert about a series that is not there would never fire
     started = svc.clock()
 

@@ -1,0 +1,233 @@
+"""The messages of `job verify`: findings, a sentence about each job, and figures for Prometheus."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from svcctl.api.query import one_line, outline
+from svcctl.cli.context import Context
+from svcctl.dates.epochs import from_ms
+from svcctl.dates.operators import moment_text
+from svcctl.errors import Advice, CommandLine, Differs, IncompleteResult, SvcctlError
+from svcctl.io import prometheus
+from svcctl.terminal.diagnostics import Work
+from svcctl.terminal.records import row_listing
+from svcctl.words import counted, json_text
+
+FINDINGS_PER_KIND = 5
+"""The findings of a kind that are printed for a job; the others are counted."""
+WORST_FIRST = (3, 6, 7, 1, 5, 4, 2, 10, 0)
+"""The exit codes of jobs. That of a command is the first one that a job has: a destination that could not be read comes
+before rows that are missing, and 10 means that all jobs were checked, and that nothing but additions was found."""
+COUNTED = {
+    **dict.fromkeys(("missing", "duplicated", "outOfOrder", "altered", "truncated"), ""),
+    "foreign": "foreign",
+    "noLongerThere": "no longer there",
+    "notReproducible": "that cannot be produced again",
+    "notYet": "not there yet",
+}
+"""The members of a result that count rows, and how those after the sentence are called."""
+METRICS = {
+    "success": "Whether the last check found exactly the rows that the job delivered (1) or not (0).",
+    "timestamp_seconds": "When the last check of the job ended, in epoch seconds.",
+    "verified_seconds": "The date up to which all rows were verified without a gap, in epoch seconds; 0 without one.",
+    "rows": "Rows that the job has delivered.",
+    "missing": "Rows that are missing.",
+    "duplicated": "Rows that are there several times.",
+    "out_of_order": "Rows that are not in order.",
+    "altered": "Rows that are not as they were delivered.",
+    "truncated": "Rows that are missing because a file is truncated.",
+    "foreign": "Rows that the job has not delivered.",
+    "no_longer_there": "Rows that the destination has no longer, as after its retention.",
+    "not_reproducible": "Rows that were not compared, because their events have changed since.",
+}
+"""The metrics of a check and what they mean, by their names without `svcctl_job_verify_`."""
+
+
+@dataclass
+class DeliveryChecks:
+    """The checks of one command: `jobs` are the IDs of those to check, each with its date `verified` so far or 0.
+
+    `names` are those of jobs by their IDs; with `several`, messages begin with them. With `programs`, findings and
+    results are printed as ndjson, and findings are not reported as errors.
+    """
+
+    svc: Context
+    jobs: Mapping[str, int]
+    names: Mapping[str, str]
+    several: bool
+    programs: bool
+    found: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """The number of findings by job and kind."""
+    figures: dict[str, dict[str, float]] = field(init=False)
+    """The values of the metrics by the IDs of jobs."""
+
+    def __post_init__(self) -> None:
+        # An alert about a series that is not there would never fire.
+        zero = dict.fromkeys(METRICS, 0.0)
+        self.figures = {job_id: zero | {"verified_seconds": date / 1000} for job_id, date in self.jobs.items()}
+
+    def __call__(self, check: Callable[[str], Iterator[tuple[str, Mapping[str, Any]]]]) -> int:
+        """Check the jobs one after the other, and report each; returns the exit code of the worst."""
+        codes = [0]
+        for number, job_id in enumerate(self.jobs, 1):
+            place = f"job {number} of {len(self.jobs)}, " if self.several else ""
+            codes += self._check(check(job_id), job_id, place)
+        return min(codes, key=WORST_FIRST.index)
+
+    def _check(self, found: Iterator[tuple[str, Mapping[str, Any]]], job_id: str, place: str) -> Iterator[int]:
+        """Report what the check of a job finds; yields the exit code of each result, or of a failure."""
+        work = Work(f"{place}reading the destination")
+        try:
+            with self.svc.diagnostics.working(lambda: work):
+                for kind, members in found:
+                    if kind == "progress":
+                        rows, total = (int(members.get(name) or 0) for name in ("rows", "of"))
+                        work = Work(f"{place}{rows:,} of {counted(total, 'row')}", rows, total or None)
+                        continue
+                    if self.programs:
+                        self.svc.output.records(row_listing(kind), [[members]], self.svc.format("ndjson", lists=True))
+                    if kind == "finding":
+                        self._tell_finding(members)
+                    elif kind == "result":
+                        yield self._conclude(members)
+        except SvcctlError as error:
+            self.figures[job_id]["success"] = 0.0
+            yield self.svc.diagnostics.report(error)
+
+    def _label(self, job_id: str) -> str:
+        return f"{self.names.get(job_id) or job_id}: " if self.several or job_id not in self.jobs else ""
+
+    def _tell_finding(self, finding: Mapping[str, Any]) -> None:
+        """Report a finding, and how to query the rows of a gap. Many of a kind are only counted, without --verbose."""
+        job_id, kind = str(finding.get("job")), str(finding.get("kind"))
+        self.found[job_id, kind] += 1
+        if self.programs or (self.found[job_id, kind] > FINDINGS_PER_KIND and not self.svc.diagnostics.verbose):
+            return
+        command = query_command(finding, self.svc.flags.profile)
+        hint = None if command is None else Advice("the rows of this time: ", command)
+        self.svc.diagnostics.report(IncompleteResult(f"{self._label(job_id)}{finding_text(finding)}", hint=hint))
+
+    def _tell_others(self, job_id: str) -> None:
+        """Report how many findings of a job were only counted."""
+        if self.programs or self.svc.diagnostics.verbose:
+            return
+        every = CommandLine(f"svcctl -v job verify {shlex.quote(self.names.get(job_id) or job_id)}")
+        for (checked, kind), count in self.found.items():
+            if checked == job_id and count > FINDINGS_PER_KIND:
+                more = f"{self._label(job_id)}{count - FINDINGS_PER_KIND:,} more findings are {kind}; to see all: "
+                self.svc.diagnostics.report(IncompleteResult(Advice(more, every)))
+
+    def _conclude(self, result: Mapping[str, Any]) -> int:
+        """Report the result of a job; returns its exit code."""
+        job_id = str(result.get("job"))
+        label = self._label(job_id)
+        self._tell_others(job_id)
+        for note in result.get("notes") or ():
+            self.svc.diagnostics.note(f"{label}{json_text(note)}")
+        text = f"{label}{result_text(result)}"
+        error = fault(result, text)
+        counts = {name: float(result.get(_member(name)) or 0) for name in METRICS}
+        self.figures[job_id] = counts | {
+            "success": float(error is None),
+            "timestamp_seconds": self.svc.clock(),
+            "verified_seconds": float(result.get("verified") or 0) / 1000,
+        }
+        if error is not None:
+            return self.svc.diagnostics.report(error)
+        self.svc.diagnostics.note(text)
+        return 0
+
+    @contextmanager
+    def measured(self, path: Path | None) -> Iterator[None]:
+        """Write the figures when the checks end, however they end."""
+        if path is None:
+            yield
+            return
+        prometheus.check_writable(path)
+        try:
+            yield
+        except BaseException:
+            with suppress(IncompleteResult):  # what ended the checks is raised
+                prometheus.write(path, self._metrics())
+            raise
+        prometheus.write(path, self._metrics())
+
+    def _metrics(self) -> Iterator[str]:
+        for metric, meaning in METRICS.items():
+            values = [
+                ({"job": job_id, "name": self.names.get(job_id) or ""}, figures[metric])
+                for job_id, figures in self.figures.items()
+            ]
+            yield from prometheus.gauge(f"svcctl_job_verify_{metric}", meaning, values)
+
+
+def _member(metric: str) -> str:
+    """The member of a result that has the value of a metric: outOfOrder for out_of_order."""
+    return re.sub("_(.)", lambda found: found[1].upper(), metric)
+
+
+def fault(result: Mapping[str, Any], text: str) -> SvcctlError | None:
+    """The error with this text for the result of a job, None if the delivery is whole."""
+    if any(result.get(name) for name in ("missing", "outOfOrder", "altered", "truncated")):
+        return IncompleteResult(text)
+    if any(result.get(name) for name in ("duplicated", "foreign")):
+        return Differs(text)
+    return None
+
+
+def result_text(result: Mapping[str, Any]) -> str:
+    """A result in one sentence: `3 rows up to 2026-11-25 21:00 UTC: none missing, none duplicated, in order, …`."""
+    counts = Counter({name: int(result.get(name) or 0) for name in result if name in COUNTED})
+    unequal = [f"{counts[name]:,} {name}" for name in ("altered", "truncated") if counts[name]]
+    parts = [
+        *(f"{f'{counts[name]:,}' if counts[name] else 'none'} {name}" for name in ("missing", "duplicated")),
+        f"{counts['outOfOrder']:,} out of order" if counts["outOfOrder"] else "in order",
+        *(unequal or ["the others equal" if counts["notReproducible"] else "all equal"]),
+        *(f"{counts[name]:,} {words}" for name, words in COUNTED.items() if counts[name] and words),
+    ]
+    until = f" up to {_moment(result['upTo'])} UTC" if result.get("upTo") else ""
+    return f"{counted(int(result.get('rows') or 0), 'row')}{until}: {', '.join(parts)}"
+
+
+def finding_text(finding: Mapping[str, Any]) -> str:
+    """A finding in one line: how many rows have the fault, which they are, and where."""
+    kind, count = str(finding.get("kind")), int(finding.get("count") or 0)
+    parts = []
+    if rows := finding.get("rows"):
+        first, last = rows
+        parts.append(f"row {first}" if first == last else f"rows {first} to {last}")
+    parts += [f"{name} {finding[name]}" for name in ("partition", "offset", "file") if finding.get(name) is not None]
+    if finding.get("from") is not None and finding.get("to") is not None:
+        start, end = _moment(finding["from"]), _moment(finding["to"])
+        parts.append(f"dated {start} UTC" if start == end else f"dated {start} to {end} UTC")
+    return f"{counted(count, 'row')} {kind}: {', '.join(parts)}" if count else f"{kind}: {', '.join(parts)}"
+
+
+def query_command(finding: Mapping[str, Any], profile: str | None) -> CommandLine | None:
+    """The command that prints the rows of a gap; None if the finding has no query or no dates.
+
+    The end of a range is not part of it. Rows of periods have the dates of the beginnings.
+    """
+    query, start, end = (finding.get(name) for name in ("query", "from", "to"))
+    if not query or start is None or end is None:
+        return None
+    every = outline(str(query)).every
+    end += 1 if every is None else every * 1000
+    dates = [moment_text(from_ms(date)).replace(" ", "T") + "Z" for date in (start, end)]
+    options = ["-p", profile] if profile else []
+    words = ["svcctl", *options, "query", one_line(str(query)), "--from", dates[0], "--to", dates[1]]
+    command = CommandLine(shlex.join(words))
+    return command if command.isprintable() else None
+
+
+def _moment(milliseconds: int) -> str:
+    """A date of a row, in UTC, without seconds that are 0."""
+    return moment_text(from_ms(milliseconds)).removesuffix(":00")

@@ -54,9 +54,12 @@ _svcctl_place() {
         kind=exports
         ;;
     'svcctl export verify -')
-        words=(--from --keep --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
+        words=(--from --keep --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
         ;;
     'svcctl export verify --from' | 'svcctl export verify --since' | 'svcctl export verify --start' | 'svcctl export verify --begin' | 'svcctl export verify --earliest' | 'svcctl export reconcile --from' | 'svcctl export reconcile --since' | 'svcctl export reconcile --start' | 'svcctl export reconcile --begin' | 'svcctl export reconcile --earliest' | 'svcctl export reconcile --to' | 'svcctl export reconcile --until' | 'svcctl export reconcile --end' | 'svcctl export reconcile --latest' | 'svcctl service serve --state' | 'svcctl api --header')
+        ;;
+    'svcctl export verify --format' | 'svcctl export verify -f' | 'svcctl export verify --output-format' | 'svcctl job verify --format' | 'svcctl job verify -f' | 'svcctl job verify --output-format')
+        words=(ndjson)
         ;;
     'svcctl export reconcile -')
         words=(--from --to --deep --allow-fewer --dry-run --workers --max-requests-per-second --max-time --metrics --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
@@ -90,9 +93,6 @@ _svcctl_place() {
         ;;
     'svcctl job verify -')
         words=(--all --from --keep --metrics --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)
-        ;;
-    'svcctl job verify --format' | 'svcctl job verify -f' | 'svcctl job verify --output-format')
-        words=(ndjson)
         ;;
     'svcctl job wait -')
         words=(--for --max-time --keep-waiting --format --profile --config --timeout --retries --color --quiet --verbose --no-pager --help)

@@ -92,6 +92,14 @@ class Inventory:
         """The number of windows that were not exported, or are in files that `holdings` calls lost."""
         return self.record.about.count([*self.gaps(), *(entry.window for _, entry in lost)])
 
+    def verified(self, lost: Sequence[tuple[str, Entry]] = ()) -> int:
+        """The epoch second up to which a verify has found all there, 0 if none has.
+
+        It is not after a gap, or after the start of a file that `holdings` calls lost, that has come up since.
+        """
+        gaps = [*(gap.start for gap in self.gaps()), *(entry.start for _, entry in lost)]
+        return min([self.record.verified, *gaps, *(end for _, end in self.record.ranges[-1:])])
+
     def files(self) -> list[Entry]:
         """The files that should be there: those of windows and of runs, and the parts of a run that has not ended.
 

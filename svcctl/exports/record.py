@@ -165,7 +165,8 @@ class Record:
 
     `ranges` are those of all runs so far, as (start, end) in order: files of windows in them were written by this
     export, whatever ended its run, and what is missing of them is a gap. Where all runs write the same file, it is the
-    range of the last one. Nothing is recorded of windows that ended by `since`.
+    range of the last one. Nothing is recorded of windows that ended by `since`. A verify has found all there up to
+    `verified`; it is 0 before the first one.
     """
 
     about: About
@@ -177,6 +178,7 @@ class Record:
     ranges: tuple[tuple[int, int], ...] = ()
     since: int = 0
     columns: tuple[str, ...] = ()
+    verified: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -226,6 +228,7 @@ class Record:
             "head": self.head,
             "columns": self.columns,
             "since": self.since,
+            "verified": self.verified,
             "ranges": self.ranges,
             "replacing": [entry.to_dict() for entry in self.replacing],
             "merged": [entry.to_dict() for entry in self.merged],
@@ -268,6 +271,7 @@ class Record:
                 tuple((int(start), int(end)) for start, end in document["ranges"]),
                 document["since"],
                 tuple(map(str, document.get("columns", ()))),
+                int(document.get("verified", 0)),
             )
         except (ValueError, KeyError, TypeError, RecursionError):
             raise Damaged(f"the record {path} is damaged", hint="begin anew: the same command with --force") from None

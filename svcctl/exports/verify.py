@@ -2,31 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from svcctl.errors import UsageError
 from svcctl.exports.export import folder_of
 from svcctl.exports.inventory import Inventory
 from svcctl.exports.ownership import sizes_of
-from svcctl.exports.record import read, write
+from svcctl.exports.record import Record, read, write
 from svcctl.exports.run import alone
 from svcctl.exports.windows import Window, moment
 
+DAMAGED, MISSING, NOT_EXPORTED = "damaged", "missing", "not exported"
 
-def damage(found: Inventory) -> Iterator[tuple[str, Window, bool]]:
-    """What is wrong, in which range, and whether a file is gone, for each damaged or lost file and missing range."""
+
+@dataclass(frozen=True, slots=True)
+class LostRange:
+    """A range that an export lacks: its file is DAMAGED or MISSING, or it has none and is NOT_EXPORTED.
+
+    `window` is what to fetch again; `since` is where the lost range begins, which may be later.
+    """
+
+    kind: str
+    window: Window
+    since: int
+    file: str | None = None
+    """The address of the file."""
+
+    @property
+    def text(self) -> str:
+        return f"{self.window} is not exported yet" if self.file is None else f"{self.file} is {self.kind}"
+
+
+@dataclass
+class HashProgress:
+    """How many files were hashed so far, and how many bytes."""
+
+    files: int = 0
+    bytes: int = 0
+
+    def add(self, count: int) -> None:
+        self.bytes += count
+
+
+def damage(found: Inventory, progress: HashProgress | None = None) -> Iterator[LostRange]:
+    """Hash all files, and yield each damaged or missing one, and each range that is not exported."""
+    progress = progress or HashProgress()
     replacing = found.record.replacing
     for entry in found.files():
-        address = found.storage.address(entry.path)
         wanted = {entry.sha256}
         wanted.update(new.sha256 for new in replacing[:1] if new.path == entry.path)
         try:
-            if found.storage.sha256(entry.path) not in wanted:
-                yield f"{address} is damaged", found.named_by(entry), False
+            kind = None if found.storage.sha256(entry.path, progress.add) in wanted else DAMAGED
         except UsageError:
-            yield f"{address} is missing", found.named_by(entry), True
+            kind = MISSING
+        progress.files += 1
+        if kind is not None:
+            yield LostRange(kind, found.named_by(entry), entry.start, found.storage.address(entry.path))
     for gap in found.gaps():
-        yield f"{gap} is not exported yet", gap, False
+        yield LostRange(NOT_EXPORTED, gap, gap.start)
+
+
+def verified_until(record: Record, lost: Iterable[LostRange], date: int) -> int:
+    """The epoch second up to which all is there, after a verify of the windows that ended after `date`.
+
+    It is the start of the first lost range, else the end of what was exported. It stays if `date` leaves out windows
+    that no verify has seen.
+    """
+    if not record.ranges or date > max(record.verified, record.ranges[0][0]):
+        return record.verified
+    return min([record.ranges[-1][1], *(one.since for one in lost)])
+
+
+def remember(found: Inventory, verified: int) -> None:
+    """Keep the date up to which an export was verified in its record. Locked while a run of the export goes on."""
+    if verified == found.record.verified:
+        return
+    folder = folder_of(found.stored)
+    with alone(found.storage, found.stored):
+        write(found.storage, folder, replace(read(found.storage, folder) or found.record, verified=verified))
 
 
 def keep(found: Inventory, date: int) -> tuple[int, int]:

@@ -29,7 +29,7 @@ def check_writable(path: Path) -> None:
     with suppress(OSError):
         if files.is_direct(path) or os.access(path.parent, os.W_OK):
             return
-    raise home.unexpanded(path) or UsageError(
+    raise home.unexpanded_error(path) or UsageError(
         f"the metrics file {path} cannot be written: no such directory, or no permission"
     )
 

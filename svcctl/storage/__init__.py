@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -129,11 +129,13 @@ class Storage(Protocol):
     def read(self, name: str) -> Iterator[bytes]:
         """The content of an object, in pieces of at most a few MiB. UsageError if it does not exist."""
 
-    def sha256(self, name: str) -> str:
-        """The SHA-256 hash of an object's content, in hexadecimal."""
+    def sha256(self, name: str, read: Callable[[int], None] | None = None) -> str:
+        """The SHA-256 hash of an object's content, in hexadecimal. `read` is called with the bytes of each piece."""
         digest = hashlib.sha256()
         for piece in self.read(name):
             digest.update(piece)
+            if read is not None:
+                read(len(piece))
         return digest.hexdigest()
 
     @abstractmethod

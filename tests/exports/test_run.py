@@ -604,7 +604,7 @@ def test_each_file_of_a_run_is_verified(exports: Exports) -> None:
     first, second = exports.folder / "0000.csv", exports.folder / "0010.csv"
     first.write_text("mine")
     second.unlink()
-    assert [text for text, *_ in damage(found)] == [f"{first} is damaged", f"{second} is missing"]
+    assert [lost.text for lost in damage(found)] == [f"{first} is damaged", f"{second} is missing"]
 
 
 def test_a_run_that_is_refused_leaves_nothing(exports: Exports) -> None:

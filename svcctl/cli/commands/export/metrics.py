@@ -13,6 +13,7 @@ METRICS = {
     "timestamp_seconds": "When the last run ended, in epoch seconds.",
     "duration_seconds": "How long the last run took.",
     "until_seconds": "Where the next run starts, in epoch seconds; a run that failed may have exported more.",
+    "verified_seconds": "Up to where 'export verify' had found all whole before the last run, in epoch seconds, or 0.",
     "rows": "Rows of the windows of the last run; after a failure, of those that it fetched.",
     "bytes": "Bytes that these windows take where they are stored.",
     "windows": "Windows of the last run.",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from svcctl.cli.commands.export import metrics
+from svcctl.cli.commands.export.verify import inventory_of
 from svcctl.cli.context import Context
 from svcctl.dates.zones import GMT
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, TooManyRows, Unavailable
@@ -177,6 +178,9 @@ def measured(svc: Context, path: Path | None, name: str) -> Iterator[dict[str, f
     if path is not None:
         prometheus.check_writable(path)
     figures = dict.fromkeys(metrics.METRICS, 0.0)  # an alert about a series that is not there would never fire
+    if path is not None:
+        with suppress(SvcctlError):  # there is no such export yet, or its run is refused for the same reason
+            figures["verified_seconds"] = inventory_of(svc, name).verified()
     started = svc.clock()
 
     def write() -> None:

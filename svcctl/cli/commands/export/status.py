@@ -35,8 +35,9 @@ STATES = Listing[Sequence[Any]](
         Field("name", itemgetter(0)),
         Field("target", itemgetter(1), below=True),
         Field("until", itemgetter(2)),
-        Field("missing", itemgetter(3), "int8"),
-        Field("failed", itemgetter(4), below=True),
+        Field("verified", itemgetter(3)),
+        Field("missing", itemgetter(4), "int8"),
+        Field("failed", itemgetter(5), below=True),
     )
 )
 """The states of exports. A narrow table has the target and the failure uncut, on lines of their own."""
@@ -46,7 +47,8 @@ def status(ctx: typer.Context, name: NameArg = None, format: FormatOpt = None) -
     """Show what an export has, what is missing, and where the next run starts; 'verify' finds all damage
 
     Without a name, lists the states: where each exports to, where its next run starts ('until'; a run that failed may
-    have exported more), how many windows are missing, and why its last run failed.
+    have exported more), up to where 'verify' has found all whole ('verified'), how many windows are missing, and why
+    its last run failed.
     In s3:// and hdfs:// only 'status NAME' looks.
 
     \b
@@ -73,8 +75,8 @@ def _list(svc: Context, format: str | None) -> None:
 
     def row(name: str) -> list[Any]:
         state = states.need(name)
-        missing = None if "://" in state.target else _missing(svc, name)
-        return [name, state.target, moment(state.until), missing, state.failed or None]
+        found = (None, None) if "://" in state.target else _found(svc, name)
+        return [name, state.target, moment(state.until), *found, state.failed or None]
 
     names = states.names()
     svc.output.records(STATES, svc.diagnostics.for_each(names, row), svc.format(format, lists=True))
@@ -82,14 +84,18 @@ def _list(svc: Context, format: str | None) -> None:
         svc.diagnostics.done("no states")
 
 
-def _missing(svc: Context, name: str) -> int | None:
-    """How many windows of a state are missing; None, with a note that says why, if that cannot be found out."""
+def _found(svc: Context, name: str) -> tuple[str | None, int | None]:
+    """Up to where a state's export is verified, and how many windows are missing.
+
+    Both are None, with a note that says why, if that cannot be found out; the first also before a verify.
+    """
     try:
         found = inventory_of(svc, name)
-        return found.missing(found.holdings()[1])
+        lost = found.holdings()[1]
+        return moment(found.verified(lost)) if found.record.verified else None, found.missing(lost)
     except SvcctlError as error:
         svc.diagnostics.note(error.message)
-        return None
+        return None, None
 
 
 def rm(ctx: typer.Context, name: StateArg, yes: YesOpt = False) -> None:
@@ -125,6 +131,8 @@ def _rows(found: Inventory, there: Sequence[Entry], lost: Sequence[tuple[str, En
     yield ["windows", record.about.count(entry.window for entry in there)]
     yield ["rows", sum(entry.rows for entry in there)]
     yield ["bytes", sum(entry.bytes for entry in there)]
+    if record.verified:
+        yield ["verified", moment(found.verified(lost))]
     yield ["missing", found.missing(lost)]
     for gap in found.gaps():
         yield ["gap", f"{moment(gap.start)} to {moment(gap.end)}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,16 +14,21 @@ import typer
 
 from svcctl.cli.completion.words import EXPORTS, Completes
 from svcctl.cli.context import Context
+from svcctl.cli.options import ObjectsOpt
+from svcctl.dates.epochs import seconds_to_ms
 from svcctl.dates.range import dates_of
 from svcctl.dates.shorthand import parse_moment
-from svcctl.errors import Advice, CommandLine, IncompleteResult, UsageError
+from svcctl.errors import Advice, CommandLine, IncompleteResult, SvcctlError, UsageError
 from svcctl.exports.state import default_states
 from svcctl.exports.windows import Window, moment
+from svcctl.terminal.diagnostics import Work
+from svcctl.terminal.records import row_listing
 from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
     from svcctl.exports.inventory import Inventory
     from svcctl.exports.record import About
+    from svcctl.exports.verify import LostRange
 
 NamesArg = Annotated[
     list[str] | None,
@@ -45,12 +51,19 @@ NOTHING = "nothing is exported yet"
 RUN_AGAIN = "run the export again: it fetches only what is missing"
 
 
-def verify(ctx: typer.Context, names: NamesArg = None, from_: FromOpt = None, keep: KeepOpt = False) -> None:
+def verify(
+    ctx: typer.Context,
+    names: NamesArg = None,
+    from_: FromOpt = None,
+    keep: KeepOpt = False,
+    format: ObjectsOpt = None,
+) -> None:
     """Hash the files of exports again; exit 7 when one is damaged or missing
 
     Without a name, verifies the exports of all states. Of a state, the last 10000 windows are verified, or files of
-    runs. With --keep, neither status, runs nor reconcile look at anything before --from any more. Dates are in
-    the export's zone.
+    runs. With --keep, neither status, runs nor reconcile look at anything before --from any more. 'export status' shows
+    the date up to which all is 'verified', which stops at the first gap. Dates are in the export's zone; those of
+    ndjson are milliseconds.
 
     \b
     svcctl export verify auth && tar -cf auth.tar out
@@ -60,21 +73,22 @@ def verify(ctx: typer.Context, names: NamesArg = None, from_: FromOpt = None, ke
     if keep and from_ is None:
         raise UsageError("--keep needs the date before which files were removed", hint="add --from, as in --from 30ad")
     if names is not None and len(names) == 1:
-        svc.diagnostics.note(_verified(svc, names[0], from_, keep))
+        svc.diagnostics.note(_verified(svc, names[0], from_, keep, format))
         return
     states = default_states(svc.environment)
     names = names or states.names()
-    for text in svc.diagnostics.for_each(names, lambda name: _verified(svc, name, from_, keep, f"{name}: ")):
+    for text in svc.diagnostics.for_each(names, lambda name: _verified(svc, name, from_, keep, format, f"{name}: ")):
         svc.diagnostics.note(text)
     if not names:  # in a crontab too, where the directory may be another one
         svc.diagnostics.note(f"no states in {states.folder}")
 
 
-def _verified(svc: Context, name: str, from_: Any, keeps: bool, label: str = "") -> str:
-    """A sentence about the files of an export, all unchanged, behind a label; IncompleteResult when some are not."""
-    from svcctl.exports.verify import damage, keep
+def _verified(svc: Context, name: str, from_: Any, keeps: bool, format: str | None, label: str = "") -> str:
+    """A sentence about the files of an export, all unchanged, after a label; IncompleteResult when some are not."""
+    from svcctl.exports.verify import MISSING, keep, verified_until
 
     found = inventory_of(svc, name)
+    date = 0
     if from_ is not None:
         date, _ = range_of(svc, found, from_, None)
         since = found.record.since
@@ -84,20 +98,73 @@ def _verified(svc: Context, name: str, from_: Any, keeps: bool, label: str = "")
             windows, there = keep(found, date)
             gone = f"{counted(windows, 'window')} not looked at any more, files still there: {there}"
             svc.diagnostics.note(f"{label}kept from {moment(date)}; {gone}")
-        found = replace(found, record=found.record.later(date))
-    lost = [*damage(found)]
-    _tell_lost(svc, [text for text, *_ in lost], name)
+    looked_at = replace(found, record=found.record.later(date)) if date else found
+    lost = _lost(svc, looked_at)
+    verified = verified_until(looked_at.record if keeps else found.record, lost, date)
+    _remember(svc, found, verified, label)
+    if format is not None:
+        _print_objects(svc, looked_at, name, lost, verified, format)
+    else:
+        _tell_lost(svc, [one.text for one in lost], name)
     if lost:
-        if any(gone for *_, gone in lost):
+        if any(one.kind == MISSING for one in lost):
             removed = f"svcctl export verify {shlex.quote(name)} --from DATE --keep"
             svc.diagnostics.warning(f"{label}if files before a date were removed on purpose: {removed}")
-        hint = _repair(svc, found, [window for _, window, _ in lost])
+        hint = _repair(svc, looked_at, [one.window for one in lost])
         raise IncompleteResult(f"{label}the export to {found.target} is not whole", hint=hint)
-    if found.record.is_empty and not found.record.since:
+    if looked_at.record.is_empty and not looked_at.record.since:
         return f"{label}{NOTHING}"
-    files = found.files()
+    files = looked_at.files()
     size = sum(entry.bytes for entry in files)
     return f"{label}{counted(len(files), 'file')}, {size_text(size)}: all as they were exported"
+
+
+def _lost(svc: Context, found: Inventory) -> list[LostRange]:
+    """The files and ranges that are lost; a terminal shows how much is hashed."""
+    from svcctl.exports.verify import HashProgress, damage
+
+    files, hashed = found.files(), HashProgress()
+    size = sum(entry.bytes for entry in files)
+
+    def work() -> Work:
+        text = f"{hashed.files:,} of {counted(len(files), 'file')}, {size_text(hashed.bytes)} of {size_text(size)}"
+        return Work(text, hashed.bytes, size or None)
+
+    with svc.diagnostics.working(work):
+        return list(damage(found, hashed))
+
+
+def _remember(svc: Context, found: Inventory, verified: int, label: str) -> None:
+    """Keep the date up to which an export is verified; a note says why that is not possible, as while a run goes on."""
+    from svcctl.exports.verify import remember
+
+    try:
+        remember(found, verified)
+    except SvcctlError as error:
+        svc.diagnostics.note(f"{label}the date up to which it is verified was not kept: {error.message}")
+
+
+def _print_objects(
+    svc: Context, found: Inventory, name: str, lost: Sequence[LostRange], verified: int, format: str
+) -> None:
+    """Print a line of ndjson for each file or range that is lost, and one for the export."""
+    chosen, files = svc.format(format, lists=True), found.files()
+    for one in lost:
+        dates = {"from": seconds_to_ms(one.since), "to": seconds_to_ms(one.window.end)}
+        finding = {"export": name, "kind": one.kind} | ({"file": one.file} if one.file is not None else {}) | dates
+        svc.output.records(row_listing("finding"), [[finding]], chosen)
+    kinds = Counter(one.kind for one in lost)
+    result = {
+        "export": name,
+        "target": found.target,
+        "files": len(files),
+        "bytes": sum(entry.bytes for entry in files),
+        "damaged": kinds["damaged"],
+        "missing": kinds["missing"],
+        "notExported": kinds["not exported"],
+        "verified": seconds_to_ms(verified) if verified else None,
+    }
+    svc.output.records(row_listing("result"), [[result]], chosen)
 
 
 def _repair(svc: Context, found: Inventory, lost: Sequence[Window]) -> str:

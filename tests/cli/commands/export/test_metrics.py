@@ -59,7 +59,7 @@ def test_the_figures_of_a_run_are_written_after_a_failure_too(
 
     proxied[1].choose = broken(1)
     assert hourly(moved, "--metrics", str(file), "--retries", "0", "--on-error", "stop")[0] == 6
-    ended = {"timestamp_seconds": "1706670000", "duration_seconds": "0", "retries": "0"}
+    ended = {"timestamp_seconds": "1706670000", "duration_seconds": "0", "retries": "0", "verified_seconds": "0"}
     failed = figures()
     fetched = int(failed["windows_fetched"])  # the other worker may have been at its window still
     assert failed == ended | {
@@ -110,7 +110,7 @@ def test_a_mistake_in_a_query_is_in_the_figures(home: Shell) -> None:
         assert home("export", query, *HOURS, "-o", "all.csv", "--metrics", "a.prom").returncode == code
         lines = [line for line in figures.read_text().splitlines() if not line.startswith("#")]
         assert lines[0] == f'svcctl_export_success{{export="{home.home}/all.csv"}} 0'
-        assert len(lines) == 10
+        assert len(lines) == 11
         figures.unlink()
 
 

@@ -201,7 +201,7 @@ def test_a_first_run_that_failed_leaves_windows_that_are_missing(
             f"last run failed,{failed}",
         ]
         assert moved.shell("export", "status").stdout.replace('"', "") == (
-            f"name,target,until,missing,failed\ns,{target},2024-01-31T00:00:00Z,3,{failed}\n"
+            f"name,target,until,verified,missing,failed\ns,{target},2024-01-31T00:00:00Z,,3,{failed}\n"
         )
         command = shlex.join(["svcctl", "export", query, "-o", target, "--state", "s"])
         assert moved("export", "verify", "s") == (
@@ -499,15 +499,15 @@ def test_status_shows_the_options_that_a_run_of_a_state_has_to_repeat(moved: Mov
 
 
 def test_states_are_listed_and_removed_and_their_files_stay(moved: Moved) -> None:
-    assert moved.shell("export", "status").stdout == "name,target,until,missing,failed\n"
+    assert moved.shell("export", "status").stdout == "name,target,until,verified,missing,failed\n"
     moved.now = START + 3 * 3600
     assert hourly(moved)[0] == 0
     given = ("--from", "2024-01-31", "--to", "1h", "--state", "other", "-o", "other/{start:%FT%H}.csv")
     assert moved.shell("export", QUERY, *given).returncode == 0
     listed = (
-        "name,target,until,missing,failed\n"
-        f"other,{moved.shell.home}/other/{{start:%FT%H}}.csv,2024-01-31T01:00:00Z,0,\n"
-        f"timed,{moved.shell.home}/out/{{start:%FT%H}}.csv,2024-01-31T02:00:00Z,0,\n"
+        "name,target,until,verified,missing,failed\n"
+        f"other,{moved.shell.home}/other/{{start:%FT%H}}.csv,2024-01-31T01:00:00Z,,0,\n"
+        f"timed,{moved.shell.home}/out/{{start:%FT%H}}.csv,2024-01-31T02:00:00Z,,0,\n"
     )
     assert moved.shell("export", "status").stdout == listed
     (moved.shell.home / "out" / "2024-01-31T01.csv").unlink()
@@ -519,11 +519,11 @@ def test_states_are_listed_and_removed_and_their_files_stay(moved: Moved) -> Non
     record.write_text("{}")
     shown = moved.shell("export", "status")
     assert shown.stdout == (
-        "name,target,until,missing,failed\n"
-        "far,s3://bucket/{start:%H}.csv,2024-01-31T00:00:00Z,,\n"
-        f"new,{moved.shell.home}/new/{{start:%H}}.csv,2024-01-31T00:00:00Z,,\n"
-        f"other,{moved.shell.home}/other/{{start:%FT%H}}.csv,2024-01-31T01:00:00Z,,\n"
-        f"timed,{moved.shell.home}/out/{{start:%FT%H}}.csv,2024-01-31T02:00:00Z,1,\n"
+        "name,target,until,verified,missing,failed\n"
+        "far,s3://bucket/{start:%H}.csv,2024-01-31T00:00:00Z,,,\n"
+        f"new,{moved.shell.home}/new/{{start:%H}}.csv,2024-01-31T00:00:00Z,,,\n"
+        f"other,{moved.shell.home}/other/{{start:%FT%H}}.csv,2024-01-31T01:00:00Z,,,\n"
+        f"timed,{moved.shell.home}/out/{{start:%FT%H}}.csv,2024-01-31T02:00:00Z,,1,\n"
     )
     assert (shown.returncode, str(record.relative_to(moved.shell.home)) in shown.stderr) == (0, True)
     lost = f"the state 'other' of {moved.shell.home}/other/{{start:%FT%H}}.csv, up to 2024-01-31T01:00:00Z"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from pathlib import Path
 
 import pytest
 from support.faults import FaultyProxy
+from support.pseudo_terminal import session
 from support.shells import Shell
 from support.timed_events import (
     HOURS,
@@ -22,7 +26,9 @@ from support.timed_events import (
     timeless,
 )
 
-from svcctl.exports.windows import moment
+from svcctl.exports.run import alone
+from svcctl.exports.windows import Target, moment
+from svcctl.storage.targets import open_target
 from svcctl.words import size_text
 
 
@@ -357,3 +363,119 @@ def test_a_record_that_is_not_that_of_the_state_is_refused_and_begins_anew_as_th
     assert moved("export", "rm", "timed", "--yes")[0] == 0
     assert hourly(moved, "--force")[0] == 0
     assert moved("export", "verify", "timed") == (0, all_whole(4, 1334))
+
+
+def verified(moved: Moved) -> str | None:
+    """The date up to which the export is verified, as its status says; None if it says nothing."""
+    lines = dict(line.split(",", 1) for line in moved.shell("export", "status", "timed").stdout.splitlines())
+    (state,) = moved.shell.ndjson("export", "status")
+    assert state["verified"] == lines.get("verified")
+    return lines.get("verified")
+
+
+def hour(number: int) -> str:
+    return f"2024-01-31T{number:02}:00:00Z"
+
+
+def test_the_date_up_to_which_all_is_verified_never_passes_a_gap(moved: Moved) -> None:
+    out = moved.shell.home / "out"
+    moved.now = START + 4 * 3600
+    assert (hourly(moved)[0], verified(moved)) == (0, None)
+    assert (moved("export", "verify", "timed")[0], verified(moved)) == (0, hour(3))
+    moved.now += 2 * 3600
+    assert (hourly(moved)[0], verified(moved)) == (0, hour(3))
+    kept = (out / "2024-01-31T01.csv").read_bytes()
+    (out / "2024-01-31T01.csv").write_bytes(bytes(len(kept)))
+    (out / "2024-01-31T04.csv").unlink()
+    assert (moved("export", "verify", "timed", "--from", hour(2))[0], verified(moved)) == (7, hour(4))
+    assert (moved("export", "verify", "timed")[0], verified(moved)) == (7, hour(1))
+    (out / "2024-01-31T01.csv").write_bytes(kept)
+    assert (moved("export", "verify", "timed", "--from", hour(2))[0], verified(moved)) == (7, hour(1))
+    assert (moved("export", "verify", "timed", "--from", hour(1))[0], verified(moved)) == (7, hour(4))
+    given = ("--from", hour(4), "--to", hour(5))
+    assert moved("export", QUERY, *given, "-o", f"{out}/{{start:%FT%H}}.csv")[0] == 0
+    assert (moved("export", "verify", "timed")[0], verified(moved)) == (0, hour(5))
+    (out / "2024-01-31T02.csv").unlink()
+    assert verified(moved) == hour(2)  # a lost file shows before the next verify
+    assert (moved("export", "verify", "timed", "--from", hour(3), "--keep")[0], verified(moved)) == (0, hour(5))
+
+
+def test_the_first_verify_from_a_date_says_nothing_of_what_was_before(moved: Moved) -> None:
+    moved.now = START + 4 * 3600
+    assert hourly(moved)[0] == 0
+    assert (moved("export", "verify", "timed", "--from", hour(1))[0], verified(moved)) == (0, None)
+    assert (moved("export", "verify", "timed", "--from", "2024-01-31")[0], verified(moved)) == (0, hour(3))
+
+
+def test_a_verify_beside_a_run_verifies_without_keeping_the_date(moved: Moved) -> None:
+    moved.now = START + 4 * 3600
+    assert hourly(moved)[0] == 0
+    storage, path = open_target(f"{moved.shell.home}/out/{{start:%FT%H}}.csv", {})
+    with alone(storage, Target(path)):
+        code, told = moved("export", "verify", "timed")
+    assert (code, "was not kept: another run of the export" in told, told.endswith(all_whole(3, 998))) == (
+        0,
+        True,
+        True,
+    )
+    assert verified(moved) is None
+
+
+def test_the_date_is_a_figure_of_the_next_run_and_a_record_without_it_is_read(moved: Moved) -> None:
+    moved.now = START + 4 * 3600
+    assert hourly(moved)[0] == 0
+    (record,) = moved.shell.home.glob("out/.*.export/record.json")
+    assert moved("export", "verify", "timed")[0] == 0
+    file = moved.shell.home / "a.prom"
+    assert hourly(moved, "--metrics", str(file))[0] == 0
+    name = 'svcctl_export_verified_seconds{export="timed"} '
+    assert f"{name}{START + 3 * 3600}" in file.read_text().splitlines()
+    _, body = record.read_text().split("\n", 1)
+    older = body.replace(f'"verified": {START + 3 * 3600}, ', "")
+    head = json.dumps({"version": 1, "sha256": hashlib.sha256(older.encode()).hexdigest()})[:-1]
+    record.write_text(f"{head},\n{older}")
+    assert (len(older) < len(body), verified(moved)) == (True, None)
+    assert hourly(moved, "--metrics", str(file))[0] == 0
+    assert f"{name}0" in file.read_text().splitlines()
+
+
+def test_programs_get_an_object_for_each_lost_file_and_range_and_one_for_each_export(moved: Moved) -> None:
+    out = moved.shell.home / "out"
+    moved.now = START + 4 * 3600
+    assert hourly(moved)[0] == 0
+    target = f"{out}/{{start:%FT%H}}.csv"
+    whole = {"export": "timed", "target": target, "files": 3, "bytes": 998}
+    counts = {"damaged": 0, "missing": 0, "notExported": 0, "verified": (START + 3 * 3600) * 1000}
+    assert moved.shell.ndjson("export", "verify") == [{"result": whole | counts}]
+    (out / "2024-01-31T01.csv").write_text("")
+    (out / "2024-01-31T02.csv").unlink()
+    done = moved.shell("export", "verify", "timed", "-f", "ndjson")
+    damaged, missing, result = map(json.loads, done.stdout.splitlines())
+    dates = {"from": (START + 3600) * 1000, "to": (START + 7200) * 1000}
+    assert damaged == {"finding": {"export": "timed", "kind": "damaged", "file": f"{out}/2024-01-31T01.csv", **dates}}
+    assert missing["finding"]["kind"] == "missing"
+    found = {"damaged": 1, "missing": 1, "notExported": 0, "verified": (START + 3600) * 1000}
+    assert (done.returncode, result) == (7, {"result": whole | found})
+    assert "is damaged" not in done.stderr
+
+
+def test_a_range_that_is_not_exported_yet_has_no_file(moved: Moved, proxied: tuple[Shell, FaultyProxy]) -> None:
+    proxied[1].choose = broken(1)
+    moved.now = START + 4 * 3600
+    assert hourly(moved, "--retries", "0")[0] in (6, 7)
+    finding, result = map(json.loads, moved.shell("export", "verify", "timed", "-f", "ndjson").stdout.splitlines())
+    dates = {"from": (START + 3600) * 1000, "to": (START + 7200) * 1000}
+    assert finding == {"finding": {"export": "timed", "kind": "not exported", **dates}}
+    assert (result["result"]["notExported"], result["result"]["verified"]) == (1, (START + 3600) * 1000)
+
+
+def test_a_terminal_shows_how_much_is_hashed(home: Shell) -> None:
+    assert home("export", QUERY, *HOURS, "-o", "{start:%H}.csv").returncode == 0
+    held = home.home / "04.csv"
+    held.unlink()
+    os.mkfifo(held)
+    with session(home, "export", "verify", "{start:%H}.csv", variables={}) as terminal:
+        terminal.wait_for("4 of 6 files, 1.3 kB of 2.0 kB")
+        held.write_text("eventdate,n\n")
+        code, rest = terminal.end()
+    assert (code, "04.csv is damaged" in rest) == (7, True)

@@ -621,6 +621,27 @@ class JobOperations:
         """Remove a job. NotFound if there is none."""
         return self._of._open.remove_job(job_id)
 
+    def verify(
+        self, job_id: str, *, from_: Moment | None = None, keep: bool = False
+    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Compare what a job's destination has with the rows that the job delivered.
+
+        Yields pairs of `progress`, `finding` or `result` and a mapping, as the check goes on; the last result is that
+        of the job. Rows dated before `from_` may be gone, and with `keep` also in later checks.
+
+        ServiceError if the service is not svcctl's own, UsageError for a destination that cannot be verified,
+        Unavailable if the check does not come to its end.
+        """
+        from svcctl.api.own_service import verify
+        from svcctl.dates.epochs import to_ms
+        from svcctl.dates.range import start_of
+
+        since = None
+        if from_ is not None:
+            now = datetime.fromtimestamp(time.time(), UTC)
+            since = to_ms(start_of(_typed(from_, "from_"), self._of._profile.time_zone, now=now))
+        return verify(self._of._open, job_id, since=since, keep=keep)
+
 
 class DomainOperations:
     """The customer domains of a reseller, whose credentials they need: `client.domains`."""

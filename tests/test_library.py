@@ -6,6 +6,7 @@ import asyncio
 import doctest
 import gc
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -20,7 +21,7 @@ import numpy
 import pandas
 import pyarrow as pa
 import pytest
-from support.scripted import Serve, head, ok
+from support.scripted import Serve, head, http, ok
 from support.shells import Shell
 
 import svcctl
@@ -80,6 +81,7 @@ SIGNATURES = {
     "JobOperations.remove": "job_id",
     "JobOperations.start": "job_id",
     "JobOperations.stop": "job_id",
+    "JobOperations.verify": "job_id, *, from_, keep",
     "DomainOperations.create": "name, plan, *, time, volume",
     "DomainOperations.delete": "name",
     "DomainOperations.disable": "name",
@@ -547,6 +549,18 @@ def test_jobs_are_launched_and_changed(client: svcctl.ServiceClient) -> None:
         assert client.jobs.remove(job.id).status == "REMOVED"
     with pytest.raises(errors.NotFound):
         client.jobs.get(job.id)
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_job_is_verified(serve: Serve) -> None:
+    result = {"job": "3f2a", "rows": 4, "missing": 0}
+    service = serve(http("200 OK", json.dumps({"result": result}) + "\n", "X-Svc-Errors: exact"))
+    with svcctl.connect(base_url=service.url, token="t") as client:
+        found = client.jobs.verify("3f2a", from_=datetime(2024, 1, 31, tzinfo=UTC), keep=True)
+        assert list(found) == [("result", result)]
+        with pytest.raises(errors.Unavailable):
+            list(client.jobs.verify("4f2a"))
+    assert service.lines[0].endswith("/3f2a/verify?from=1706659200000&keep=true")
 
 
 @pytest.mark.parametrize(

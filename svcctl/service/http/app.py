@@ -26,7 +26,7 @@ from svcctl.service.accounts.accounts import Account
 from svcctl.service.accounts.keys import KeyStatus
 from svcctl.service.destinations import kinds
 from svcctl.service.engines import Engines
-from svcctl.service.http import monitoring, provisioning, tables, temporary_tables
+from svcctl.service.http import monitoring, provisioning, tables, temporary_tables, verification
 from svcctl.service.http.auth import OnOwnSocket, signed
 from svcctl.service.http.body import value_text
 from svcctl.service.http.codes import CREDENTIALS
@@ -50,6 +50,8 @@ from svcctl.service.queries.request import AskedQuery
 from svcctl.service.queries.schedule import Step
 from svcctl.service.rendering import ENCODERS
 from svcctl.service.state.database import StateUnavailable
+from svcctl.service.verification.check import check
+from svcctl.service.verification.verify import Checks
 
 LEFT = 499
 """The status in the access log for a client that left; HTTP defines none."""
@@ -72,10 +74,13 @@ def routes(*, stops: bool) -> list[Route]:
         *tables.ROUTES,
         *temporary_tables.ROUTES,
         *provisioning.ROUTES,
+        *verification.ROUTES,
     ]
 
 
-def build(service: Service, jobs: Jobs | None = None, origins: Sequence[str] = ()) -> ASGIApp:
+def build(
+    service: Service, jobs: Jobs | None = None, origins: Sequence[str] = (), checks: Checks | None = None
+) -> ASGIApp:
     """Build the ASGI application. Web pages of `origins` may use it."""
     app = Starlette(
         routes=routes(stops=service.stop is not None),
@@ -84,6 +89,7 @@ def build(service: Service, jobs: Jobs | None = None, origins: Sequence[str] = (
     app.router.redirect_slashes = False
     app.state.service = service
     app.state.jobs = jobs or Jobs(service.store, delivering(service))
+    app.state.checks = checks or Checks(service.store, service.engines, app.state.jobs, service.allowed, check)
     app.state.settle = partial(settle, service, app.state.jobs)
     return for_pages(Answered(without_trailing_slashes(app), service), origins)
 

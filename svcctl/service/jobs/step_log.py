@@ -106,8 +106,8 @@ def files(store: Store, job_id: str) -> list[FileEntry]:
     return [FileEntry(number, first, end, tuple(hashes)) for number, first, end, hashes in rows]
 
 
-def offsets(store: Store, job_id: str, before: int) -> list[tuple[int, int]]:
-    """The first rows of a job's steps before a row, each with its offset; at most MAX_OFFSETS of them."""
+def offsets(store: Store, job_id: str, before: int, most: int = MAX_OFFSETS) -> list[tuple[int, int]]:
+    """The first rows of a job's steps before a row, each with its offset; at most `most` of them."""
     found: list[tuple[int, int]] = []
     stride, at = 1, 0
     for entry in steps(store, job_id, before):
@@ -116,7 +116,7 @@ def offsets(store: Store, job_id: str, before: int) -> list[tuple[int, int]]:
         if at % stride == 0:
             found.append((entry.first, entry.offset))
         at += 1
-        if len(found) > MAX_OFFSETS:
+        if len(found) > most:
             found, stride = found[::2], stride * 2
     return found
 

@@ -109,6 +109,7 @@ def test_every_event_is_delivered_once_while_queries_change_and_the_service_is_k
             changing.change(version)
             changing.load(500)
         changing.finish()
+        changing.must("job", "verify", *changing.targets)  # with the jobs that these continue
     finally:
         calm("service", "stop")
     assert changing.kills >= 4

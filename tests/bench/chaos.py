@@ -185,6 +185,8 @@ class Chaos:
                     f"{target.type} {target.params.get('topic', '')}: {len(there)} there, doubled {_ends(doubled)}, "
                     f"lost {_ends(lost)}, in order {there == sorted(there)}"
                 )
+            if target.read is not None and (done := self._shell("job", "verify", job)).returncode:
+                self.outcome.wrong.append(f"{target.type}: {done.stdout}{done.stderr}")
 
     def _finish(self, job: str) -> None:
         """Stop a job that has read everything, and start it again until all of that is delivered."""

@@ -113,7 +113,8 @@ class CheckTally:
     """The result of a check: numbers of rows, by kind of fault and altogether.
 
     `gap_from` is the date of the first row that is missing, altered, truncated or out of order, and `last_date` the
-    latest date of all rows, both in epoch milliseconds. `notes` are sentences for people.
+    latest date of all rows, both in epoch milliseconds. `notes` are sentences for people. Rows from the date
+    `hidden_from` on may be there, but cannot be seen yet.
     """
 
     rows: int
@@ -124,3 +125,4 @@ class CheckTally:
     gap_from: int | None = None
     last_date: int | None = None
     notes: tuple[str, ...] = ()
+    hidden_from: int | None = None

@@ -90,6 +90,7 @@ def check_topic(
         log.gap_from,
         cursor.last_date or None,
         tuple(notes),
+        comparison.hidden_from,
     )
 
 

@@ -8,6 +8,7 @@ may fill, or came too early; the message after it tells which.
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -96,6 +97,8 @@ class PartitionComparison:
     def __init__(self, job: DeliveredJob, cursor: ExpectedCursor, log: FaultLog, duplicates: FaultLog) -> None:
         self.not_yet = 0
         """Messages of a running job after the rows that are in its log."""
+        self.hidden_from: int | None = None
+        """The earliest date of rows that an open transaction may hide, in epoch milliseconds."""
         self.not_reproducible = 0
         self.no_longer_there = 0
         self.not_compared = 0
@@ -322,13 +325,17 @@ class PartitionComparison:
                 self.no_longer_there += gone - first
                 seen = max(gone, min(end, self._hidden_from(skip, hidden)))
                 self.not_yet += end - seen
+                if seen < end:
+                    self.hidden_from = min(self.hidden_from or sys.maxsize, skip.from_ms or 1)
                 if gone < seen:
                     dates = skip.from_ms, skip.to_ms
                     self._fault(FaultKind.MISSING, gone, seen, skip.offset, *dates, known=skip.known)
 
     def _written_before(self, low: int) -> int:
         """The row before which all rows may have been written before the offset `low`: each row takes an offset after
-        the one where its step began."""
+        the one where its step began. All rows, if no such offset is known."""
+        if not self._job.offsets:
+            return self._job.sent
         firsts = [first for first, _ in self._job.offsets]
         for (first, offset), end in zip(self._job.offsets, [*firsts[1:], self._job.sent], strict=True):
             if first + low - offset < end:

@@ -210,7 +210,7 @@ class JobCheck:
         self, job: StoredJob, delivered: DeliveredJob, tally: CheckTally, gap_before: int | None
     ) -> int | None:
         """Save the date up to which a job is verified, and return it. It never passes a gap."""
-        gap = _earlier(gap_before, tally.gap_from)
+        gap = _earlier(_earlier(gap_before, tally.gap_from), tally.hidden_from)
         dateless = any(tally.counts.get(kind) for kind in GAPS) and tally.gap_from is None
         if dateless or (delivered.first == delivered.sent > 0):
             return job.verified

@@ -203,3 +203,15 @@ def test_a_set_of_rows_returns_the_runs_that_were_added() -> None:
         numbers.remove(row)
     assert [row for first, end in rows.runs(5, 300_000) for row in range(first, end)] == sorted(numbers)
     assert all((row in rows) == (row in numbers) for row in range(5, 300_000, 7))
+
+
+def test_rows_of_a_job_without_known_offsets_are_gone_with_the_oldest_messages() -> None:
+    job = replace(JOB, offsets=[])  # it is older than its log
+    assert compare(stream(*range(10)), job)[0] == []
+    found, comparison, _ = compare([message(row, row) for row in range(4, 10)], job, low=4)
+    assert (found, comparison.no_longer_there) == ([], 4)
+
+
+def test_the_date_of_rows_that_may_be_hidden_is_known() -> None:
+    assert compare(stream(0, 1, 2, 4, 5), hidden=7)[1].hidden_from is not None
+    assert compare(stream(*range(10)), hidden=7)[1].hidden_from is None

@@ -68,6 +68,7 @@ class Peer:
     asked: list[DeliveredJob] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     failure: Exception | None = None
+    hidden_from: int | None = None
     waits: bool = False
     """Whether a check makes progress only, until it is stopped."""
     ended: threading.Event = field(default_factory=threading.Event)
@@ -99,7 +100,9 @@ class Peer:
         yield from faults
         counts = {fault.kind: fault.end - fault.first for fault in faults}
         gap = min((fault.from_ms for fault in faults if fault.from_ms is not None), default=None)
-        yield CheckTally(job.sent - job.first, counts, gap_from=gap, last_date=max(dates, default=None))
+        yield CheckTally(
+            job.sent - job.first, counts, gap_from=gap, last_date=max(dates, default=None), hidden_from=self.hidden_from
+        )
 
 
 @dataclass
@@ -250,6 +253,12 @@ def test_the_verified_date_never_passes_a_gap(world: World) -> None:
     labels = 'job="a",name="name of a",type="kafka"'
     text = "".join(exposed(world.service, world.jobs))
     assert f"svcctl_job_verified_timestamp_seconds{{{labels}}} {MS / 1000 + 9}\n" in text
+
+
+def test_rows_that_cannot_be_seen_yet_are_not_verified(world: World) -> None:
+    world.add("a")
+    world.peer.hidden_from = MS + 8000
+    assert world.results("a")[0]["verified"] == MS + 7999
 
 
 def test_a_job_is_verified_with_those_that_it_continues(world: World) -> None:

@@ -7,11 +7,10 @@ which are missing, added or moved are told from those whose values differ.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from enum import Enum
-from functools import partial
 
 from svcctl.errors import SvcctlError
 from svcctl.service.rendering import arrow
@@ -25,6 +24,8 @@ PIECE_BYTES = 1 << 20
 """How much of a file is read at once where it differs."""
 ALIGNED_BYTES = 4 << 20
 """About how many bytes of each side are aligned at once."""
+MAX_RECORD_BYTES = 32 << 20
+"""The longest line that is read as one record."""
 MAX_ADDED = 1_000_000
 """After so many rows that a file should not have, the rest of it is not looked at."""
 
@@ -91,20 +92,27 @@ class FileText:
         self._data, self._at = b"".join(loaded), 0
 
 
-def split_records(text: bytes, most: int, *, is_over: bool, cut: Callable[[bytes], bool]) -> list[bytes]:
+def split_records(text: bytes, most: int, rows: Sequence[bytes] = (), *, is_over: bool) -> list[bytes]:
     """The records at the beginning of a text, each with its line end; line ends within quotes belong to a record.
 
-    Where quotes are not closed, a line is a record by itself, but not what `cut` says is the beginning of a row at the
-    end of a file. Without `is_over` the text goes on, and an incomplete record is left out unless it is the first.
+    Where quotes are not closed, or a line within them is followed by one of the expected `rows`, a line is a record by
+    itself. Where the file ends with the beginning of such a row, that is left out. Without `is_over` the text goes on,
+    and an incomplete record is left out unless it is the first.
     """
+    known = frozenset(rows)
     records: list[bytes] = []
     at = 0
     while at < len(text) and len(records) < most:
         end = _end_of_record(text, at)
         if end is None:
-            if cut(text[at:]) if is_over else records:
+            if any(row.startswith(text[at:]) for row in rows) if is_over else records:
                 break
             end = text.find(b"\n", at) + 1 or len(text)
+        line_end = text.find(b"\n", at) + 1
+        while known and 0 < line_end < end:
+            if text[line_end : _end_of_record(text, line_end)] in known:
+                end = line_end
+            line_end = text.find(b"\n", line_end) + 1
         records.append(text[at:end])
         at = end
     return records
@@ -179,7 +187,7 @@ class FileComparison:
     def _records(self, text: FileText, most: int) -> list[bytes]:
         """The next records, which are passed."""
         window = text.window(ALIGNED_BYTES)
-        records = split_records(window, most, is_over=text.is_over, cut=lambda rest: False)
+        records = split_records(window, most, is_over=text.is_over)
         text.skip(sum(map(len, records)))
         return records
 
@@ -218,8 +226,9 @@ class FileComparison:
                     wanted.append(ExpectedRecord(row, line, date))
                     size += len(line)
         window = text.window(max(2 * size, PIECE_BYTES))
-        is_cut = partial(_is_cut, wanted)
-        found = split_records(window, MAX_ALIGNED, is_over=text.is_over, cut=is_cut)
+        while not text.is_over and b"\n" not in window and len(window) < MAX_RECORD_BYTES:
+            window = text.window(2 * len(window))
+        found = split_records(window, MAX_ALIGNED, [one.line for one in wanted], is_over=text.is_over)
         if not found:
             return False
         values = [comparable(record, CSV_TOKENS) for record in found]
@@ -293,10 +302,6 @@ class FileComparison:
         self.faults += 1
         finding = DeliveryFinding(kind, first, end, file=self._name, from_ms=dates[0], to_ms=dates[1])
         self._log.add(finding, self._cursor.last_date, count)
-
-
-def _is_cut(rows: Sequence[ExpectedRecord], text: bytes) -> bool:
-    return any(one.line.startswith(text) for one in rows)
 
 
 def _taken(counter: Counter[bytes], value: bytes) -> bool:

@@ -42,8 +42,8 @@ POLL_SECONDS = 0.1
 """How long a batch of messages waits until it is full: its last message may be followed by the end of a transaction."""
 MAX_MESSAGES, BATCH_BYTES = 2000, 8 << 20
 """How many messages are read at once, and about how many bytes."""
-FETCHED_KILOBYTES = 16 << 10
-"""How much the library may fetch ahead."""
+FETCHED_KILOBYTES, FETCHED_MESSAGES = 16 << 10, 20_000
+"""How much the library may fetch ahead, and how many messages are enough: each takes some hundred bytes more."""
 _DENIED = (
     *(KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED),
     *(KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED),
@@ -121,6 +121,7 @@ class PartitionReader:
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",  # if messages are deleted while they are read
             "queued.max.messages.kbytes": FETCHED_KILOBYTES,
+            "queued.min.messages": FETCHED_MESSAGES,
             "fetch.wait.max.ms": 50,
             **settings,
             **self._brokers.settings,
@@ -161,6 +162,7 @@ class PartitionReader:
                 raise KafkaException(committed.error)
             self.transactions = committed.offset != OFFSET_INVALID
             position, self._stable = self._consumer.get_watermark_offsets(self._place, WAIT_SECONDS)
+            self._stable = max(self._stable, self._job.offset or 0)  # some brokers say a lower one
             self._consumer.assign([TopicPartition(self.topic, self._place.partition, position)])
             most, last_answer = 100, monotonic()
             while position < self._stable:
@@ -176,11 +178,9 @@ class PartitionReader:
                 if any(map(Message.error, messages)):
                     if self._is_end(messages[-1]):
                         position -= 1
-                        self._stable = min(self._stable, position)
+                        self._stable = position
                     messages = [message for message in messages if not self._is_end(message)]
                 self.transactions = self.transactions or position - begin > len(messages)
-                if position > self._stable:
-                    messages = [message for message in messages if (message.offset() or 0) < self._stable]
                 largest = max((len(message.value() or b"") for message in messages), default=1)
                 most = max(1, min(MAX_MESSAGES, BATCH_BYTES // (largest + 1)))
                 yield messages

@@ -1,0 +1,152 @@
+"""Files of jobs on a real S3: which are missing, gone, foreign or not there yet, and what proves the others."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from bench import verify_faults
+from bench.verify_faults import HEAD, START_MS, STEP_MS, FilePeer, Sent, checked, deliver_files
+from peers.s3 import S3Peer
+
+from svcctl.errors import CredentialsError, Unavailable
+from svcctl.service.hosts.allowed_hosts import EVERYTHING, parse
+from svcctl.service.verification import CheckTally, ExpectedRows, FaultKind, NotReproducible
+from svcctl.service.verification.check import check
+from svcctl.service.verification.file_rows import split_records
+from svcctl.service.verification.stored_files import PLACES, FilesOfJob
+
+MISSING, ALTERED, FOREIGN = FaultKind.MISSING, FaultKind.ALTERED, FaultKind.FOREIGN
+TRIMMED = [NotReproducible(0, 60, "trimmed")]
+
+
+@pytest.fixture
+def sent(objects: FilePeer) -> Sent:
+    """Three files of 20 rows, as plain csv."""
+    return deliver_files(objects, random.Random(5), 3, 20)
+
+
+@pytest.fixture
+def objects(s3_peer: S3Peer) -> FilePeer:
+    params = dict(verify_faults.s3_peer(s3_peer.fresh_bucket()).params(random.Random(1)))
+    return FilePeer("s3", lambda dice: {**params, "format": "plain", "s3.fileName": f"a/{dice.getrandbits(64)}"})
+
+
+@pytest.fixture
+def place(sent: Sent) -> Iterator[FilesOfJob]:
+    with closing(PLACES["s3"](sent.job, EVERYTHING)) as place:
+        yield place
+
+
+def put(place: FilesOfJob, name: str, content: bytes) -> None:
+    with place.storage.create(name, overwrite=True) as sink:
+        sink.write(content)
+        sink.complete()
+
+
+def test_rows_of_a_missing_file_may_be_gone_by_their_date(sent: Sent, place: FilesOfJob) -> None:
+    place.storage.remove(place.name(0), place.name(1))
+    since = replace(sent, job=replace(sent.job, since=START_MS + 30 * STEP_MS))
+    found, tally = checked(since)
+    assert (found, tally.no_longer_there) == ({(MISSING, 30, 40, place.name(1))}, 30)
+    assert tally.gap_from == START_MS + 30 * STEP_MS
+
+
+def test_the_hash_proves_rows_that_cannot_be_produced_again(sent: Sent, place: FilesOfJob) -> None:
+    found, tally = checked(sent, TRIMMED)
+    assert (found, tally.not_reproducible) == (set(), 0)
+    put(place, place.name(1), b"".join(place.storage.read(place.name(1))).replace(b"25", b"26", 1))
+    found, tally = checked(sent, TRIMMED)
+    assert (found, tally.not_reproducible) == ({(ALTERED, 20, 40, place.name(1))}, 20)
+    place.storage.remove(place.name(1))
+    assert checked(sent, TRIMMED)[0] == {(MISSING, 20, 40, place.name(1))}
+
+
+def test_files_of_other_jobs_and_files_that_are_written_are_not_foreign(sent: Sent, place: FilesOfJob) -> None:
+    for number in (3, 4):
+        put(place, place.name(number), HEAD)
+    place.storage.put_new(f"a/.{place.name(5)[2:]}.claim.part", b"job")
+    assert checked(sent)[0] == {(FOREIGN, 60, 60, place.name(number)) for number in (3, 4)}
+    claimed = replace(sent, job=replace(sent.job, claimed=[3]))
+    assert checked(claimed)[0] == {(FOREIGN, 60, 60, place.name(4))}
+    found, tally = checked(replace(claimed, job=replace(claimed.job, running=True)))
+    assert (found, tally.not_yet) == (set(), 1)
+
+
+def test_rows_of_wider_types_are_equal_and_rows_in_no_file_are_counted(sent: Sent) -> None:
+    lines = [line.replace(",", ".0,", 1) for line in sent.lines]
+    assert checked(replace(sent, lines=lines))[0] == set()
+    found, tally = checked(replace(sent, job=replace(sent.job, files=sent.job.files[:2], claimed=[2])))
+    assert (found, tally.not_reproducible) == (set(), 20)
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        (lambda lines: [*lines[:5], '25,"\n', *lines[6:]], (ALTERED, 25, 26)),
+        (lambda lines: [*lines[:5], "x" * 3_000_000 + "\n", *lines[6:]], (ALTERED, 25, 26)),
+        (lambda lines: [*lines, lines[4]], (FaultKind.DUPLICATED, 24, 25)),
+        (lambda lines: [*lines, "1,2\n"], (FOREIGN, 40, 40)),
+        (lambda lines: [*lines[:-1], lines[-1][:-1]], (FaultKind.TRUNCATED, 39, 40)),
+    ],
+    ids=["a quote", "a long row", "a row again at the end", "a row at the end", "a line end"],
+)
+def test_rows_are_named_also_where_a_file_is_no_csv(
+    sent: Sent, place: FilesOfJob, change: Callable[[list[str]], Iterable[str]], wanted: tuple[FaultKind, int, int]
+) -> None:
+    put(place, place.name(1), HEAD + "".join(change(list(sent.lines[20:40]))).encode())
+    assert checked(sent)[0] == {(*wanted, place.name(1))}
+
+
+@pytest.mark.parametrize("damage", [gzip.compress(HEAD)[:-3] + b"xyz", b"\x1f\x8b\x08garbage", b"garbage"])
+def test_a_damaged_archive_is_altered(objects: FilePeer, damage: bytes) -> None:
+    peer = FilePeer("s3", lambda dice: {**objects.params(dice), "format": "gzip"})
+    packed = deliver_files(peer, random.Random(6), 2, 20)
+    with closing(PLACES["s3"](packed.job, EVERYTHING)) as place:
+        put(place, place.name(0), damage)
+        assert checked(packed)[0] == {(ALTERED, 0, 20, place.name(0))}
+
+
+def test_an_archive_of_another_password_is_altered(objects: FilePeer) -> None:
+    peer = FilePeer("s3", lambda dice: {**objects.params(dice), "format": "zip", "file.password": "one"})
+    packed = deliver_files(peer, random.Random(7), 1, 20)
+    other = replace(packed, job=replace(packed.job, params={**packed.job.params, "file.password": "other"}))
+    assert {(kind, first, end) for kind, first, end, _ in checked(other)[0]} == {(ALTERED, 0, 20)}
+
+
+def test_a_check_that_is_stopped_has_no_result(sent: Sent) -> None:
+    items = list(check(sent.job, sent.expected(), allowed=EVERYTHING, stopped=lambda: True))
+    assert not any(isinstance(item, CheckTally) for item in items)
+
+
+def test_storage_that_denies_the_access_or_does_not_answer_is_no_result(sent: Sent) -> None:
+    def run(rules: str = "*", **params: str) -> None:
+        job = replace(sent.job, params={**sent.job.params, **params})
+        list(check(job, sent.expected(), allowed=parse(rules), stopped=lambda: False))
+
+    with pytest.raises(CredentialsError, match="denied"):
+        run(**{"aws.secretkey": "wrong"})
+    with pytest.raises(Unavailable, match="no connection"):
+        run(**{"aws.endpoint": "http://127.0.0.1:9"})
+    with pytest.raises(Unavailable, match="may not connect"):
+        run("public")
+
+
+def test_records_end_where_quotes_are_closed() -> None:
+    text = b'1,"a\nb"\n2,"\n3,x\n4'
+    whole = [b'1,"a\nb"\n', b'2,"\n', b"3,x\n", b"4"]
+    assert split_records(text, 9, is_over=True) == whole
+    assert split_records(text, 9, [b"4,x\n"], is_over=True) == whole[:3]
+    assert split_records(text, 9, is_over=False) == whole[:1]
+    assert split_records(text[8:], 9, is_over=False) == whole[1:3]
+    assert split_records(b'2,"\n3,x\n4"\n', 9, [b"3,x\n"], is_over=True) == [b'2,"\n', b"3,x\n", b'4"\n']
+
+
+def test_rows_are_expected_in_one_piece_or_several(sent: Sent) -> None:
+    dates = pa.array([START_MS + row * STEP_MS for row in range(60)], pa.int64())
+    assert checked(sent, [ExpectedRows(0, pa.array(sent.lines, pa.large_string()), dates)])[0] == set()

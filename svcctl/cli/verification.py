@@ -34,6 +34,7 @@ COUNTED = {
     "notYet": "not there yet",
 }
 """The members of a result that count rows, and how those after the sentence are called."""
+UNCOMPARED = ("missing", "noLongerThere", "notReproducible")
 METRICS = {
     "success": "Whether the last check found exactly the rows that the job delivered (1) or not (0).",
     "timestamp_seconds": "When the last check of the job ended, in epoch seconds.",
@@ -190,7 +191,7 @@ def result_text(result: Mapping[str, Any]) -> str:
     parts = [
         *(f"{f'{counts[name]:,}' if counts[name] else 'none'} {name}" for name in ("missing", "duplicated")),
         f"{counts['outOfOrder']:,} out of order" if counts["outOfOrder"] else "in order",
-        *(unequal or ["the others equal" if counts["notReproducible"] else "all equal"]),
+        *(unequal or ["the others equal" if any(map(counts.get, UNCOMPARED)) else "all equal"]),
         *(f"{counts[name]:,} {words}" for name, words in COUNTED.items() if counts[name] and words),
     ]
     until = f" up to {_moment(result['upTo'])} UTC" if result.get("upTo") else ""

@@ -90,13 +90,13 @@ def test_a_whole_delivery_is_one_sentence(verify: Verify) -> None:
 @pytest.mark.parametrize(
     ("counts", "code", "end"),
     [
-        ({"missing": 3}, 7, "3 missing, none duplicated, in order, all equal"),
+        ({"missing": 3}, 7, "3 missing, none duplicated, in order, the others equal"),
         ({"outOfOrder": 2}, 7, "none missing, none duplicated, 2 out of order, all equal"),
         ({"altered": 1, "truncated": 2}, 7, "in order, 1 altered, 2 truncated"),
         ({"duplicated": 4}, 10, "none missing, 4 duplicated, in order, all equal"),
         ({"foreign": 1_000}, 10, "all equal, 1,000 foreign"),
-        ({"foreign": 1, "missing": 1}, 7, "1 missing, none duplicated, in order, all equal, 1 foreign"),
-        ({"noLongerThere": 7, "notYet": 8}, 0, "all equal, 7 no longer there, 8 not there yet"),
+        ({"foreign": 1, "missing": 1}, 7, "1 missing, none duplicated, in order, the others equal, 1 foreign"),
+        ({"noLongerThere": 7, "notYet": 8}, 0, "the others equal, 7 no longer there, 8 not there yet"),
         ({"notReproducible": 9}, 0, "in order, the others equal, 9 that cannot be produced again"),
     ],
     ids=str,

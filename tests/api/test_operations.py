@@ -24,6 +24,7 @@ READS = {
     "GET /domain/{domain}/roles/{role:path}",
     "GET /service/domain/{domain}/available",
     "GET /service/health",
+    "GET /service/jobs/{id}/verify",
     "GET /service/load/{attempt}",
     "GET /service/metrics",
     "GET /service/ping",

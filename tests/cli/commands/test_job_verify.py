@@ -11,6 +11,7 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+from peers.s3 import S3Peer
 from support.pseudo_terminal import on_terminal_of
 from support.scripted import LOST, Script, Serve, head, http
 from support.shells import Shell
@@ -279,3 +280,49 @@ def test_the_date_up_to_which_a_job_is_verified_is_shown(serve: Serve, shell: Sh
     assert [line.split() for line in done.stdout.splitlines() if line.startswith("verified")] == [
         ["verified", "2026-11-25", "21:00:00.000"]
     ]
+
+
+@pytest.fixture
+def delivered(service: Shell, s3_peer: S3Peer) -> Iterator[S3Peer]:
+    """A bucket that has the rows of the table `sample`, which the job `delivered` has delivered."""
+    bucket = s3_peer.fresh_bucket()
+    params = {
+        "friendlyName": "delivered",
+        "aws.bucket": bucket.bucket,
+        "aws.accessKey": bucket.key,
+        "aws.secretKey": bucket.secret,
+        "aws.region": bucket.region,
+        "aws.endpoint": bucket.endpoint,
+    }
+    text = json.dumps({"type": "s3", "params": params})
+    dates = ("--from", "2024-01-31", "--to", "2024-02-01")
+    launched = service("query", "from sample", *dates, "--dest-json", "-", stdin=text)
+    assert launched.returncode == 0, launched.stderr
+    assert service("job", "wait", "delivered", "--max-time", "30").returncode == 0
+    yield bucket
+    assert service("job", "rm", "--yes", "delivered").returncode == 0
+
+
+def test_a_delivery_of_the_local_service_is_verified(service: Shell, delivered: S3Peer) -> None:
+    done = service("job", "verify", "delivered")
+    assert (done.returncode, done.stderr.count("none missing, none duplicated, in order, all equal")) == (0, 1)
+    [job] = service.ndjson("job", "show", "delivered")
+    assert isinstance(job["verified"], int)
+    [name] = delivered.objects()
+    delivered.rclone("deletefile", f":s3:{delivered.bucket}/{name}")
+    lost = service("job", "verify", "delivered")
+    text, hint, sentence = lost.stderr.splitlines()
+    assert (lost.returncode, "4 rows missing: rows 0 to 3" in text, name in text) == (7, True, True)
+    assert "4 missing" in sentence
+    queried = service(*shlex.split(hint.rpartition(": svcctl ")[2]), "-f", "ndjson")
+    assert len(queried.stdout.splitlines()) == 4
+    objects = service("job", "verify", "delivered", "-f", "ndjson").stdout.splitlines()
+    assert [list(json.loads(line)) for line in objects] == [["finding"], ["result"]]
+
+
+def test_a_job_that_delivers_nothing_cannot_be_verified(service: Shell) -> None:
+    params = ("--dest", "donothing", "--dest-param", "friendlyName=counts-only")
+    assert service("query", "from sample", "--from", "2024-01-31", "--to", "1d", *params).returncode == 0
+    assert service("job", "verify", "counts-only").returncode == 2
+    assert service("job", "rm", "--yes", "counts-only").returncode == 0
+    assert service("job", "verify", "counts-only").returncode == 4

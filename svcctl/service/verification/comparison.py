@@ -23,7 +23,7 @@ from svcctl.service.verification import ExpectedRows, NotReproducible
 
 JSON_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[^",:{}\[\]]+|[",:{}\[\]]', re.DOTALL)
 CSV_TOKENS = re.compile(rb'"(?:[^"]|"")*"|[^",\n]+|[",\n]')
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_NUMBER_TEXT = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _INTEGER = re.compile(r"-?\d+")
 
 
@@ -56,7 +56,7 @@ class Stretch:
 
     def texts(self) -> list[bytes]:
         assert self.lines is not None
-        return arrow.each(self.lines)
+        return arrow.row_bytes(self.lines)
 
 
 class ExpectedCursor:
@@ -175,19 +175,19 @@ def _text(token: bytes) -> str:
 
 def _value(token: str) -> object:
     text = token.strip('"')
-    return float(text) if _NUMBER.fullmatch(text) else text
+    return float(text) if _NUMBER_TEXT.fullmatch(text) else text
 
 
 def _is_wider(wanted: str, there: str) -> bool:
     """Whether a token is the value of another one in a wider type: float8 for integers, str for all."""
     if there.startswith('"'):
         return False
-    if _INTEGER.fullmatch(there) and _NUMBER.fullmatch(wanted) and not _INTEGER.fullmatch(wanted):
+    if _INTEGER.fullmatch(there) and _NUMBER_TEXT.fullmatch(wanted) and not _INTEGER.fullmatch(wanted):
         return float(wanted) == int(there)
     with suppress(ValueError):
         text = json.loads(wanted) if wanted.startswith('"') else wanted
         if text == there and wanted != there:
-            return there in ("true", "false") or _NUMBER.fullmatch(there) is not None
+            return there in ("true", "false") or _NUMBER_TEXT.fullmatch(there) is not None
         if there == "null":
             return text in ("nan", "inf", "-inf") and text != wanted
         moment = to_ms(datetime.strptime(text, "%Y-%m-%d %H:%M:%S.%f").replace(tzinfo=UTC))

@@ -31,7 +31,7 @@ from svcctl.service.verification.findings import FaultLog
 from svcctl.service.verification.keyed_rows import PartitionComparison
 from svcctl.words import counted
 
-SETTINGS = (
+CLIENT_SETTINGS = (
     *("security.protocol", "sasl.mechanism", "sasl.username", "sasl.password", "ssl.ca.pem"),
     *("api.version.request", "broker.version.fallback"),
 )
@@ -101,7 +101,7 @@ class PartitionReader:
 
     def __init__(self, job: DeliveredJob, allowed: AllowedHosts) -> None:
         destination = Destination(job.type, job.params)
-        settings = {key: text for key in SETTINGS if (text := text_of(destination, key))}
+        settings = {key: text for key in CLIENT_SETTINGS if (text := text_of(destination, key))}
         self.topic = text_of(destination, "topic")
         self.transactions = False
         """Whether the job's rows came in transactions, as far as that is known: each commits an offset of the job's

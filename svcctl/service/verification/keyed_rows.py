@@ -34,7 +34,7 @@ MAX_SKIPS = 50_000
 
 
 @dataclass(slots=True)
-class Skip:
+class SkippedRow:
     """Rows that were not next where they should have been: between the messages at `before` and at `offset`.
 
     `known` is the latest date before them.
@@ -109,7 +109,7 @@ class PartitionComparison:
         self._log = log
         self._duplicates = duplicates
         self._missing = RowSet(job.first, job.sent)
-        self._skips: list[Skip] = []
+        self._skips: list[SkippedRow] = []
         self._early: dict[int, tuple[bytes | None, int]] = {}
         """The values and offsets of rows that came before they were next."""
         self._early_rows: list[int] = []
@@ -261,7 +261,7 @@ class PartitionComparison:
             stretch = self._cursor.next(end - self._cursor.row)
             assert stretch is not None
             for part, old in self._cursor.by_age(stretch):
-                skip = Skip(
+                skip = SkippedRow(
                     part.first, part.end, old, *part.range_of_dates(), self._offset, offset, self._cursor.last_date
                 )
                 self._skip(skip)
@@ -273,7 +273,7 @@ class PartitionComparison:
                     self._late[number] = line, date
             self._cursor.advance(stretch.end - stretch.first)
 
-    def _skip(self, skip: Skip) -> None:
+    def _skip(self, skip: SkippedRow) -> None:
         last = self._skips[-1] if self._skips else None
         adjacent = last is not None and last.end == skip.first and last.before == skip.before
         if last is None or last.old != skip.old or not (adjacent or len(self._skips) >= MAX_SKIPS):
@@ -342,7 +342,7 @@ class PartitionComparison:
                 return first + max(0, low - offset)
         return self._job.sent
 
-    def _hidden_from(self, skip: Skip, hidden: int | None) -> int:
+    def _hidden_from(self, skip: SkippedRow, hidden: int | None) -> int:
         """The row from which on missing rows may be at the offset `hidden` or later: up to the saved offset, each row
         takes an offset, and none is after a message that was seen."""
         if skip.offset is not None or self._job.offset is None or hidden is None:

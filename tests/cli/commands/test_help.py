@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from support.delivered import deliver
 from support.shells import Shell, add_command
 from support.terminal import need
 from support.tree import TREE
@@ -308,10 +309,13 @@ SHELLS = {"zsh": ["zsh", "-c", "autoload -U compinit; compinit -u -D; {}"], "fis
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", sorted({page for page, _ in examples()}))
-def test_the_examples_of_a_page_run(page: str, prepared: Shell) -> None:
+def test_the_examples_of_a_page_run(page: str, prepared: Shell, request: pytest.FixtureRequest) -> None:
     config = prepared.home / ".config" / "svcctl" / "config.yaml"
     profiles = config.read_text()
     environment = prepared.environment | BEFORE.get(page, lambda shell: {})(prepared)
+    if page == "svcctl job verify":
+        bucket = request.getfixturevalue("s3_peer").fresh_bucket()
+        deliver(prepared, bucket, "failed-logins", "from auth.all", "--from", "1h", "--to", "now")
     for command in (command for name, command in examples() if name == page):
         shell = next((name for name in SHELLS if f" {name}" in command and "--install" not in command), "bash")
         need(shell)

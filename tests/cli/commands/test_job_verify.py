@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from peers.s3 import S3Peer
+from support.delivered import deliver
 from support.pseudo_terminal import on_terminal_of
 from support.scripted import LOST, Script, Serve, head, http
 from support.shells import Shell
@@ -286,19 +287,7 @@ def test_the_date_up_to_which_a_job_is_verified_is_shown(serve: Serve, shell: Sh
 def delivered(service: Shell, s3_peer: S3Peer) -> Iterator[S3Peer]:
     """A bucket that has the rows of the table `sample`, which the job `delivered` has delivered."""
     bucket = s3_peer.fresh_bucket()
-    params = {
-        "friendlyName": "delivered",
-        "aws.bucket": bucket.bucket,
-        "aws.accessKey": bucket.key,
-        "aws.secretKey": bucket.secret,
-        "aws.region": bucket.region,
-        "aws.endpoint": bucket.endpoint,
-    }
-    text = json.dumps({"type": "s3", "params": params})
-    dates = ("--from", "2024-01-31", "--to", "2024-02-01")
-    launched = service("query", "from sample", *dates, "--dest-json", "-", stdin=text)
-    assert launched.returncode == 0, launched.stderr
-    assert service("job", "wait", "delivered", "--max-time", "30").returncode == 0
+    deliver(service, bucket, "delivered", "from sample", "--from", "2024-01-31", "--to", "2024-02-01")
     yield bucket
     assert service("job", "rm", "--yes", "delivered").returncode == 0
 

@@ -177,7 +177,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         closing(Jobs(store, lambda job, run: False)) as jobs,
     ):
         accounts.put(store, Account("key", "secret", "mine", seed.LOCAL_DOMAIN, administrator=True))
-        domains.put_own(store, "elsewhere")
+        domains.put_provider_domain(store, "elsewhere")
         users.assign(store, "elsewhere", "owner@elsewhere", users.OWNER)
         accounts.put(store, Account("other", "secret", "theirs", "elsewhere"))
         columns = (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8))

@@ -103,7 +103,11 @@ def test_rows_are_named_also_where_a_file_is_no_csv(
     assert checked(sent)[0] == {(*wanted, place.name(1))}
 
 
-@pytest.mark.parametrize("damage", [gzip.compress(HEAD)[:-3] + b"xyz", b"\x1f\x8b\x08garbage", b"garbage"])
+@pytest.mark.parametrize(
+    "damage",
+    [gzip.compress(HEAD)[:-3] + b"xyz", b"\x1f\x8b\x08garbage", b"garbage"],
+    ids=["checksum", "content", "header"],
+)
 def test_a_damaged_archive_is_altered(objects: FilePeer, damage: bytes) -> None:
     peer = FilePeer("s3", lambda dice: {**objects.params(dice), "format": "gzip"})
     packed = deliver_files(peer, random.Random(6), 2, 20)

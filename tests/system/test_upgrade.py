@@ -18,7 +18,7 @@ def test_a_service_does_not_start_on_the_state_of_a_newer_svcctl_and_says_what_t
         connection.execute("update alembic_version set version_num = '0009'")
         connection.commit()
     said = (
-        f"state file {shell.home}/data/state.db has version 9, and svcctl {__version__} reads versions up to 3\n"
+        f"state file {shell.home}/data/state.db has version 9, and svcctl {__version__} reads versions up to 4\n"
         "hint: install a newer svcctl: pip install --upgrade 'svcctl[service]'\n"
     )
     done = shell("service", "queries", "list")

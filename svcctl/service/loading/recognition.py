@@ -38,6 +38,7 @@ from svcctl.service.loading.times import (
     TimeFormat,
     as_time,
     is_abbreviated,
+    may_be_time,
     text_as_time,
     time_format,
     written_as,
@@ -261,32 +262,39 @@ def _profiles(
     """The columns of text and times and, with a format of times, of whole numbers, in the session's zone."""
     types = (Type.STR, Type.TIMESTAMP) if times.spec is None else (Type.STR, Type.INT4, Type.INT8)
     chosen = {name: one for name, one in fields.items() if one.type in types}
-    known = replace(times, zone="UTC", numbers=None)
-    orders = [known] if times.format else [replace(known, format=order) for order in ORDERS]
-    values, asked = [], []
-    for at, one in enumerate(chosen.values()):
-        value = f"nullif({one.stored}::VARCHAR, '')"
-        if one.type is Type.TIMESTAMP:
-            time = f"TRY_CAST({one.raw} AS TIMESTAMP)"
-        elif times.spec is not None:
-            time = as_time(one.stored, one.type, known)
-        else:
-            time = f"coalesce({', '.join(text_as_time(value, order) for order in orders)})"
-        values += [f"{value} AS v{at}", f"{time} AS t{at}"]
-        asked += [
-            # Versions such as 5.10.1 look like dates of the first years.
-            f"count(t{at}) = count(v{at}) AND max(t{at}) >= '1970-01-01'",
-            f"2 * count(*) FILTER (regexp_full_match(v{at}, '{_CLOCK}')) >= nullif(count(v{at}), 0)",
-            f"bool_and(t{at} = date_trunc('day', t{at}))",
-            f"first(v{at}) FILTER (regexp_matches(v{at}, '{SLASHED}'))",
-            f"first(v{at}) FILTER ({is_abbreviated(f'v{at}')})",
-        ]
     if not chosen:
         return {}
+    known = replace(times, zone="UTC", numbers=None)
+    orders = [known] if times.format else [replace(known, format=order) for order in ORDERS]
+    time = f"coalesce({', '.join(text_as_time('v', order) for order in orders)})"
+    time = f"CASE WHEN {may_be_time('v')} THEN {time} END" if times.spec is None else as_time("v", Type.STR, known)
+    values = [f"nullif({one.stored}::VARCHAR, '')" for one in chosen.values()]
+    dates = [
+        f"TRY_CAST({one.raw} AS TIMESTAMP)" if one.type is Type.TIMESTAMP else "NULL::TIMESTAMP"
+        for one in chosen.values()
+    ]
+    asked = (
+        # Versions such as 5.10.1 look like dates of the first years.
+        "count(t) = count(v) AND max(t) >= '1970-01-01'",
+        f"2 * count(*) FILTER (regexp_full_match(v, '{_CLOCK}')) >= nullif(count(v), 0)",
+        "bool_and(t = date_trunc('day', t))",
+        f"arg_min(v, row) FILTER (regexp_matches(v, '{SLASHED}'))",
+        f"arg_min(v, row) FILTER ({is_abbreviated('v')})",
+    )
     named = ", ".join(f"{sql} AS {quote(name)}" for name, sql in columns.sql.items())
-    head = f"SELECT {', '.join(values)} FROM (SELECT {named} FROM {columns.table} LIMIT {LOOKED_AT})"
-    found = iter(reader.rows(file, f"SELECT {', '.join(asked)} FROM ({head})")[0])
-    return {name: _Profile(*(next(found) for _ in range(5))) for name in chosen}
+    head = f"(SELECT {named} FROM {columns.table} LIMIT {LOOKED_AT})"
+    lists = f"row_number() OVER () AS row, [{', '.join(values)}] AS texts, [{', '.join(dates)}] AS dates"
+    # Below each other, because a statement with all ways to write a time for each column takes long.
+    cells = (
+        f"SELECT row, unnest(range({len(chosen)})) AS place, unnest(texts) AS v, unnest(dates) AS date "
+        f"FROM (SELECT {lists} FROM {head})"
+    )
+    dated = f"SELECT place, row, v, CASE WHEN date IS NOT NULL THEN date ELSE {time} END AS t FROM ({cells})"
+    found = {
+        place: _Profile(*profile)
+        for place, *profile in reader.rows(file, f"SELECT place, {', '.join(asked)} FROM ({dated}) GROUP BY place")
+    }
+    return {name: found.get(at, _Profile(None, None, None, None, None)) for at, name in enumerate(chosen)}
 
 
 def _named(file: KnownFile, columns: Columns, wished: str, *, is_alone: bool) -> tuple[str, str | None]:

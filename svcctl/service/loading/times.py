@@ -170,6 +170,11 @@ def _iso_time(value: str) -> str:
     return f"TRY_CAST({value} AS TIMESTAMPTZ)"
 
 
+def may_be_time(text: str) -> str:
+    """The SQL condition that `text_as_time` may read a text, which is cheap to test: it has two numbers, or a word."""
+    return f"regexp_matches({text}, '[0-9][^0-9]+[0-9]|(?i)infinity|epoch')"
+
+
 def is_abbreviated(text: str) -> str:
     """The SQL condition that a time ends with the abbreviation of a zone, but for UTC and GMT. The test is cheap."""
     is_zone = f"right({text}, 3) NOT IN ('UTC', 'GMT') AND regexp_matches({text}, {literal(_ABBREVIATION)})"

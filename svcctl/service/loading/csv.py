@@ -211,7 +211,7 @@ def batches(
     with opened(source, watch) as file:
         file.read(head.begin)
         number = head.line
-        for block in blocks(file, tally, block_size, longest, number=head.line):
+        for block in blocks(file, tally, block_size, longest, rows.next_line):
             if head.fields_line:
                 yield from rows.of(_without_comments(block, source.name, head, number, tally))
                 number += block.count(b"\n")
@@ -264,6 +264,10 @@ class _Rows:
         self._number = head.line
         self._rest = b""
         """The beginning of a record, which the next block completes."""
+
+    def next_line(self) -> int:
+        """The number of the line after the blocks so far."""
+        return self._number + _line_ends(self._rest)
 
     def of(self, block: bytes) -> Iterator[pa.RecordBatch]:
         """The rows that end in a block."""

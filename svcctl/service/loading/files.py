@@ -12,7 +12,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -27,6 +27,7 @@ from svcctl.api.loads import LoadOptions
 from svcctl.errors import UsageError
 from svcctl.io.temporary import temporary
 from svcctl.service.engines.duckdb.interruption import interruptible
+from svcctl.service.engines.duckdb.row_groups import combined
 from svcctl.service.engines.duckdb.statement import Cause, StatementFailed, first_line
 from svcctl.service.engines.duckdb.syntax import literal
 from svcctl.service.loading import csv, decompression, events_member, field_names, lines, parquet
@@ -213,17 +214,20 @@ class FileReader:
         return found
 
     def batches(self, file: KnownFile, sql: str) -> Iterator[pa.RecordBatch]:
-        """The rows of a query over a stream, in batches of about BATCH_BYTES."""
+        """The rows of a query over a stream, in batches of ROWS_OF_KNOWN_WIDTH rows or about BATCH_BYTES."""
         most = ROWS_OF_KNOWN_WIDTH if file.is_parquet else ROWS_PER_BATCH
         with self._readable(file):
             self.connection.execute(_FOR_LONG_SQL if len(sql) > LONG_SQL else _FOR_SHORT_SQL)
             relation = self.connection.sql(sql)
             assert relation is not None
             with relation.to_arrow_reader(max(1, min(most, BATCH_BYTES // file.width))) as reader:
-                for batch in reader:
-                    self.check()
-                    yield batch
+                yield from combined(self._checked(reader), ROWS_OF_KNOWN_WIDTH, BATCH_BYTES)
             self.check()
+
+    def _checked(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            self.check()
+            yield batch
 
     def check(self) -> None:
         """Raise the error that has ended the stream, or that of the watch."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Protocol
 
@@ -54,9 +54,13 @@ def batches(
     continues = re.compile(continuation) if continuation else None
     inside = re.compile(rb"\n(?:" + continuation.encode() + rb")") if continuation else None
     number, rest = 1, b""
+
+    def next_line() -> int:
+        return number + rest.count(b"\n")
+
     with opened(source, watch) as file:
         first = file.read(len(BOM)).removeprefix(BOM)
-        for block in chain(blocks(file, tally, block_size, longest, first), (None,)):
+        for block in chain(blocks(file, tally, block_size, longest, next_line, first), (None,)):
             whole, rest = _cut(rest + block, inside) if block is not None else (rest, b"")
             if not whole.strip(b"\r\n"):
                 tally.add(Aside.BLANK, number, count=whole.count(b"\n"))
@@ -74,11 +78,12 @@ def batches(
 
 
 def blocks(
-    file: Readable, tally: Tally, block_size: int, longest: int, first: bytes = b"", number: int = 1
+    file: Readable, tally: Tally, block_size: int, longest: int, next_line: Callable[[], int], first: bytes = b""
 ) -> Iterator[bytes]:
     """The rest of a file in blocks of whole lines. A line that is too long is counted, and becomes an empty line.
 
-    `first` comes before the rest, and is the beginning of the line with this number.
+    `next_line` returns the number of the line after the blocks so far. It is called only for a line that is too long or
+    unfinished, because counting lines takes time. `first` comes before the rest, and begins a line.
     """
     rest, is_inside = first, False
     while data := file.read(block_size):
@@ -91,18 +96,17 @@ def blocks(
             lines = whole.split(b"\n")
             for at, line in enumerate(lines):
                 if len(line) > longest:
-                    tally.add(Skip.LONG, number + at)
+                    tally.add(Skip.LONG, next_line() + at)
                     tally.emptied += 1
                     lines[at] = b""
             whole = b"\n".join(lines)
         yield whole
-        number += whole.count(b"\n")
         if len(rest) > longest:
-            tally.add(Skip.LONG, number)
+            tally.add(Skip.LONG, next_line())
             tally.emptied += 1
             rest, is_inside = b"", True
     if rest:
-        tally.unfinished = None if b"\r" in rest else number  # lines of csv may end with \r
+        tally.unfinished = None if b"\r" in rest else next_line()  # lines of csv may end with \r
         yield rest + b"\n"
 
 

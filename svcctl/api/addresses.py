@@ -1,6 +1,6 @@
-"""Where requests may go: the URLs and paths of a service, which certificates it must show, and why TLS failed.
+"""The addresses of a service: its base URL, its paths, the certificates to trust, and the meaning of TLS failures.
 
-Secrets are never sent in the clear, except to this machine.
+Secrets are sent unencrypted only to this machine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Paths(NamedTuple):
-    """The paths of a deployment's operations, below the base URL; `domain` is below the provisioning URL if given."""
+    """The paths of a service's operations below its base URL; `domain` is below the provisioning URL, if one is set."""
 
     query: str = "/search/query"
     job: str = "/search/job"
@@ -39,7 +39,7 @@ _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?")
 
 
 def checked_form(url: str) -> str:
-    """The URL without a slash at its end; UsageError when it is not a base URL."""
+    """The base URL without a slash at its end. UsageError for a text that is not a base URL."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -62,7 +62,7 @@ def checked_form(url: str) -> str:
 
 
 def checked_url(url: str) -> str:
-    """The URL without a slash at its end; UsageError when it is not a base URL, or secrets must not be sent there."""
+    """The base URL without a slash at its end. UsageError for other texts, and for plain http to another machine."""
     checked = checked_form(url)
     if urlsplit(url).scheme == "http" and not is_loopback(url):
         raise UsageError(
@@ -81,12 +81,12 @@ def is_loopback(url: str) -> bool:
 
 
 def trust(verify: bool | str, urls: tuple[str, ...]) -> ssl.SSLContext | None:
-    """The settings that check the service's certificate; `verify` may be the path of a CA bundle.
+    """The TLS context that checks the service's certificate; None if no URL begins with https.
 
-    Without a path, SSL_CERT_FILE and SSL_CERT_DIR say which authorities are trusted. UsageError when a file or a
-    directory has none.
+    `verify` is the path of a CA bundle, True, or False to check nothing. With True, SSL_CERT_FILE and SSL_CERT_DIR
+    name the trusted authorities, if they are set. UsageError when a file or a directory has no usable certificate.
 
-    None for plain http, which checks nothing: loading the certificate authorities takes longer than a local request.
+    Plain http gets no context, because loading the certificate authorities takes longer than a local request.
     """
     if not any(url.startswith("https:") for url in urls):
         return None
@@ -110,7 +110,7 @@ def trust(verify: bool | str, urls: tuple[str, ...]) -> ssl.SSLContext | None:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     context.set_alpn_protocols(["http/1.1"])
-    # Python takes the end of a connection for the end of TLS; without close_notify, anybody may have made that end.
+    # By default Python accepts any end of the connection as the end of TLS, even one that somebody else has caused.
     context.wrap_socket = partial(context.wrap_socket, suppress_ragged_eofs=False)  # type: ignore[method-assign]
     return context
 
@@ -120,7 +120,7 @@ _HASHED_NAME = r"[0-9a-f]{8}\.[0-9]+"
 
 
 def _trusting(source: str, path: str) -> ssl.SSLContext:
-    """A context that trusts the certificates of a file. UsageError, which names the source of the path, without any."""
+    """A TLS context that trusts the certificates of a file. UsageError about `source` if the file has none."""
     import ssl
 
     try:
@@ -135,7 +135,7 @@ def _trusting(source: str, path: str) -> ssl.SSLContext:
 
 
 def _check_directories(paths: str) -> None:
-    """UsageError unless OpenSSL can look up certificates in one of several directories."""
+    """Raise UsageError unless OpenSSL can look up certificates in at least one directory of SSL_CERT_DIR."""
     problems = {path: _problem(path) for path in paths.split(os.pathsep)}
     if all(problems.values()):
         path, problem = next(iter(problems.items()))
@@ -143,7 +143,10 @@ def _check_directories(paths: str) -> None:
 
 
 def _problem(directory: str) -> str | None:
-    """Why OpenSSL finds no certificate in a directory, where it looks for the hash of a name; None if it finds some."""
+    """The reason why OpenSSL finds no certificate in a directory; None if it finds one.
+
+    OpenSSL looks for files whose names are hashes, as 'openssl rehash' makes them.
+    """
     try:
         entries = list(Path(directory).iterdir()) if directory else []
         if any(re.fullmatch(_HASHED_NAME, entry.name) and entry.exists() for entry in entries):
@@ -165,7 +168,7 @@ _TRUST_HINTS = {
 
 
 def segment(name: str) -> str:
-    """A name as one segment of a path; UsageError for a name that would change the path."""
+    """A name quoted as one segment of a URL's path. UsageError for a name that would change the path."""
     if not isinstance(name, str):
         raise UsageError(f"a name is not text but {type(name).__name__}")
     if name in ("", ".", ".."):
@@ -194,20 +197,21 @@ _FAILURES = {
     **dict.fromkeys(("TLSV13_ALERT_CERTIFICATE_REQUIRED", "SSLV3_ALERT_HANDSHAKE_FAILURE"), _REFUSED),
     "SSLV3_ALERT_BAD_CERTIFICATE": _REFUSED,
 }
-"""OpenSSL's reason, what happened, and what to do."""
+"""The meaning of each reason that OpenSSL gives, and advice to the user."""
 _DATES, _NAMES = (9, 10), (62, 64)
 """OpenSSL's codes for a certificate that is not yet or no longer valid, and for one of another host or address."""
 
 
 def plain(error: Exception) -> str:
-    """An error's words without its numbers and the place in OpenSSL's source."""
+    """The text of an error without its error number and the place in OpenSSL's source."""
     return re.sub(r"^\[(Errno -?\d+|SSL: \w+)\] | \(_ssl\.c:\d+\)$", "", " ".join(str(error).split()))
 
 
 def tls_failure(error: BaseException, *, connected: bool = False) -> tuple[str, str | None] | None:
-    """The meaning of a TLS failure and advice about it; None for other failures. `connected`: it was no handshake.
+    """The meaning of a TLS failure, and advice about it; None for other failures.
 
-    There is no advice for an unknown CA (`is_untrusted`): only who knows the profile can name the command.
+    `connected` says that the handshake was over. There is no advice for an unknown CA (`is_untrusted`): it is a command
+    that depends on the profile, which is not known here.
     """
     import ssl
 
@@ -225,7 +229,7 @@ def tls_failure(error: BaseException, *, connected: bool = False) -> tuple[str, 
 
 
 def is_closed_without_notify(error: BaseException) -> bool:
-    """Whether the peer closed a TLS connection, but did not say before that nothing more follows."""
+    """Whether the peer closed a TLS connection without close_notify, which says that nothing more follows."""
     import ssl
 
     error = first_cause(error)
@@ -235,7 +239,7 @@ def is_closed_without_notify(error: BaseException) -> bool:
 
 
 def is_untrusted(error: BaseException) -> bool:
-    """Whether a certificate was refused for what it is issued by, not for its dates or its names."""
+    """Whether a certificate was refused because of its issuer, not because of its dates or names."""
     from ssl import SSLCertVerificationError
 
     error = first_cause(error)
@@ -243,9 +247,9 @@ def is_untrusted(error: BaseException) -> bool:
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """The error that an error was raised from, at the end of the chain.
+    """The first error in the chain of causes of an error.
 
-    A library that raises an error again `from None` has hidden its cause, which is still its context.
+    If a library raised an error `from None`, the context of that error counts as its cause.
     """
     while (cause := error.__cause__ or (error.__context__ if error.__suppress_context__ else None)) is not None:
         error = cause

@@ -1,7 +1,7 @@
-"""The three authorization methods: headers made from the bytes that are sent.
+"""The three methods of authorization, each of which adds headers to a request.
 
-A request is signed when it is sent, so a retry gets a new timestamp and signature. The fields that hold secrets are
-left out of `repr`.
+A request is signed when it is sent, so a retry gets a new timestamp and signature. `repr` omits the fields that hold
+secrets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 class HeaderNames(NamedTuple):
-    """The names of the signature's headers in a deployment; `reseller_apikey` is None when it equals `apikey`."""
+    """The header names of signed requests; `reseller_apikey` is None if resellers use the header `apikey` too."""
 
     apikey: str = "x-svc-apikey"
     sign: str = "x-svc-sign"
@@ -28,7 +28,7 @@ class HeaderNames(NamedTuple):
 
 
 INTERFACE_HEADERS = HeaderNames()
-"""The names in the interface."""
+"""The header names in the specification of the interface."""
 
 
 def sign(api_key: str, api_secret: str, body: bytes, timestamp_ms: int) -> str:
@@ -41,7 +41,7 @@ def sign(api_key: str, api_secret: str, body: bytes, timestamp_ms: int) -> str:
 
 
 def _add(request: Request, headers: Mapping[str, str]) -> None:
-    """Add headers to a request. LocalProtocolError for one that cannot be sent."""
+    """Add headers to a request. LocalProtocolError for a header that cannot be sent."""
     for name, value in headers.items():
         check_header(name, value)
     request.headers.update({**JSON, **headers})
@@ -49,7 +49,7 @@ def _add(request: Request, headers: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True)
 class Signature:
-    """API key and secret; `clock` gives epoch seconds."""
+    """Signs requests with an API key and its secret; `clock` gives epoch seconds."""
 
     api_key: str
     api_secret: str = field(repr=False)
@@ -62,7 +62,7 @@ class Signature:
         return frozenset(name.lower() for name in names if name)
 
     def of_reseller(self) -> Signature:
-        """The same for resellers, whose API key some deployments take in a header of its own."""
+        """The same credentials for a reseller's operations: some services take the API key in another header there."""
         return replace(self, names=self.names._replace(apikey=self.names.reseller_apikey or self.names.apikey))
 
     def authorize(self, request: Request) -> None:
@@ -80,7 +80,7 @@ class Signature:
 
 @dataclass(frozen=True)
 class Token:
-    """A token in the `Authorization` header under the scheme that the subclass names."""
+    """Authorizes requests with a token in the header `Authorization`; each subclass names its scheme."""
 
     scheme = ""
 

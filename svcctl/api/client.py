@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class RawResponse(NamedTuple):
-    """The answer to any signed request; `body` ends in IncompleteResult when the connection breaks.
+    """The answer to any signed request. Reading `body` raises IncompleteResult when the connection breaks.
 
     `error` takes the beginning of the body and returns the error that the answer states, even with HTTP 200.
     """
@@ -59,7 +59,7 @@ class RawResponse(NamedTuple):
 
     @property
     def refused(self) -> bool:
-        """Whether the status alone says that this is an error."""
+        """Whether the HTTP status alone shows that the request failed."""
         return not 200 <= self.status < 300
 
 
@@ -68,12 +68,12 @@ class Client:
 
     `timeout` is in seconds, for connecting, for each wait for more bytes and for each wait that a Retry-After asks for;
     `retries` counts attempts after the first.
-    `verify` is True, False or the path of a CA bundle. `socket` is the path of a Unix socket, to which requests go
-    whatever host they name; `transport` replaces the network.
+    `verify` is True, False or the path of a CA bundle. `socket` is the path of a Unix socket that receives all
+    requests, for any host; `transport` replaces the network.
     `clock` gives epoch seconds. `any_close` accepts answers whose TLS connection was closed without close_notify.
     `observe` is called with each Exchange, each Retry, and the first UnprovenEnd that is accepted. `environment` has
-    the variables that may name a proxy. With a read-only `guard`, UsageError for every request that may change
-    something; with its `max_rows`, TooManyRows for an answer that has more.
+    the variables that may name a proxy. A read-only `guard` raises UsageError for every request that may change
+    something. A guard with `max_rows` raises TooManyRows for an answer with more rows.
     """
 
     def __init__(
@@ -142,12 +142,12 @@ class Client:
         late: Late | None = None,
         counts: bool = True,
     ) -> Iterator[QueryResponse]:
-        """The answer to a query, for reading inside `with`; retried until an answer begins, never after that.
+        """The answer to a query, to be read inside `with`. The request is retried until an answer begins, then never.
 
         With `once` there is a single attempt, for callers that retry themselves. `reader` is the pipe that the answer
-        is written to: ReaderClosed as soon as nobody reads it any more. svcctl's own service reports to `late` the
-        events that came too late for their group, if the mode is json/simple/compact. Without `counts` the answer may
-        have any number of rows, for callers that count those of several answers.
+        is written to: ReaderClosed is raised as soon as nobody reads it any more. `late` is called with the number of
+        events that came too late for their group; only svcctl's own service reports it, in json/simple/compact.
+        Without `counts` the guard does not limit the rows, for callers that count the rows of several answers.
         """
         from svcctl.api.response import MODES, QueryResponse
 
@@ -177,11 +177,10 @@ class Client:
 
     @contextmanager
     def query_spans(self, requests: Sequence[QueryRequest], *, reader: int | None = None) -> Iterator[QueryResponse]:
-        """The answers to requests for neighbouring spans of time as one answer, in csv or tsv; each is requested when
-        the one before it has been read.
+        """One answer, in csv or tsv, to requests for consecutive spans of time.
 
-        An error of a later request is raised unchanged, so that it may come after rows. IncompleteResult when a later
-        answer has other columns.
+        Each request is sent when the answer to the one before has been read. An error of a later request is raised
+        unchanged, so it may come after rows. IncompleteResult when a later answer has other columns.
         """
         from svcctl.api.response import QueryResponse
 
@@ -206,7 +205,7 @@ class Client:
             yield QueryResponse(answer.mode, "", blocks(), answer.cid, exact=True, guard=self._guard)
 
     def launch(self, request: QueryRequest) -> str:
-        """Forwards a query to its destination and returns the ID of the job."""
+        """Launch a query that sends its rows to a destination, and return the ID of its job."""
         if request.destination is None:
             raise UsageError("a query without a destination is read, not launched")
         with _explained(request):
@@ -238,25 +237,27 @@ class Client:
         return tuple(map(_job, records(payload, "id", "status")))
 
     def stop_job(self, job_id: str) -> Job:
-        """Stops a job; Conflict when the service answers another state. A completed job counts as stopped."""
+        """Stop a job. Conflict when it is then neither stopped nor completed."""
         return self._change_job("GET", "/stop", job_id, "stopped", ("STOPPED", "COMPLETED"))
 
     def start_job(self, job_id: str) -> Job:
-        """Resumes a stopped job where it stopped; ServiceError when it stops again at once with an error, Conflict when
-        the service answers another state that is not on the way to RUNNING.
+        """Resume a stopped job where it stopped.
+
+        ServiceError when it stops again at once with an error. Conflict when the service answers a state that does not
+        lead to RUNNING.
         """
         wanted = ("RUNNING", "COMPLETED", "CREATED", "RECONNECTING")
         return self._change_job("GET", "/start", job_id, "started", wanted)
 
     def remove_job(self, job_id: str) -> Job:
-        """Removes a job; Conflict when the service answers another state."""
+        """Remove a job. Conflict when the service answers a state other than REMOVED."""
         return self._change_job("DELETE", "/remove", job_id, "removed", ("REMOVED",))
 
     def _job_call(self, method: str, verb: str, job_id: str) -> Call:
         return Call(method, f"{self._base_url}{self._paths.job}{verb}/{segment(job_id)}")
 
     def _change_job(self, method: str, verb: str, job_id: str, changed: str, wanted: tuple[str, ...]) -> Job:
-        """Changes a job to one of the wanted states. After a lost reply, a job that is in one counts as changed."""
+        """Change a job to one of some states. After a lost reply, a job that is in such a state counts as changed."""
 
         def already() -> Job | None:
             try:
@@ -293,7 +294,7 @@ class Client:
         return _domain(record(self._payload(self._domain_call("GET", name)), "name"))
 
     def create_domain(self, name: str, plan: str, *, time: float | None = None, volume: float | None = None) -> Domain:
-        """Creates a domain; the answer holds its full name."""
+        """Create a domain, and return it with its full name."""
         from svcctl.api.models import Domain, is_amount
 
         for key, value in (("time", time), ("volume", volume)):
@@ -304,11 +305,11 @@ class Client:
         return self._sender.send(call, lambda response: _domain(record(decoded(response), "name")))
 
     def enable_domain(self, name: str) -> None:
-        """Enables a domain; Conflict (117) when it is already enabled, unless a lost request of this call did it."""
+        """Enable a domain. Conflict (117) when it is already enabled, unless a lost attempt of this call did it."""
         self._done(self._domain_call("POST", name, "enable"), Conflict)
 
     def disable_domain(self, name: str) -> None:
-        """Disables a domain; Conflict (117) when it is already disabled, unless a lost request of this call did it."""
+        """Disable a domain. Conflict (117) when it is already disabled, unless a lost attempt of this call did it."""
         self._done(self._domain_call("POST", name, "disable"), Conflict)
 
     def delete_domain(self, name: str) -> None:
@@ -330,19 +331,19 @@ class Client:
         return _role(record(self._payload(self._role_call("GET", domain, name)), "name"))
 
     def create_role(self, domain: str, role: Role) -> Role:
-        """Creates a role and returns it as the service describes it, or as given when the answer is empty."""
+        """Create a role, and return it as the service describes it, or unchanged when the answer is empty."""
         if not role.name:
             raise UsageError("a role needs a name")
         call = self._role_call("POST", domain)._replace(body=encoded(role.body()), repeatable=False)
         return _told_role(self._payload(call), role)
 
     def update_role(self, domain: str, name: str, changes: Role) -> Role:
-        """Changes the fields that are set in `changes`; the others stay as they are."""
+        """Change the fields of a role that are set in `changes`. The others stay unchanged."""
         call = self._role_call("PUT", domain, name)._replace(body=encoded(changes.body()))
         return _told_role(self._payload(call), replace(changes, name=changes.name or name))
 
     def delete_role(self, domain: str, name: str) -> None:
-        """Deletes a role. The interface shows no path for this; deployments use this one."""
+        """Delete a role. The interface shows no path for this; deployments use this one."""
         self._done(self._role_call("DELETE", domain, name), NotFound)
 
     def _role_call(self, method: str, domain: str, *name: str) -> Call:
@@ -354,8 +355,9 @@ class Client:
     def request(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> Iterator[RawResponse]:
-        """The unread answer to any signed request, even a refusal. `path` starts with a slash; paths of domains go to
-        the provisioning URL.
+        """The unread answer to any signed request, even a refusal.
+
+        `path` starts with a slash. Paths of domains go to the provisioning URL.
         """
 
         def error(start: bytes) -> SvcctlError | None:
@@ -394,8 +396,9 @@ class Client:
         )
 
     def _counted_mode(self, call: Call) -> Mode | None:
-        """The mode in which the rows of a query's answer are to be counted. UsageError for one without numbers of rows,
-        unless it has a limit that the guard allows.
+        """The response format of a query whose rows the guard limits; None for any other request.
+
+        UsageError for a format whose rows cannot be counted, unless the query has a limit that the guard allows.
         """
         if self._guard.max_rows is None or not self._operations.is_query(call.method, call.url):
             return None
@@ -416,8 +419,9 @@ class Client:
         return mode
 
     def sends_close_notify(self, seconds: float = CLOSE_SECONDS) -> bool | None:
-        """Whether the service ends TLS with close_notify. None if it does not close a connection within some seconds,
-        although asked to, or the end is not seen.
+        """Whether the service ends TLS connections with close_notify; None if that cannot be seen.
+
+        The service is asked to close a connection, and has `seconds` to do so.
         """
         closing = Closing(seconds)
         call = self._any_call("GET", self._paths.jobs, b"", {"Connection": "close"})
@@ -429,10 +433,10 @@ class Client:
             return False if is_closed_without_notify(error) else None
         return closing.seen or None
 
-    # Between a call and its answer
+    # Calls and their answers
 
     def _checked_body(self, response: Response) -> Iterator[bytes]:
-        """The body of an answer in any format; that of a refusal may be cut, because its status says enough."""
+        """The body of an answer in any format. The body of a refusal may be cut off: its HTTP status says enough."""
         try:
             yield from _body(response)
         except IncompleteResult as error:
@@ -440,11 +444,11 @@ class Client:
                 raise
 
     def _payload(self, call: Call) -> Any:
-        """The decoded answer of a small operation; raises the error that a body states, even with HTTP 200."""
+        """The decoded answer of a small operation. Raises the error that the body states, even with HTTP 200."""
         return self._sender.send(call, decoded)
 
     def _done(self, call: Call, already: type[ServiceError]) -> None:
-        """Sends a call that may be repeated; after a lost reply, the error `already` means that an attempt did it."""
+        """Send a call that may be repeated. After a lost reply, an error of class `already` means that it is done."""
         lost = False
 
         def note() -> None:
@@ -500,7 +504,7 @@ def _told_role(payload: Any, given: Role) -> Role:
     return _role(payload) if isinstance(payload, Mapping) and payload.get("name") else given
 
 
-# The models are imported when an answer has one, because a query needs none of them.
+# The models are imported late, because a query needs none of them.
 
 
 def _job(source: Mapping[str, Any]) -> Job:

@@ -11,16 +11,16 @@ from svcctl.words import json_text
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a result; `type` is as `m` names it (an open set), None where the format has no types."""
+    """A column of a result; `type` is the service's name for its type, None in formats without types."""
 
     name: str
     type: str | None = None
 
 
 def columns_of(m: object) -> tuple[Column, ...]:
-    """The columns of a compact result's `m`, ordered by `index` and not by the order of the object.
+    """The columns that the member `m` of a compact result describes, in the order of their `index`.
 
-    ValueError when `m` is not such a map, or its indexes are not 0, 1, 2 …
+    ValueError when `m` is not an object of columns, or the indexes are not 0, 1, 2 and so on.
     """
     if not isinstance(m, Mapping):
         raise ValueError("m is not an object")
@@ -37,7 +37,7 @@ def columns_of(m: object) -> tuple[Column, ...]:
 
 
 def columns_listed(metadata: object) -> tuple[Column, ...]:
-    """The columns of a compact result's `metadata`, in order. ValueError when it is not a list of names and types."""
+    """The columns that the member `metadata` of a compact result lists. ValueError when it is not such a list."""
     if not isinstance(metadata, list) or not all(isinstance(each, Mapping) and "name" in each for each in metadata):
         raise ValueError("metadata is not a list of names and types")
     return tuple(Column(str(each["name"]), _type(each)) for each in metadata)

@@ -1,4 +1,4 @@
-"""The known destination types: their parameters with the values that these may have, and what the local service does.
+"""The known destination types: their parameters, the allowed values, and how the local service delivers rows.
 
 The interface leaves the keys of `destination.params` open, so unknown types and keys are sent too. Help, completion,
 suggestions for mistyped names, the masking of secrets, and the checks of client and service all read this table.
@@ -17,18 +17,18 @@ from svcctl.io.yaml_text import boolean, integer, json_value
 from svcctl.words import DESTINATION_TYPES, is_secret, json_text, mask, mask_urls, nearest
 
 SHORTEST = 4
-"""Characters from which on a secret is masked inside longer words too."""
+"""A secret with at least this many characters is masked inside longer words too."""
 
 
 class Form(NamedTuple):
-    """The values that a parameter may have: texts that a function allows; `wanted` says which these are."""
+    """The texts that are allowed as a parameter's value: `allows` checks one, and `wanted` describes them in words."""
 
     wanted: str
     allows: Callable[[str], bool]
     any_case: bool = False
-    """Whether letter case does not count."""
+    """Whether upper and lower case mean the same."""
     read: Callable[[str], Any] = str
-    """The JSON value of a text without quotes in a file; None for a text that has none."""
+    """Returns the JSON value of an unquoted text in a file; None if the text has no such value."""
 
 
 _TEXT = Form("text", lambda text: True)
@@ -57,7 +57,7 @@ class Parameter(NamedTuple):
     form: Form | None = None
     default: str = ""
     needs: tuple[str, str] | None = None
-    """Another key that must be given if this one is, and its value, or nothing for any."""
+    """The key and value of another parameter that this one requires; an empty value allows any."""
 
     @property
     def required(self) -> bool:
@@ -65,25 +65,25 @@ class Parameter(NamedTuple):
 
     @property
     def about(self) -> str:
-        """The meaning, the values that there are, and the default."""
+        """The meaning of the parameter, its allowed values and its default, in one text."""
         form = f": {self.form.wanted}" if self.form else ""
         return self.meaning + form + (f", {self.default} by default" if self.default else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a query's rows go: a type and its parameters, both sent as they are."""
+    """The destination of a query's rows: a type and its parameters, both sent unchanged."""
 
     type: str
     params: Mapping[str, Any] = field(default_factory=dict)
     parts: Sequence[Mapping[str, Any]] = ()
-    """The objects that `params` is made of, if it is sent as a list."""
+    """The objects that `params` consists of, if it is sent as a list."""
 
     def to_json(self) -> dict[str, Any]:
         return {"type": self.type, "params": [dict(part) for part in self.parts] or dict(self.params)}
 
     def with_params(self, given: Mapping[str, Any]) -> Destination:
-        """The same destination with more parameters, which replace those of the same name, whatever its case."""
+        """The destination with more parameters. They replace those with the same name in upper or lower case."""
         names = {key.lower() for key in given}
 
         def kept(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class Destination:
 
 
 class DestinationType(NamedTuple):
-    """A known type: how the interface spells it, its parameters, and what the local service does with the rows."""
+    """A known destination type: its name in the interface, its parameters, and how the local service delivers rows."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -214,26 +214,27 @@ def without_secrets(text: str, params: Mapping[str, Any]) -> str:
 
 
 def canonical_type(name: str) -> str:
-    """The known type that a name in any case means (`Kafka`, `KAFKA`); an unknown name stays as written."""
+    """The known destination type with this name in any case (`Kafka`, `KAFKA`); an unknown name stays unchanged."""
     return name.lower() if name.lower() in TYPES else name
 
 
 def suggest_type(name: str) -> str | None:
-    """The known type that a mistyped one was probably meant to be."""
+    """The known destination type that is most similar to a mistyped name; None if the name is known."""
     return None if canonical_type(name) in TYPES else nearest(name, DESTINATION_TYPES)
 
 
 def missing(destination: Destination) -> tuple[Parameter, ...]:
-    """The parameters that a known type needs and that have no value."""
+    """The required parameters of a known destination type that have no value."""
     row = TYPES.get(canonical_type(destination.type))
     given = {key.lower() for key, value in destination.params.items() if value not in (None, "")}
     return tuple(one for one in row.parameters if one.required and one.key.lower() not in given) if row else ()
 
 
 def mistakes(destination: Destination, *, endless: bool) -> Iterator[tuple[str, str]]:
-    """The parameters of a known type whose values it does not take, each with what is wrong: `must be true or false`.
+    """The keys of parameters with invalid values, each with its problem, such as `must be true or false`.
 
-    The value is not in it, since it may be a secret. A command line has only text, so a value may be of any JSON type.
+    The problem does not quote the value, which may be a secret. A number may also be text, because a command line has
+    only text. Parameters of unknown destination types are not checked.
     """
     row = TYPES.get(canonical_type(destination.type))
     given = {key.lower(): value for key, value in destination.params.items() if value not in (None, "")}
@@ -255,14 +256,14 @@ def mistakes(destination: Destination, *, endless: bool) -> Iterator[tuple[str, 
 
 
 def unknown_type(kind: str) -> UsageError:
-    """The error about a type that is not known."""
+    """The error about an unknown destination type."""
     types = f"types are {', '.join(DESTINATION_TYPES)}"
     meant = suggest_type(kind)
     return UsageError(f"unknown destination type '{kind}'", hint=f"did you mean '{meant}'? {types}" if meant else types)
 
 
 def check(destination: Destination, *, endless: bool) -> None:
-    """UsageError for an unknown type, for keys that it needs and that are missing, and for a value it does not take."""
+    """Raise UsageError for an unknown destination type, a missing required parameter, or an invalid value."""
     kind = destination.type
     if canonical_type(kind) not in TYPES:
         raise unknown_type(kind)
@@ -281,18 +282,18 @@ def check(destination: Destination, *, endless: bool) -> None:
 
 
 def suggest_key(destination_type: str, key: str) -> str | None:
-    """The known key of a type that a mistyped one was probably meant to be."""
+    """The parameter key of a destination type that is most similar to a mistyped key."""
     return nearest(key, known_keys(destination_type))
 
 
 def known_keys(destination_type: str) -> tuple[str, ...]:
-    """The keys of a type; none for an unknown type."""
+    """The parameter keys of a destination type; empty for an unknown type."""
     row = TYPES.get(canonical_type(destination_type))
     return tuple(parameter.key for parameter in row.parameters) if row else ()
 
 
 def known_key(destination_type: str, key: str) -> str:
-    """The known key of a type that a key in any case means (`Topic`); an unknown key stays as written."""
+    """The parameter key with this name in any case (`Topic`); an unknown key stays unchanged."""
     return next((known for known in known_keys(destination_type) if known.lower() == key.lower()), key)
 
 
@@ -305,13 +306,13 @@ def text_of(destination: Destination, key: str, default: str = "") -> str:
 
 
 def form_of(destination_type: str, key: str) -> Form:
-    """The form of the values of a known key, or of an unknown one, whose values may be of any JSON type."""
+    """The allowed values of a destination's parameter. An unknown parameter takes any JSON value."""
     row = TYPES.get(canonical_type(destination_type))
     known = next((one for one in row.parameters if one.key == key), None) if row else None
     return (known.form or _TEXT) if known else _ANY
 
 
 def unknown_keys(destination: Destination) -> tuple[str, ...]:
-    """The given keys that a known type does not have, whatever their case; they are sent all the same."""
+    """The keys of a destination that its type does not have in any case of letters. They are sent nevertheless."""
     known = known_keys(destination.type)
     return tuple(key for key in destination.params if known and known_key(destination.type, key) not in known)

@@ -1,23 +1,23 @@
-"""A continuous query that survives its connections: every row once, even when connections break.
+"""A continuous query that is resumed when its connection breaks, and delivers every row exactly once.
 
-Rows are remembered by hash. After a break the query is sent again, and rows that were delivered before are left out. As
-long as all rows are remembered it is sent again as it was, so it does not matter which dates the events have, or in
-which order they come: late events, and events with dates in the future, are neither lost nor repeated.
+Delivered rows are remembered by hash. After a break the query is sent again, and rows that were delivered before are
+skipped. While all rows are remembered, the query is sent again unchanged. So the dates and the order of events do not
+matter: late events, and events with dates in the future, are neither lost nor repeated.
 
 At most MAX_REMEMBERED rows are remembered; beyond that, the rows of the oldest seconds are forgotten. After a break the
-query then begins behind the forgotten seconds, so events with dates in those seconds are missed if they are stored
-after the break began. When even the newest second is forgotten, the query cannot be resumed. The newest second is never
-in the future of the service's clock: a sender whose clock is wrong must not decide where the query is resumed.
+query then begins after the forgotten seconds. Events with dates in those seconds are missed if they are stored after
+the break began. When even the newest second is forgotten, the query cannot be resumed. The newest second is never later
+than the service's clock: a sender whose clock is wrong must not decide where the query is resumed.
 
 A query that groups is always sent again from the newest second, since late events turn a group into a different row.
 
-A query with an end is over when the service closes a connection after that end, by the service's clock; a connection
-that is closed earlier broke.
+A query with an end is complete when the service closes a connection after that end, by the service's clock. A
+connection that closes earlier counts as broken.
 
 A service closes the connection when a limit in the query's text is reached, but proxies and restarts close connections
-too. So a limit at the end of the text is counted here, over all connections, as the request's own limit is; with any
-other limit or offset in the text, a query cannot be resumed. The text of a saved query is not known here, so it is
-always sent again: a limit in it counts for each connection.
+too. So a limit at the end of the text is counted here, over all connections, like the limit of the request. With any
+other limit or offset in the text, a query cannot be resumed. The text of a saved query is not known here, so a saved
+query is always sent again, and a limit in it counts for each connection.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ if TYPE_CHECKING:
 MAX_REMEMBERED = 200_000
 """The most rows that are remembered."""
 LATE_SECONDS = 60.0
-"""Seconds between two notes about late events, at least."""
+"""The fewest seconds between two notes about late events."""
 DATE_SECONDS = 1.0
-"""How exact the header Date is: the service's clock is up to this much ahead of it."""
+"""The precision of the header Date, in seconds: the service's clock is up to this much ahead of it."""
 QUIET = 1.0
-"""Seconds without a row after which a new connection has sent what was stored during the break."""
+"""Seconds without a row after which a new connection counts as having sent all events stored during the break."""
 
 
 class Memory:
-    """Counts how often each row was delivered; of more than `most` rows it keeps those of the newest seconds."""
+    """Counts how often each row was delivered. It keeps at most `most` rows, and forgets the oldest seconds first."""
 
     def __init__(self, most: int = MAX_REMEMBERED) -> None:
         self._most = most
@@ -65,10 +65,10 @@ class Memory:
         self._rows = 0
         self._newest: int | None = None
         self._forgotten: int | None = None
-        """The newest second of which rows are forgotten."""
+        """The newest second whose rows are forgotten."""
 
     def add(self, second: int, row: int, now: float) -> None:
-        """Remember a row by its hash; `now` is the time of the service."""
+        """Remember a row, given the second of its date and its hash; `now` is the service's time in epoch seconds."""
         present = min(second, int(now))
         self._newest = present if self._newest is None else max(self._newest, present)
         if self._forgotten is not None and second <= self._forgotten:
@@ -83,7 +83,7 @@ class Memory:
             self._rows -= self._seconds.pop(self._forgotten).total()
 
     def resume(self, *, groups: bool = False) -> tuple[int | None, dict[int, Counter[int]]]:
-        """The second from which to request rows, and the rows to leave out.
+        """The second from which to request rows after a break, and the delivered rows to skip.
 
         The second is None while all rows are remembered; with `groups`, it is the newest second. IncompleteResult when
         rows of the newest second are forgotten.
@@ -104,13 +104,13 @@ class Memory:
 
 
 class Follow:
-    """The rows of a continuous query over its connections; `with` opens the first one.
+    """A continuous query over several connections; `with` opens the first one, and `rows` yields the rows.
 
-    `request` must be in json/simple/compact, and its dates must be epoch seconds, so that it means the same when sent
-    again.
+    `request` must be in json/simple/compact, and its dates must be epoch seconds, so that it means the same when it is
+    sent again.
     `reader` is the pipe of Client.query. `notify` gets a note of every break, of every other reason why there is no
-    connection, and of every new connection; `advice` says what to do about an error. The rows end with any error other
-    than a broken connection, and when the request's `to` has passed.
+    connection, and of every new connection; `advice` returns a hint about an error. The rows end when the request's
+    `to` has passed, and with any error other than a broken connection.
     """
 
     def __init__(
@@ -175,8 +175,9 @@ class Follow:
 
     @property
     def broken(self) -> IncompleteResult | None:
-        """The error if reading ends now: the rows are incomplete while there is no connection, and until a new one has
-        sent what was stored meanwhile.
+        """The error to raise if reading ends now; None if no rows are missing.
+
+        Rows are missing while there is no connection, and until a new one has sent the events stored during the break.
         """
         if self._since is None or self.row_count == self._limit or 0 < self._again <= self._clock() - QUIET:
             return None
@@ -212,7 +213,7 @@ class Follow:
 
     @property
     def _has_ended(self) -> bool:
-        """Whether the range may be over by the service's clock."""
+        """Whether the end of the query's range may have passed, by the service's clock."""
         end = self._request.to
         return isinstance(end, int | float) and self._clock() + self._ahead + DATE_SECONDS >= end
 
@@ -230,13 +231,13 @@ class Follow:
             yield row
 
     def _catch_up(self, date: Any) -> None:
-        """Note a row of a new connection: once a row has a date after the connection was made, it has caught up."""
+        """Note the date of a row. A new connection has caught up once a row is dated after it was made."""
         self._again = self._clock()
         if isinstance(date, int | float) and date >= self._behind * 1000:
             self._since = None
 
     def _is_new(self, date: Any, row: tuple[Any, ...]) -> bool:
-        """Whether no earlier connection delivered a row; a new one is remembered."""
+        """Whether no earlier connection delivered a row. A new row is remembered."""
         if isinstance(date, bool) or not isinstance(date, int | float) or not math.isfinite(date):
             self._undated = json.dumps(date)
             return True
@@ -272,9 +273,9 @@ class Follow:
             self._arriving = map(self._same_columns(answer.columns), self._arriving)
 
     def _same_columns(self, now: Sequence[Column]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-        """Takes the columns of the first connection out of a row: a table may have gained some since.
+        """A function that reduces a row to the columns of the first connection: a table may have more columns now.
 
-        ServiceError when one is gone or has another type, since rows would not be those that were delivered.
+        ServiceError when a column is gone or has another type: its rows could not be compared with delivered ones.
         """
         places = [now.index(column) for column in self.columns if column in now]
         if len(places) < len(self.columns):
@@ -285,7 +286,7 @@ class Follow:
         return lambda row: tuple(row[place] for place in places)
 
     def _came_late(self, count: int, lag: float) -> None:
-        """Note how many events came too late so far, as the service counts them."""
+        """Note the service's count of late events; `lag` is how late, in seconds, events may come for their group."""
         self._late, self._lag = count, lag
         if self._clock() >= self._late_told_at + LATE_SECONDS:
             self._tell_late()
@@ -341,7 +342,7 @@ class Follow:
 
 
 def _limits(request: QueryRequest) -> tuple[int | None, list[str]]:
-    """The limit over all connections, and each `limit` or `offset` of the text that every connection counts anew."""
+    """The limit over all connections, and the keywords, `limit` or `offset`, that each connection would count again."""
     limits = [] if request.limit is None else [request.limit]
     removing = ("where", "group", "limit", "offset")
     clauses = [clause for clause in outline(request.query or "").clauses if clause.keyword in removing]

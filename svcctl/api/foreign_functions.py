@@ -1,4 +1,4 @@
-"""Functions that other query languages have, and what to write instead.
+"""Functions of other query languages, and what to write instead of them.
 
 The service uses this table when it refuses a query, and 'svcctl help NAME' shows it, so it imports nothing of the
 service.
@@ -110,12 +110,12 @@ _ELSEWHERE = {
     }.items()
     for name in names.split()
 }
-"""What to write, by the function's name without underscores: languages differ in those."""
+"""Advice by the name of the function, without underscores because languages differ in them."""
 _PERCENTILE = re.compile(r"p(?:erc)?(\d{1,2})")
 
 
 def function_answer(name: str, arguments: str = "…") -> str | None:
-    """What to write instead of a function that other languages have, called with these arguments."""
+    """Advice for a function of another query language, with the arguments filled in; None for an unknown name."""
     name = name.casefold().replace("_", "")
     if match := _PERCENTILE.fullmatch(name):
         return f"write percentile(…, {match[1]})"

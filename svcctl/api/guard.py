@@ -1,6 +1,6 @@
-"""The guard of a client: whether it may change anything, and how many rows an answer may have.
+"""The guard of a client: settings that forbid changes and limit the rows of answers.
 
-It is a guard against mistakes and not a lock: whoever has the credentials can use them without it.
+It protects against mistakes and is not a lock: whoever has the credentials can use them without it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Guard(NamedTuple):
         return self.read_only or self.max_rows is not None
 
     def refuse_change(self, what: str) -> None:
-        """UsageError if the client is read-only; `what` is the request or the command that would change something."""
+        """Raise UsageError if the client is read-only; `what` is the request or command that would change something."""
         if self.read_only:
             raise UsageError(f"{what} is refused: read_only is true in {self.read_only_source}", reason="read-only")
 
@@ -38,7 +38,7 @@ class Guard(NamedTuple):
         )
 
     def check_limit(self, mode: str, limit: int | None) -> None:
-        """UsageError for a query whose rows are not counted, unless the service is asked for few enough of them."""
+        """Raise UsageError for a query whose rows are not counted, unless its limit is at most `max_rows`."""
         if self.max_rows is None or (limit is not None and limit <= self.max_rows):
             return
         raise UsageError(

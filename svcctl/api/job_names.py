@@ -1,4 +1,4 @@
-"""Names of jobs: the job that an ID, the beginning of one or a friendly name means, and the length of short IDs."""
+"""Names of jobs: find a job by its ID, the beginning of its ID or its friendly name, and shorten IDs for lists."""
 
 from __future__ import annotations
 
@@ -14,26 +14,29 @@ from svcctl.errors import MalformedAnswer, UsageError
 from svcctl.words import counted, did_you_mean, some
 
 SHORTEST = 8
-"""How many characters of an ID lists show, unless two IDs begin alike."""
+"""The number of characters of an ID in lists, unless two IDs begin alike."""
 ENOUGH = 4
-"""How many characters of an ID a command needs to change the job."""
+"""The fewest characters of an ID that name a job to a command that changes it."""
 
 _HASHED = r"(?s)(.+)\.([0-9a-f]{8})"
 _WHOLE = r"(?ia)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 
 class Chosen(NamedTuple):
-    """The IDs of the jobs that a user named; `jobs` lists all jobs, and requests them once at most."""
+    """The IDs of the jobs that a user named. `jobs` returns all jobs, and requests their list at most once."""
 
     ids: Sequence[str]
     jobs: Callable[[], Sequence[Job]]
 
     def hint(self, text: str) -> str | None:
-        """The nearest name as a hint for a text that matches no job; MalformedAnswer without a list of jobs."""
+        """A hint with the most similar job name, for a text that matches no job.
+
+        MalformedAnswer if the service answers without a list of jobs.
+        """
         return hint(text, () if is_whole(text) else self.jobs())
 
     def short(self, job_id: str) -> int:
-        """How many characters of an ID to show; for a whole ID, all jobs are not requested just to find that out."""
+        """The number of characters of an ID to show. For a whole ID it is SHORTEST, so the jobs are not requested."""
         return SHORTEST if is_whole(job_id) else shortest(job.id for job in self.listed())
 
     def listed(self) -> Sequence[Job]:
@@ -42,9 +45,10 @@ class Chosen(NamedTuple):
 
 
 def choose(given: Iterable[str], jobs: Callable[[], Sequence[Job]], *, changes: bool = False) -> Chosen:
-    """The jobs that the given texts name. UsageError as in `resolved`.
+    """Find the jobs that a user named by an ID, the beginning of an ID or a friendly name.
 
-    If the service answers without a list, each text is an ID, which the service knows or refuses.
+    UsageError as in `resolved`. If the service answers without a list of jobs, each text counts as an ID, which the
+    service accepts or refuses.
     """
     jobs = cache(jobs)
     return Chosen(resolved(given, lambda: _any_listed(jobs), changes=changes), jobs)
@@ -69,10 +73,10 @@ def is_whole(text: str) -> bool:
 
 
 def resolved(given: Iterable[str], jobs: Callable[[], Iterable[Job]], *, changes: bool = False) -> list[str]:
-    """The IDs of the jobs that the given texts name, each once.
+    """The IDs of the jobs that texts name, without duplicates.
 
-    UsageError when a text matches several jobs, or, for a command that `changes` the jobs, when it is less than ENOUGH
-    characters of an ID.
+    UsageError when a text matches several jobs. For a command that `changes` the jobs, also when a text is less than
+    ENOUGH characters of an ID.
 
     `jobs` lists all jobs. A text that matches none of them is passed on for the service to refuse: services need not
     list all jobs, and their IDs need not be UUIDs.
@@ -105,7 +109,7 @@ def _ambiguous(text: str, jobs: Sequence[Job], *, called: bool) -> UsageError:
 
 
 def namesakes(job: Job, jobs: Iterable[Job]) -> str | None:
-    """A sentence about other jobs with this job's name, which then identifies none of them; None if there are none."""
+    """A sentence that other jobs have the same friendly name, so that it identifies none of them; else None."""
     others = [other for other in jobs if other.friendly_name == job.friendly_name and other.id != job.id]
     if not others or not job.friendly_name:
         return None
@@ -119,12 +123,12 @@ def _listed(jobs: Sequence[Job], about: Callable[[Job], str | None] = attrgetter
 
 
 def hint(text: str, jobs: Iterable[Job] = ()) -> str | None:
-    """The nearest name as a hint for a text that matches no job."""
+    """A hint with the most similar friendly name, for a text that matches no job."""
     return did_you_mean(text, (split_name(job.friendly_name)[0] for job in jobs if job.friendly_name))
 
 
 def shortest(ids: Iterable[str]) -> int:
-    """How many characters tell these IDs apart, at least SHORTEST."""
+    """The number of characters that distinguish these IDs, at least SHORTEST."""
     ordered = sorted({one.lower() for one in ids})
     return max([SHORTEST, *(_alike(one, other) + 1 for one, other in pairwise(ordered))])
 

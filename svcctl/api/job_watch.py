@@ -1,4 +1,4 @@
-"""Jobs at moments: their rate and lag, and one look at all jobs after another."""
+"""Jobs over time: repeated looks at all jobs, each with their rates and lags."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from svcctl.errors import NotFound, Unavailable
 
 
 class Watched(NamedTuple):
-    """A job at one moment: its rate in events per second since the moment before, and its lag in seconds.
+    """A job at one moment: its rate in events per second since the previous look, and its lag in seconds.
 
-    The rate is that of eventsSent; where a service sends it only when the job is complete, of eventGenerated. Both are
-    None where they are not known: at the first look, and for a job that does not run. `short` is the beginning
-    of the ID that tells it from the IDs of all jobs.
+    The rate counts eventsSent, or eventGenerated if the service sends eventsSent only for a complete job. It is None at
+    the first look. The lag is None for a job that does not run. `short` is the ID, shortened so that no two jobs have
+    the same short ID.
     """
 
     job: Job
@@ -27,7 +27,7 @@ class Watched(NamedTuple):
 
 
 def at_moment(jobs: Iterable[Job], at: int, size: int) -> tuple[Watched, ...]:
-    """Jobs at a moment in epoch milliseconds; `size` is the length of their short IDs."""
+    """Jobs at one moment, without rates. `at` is in epoch milliseconds; `size` is the length of their short IDs."""
     return tuple(_watched(job, at, size, 0, None) for job in jobs)
 
 
@@ -37,7 +37,7 @@ def failing_first(jobs: Iterable[Watched]) -> list[Watched]:
 
 
 class Look(NamedTuple):
-    """All jobs at one moment, in epoch milliseconds; `failure` says why the service could not be asked."""
+    """The watched jobs at one moment, in epoch milliseconds; `failure` says why the service did not answer."""
 
     at: int
     jobs: tuple[Watched, ...]
@@ -52,10 +52,10 @@ def looks(
     seconds: float | None,
     clock: Callable[[], float],
 ) -> Iterator[Look]:
-    """A look every `interval` seconds at the named jobs, or at all if none is named, for `seconds` from the first look.
+    """Look at the jobs that `ids` name, or at all jobs without names, every `interval` seconds.
 
-    `read` lists all jobs. While the service does not answer, the jobs are as they were seen last. A job is named as
-    `choose` takes it; NotFound when the service does not list it.
+    The looks end `seconds` after the first one. `read` lists all jobs. While the service does not answer, the last
+    known jobs are repeated. `ids` are texts as for `choose`; NotFound when the service does not list a named job.
     """
     deadline: float | None = None
     everything: tuple[Job, ...] = ()
@@ -83,7 +83,7 @@ def looks(
 
 
 def _named(ids: Collection[str], jobs: Collection[Job]) -> Collection[str]:
-    """The IDs of the named jobs, all of which are in the list."""
+    """The IDs of the named jobs. NotFound for a job that is not in the list."""
     named = resolved(ids, lambda: jobs)
     listed = {job.id for job in jobs}
     for job_id in named:
@@ -105,7 +105,7 @@ def _watched(job: Job, at: int, size: int, then: int, before: Job | None) -> Wat
 
 
 def _growth(before: Job, after: Job) -> int | None:
-    """How many events a job has sent between two looks; how many it has generated if one of them has no eventsSent."""
+    """The events that a job sent between two looks, or generated if a look has no eventsSent; None if unknown."""
     for then, now in ((before.events_sent, after.events_sent), (before.event_generated, after.event_generated)):
         if then is not None and now is not None:
             return now - then

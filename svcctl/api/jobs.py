@@ -37,11 +37,11 @@ def wait_for(
     *,
     seen: Callable[[Job], None] | None = None,
 ) -> Job:
-    """The job once it is in a wanted state and without errors; `deadline` is a reading of time.monotonic.
+    """Wait until a job is in a wanted state and without errors, and return it.
 
-    Conflict or ServiceError as soon as the job cannot reach such a state by itself. With a deadline, a service that
-    does not answer is asked again; Unavailable when the deadline has passed. `seen` gets the job before each pause, and
-    may raise.
+    `deadline` is a reading of time.monotonic. With a deadline, a service that does not answer is asked again;
+    Unavailable when the deadline has passed. Conflict or ServiceError as soon as the job cannot reach a wanted state by
+    itself. `seen` gets the job before each pause, and may raise.
     """
     while True:
         state = f"unknown, not {' or '.join(sorted(wanted))}"
@@ -76,7 +76,7 @@ def _unlike(job: Job, wanted: Collection[str]) -> str:
 
 
 def progress(job: Job, wanted: Collection[str]) -> str:
-    """What a job that is waited for has done so far, in a line."""
+    """One line about the progress of a job, for a command that waits until it is in a wanted state."""
     sent, generated = job.events_sent, job.event_generated
     if sent is None and generated is not None:
         events = f"{generated} events generated"
@@ -88,7 +88,7 @@ def progress(job: Job, wanted: Collection[str]) -> str:
 
 
 def _check_hope(job: Job, wanted: Collection[str]) -> None:
-    """Raise unless a job that is not in a wanted state can still reach one by itself."""
+    """Raise Conflict or ServiceError if a job can no longer reach a wanted state by itself."""
     resting = job.status in ("COMPLETED", "STOPPED")
     if resting and job.error:
         raise ServiceError(f"job {job.id} is {job.status} with an error: {job.reason}")

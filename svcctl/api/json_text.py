@@ -1,7 +1,8 @@
-r"""JSON that svcctl sends, and JSON that services send.
+r"""Write JSON for services and read theirs; bytes that are not UTF-8 and halves of surrogate pairs stay distinct.
 
-Python holds a byte that is not UTF-8 as a lone surrogate, U+DC80 to U+DCFF, and reads an escape such as \udce9, half of
-a surrogate pair, as the same character. Here the two differ: csv has bytes again, and half of a pair is no byte.
+Python represents a byte that is not UTF-8 as a lone surrogate, U+DC80 to U+DCFF. It reads a JSON escape such as \udce9,
+which is half of a surrogate pair, as the same character. This module keeps them apart: a byte becomes the same byte
+again, for example in csv, and half of a pair never becomes a byte.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _HALF = "\\udc00"
 
 
 def encoded(fields: Mapping[str, Any], name: str = "the request") -> bytes:
-    """The JSON to send, in UTF-8. UsageError, about what `name` names, for a value that JSON does not have."""
+    """The JSON to send, in UTF-8. UsageError for a value that JSON does not have; the message begins with `name`."""
     try:
         text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         return text.encode("utf-8")
@@ -44,7 +45,7 @@ def value_of(body: bytes) -> Any:
 
 
 def without_bytes(text: str) -> str:
-    """JSON text of the same length, in which each escape that would mean a byte means another half of a pair."""
+    r"""JSON text of the same length, with \udc00 in place of each lone escape that Python would read as a byte."""
     if not any(map(text.__contains__, _LOW)):
         return text
     return _ESCAPE.sub(lambda match: _HALF if match["lone"] else match[0], text)

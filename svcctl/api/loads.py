@@ -1,4 +1,4 @@
-"""What a load is asked, and what it answers."""
+"""Loads of events: their options and results in JSON, and the rule for names of tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class SkipLimit:
-    """How much of a file may be skipped: so many lines or, if that is more, this percentage of its lines."""
+    """The most lines of a file that may be skipped: a number, or a percentage of its lines if that is more."""
 
     lines: int = 1
     percent: float = 10.0
@@ -34,7 +34,7 @@ class SkipLimit:
         return cls(0, float(found[1])) if found[2] else cls(int(found[1]), 0.0)
 
     def allows(self, skipped: int, lines: int) -> bool:
-        """Whether so many of a file's lines may be skipped."""
+        """Whether `skipped` of a file's `lines` are within the limit."""
         return skipped <= self.lines or 100 * skipped <= self.percent * lines
 
     def __str__(self) -> str:
@@ -119,7 +119,7 @@ LOAD_OPTIONS = tuple(LoadOptions().to_json())
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that a load found `count` times, first at `place`: `what` is its kind, and `sentence` tells it.
+    """Something that a load noticed `count` times, first at `place`; `what` is its kind, `sentence` describes it.
 
     `value` is the value at that place, and `fields` are the columns that it concerns.
     """
@@ -136,13 +136,14 @@ class Finding:
 class Loaded:
     """The result of a load.
 
-    `skips` tell why lines were skipped, `nulls` which columns have values that did not fit and are null, `changes` what
-    was changed in other lines, and `asides` which lines are no events of their own, such as comments.
-    `oldest` and `newest` are the dates of the events, in epoch milliseconds; `before` counts the events that the table
-    held before the load, and `empty` names the files without events.
-    `added` are the new columns of the table with their types, `widened` those with another type, and `left` the members
-    of JSON for which it had no room. `wider` has the types that would hold values which are null now, by column.
-    `arrays` names the members of JSON with arrays of objects, which may be events.
+    `skips` are the reasons for skipped lines. `nulls` are the columns with values that did not fit and became null.
+    `changes` are the changes to other lines. `asides` are the lines that are not events, such as comments.
+    `oldest` and `newest` are dates of events, in epoch milliseconds. `before` counts the events that the table had
+    before the load. `empty` names the files without events.
+    `added` are the new columns of the table with their types, and `widened` the columns with a new type. `left` names
+    the members of JSON that got no column of their own because there was no room. `wider` has, by column, the types
+    that would hold the values that are null now. `arrays` names the members of JSON with arrays of objects, which may
+    be events.
     """
 
     table: str
@@ -170,7 +171,7 @@ class Loaded:
 
     @property
     def skipped(self) -> int:
-        """How many lines were skipped."""
+        """The number of skipped lines."""
         return sum(skip.count for skip in self.skips)
 
     @classmethod

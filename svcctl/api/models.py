@@ -1,7 +1,8 @@
-"""The records of the interface's answers, as frozen dataclasses with the interface's names.
+"""Jobs, domains and roles, as frozen dataclasses with the interface's names.
 
-`from_json` takes a record as a service sent it: fields may be absent, and unknown fields and values are kept, because
-deployed services send more than the interface lists. Client and service share this module; it holds facts only.
+`from_json` takes a record in the form that a service sends: fields may be absent, and unknown fields and values are
+kept, because deployed services send more than the interface lists. The client and the local service share this module,
+which contains no behaviour.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def _integer(value: object) -> int | None:
 
 
 def _message(error: object) -> str:
-    """An error of a job, which is a text or an object, as people read it."""
+    """The message of a job's error, which is a text or an object."""
     message = (error.get("message") or error.get("msg")) if isinstance(error, Mapping) else None
     return json_text(message or error)
 
@@ -58,10 +59,10 @@ OTHER_STATUSES = ("CREATED", "RECONNECTING", "PAUSED")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A query job. `status` is kept as sent: usually a JobStatus, but deployed services have more. The elements of
-    `error` are kept as sent, too: texts, or objects from some services.
+    """A query job, with the fields that the service sent.
 
-    `last_datetime` is in epoch milliseconds, 0 when the job never ran.
+    `status` is usually a JobStatus, but deployed services have more states. The elements of `error` are texts, or
+    objects from some services. `last_datetime` is in epoch milliseconds, 0 if the job never ran.
     """
 
     id: str
@@ -106,7 +107,7 @@ class Job:
 
     @property
     def reason(self) -> str:
-        """The job's errors as people read them; empty if it has none."""
+        """The messages of the job's errors in one text; empty if it has none."""
         return "; ".join(map(_message, self.error))
 
     def to_json(self) -> dict[str, Any]:
@@ -124,7 +125,7 @@ class Job:
 
 
 class DomainStatus(StrEnum):
-    """The states of a domain; the interface shows only the first one's name."""
+    """The states of a domain; the interface shows only the name Active."""
 
     ACTIVE = "Active"
     DISABLED = "Disabled"
@@ -170,13 +171,13 @@ BUILT_IN_ROLES = ("OWNER", "ADMIN", "USER")
 
 
 def is_built_in(role: str) -> bool:
-    """Whether every domain has a role of this name, in any letter case, so that it is neither made nor removed."""
+    """Whether a name, in upper or lower case, is that of a role that every domain has and that cannot be removed."""
     return role.upper() in BUILT_IN_ROLES
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A custom role. A field that is None is not given, so an update leaves it alone; `()` is given and empty.
+    """A custom role. An update leaves a field that is None unchanged; `()` is an empty value.
 
     The interface's `*` is the single element `ALL` in `policies` and `applications`, and the key `ALL` in
     `resource_ids`.
@@ -268,9 +269,9 @@ def _all_or_list(names: tuple[str, ...] | None) -> str | list[str] | None:
 
 
 FAILING = "FAILING"
-"""The status that is shown for a running job with an error."""
+"""The status in lists of a running job with an error."""
 
 
 def status_text(job: Job) -> str:
-    """The status of a job as people read it."""
+    """The status of a job in lists and messages: FAILING for a running job with an error, else its own."""
     return FAILING if job.status == JobStatus.RUNNING and job.error else job.status

@@ -1,6 +1,6 @@
-"""The operations that only read, by method, URL and body: the rule for read-only clients and for cached names.
+"""The rule for requests that only read, by method, URL and body; read-only clients and cached names depend on it.
 
-Any other request may change something, also one that this client does not know. A method alone says little: a GET
+Any other request may change something, even if this client does not know it. The method alone does not decide: a GET
 stops and starts jobs.
 """
 
@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from svcctl.api.addresses import Paths
 
 JOB, NAME, ROLE = "{job}", "{name}", "{role}"
-"""Segments of the paths below that stand for a name. That of a role may contain slashes, which are quoted."""
+"""Placeholders for names in the paths below. The name of a role may contain slashes, which are quoted."""
 OWN_READS = (
     "/service/ping",
     "/service/health",
@@ -26,27 +26,30 @@ OWN_READS = (
     f"/service/load/{NAME}",
     f"/service/domain/{NAME}/available",
 )
-"""The paths of svcctl's own service that a GET only reads."""
+"""The paths of svcctl's own service where a GET only reads."""
 CHECKED_JOB = f"/service/jobs/{JOB}/verify"
 """The path of svcctl's own service that checks a delivery. A GET only reads, unless it asks to keep its date `from`."""
 OWN_POST_READS = ("/service/domain/check", "/service/temporary-table")
-"""The paths of svcctl's own service to which a POST changes nothing that outlives its request."""
+"""The paths of svcctl's own service where a POST changes nothing that lasts longer than its request."""
 
 _ROUTING = re.compile("method|url|uri|path", re.IGNORECASE)
-"""Names of headers that may make another request of one, such as X-HTTP-Method-Override and X-Original-URL."""
+"""Names of headers that may turn a request into another one, such as X-HTTP-Method-Override and X-Original-URL."""
 _JOB_VERBS = frozenset({"stop", "start", "remove"})
-"""Segments that are not job IDs: a deployment may take the ID from elsewhere."""
+"""Segments after the path of jobs that are never taken for job IDs: a service may find the ID in another place."""
 
 
 class Operations(NamedTuple):
-    """The operations of one service, with the URLs and paths of its deployment."""
+    """The URLs and paths of one service, which decide what a request does there."""
 
     base_url: str
     provisioning_url: str
     paths: Paths
 
     def change(self, method: str, url: str, body: bytes, headers: Iterable[str] = ()) -> str | None:
-        """A request that may change something, in words, else None; `headers` are names that a caller has added."""
+        """A description of a request that may change something; None for one that only reads.
+
+        `headers` are the names of headers that the caller has added.
+        """
         path, question_mark, parameters = url.partition("?")
         request = f"{method} {urlsplit(path).path or '/'}"
         if (header := next(filter(_ROUTING.search, headers), None)) is not None:
@@ -64,7 +67,7 @@ class Operations(NamedTuple):
         return None if reads else request
 
     def is_query(self, method: str, url: str) -> bool:
-        """Whether a service may take a request for a query, however its URL is written."""
+        """Whether a request may run a query, also if its URL has additional slashes or quoted characters."""
         path = "/".join(filter(None, unquote(url.partition("?")[0]).split("/")))
         return method == "POST" and path == "/".join(filter(None, self._query.split("/")))
 
@@ -73,7 +76,7 @@ class Operations(NamedTuple):
         return self.base_url + self.paths.query
 
     def _reads(self) -> Iterator[str]:
-        """The URLs that a GET only reads."""
+        """The URLs where a GET only reads, with placeholders for names."""
         domain = self.provisioning_url + self.paths.domain
         yield self.base_url + self.paths.jobs
         yield f"{self.base_url}{self.paths.job}/{JOB}"
@@ -91,8 +94,9 @@ def _matches(url: str, pattern: str) -> bool:
 
 
 def _is_segment(segment: str, expected: str) -> bool:
-    """Whether a segment is the expected one, or a name. A service may decode a path before or after it splits it, so a
-    name must mean the same either way.
+    """Whether a segment of a path is the expected one, or a name in the place of a placeholder.
+
+    Some services decode a path before they split it, others after. A name must mean the same in both cases.
     """
     if expected not in (JOB, NAME, ROLE):
         return segment == expected
@@ -106,7 +110,7 @@ def _is_segment(segment: str, expected: str) -> bool:
 
 
 def _launching(body: bytes) -> str | None:
-    """The part of a query's body that may launch a job, in words; None without one."""
+    """A description of the part of a query's body that may launch a job; None if there is no such part."""
     try:
         members = json.loads(body, object_pairs_hook=_Members)
     except (ValueError, RecursionError):
@@ -117,4 +121,4 @@ def _launching(body: bytes) -> str | None:
 
 
 class _Members(list[tuple[str, Any]]):
-    """The members of a JSON object, those with the same name included."""
+    """The members of a JSON object, including several with the same name."""

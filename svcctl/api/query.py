@@ -1,4 +1,4 @@
-"""A query request: its fields and the body that is signed and sent; and the clauses of its text, without a parser."""
+"""A query request with its fields and its body, and an outline of a query's text, found without a parser."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QueryRequest:
-    """A query to run, by its text or by the ID of a saved query; without `to` it is continuous and never ends.
+    """A query to run: its text or the ID of a saved query, and its options. Without `to` it is continuous, without end.
 
     Dates are epoch seconds, or text as `svcctl.dates.operators` lists it. UsageError when fields contradict each other.
     """
@@ -37,7 +37,7 @@ class QueryRequest:
     skip: int | None = None
     limit: int | None = None
     continues: str | None = None
-    """The ID of the job that a new one continues, which svcctl's own service takes."""
+    """The ID of the job that a new job continues; only svcctl's own service takes it."""
     temporary_table: str | None = None
     """The ID of the temporary table that the query reads, see `own_service.temporary_table`."""
 
@@ -74,7 +74,7 @@ class QueryRequest:
 
     @property
     def _keep_alive(self) -> dict[str, str] | None:
-        """The wish for padding, which `token` without a token makes empty lines; None where no wish is needed."""
+        """The field that asks for padding, empty lines here; None in formats that need no such field."""
         from svcctl.api.response import MODES
 
         return {"type": "token"} if MODES[self.mode].keep_alive and self.destination is None else None
@@ -106,7 +106,7 @@ def _known(what: str, name: str, names: tuple[str, ...]) -> None:
 KEYWORDS = ("select", "from", "where", "group", "limit", "offset", "pragma")
 """The words that begin a clause."""
 
-# A string or a name that is not closed ends with its line, so that reading a text takes time in proportion to it.
+# A string or a name that is not closed ends with its line, so that the time to read a text is proportional to its size.
 _TOKEN = r"""(?x)
       //[^\n]*
     | (?P<string> "(?:[^"\\\n\r]|\\.)*"? | '(?:[^'\\\n\r]|\\.)*'? )
@@ -123,9 +123,10 @@ _TOKEN = r"""(?x)
 
 
 class Clause(NamedTuple):
-    """A clause: its keyword, the `number` of a limit or an offset, the period `every` of a group, in seconds.
+    """A clause of a query's text: its keyword, and its number or its period.
 
-    `unread` is the text after `every` in a group if it is not a period.
+    `number` is that of a limit or an offset, and `every` the period of a group in seconds. `unread` is the text after
+    `every` in a group if it is not a period.
     """
 
     keyword: str
@@ -135,7 +136,7 @@ class Clause(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """The table's name, empty when there is none, and the clauses in order, `from` among them."""
+    """The outline of a query's text: the name of the table, empty if it has none, and the clauses in order."""
 
     table: str
     clauses: tuple[Clause, ...]
@@ -145,7 +146,7 @@ class Outline(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the rows of a range are those of its parts, one after the other."""
+        """Whether the rows of a range of time are the rows of its parts, one part after the other."""
         return not any(clause.keyword in ("group", "limit", "offset") for clause in self.clauses)
 
     @property
@@ -155,7 +156,7 @@ class Outline(NamedTuple):
 
 
 def outline(text: str) -> Outline:
-    """The outline of any text."""
+    """The outline of a query's text, which need not be valid."""
     table = ""
     clauses: list[Clause] = []
     for keyword, tokens in _split(text):
@@ -180,7 +181,7 @@ _APART = rf"{_TOKEN}|(?P<apart> \s+ )"
 
 
 def one_line(text: str) -> str:
-    """The same query in one line: without comments, and with one blank for white space outside quotes."""
+    """The query in one line: without comments, and with one blank for each white space outside quotes."""
     kept: list[str] = []
     for match in re.finditer(_APART, text):
         if match.lastgroup not in (None, "apart"):
@@ -191,15 +192,15 @@ def one_line(text: str) -> str:
 
 
 ALL = "*"
-"""Stands for all columns of the table."""
+"""The name that stands for all columns of the table."""
 EVENTDATE = "eventdate"
 """The column with the date of an event."""
 
 
 def answer(text: str) -> tuple[str, ...]:
-    """The columns of a query's answer, as far as its text names them: an expression without `as` is left out.
+    """The columns of a query's answer that its text names; an expression without `as` is left out.
 
-    A select after a group has the keys before its own columns, unless it names one of them.
+    After a group, the answer of a select has the keys of the group before its own columns, unless the select names one.
     """
     return _answer(list(_split(text)))[0]
 
@@ -212,15 +213,15 @@ def is_dated(text: str) -> bool:
 
 
 def keys(text: str) -> tuple[str, ...]:
-    """The columns of a query's answer that are keys of its last group, as far as its text names them."""
+    """The columns of a query's answer that are keys of its last group and that its text names."""
     return _answer(list(_split(text)))[1]
 
 
 def visible(text: str) -> tuple[str, ...]:
-    """The columns that the last clause of a query can name, as far as its text names them.
+    """The columns that the last clause of a query can use and that the text of the query names.
 
-    Those are the columns of the last select and those before it, back to the last group. A select can name in
-    aggregates what was there before that group.
+    These are the columns of the last select and of the clauses before it, back to the last group. A select can also use
+    columns from before that group, in aggregates.
     """
     clauses = list(_split(text))
     names, groups = list[str](), 0
@@ -256,7 +257,7 @@ def _answer(clauses: list[tuple[str, list[tuple[str, str]]]]) -> tuple[tuple[str
 
 
 def _items(tokens: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """For each item of a list, the column that it consists of, empty for an expression, and its name, empty if none."""
+    """The items of a list: for each, the column that it is, empty for an expression, and its name, empty if none."""
     comma, item = ("other", ","), list[tuple[str, str]]()
     for token in [*tokens, comma]:
         if token != comma:
@@ -270,9 +271,9 @@ def _items(tokens: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def counting(text: str, every: str = "") -> str:
-    """The query that counts the rows of a query without groups: those of each period, as in `every 60s`, or all.
+    """A query that counts the rows of a query without groups: in each period, with `every` such as `every 60s`, or all.
 
-    A select before `from` applies last, so that it changes no count, and pragmas are behind all clauses.
+    A select before `from` is removed: it applies last and changes no count. Pragmas stay after all clauses.
     """
     starts = {match[0]: match.start() for match in reversed([*filter(_is_keyword, _outside_brackets(text))])}
     end = starts.get("pragma", len(text))
@@ -281,9 +282,9 @@ def counting(text: str, every: str = "") -> str:
 
 
 def selecting(text: str, columns: Sequence[str]) -> str:
-    """The query with only some columns of its answer, for a query without groups.
+    """A query for only some columns of the answer of a query without groups.
 
-    A select before `from` applies last, so it moves after the other clauses; pragmas stay after all of them.
+    A select before `from` applies last, so it moves after the other clauses. Pragmas stay after all clauses.
     """
     starts = {match[0]: match.start() for match in reversed([*filter(_is_keyword, _outside_brackets(text))])}
     begin, end = starts["from"], starts.get("pragma", len(text))
@@ -293,7 +294,7 @@ def selecting(text: str, columns: Sequence[str]) -> str:
 
 
 def _split(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Each keyword with the tokens up to the next keyword, without those in brackets."""
+    """Each keyword of a query with the tokens up to the next keyword, without tokens in brackets."""
     keyword, tokens = "", list[tuple[str, str]]()
     for match in _outside_brackets(text):
         if _is_keyword(match):

@@ -1,14 +1,14 @@
-"""The envelope around the answers of small operations, the shapes of error bodies, and the exception of each.
+"""Recognise errors in the bodies of answers, raise their exceptions, and open the envelope of small answers.
 
 Services of this family send errors in several shapes, with a failing HTTP status or with 200, and proxies in front of
-them send web pages. Every reader of a body decides here whether it is an error, so that one shape has one meaning.
+them send web pages. All readers of bodies use this module, so that each shape has one meaning.
 
 A row of data can have the shape of an error, too. svcctl's own service therefore says that its answers are exact: with
 HTTP 200 it states an error in one form only, which no row can have.
 
-The class of the exception follows the HTTP status when that is about credentials or the path to the service, otherwise
+The class of the exception follows the HTTP status if that is about credentials or the path to the service, otherwise
 the service's own code, otherwise the HTTP status. A JSON answer with HTTP 500 is an InternalError: the service read the
-request and failed at it. A web page with 500 does not come from the service, so it is Unavailable, as are 507 and all
+request and failed. A web page with 500 does not come from the service, so it is Unavailable, as are 507 and all
 statuses that are retried, with any body.
 """
 
@@ -43,15 +43,15 @@ NO_SPACE = 507
 """An HTTP status that is Unavailable but not retried: a disk stays full between two attempts."""
 
 CID = "x-svc-cid"
-"""The answer's header that names the request, where a service sends one; a cid in the body comes first."""
+"""The header of an answer with the ID of the request, if the service sends one; a cid in the body takes precedence."""
 ERRORS = "x-svc-errors"
-"""The answer's header that says how errors are stated: `exact` by svcctl's own service."""
+"""The header of an answer that says how errors are stated; svcctl's own service sends `exact`."""
 MAX_BODY = 64 * 1024
-"""Bytes of an error body that are read; a longer one holds nothing more of use."""
+"""The most bytes of an error body that are read; the rest would be of no use."""
 
 
 class Code(IntEnum):
-    """The codes of refusals that callers tell apart: the interface shows 106 and 117, deployments have the others."""
+    """The codes of refusals that callers distinguish: the interface shows 106 and 117, deployments use the others."""
 
     NO_JOB = 100
     JOB_UNCHANGEABLE = 101
@@ -98,7 +98,7 @@ _NO_DATA: Mapping[str, Any] = {}
 
 
 class Refusal(NamedTuple):
-    """The error that a body states."""
+    """The error that the body of an answer states, in any of the known shapes."""
 
     message: str
     code: int | None = None
@@ -106,13 +106,13 @@ class Refusal(NamedTuple):
     place: Place | None = None
     """The place in the query, from a `context` of line and column."""
     hint: str | None = None
-    """What to do, if the service says it behind the cause."""
+    """Advice, if the service gives it after the cause."""
     reason: str | None = None
     data: Mapping[str, Any] = _NO_DATA
-    """The identifier of the cause and its values, from a service that has them."""
+    """`reason` identifies the cause and `data` has its values, from a service that sends them."""
 
     def as_error(self, http_status: int = 200, *, hint: str | None = None) -> SvcctlError:
-        """The exception, for the HTTP status of the answer."""
+        """The exception for this error in an answer with an HTTP status."""
         hint = hint or self.hint
         if http_status in STATUSES or http_status == NO_SPACE:
             message = self.message + (f" (cid {self.cid})" if self.cid else "")
@@ -133,7 +133,7 @@ class Refusal(NamedTuple):
         )
 
     def of(self, cid: str | None) -> Refusal:
-        """The same refusal, with this cid unless the body has one."""
+        """The same refusal with an ID of the request, unless the body has one."""
         return self._replace(cid=self.cid or cid)
 
     def in_one_line(self) -> str:
@@ -144,7 +144,7 @@ class Refusal(NamedTuple):
 
 
 def read_refusal(payload: Any) -> Refusal | None:
-    """The error in a decoded body, in any of the known shapes; None when there is none."""
+    """The error that a decoded body states, in any of the known shapes; None if it states none."""
     if isinstance(payload, list):
         return _listed(payload[1:], None) if payload[:1] == ["error"] else None
     if not isinstance(payload, Mapping):
@@ -180,7 +180,7 @@ def read_refusal(payload: Any) -> Refusal | None:
 
 
 def _hinted(message: Any, causes: Any) -> tuple[str, str | None]:
-    """The cause and the hint of a message `<cause>; <hint>`, if `causes` lists the cause second; else the message."""
+    """Split a message `<cause>; <hint>` if `causes` has the cause as its second element; else the hint is None."""
     whole = _line(message)
     cause = _line(causes[1]) if isinstance(causes, list) and len(causes) == 2 else ""
     hint = whole.removeprefix(f"{cause}; ")
@@ -188,14 +188,12 @@ def _hinted(message: Any, causes: Any) -> tuple[str, str | None]:
 
 
 def is_exact(headers: Mapping[str, str]) -> bool:
-    """Whether an answer is from a service that states errors in a form that no row has."""
+    """Whether the headers of an answer say that errors are stated only in a form that no row has."""
     return "exact" in map(str.strip, headers.get(ERRORS, "").lower().split(","))
 
 
 def refusal_in(body: bytes, *, exact: bool = False) -> Refusal | None:
-    """The refusal in the bytes of a body, which may be a row of json/simple; None if they are not JSON, state no error,
-    or are too many for one.
-    """
+    """The error that the bytes of a body state; None if they are a row of json/simple, not JSON, or too many."""
     try:
         payload = value_of(body) if len(body) <= MAX_BODY else None
     except (ValueError, RecursionError):
@@ -204,9 +202,9 @@ def refusal_in(body: bytes, *, exact: bool = False) -> Refusal | None:
 
 
 def lone_refusal(payload: Any, *, exact: bool) -> Refusal | None:
-    """The error in a lone JSON value that may be a row: a list, or an object without other members than errors have.
+    """The error that a single JSON value states, if it is not a row. An error is a list, or an object of error fields.
 
-    The object of an `exact` answer is a row, or an envelope that ends in an error.
+    In an `exact` answer an object is a row, or an envelope that ends in an error.
     """
     if isinstance(payload, Mapping):
         in_stream = isinstance(payload.get("error", payload.get("e")), list)
@@ -216,7 +214,7 @@ def lone_refusal(payload: Any, *, exact: bool) -> Refusal | None:
 
 
 def is_error_line(payload: Any) -> bool:
-    """Whether a lone line of json/simple is an error, not a row: it has enough fields of an error, and no others."""
+    """Whether a single line of json/simple is an error and not a row: it has enough fields of errors and no others."""
     if not isinstance(payload, Mapping) or lone_refusal(payload, exact=False) is None:
         return False
     return isinstance(payload.get("error"), Mapping) or any(marks <= set(payload) for marks in _MARKS)
@@ -225,7 +223,7 @@ def is_error_line(payload: Any) -> bool:
 def error_of(
     http_status: int, content_type: str, body: bytes, *, hint: str | None = None, cid: str | None = None
 ) -> SvcctlError:
-    """The exception for an answer with a failing HTTP status and any body; `cid` is from its headers, if there."""
+    """The exception for an answer with a failing HTTP status and any body; `cid` is the request's ID in its headers."""
     try:
         payload = value_of(body)
     except (ValueError, RecursionError):
@@ -281,7 +279,7 @@ def is_page(content_type: str, body: bytes) -> bool:
 
 
 def page_line(body: bytes) -> str:
-    """One short line of a page or a plain text: the title, otherwise the first words; may be empty."""
+    """One short line of a web page or a plain text: its title, otherwise its first words; may be empty."""
     text = body.decode("utf-8", "replace")
     title = re.search(_TITLE, text)
     line = " ".join(re.sub(_TAG, " ", title[2] if title else text).split())
@@ -300,7 +298,7 @@ def _listed(error: list[Any], cid: str | None) -> Refusal:
 
 
 def _named(error: str, payload: Mapping[str, Any], cid: str | None) -> Refusal:
-    """The error of `{"error": "Bad parameters", "object": ["406 : …"]}`, or of a name with a status."""
+    """The error of a body such as `{"error": "Bad parameters", "object": ["406 : …"]}`, or with a `status`."""
     causes = payload.get("object")
     if isinstance(causes, list) and causes and (coded := re.fullmatch(_CODED, str(causes[0]))):
         return Refusal(f"{_line(error)}: {_line(coded[2])}", int(coded[1]), cid)
@@ -328,20 +326,20 @@ def _code(value: Any) -> int | None:
 
 
 def _line(value: Any) -> str:
-    """A text in one line; its blanks stay, for it may quote what was sent."""
+    """A text in one line. Blanks within a line stay, because they may be quoted from the request."""
     return "" if value is None else " ".join(filter(None, map(str.strip, json_text(value).splitlines())))
 
 
 def decoded(response: Response) -> Any:
-    """The payload of an answer, None for an empty one; raises the error that a body states, even with HTTP 200."""
+    """The payload of an answer, None for an empty answer. Raises the error that the body states, even with HTTP 200."""
     payload = _answer(response, whole(response))
     return payload["object"] if isinstance(payload, dict) and "object" in payload else payload
 
 
 def launched(response: Response) -> Job:
-    """The job in the notification of a launch, for which the interface shows no shape.
+    """The job in the answer to a launch, whose shape the interface does not show.
 
-    The job's ID is `id` or `jobId`, in `object` or beside it, or the only UUID in a text. ServiceError with the whole
+    The job's ID is `id` or `jobId`, in `object` or next to it, or the only UUID in a text. ServiceError with the whole
     answer when there is no ID, because the job runs nevertheless.
     """
     from svcctl.api.models import Job
@@ -374,7 +372,7 @@ _UUID = "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 
 
 def _answer(response: Response, body: bytes) -> Any:
-    """An answer with its envelope, None for an empty one; raises the error that it states."""
+    """The JSON of an answer with its envelope, None for an empty answer. Raises the error that it states."""
     if not body.strip():
         return None
     try:
@@ -388,9 +386,9 @@ def _answer(response: Response, body: bytes) -> Any:
 
 
 def record(payload: Any, *needs: str) -> Mapping[str, Any]:
-    """The payload as one record with texts as the needed members; a list of one record counts as that record.
+    """The payload of an answer as one record, in which the members `needs` are texts.
 
-    MalformedAnswer for any other payload.
+    A list of one record counts as that record. MalformedAnswer for any other payload.
     """
     if isinstance(payload, list) and len(payload) == 1:
         [payload] = payload
@@ -398,7 +396,7 @@ def record(payload: Any, *needs: str) -> Mapping[str, Any]:
 
 
 def records(payload: Any, *needs: str, key: str = "object") -> list[Mapping[str, Any]]:
-    """The payload as a list of records with texts as the needed members, or the list under `key` in it.
+    """The payload of an answer, or its member `key`, as a list of records, in which the members `needs` are texts.
 
     MalformedAnswer for any other payload: an answer without a list is not an empty list.
     """

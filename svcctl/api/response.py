@@ -1,7 +1,7 @@
-"""The answer to a query: `MODES`, the table of response formats, and `QueryResponse`, which reads one of them.
+"""The answer to a query: `MODES` is the table of response formats, and `QueryResponse` reads an answer in one of them.
 
-Nothing here knows HTTP: an answer is its content type and its body in pieces, so a format can be read from any source
-of bytes.
+This module does not depend on HTTP: an answer is a content type and a body in pieces, so a format can be read from any
+source of bytes.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ T = TypeVar("T")
 
 
 class Readers(NamedTuple):
-    """The functions that read an answer; `rows` is None when a format can only be passed on as bytes."""
+    """The functions that read an answer in one format; `rows` is None if its bytes can only be passed on."""
 
     raw: Callable[[Iterable[bytes], Delivered], Iterator[bytes]]
     rows: Callable[[Iterable[bytes], Delivered], Iterator[list[tuple[Any, ...]]]] | None = None
     first_rows: Callable[[bytes, int], bytes] | None = None
-    """The first rows of a block of `raw`; None for a format whose blocks cannot be divided."""
+    """Returns the first rows of a block of `raw`; None for a format whose blocks cannot be divided."""
 
 
 class Mode(NamedTuple):
-    """A value of `mode.type`, and the function that imports its readers: an answer needs those of one format only.
+    """A response format: its name in `mode.type`, the function that imports its readers, and its properties.
 
-    A `json` answer begins as a JSON error does, so its own reader tells the two apart. `padding` are the bytes that may
-    stand before an answer and are not part of it: few in csv, where a row may begin with a blank or a separator.
+    An answer in a `json` format begins like a JSON error, so its own reader distinguishes the two. `padding` has the
+    characters that may come before an answer and are not part of it; csv has few, because a row may begin with a blank
+    or a separator.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Mode(NamedTuple):
     keep_alive: bool = False
     """Whether a service sends padding only when the request asks for it."""
     marks_end: bool = True
-    """Whether an answer marks its own end. The end of any other may be that of its connection."""
+    """Whether an answer marks its own end. Any other answer may end with its connection."""
 
 
 def _json() -> Readers:
@@ -116,9 +117,9 @@ MODES: Mapping[str, Mode] = {
 
 
 def counted_body(mode: Mode, content_type: str, body: Iterator[bytes], guard: Guard) -> Iterator[bytes]:
-    """The body of a query's answer in blocks of whole rows, with TooManyRows as `QueryResponse` raises it.
+    """The body of a query's answer in blocks of whole rows. TooManyRows after as many rows as the guard allows.
 
-    An answer that is no result, such as an error, is passed on unchanged.
+    An answer that is not a result, such as an error, is passed on unchanged.
     """
     start: list[bytes] | None = []
 
@@ -140,11 +141,11 @@ def counted_body(mode: Mode, content_type: str, body: Iterator[bytes], guard: Gu
 
 
 class QueryResponse:
-    """One answer, read once, with `raw()` or `rows()`; both raise an error unless the answer is whole.
+    """The answer to a query, to be read once, with `raw()` or `rows()`. Both raise an error unless it is complete.
 
-    Rows may have been delivered before an IncompleteResult, and none before any other error. `accepts` is asked
-    whether an answer counts as whole if nothing is wrong with it but an UnprovenEnd of the body. After as many rows as
-    the guard allows, TooManyRows if there are more.
+    Rows may have been delivered before an IncompleteResult, and none before any other error. `accepts` decides whether
+    an answer with an UnprovenEnd, and no other fault, counts as complete. TooManyRows is raised after as many rows as
+    the guard allows, if there are more.
     """
 
     def __init__(
@@ -166,7 +167,7 @@ class QueryResponse:
         self._readers = mode.readers()
         self._guard = guard
         self.cut_texts = cut_texts
-        """Texts of a spreadsheet that the service says it has cut."""
+        """The number of texts of a spreadsheet that the service says it has cut."""
         self.length = length
         """Bytes of the whole body; None if the service did not say."""
         self._date = date
@@ -181,7 +182,7 @@ class QueryResponse:
 
     @property
     def date(self) -> float | None:
-        """When the answer began, in epoch seconds of the service's clock; None if the service did not say."""
+        """The service's time when the answer began, in epoch seconds; None if the service did not state it."""
         return None if self._date is None else self._date()
 
     @property
@@ -191,7 +192,7 @@ class QueryResponse:
 
     @property
     def cid(self) -> str | None:
-        """The identifier of the request, once the headers or the body of the answer have named it."""
+        """The ID of the request, once the headers or the body of the answer have stated it; else None."""
         return self._delivered.cid
 
     @property
@@ -201,26 +202,26 @@ class QueryResponse:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns; waits for them after a call of `rows()`; empty when the answer names none."""
+        """The columns of the answer; empty if it names none. After a call of `rows()`, this waits until they arrive."""
         while self._delivered.columns is None and (batch := next(self._batches, None)) is not None:
             self._ahead.append(batch)
         return self._delivered.columns or ()
 
     def raw(self) -> Iterator[bytes]:
-        """The service's bytes without keep-alive padding, checked, in blocks of whole rows."""
+        """The checked bytes of the service without keep-alive padding, in blocks of whole rows."""
         return self._with_facts(self._allowed_blocks(self._readers.raw(self._body, self._delivered)))
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The decoded rows, with a value per column. UsageError for a format that cannot be read as rows."""
+        """The decoded rows, each with a value per column. UsageError for a format that cannot be read as rows."""
         if self._readers.rows is None:
             raise UsageError(f"the rows of {self.mode.name} cannot be read", hint="use csv or json/simple/compact")
         self._batches = self._with_facts(self._allowed_batches(self._readers.rows(self._body, self._delivered)))
         return Batches(self._all())
 
     def packed(self, pack: Callable[[bytes], T | None], size: Callable[[], int]) -> Iterator[T | list[tuple[Any, ...]]]:
-        """The decoded rows in batches, or what `pack` makes of their lines, see `LineFormat.packed`.
+        """The rows in batches: decoded, or the results of `pack` for their lines, as in `LineFormat.packed`.
 
-        Only json/simple/compact is read so.
+        This works for json/simple/compact only.
         """
         from svcctl.api.formats.lines import VALUES
 
@@ -228,7 +229,7 @@ class QueryResponse:
         return self._all()
 
     def _allowed_blocks(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """The blocks up to the last row that the guard allows. TooManyRows after it, if there are more."""
+        """The blocks up to the last row that the guard allows. TooManyRows after that row, if there are more."""
         most, count = self._guard.max_rows, 0
         for block in blocks:
             rows = self._delivered.rows or 0
@@ -242,7 +243,10 @@ class QueryResponse:
             yield block
 
     def _allowed_batches(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """The same for batches of rows, as lists or in another form that has a length and slices."""
+        """The batches up to the last row that the guard allows. TooManyRows after that row, if there are more.
+
+        A batch is a list of rows, or another object with a length and slices.
+        """
         most, count = self._guard.max_rows, 0
         for batch in batches:
             if most is not None and count + len(batch) > most:
@@ -267,7 +271,7 @@ class QueryResponse:
             self._unproven = error
 
     def _with_facts(self, parts: Iterator[T]) -> Iterator[T]:
-        """The same parts; an error gets the number of delivered rows and the request's cid."""
+        """The parts unchanged. An error gets the number of delivered rows or the ID of the request."""
         try:
             yield from parts
             if self._unproven is not None and not (self._delivered.marks_end or self._accepts(self._unproven)):
@@ -283,8 +287,9 @@ class QueryResponse:
 def _without_page_or_error(
     body: Iterator[bytes], content_type: str, mode: Mode, delivered: Delivered
 ) -> Iterator[bytes]:
-    """The same body without the padding before it; raises an error when the body is a web page or, in a format that is
-    not JSON, a JSON error.
+    """The body without the padding before it.
+
+    Raises an error when the body is a web page or, in a format that is not JSON, a JSON error.
     """
     head = b""
     while not (start := head.lstrip(b" \t\r\n,")) and len(head) < MAX_BODY:
@@ -293,7 +298,7 @@ def _without_page_or_error(
             break
         head = (head + chunk).lstrip(mode.padding)
     says_html, says_json = "html" in content_type.lower(), "json" in content_type.lower()
-    # The first column of a csv may have any name, so the beginning of an exact answer says nothing.
+    # The first column of a csv may have any name, so the beginning of an exact answer proves nothing.
     perhaps_page = start.startswith(b"<") and (says_html or not (mode.name == "xml" or delivered.exact))
     perhaps_error = start.startswith(b"{") and not mode.json and (says_json or not delivered.exact)
     if says_html or perhaps_page or perhaps_error:

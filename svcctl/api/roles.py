@@ -1,14 +1,14 @@
-"""Roles as a client sees them: the interface's nine rules, what counts in a role, and which roles there are.
+"""Roles: check them by the interface's nine rules, compare them, and read them from the service.
 
-A rule is checked here as far as it can be checked before a request is sent.
+The rules are checked as far as that is possible before a request is sent.
 
-`lint` checks a role as it was written: decoded JSON or YAML, with the interface's field names. An error is a role that
-a service refuses; a warning is a grant that is broader than it looks, or that services may read in two ways. Only the
-service can check rule 7, that policies exist and are available.
+`lint` checks the text of a role: decoded JSON or YAML, with the interface's field names. An error is a role that a
+service refuses. A warning is a grant that is broader than it looks, or that services may understand in two ways. Only
+the service can check rule 7, that policies exist and are available.
 
-The interface leaves three questions open, which are answered here: a create that mentions none of policies,
-applications and resourceIds grants everything, and one that mentions some grants nothing of the others; nothing may
-be combined with `*`; a default application is never required.
+The interface leaves three questions open, which svcctl answers like this. A new role without policies, applications and
+resourceIds grants everything, and a new role with some of these fields grants nothing of the others. Nothing may be
+combined with `*`. A default application is never required.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from svcctl.errors import Conflict, CredentialsError, MalformedAnswer, NotFound,
 from svcctl.words import json_text, nearest, suggesting
 
 GRANTS = {"policies": "policies", "applications": "applications", "resourceIds": "resources"}
-"""The fields that grant something, and the words for what they grant."""
+"""The fields that grant something, and the words for their values in messages."""
 READ_ONLY = ("alertPermissions", "defVault", "maxVault")
 FIELDS = ("name", "description", *GRANTS, "finderName", "defaultApplicationName")
 """The fields that a create or an update may send."""
@@ -34,7 +34,7 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A field that breaks a rule; `rule` is None for a wrong type.
+    """A field of a role that breaks a rule. `rule` is the number of the interface's rule, None for other mistakes.
 
     The key of a list of resource IDs is `resourceIds.<label>`, and that of its first element `resourceIds.<label>[0]`.
     """
@@ -46,20 +46,20 @@ class Finding:
 
 
 def lint(fields: Fields, *, update: bool = False) -> list[Finding]:
-    """All findings about a new role, or with `update` about changes to a role; errors first."""
+    """All findings about a new role, or with `update` about the changes to a role. Errors come first."""
     findings = [finding for rule in _RULES for finding in rule(fields, update)]
     return sorted(findings, key=lambda finding: finding.level != "error")
 
 
 def grants_all(fields: Fields, *, update: bool = False) -> list[str]:
-    """Those of policies, applications and resources that a role grants completely, including later ones."""
+    """The kinds (policies, applications, resources) of which a role grants everything, including later ones."""
     if not update and _mentions_no_grant(fields):
         return list(GRANTS.values())
     return [word for key, word in GRANTS.items() if _is_all(fields.get(key))]
 
 
 def flat(resource_ids: object) -> set[int]:
-    """The integers of resourceIds under all labels (rule 8)."""
+    """The integers in resourceIds, under all labels together (rule 8)."""
     lists = resource_ids.values() if isinstance(resource_ids, Mapping) else ()
     return {one for ids in lists if isinstance(ids, list | tuple) for one in ids if type(one) is int}
 
@@ -199,7 +199,7 @@ def _is_all(value: object) -> bool:
 
 
 def _is_not(wanted: str, value: object) -> str:
-    """The message for a value of a wrong type."""
+    """The end of a message about a value of a wrong type."""
     if value is None:
         return "has no value"
     quote = ": put it in quotes" if wanted == "text" and not isinstance(value, list | dict) else ""
@@ -211,14 +211,14 @@ def _shown(value: object) -> str:
 
 
 def in_words(role: Role) -> dict[str, str | None]:
-    """The fields that a request may send, as a person reads them."""
+    """The fields of a role that a request may send, as text for people."""
     return {key: _words(value) for key, value in comparable(role).items()}
 
 
 def comparable(role: Role) -> dict[str, str | frozenset[str] | frozenset[int]]:
-    """The fields that a request may send, equal in two roles when a service makes no difference between them.
+    """The fields of a role that a request may send, in a form that is equal for two roles with the same meaning.
 
-    Order and repetition do not count, nor do the labels of resource IDs (rule 8).
+    Order, repetition and the labels of resource IDs (rule 8) do not count.
     """
     values = role.body()
     for key in ("policies", "applications"):
@@ -241,7 +241,7 @@ def _words(value: str | frozenset[str] | frozenset[int] | None) -> str | None:
 
 
 def require(client: Client, domain: str, name: str) -> Role | None:
-    """The role, None if the service cannot read roles. NotFound when the service can, and there is no such role."""
+    """Read a role; None if the service cannot read roles. NotFound if it can, and there is no such role."""
     try:
         return client.role(domain, name)
     except ServiceError as error:
@@ -251,9 +251,9 @@ def require(client: Client, domain: str, name: str) -> Role | None:
 
 
 def reads_roles(client: Client, domain: str) -> bool:
-    """Whether the service can read roles at all: only then does its `not found` mean that a role does not exist.
+    """Whether the service can read roles at all. Only then does its `not found` mean that a role does not exist.
 
-    NotFound or CredentialsError when there is no such domain, or it belongs to somebody else.
+    NotFound when the domain does not exist, CredentialsError when it belongs to somebody else.
     """
     try:
         client.roles(domain)
@@ -267,7 +267,7 @@ def reads_roles(client: Client, domain: str) -> bool:
 
 
 def may_lack(error: ServiceError) -> bool:
-    """Whether a refusal may mean that the service has no such operation; services say so in many ways."""
+    """Whether a refusal may mean that the service lacks the operation, which services express in many ways."""
     return error.code != Code.NO_DOMAIN and not isinstance(error, CredentialsError | Conflict)
 
 
@@ -276,7 +276,7 @@ if TYPE_CHECKING:
 
 
 def known_domain(client: Client, name: str) -> AbstractContextManager[None]:
-    """When there is no domain of this name, the error suggests one that the client's credentials can list."""
+    """Let the error about an unknown domain suggest one that the client's credentials can list."""
 
     def names() -> Iterable[str]:
         full = [domain.name for domain in client.domains()]
@@ -287,7 +287,7 @@ def known_domain(client: Client, name: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def known_role(client: Client, domain: str, name: str) -> Iterator[None]:
-    """When there is no such domain, or no such role in it, the error suggests an existing one."""
+    """Let the error about an unknown domain, or an unknown role in it, suggest an existing one."""
     roles = suggesting(name, lambda: [role.name for role in client.roles(domain)], "roles", when=no_role)
     with known_domain(client, domain), roles:
         yield

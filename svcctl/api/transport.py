@@ -1,7 +1,7 @@
-"""Send calls: attempts, which failures are retried, and the log of what went over the wire.
+"""Send calls: sign each attempt, retry failures, and report each request with its answer to an observer.
 
-`svcctl.api.wire` carries the bytes; this file owns when a request may be repeated, and which exception is raised in
-the end. Which error a body states is decided in `svcctl.api.refusals`.
+This module decides when a request may be repeated, and which exception is raised in the end. `svcctl.api.wire` carries
+the bytes, and `svcctl.api.refusals` recognises the errors in bodies.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from svcctl.errors import IncompleteResult, ServiceError, SvcctlError, Unavailab
 from svcctl.words import is_secret, mask, mask_urls, size_text
 
 SILENCE = 300.0
-"""Seconds that a continuous query may be silent: it waits for events, but a dead connection must be noticed."""
+"""Seconds that a continuous query may wait for a byte: events may be rare, but a dead connection must be noticed."""
 LATE = "x-svc-late"
-"""The header of a request that asks svcctl's own service to say in the answer which events come too late."""
+"""The header of a request that asks svcctl's own service to report in the answer events that come too late."""
 CUT_TEXTS = "x-svc-cut-texts"
-"""The header in which svcctl's own service says how many texts it cut because no cell of a spreadsheet holds them."""
+"""The header of an answer of svcctl's own service with the number of texts that it cut to fit a spreadsheet's cells."""
 LOST_TABLES = "x-svc-lost-tables"
 """The header of an answer of svcctl's own service with the number of its tables that have lost events."""
 SKEW = 60
-"""Seconds by which clocks may differ before a refused signature is blamed on them."""
+"""The difference between the clocks, in seconds, from which the error about a refused signature mentions it."""
 
 _DEFAULTS = {
     "Connection": "keep-alive",
@@ -56,9 +56,9 @@ _DEFAULTS = {
     "User-Agent": "svcctl",
 }
 _SAFE = "!$%&'()*+,-./:;=?@[]_~"
-"""The characters of a path or a query that are sent as they are; `%` begins what is quoted already."""
+"""The characters of a path or a query that are sent unquoted; `%` begins a character that is already quoted."""
 _UNSENDABLE = (InvalidURL, LocalProtocolError, UnsupportedProtocol, UnicodeEncodeError)
-"""The errors of a request that was not sent; a character that cannot be encoded is one of the URL."""
+"""The errors of a request that cannot be sent; a character that cannot be encoded is in the URL."""
 _NOT_SENT = (ConnectError, ConnectTimeout, ProxyError)
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 
@@ -68,10 +68,10 @@ T = TypeVar("T")
 
 
 class Exchange:
-    """One request and the head of its answer, secrets redacted. `status` is None when there was no answer; `failure`
-    is the reason. `changes` says whether the request may change something at the service.
+    """One request and the head of its answer, with redacted secrets.
 
-    Secrets are looked for when headers or the body are read, which nearly always nobody does.
+    Without an answer, `status` is None and `failure` is the reason. `changes` says whether the request may change
+    something at the service. Secrets are redacted only when headers or the body are read, which is rare.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Exchange:
 
     @property
     def note(self) -> str:
-        """What to say about `body` if values in it are redacted; the rest of `body` is as it was signed and sent."""
+        """A note if values in `body` are redacted, else an empty text. The rest of `body` is what was signed."""
         return _shown_body(self._body)[1]
 
     @property
@@ -123,14 +123,14 @@ MASKED = "the signature and the content-length are of the unmasked body"
 
 
 class Preview(NamedTuple):
-    """The request that a call would send, secrets redacted; `note` is not empty if values in its body are redacted."""
+    """The request that a call would send, with redacted secrets; `note` is empty if its body has no redacted value."""
 
     text: str
     note: str
 
 
 class Retry(NamedTuple):
-    """An attempt failed; the next one, number `attempt` of `attempts`, follows after `delay` seconds."""
+    """A failed attempt, after which the next one, number `attempt` of `attempts`, follows in `delay` seconds."""
 
     failure: SvcctlError
     delay: float
@@ -142,11 +142,12 @@ Event = Exchange | Retry | UnprovenEnd
 
 
 class Call(NamedTuple):
-    """A request that can be built anew for each attempt.
+    """A call of the service, from which each attempt builds a new request.
 
-    `repeatable` says that doing it twice is the same as doing it once. `reseller` marks an operation for resellers.
-    `endless` marks an answer that may be silent for long, `whole` one that begins when the service has all of it. A
-    call that is `as_is` gets the last answer whatever its status; `Sender.error` makes the error of a refusal.
+    `repeatable` says that the call may be done twice without harm. `reseller` marks an operation for resellers.
+    `endless` marks a call whose answer may be silent for a long time. `whole` marks a call whose answer begins only
+    when the service has all of it. A call that is `as_is` returns the last answer, even if it is a refusal;
+    `Sender.error` makes the error of a refusal.
     """
 
     method: str
@@ -159,17 +160,18 @@ class Call(NamedTuple):
     whole: bool = False
     as_is: bool = False
     once: bool = False
-    """Whether there is a single attempt, because the caller retries itself."""
+    """Whether there is only one attempt, because the caller itself retries."""
     reader: int | None = None
     """The pipe that the answer is written to, see `svcctl.api.wire.pool`."""
     closing: Closing | None = None
-    """The end of the connection, if the answer is to be followed by that."""
+    """Notes how the connection ends, if the service is asked to close it after the answer."""
 
 
 class Sender:
-    """Sends calls, each attempt with a fresh signature. `Client` documents the options.
+    """Sends calls, with retries and a new signature for each attempt. `Client` documents the options.
 
-    `change` describes what a call may change, None if it only reads; a read-only `guard` refuses the former.
+    `change` returns a description of a call that may change something, and None for a call that only reads. A
+    read-only `guard` refuses calls that may change something.
     """
 
     def __init__(
@@ -202,12 +204,12 @@ class Sender:
         self._transport.close()
 
     def send(self, call: Call, read: Callable[[Response], T], after_loss: Callable[[], T | None] | None = None) -> T:
-        """What `read` makes of a successful answer, after as many attempts as are needed and allowed.
+        """Send a call until an attempt succeeds or no more are allowed, and return the result of `read` for the answer.
 
-        `read` closes the answer, or leaves that to the caller; it raises Unavailable for one that is not what it should
-        be, and the request may have been done. When a reply was lost, the request may still have been
-        done: `after_loss` is called before the next attempt, and its result, unless None, is returned instead.
-        UsageError for a call that the guard refuses.
+        `read` closes the answer, or leaves that to the caller. It raises Unavailable for an unusable answer; the
+        request may then have been done. It may also have been done if its reply was lost: `after_loss` is then called
+        before the next attempt, and its result is returned instead, unless it is None. UsageError for a call that the
+        guard refuses.
         """
         if (change := self._change(call)) is not None:
             self._guard.refuse_change(change)
@@ -250,7 +252,7 @@ class Sender:
         raise AssertionError("the last attempt returns or raises")
 
     def accepts(self, error: UnprovenEnd) -> bool:
-        """Whether an answer counts as whole although its end is not proven."""
+        """Whether an answer counts as complete although its end is not proven."""
         if not (self._any_close and error.closed):
             return False
         if self._observe and not self._accepted:
@@ -270,7 +272,7 @@ class Sender:
         return Preview("\n".join([*head, "", body]), note)
 
     def _exchange(self, call: Call, request: Request) -> Response:
-        """One attempt, signed when it is sent; the body of the answer is not read yet."""
+        """Sign and send one attempt, and return the answer, whose body is not read yet."""
         started = time.monotonic()
         try:
             self._signer(call).authorize(request)
@@ -282,7 +284,7 @@ class Sender:
         return response
 
     def _built(self, call: Call) -> Request:
-        """The request of one attempt, without the headers that authorize it."""
+        """Build the request of one attempt, without the headers that authorize it."""
         silence = max(self._timeout, SILENCE) if call.endless else self._timeout
         target = _target(call.url)
         try:
@@ -325,7 +327,7 @@ class Sender:
         return not again or attempt == self._attempts
 
     def error(self, call: Call, response: Response, start: bytes) -> SvcctlError:
-        """The error that an answer without success states; `start` is the beginning of its body."""
+        """The error that an unsuccessful answer states; `start` is the beginning of its body."""
         status = response.status_code
         if location := response.headers.get("location") if response.is_redirect else None:
             if not _is_url(urljoin(call.url, location)):
@@ -383,20 +385,20 @@ def _is_url(text: str) -> bool:
 
 
 def _target(url: str) -> bytes:
-    """The path and the query of a URL as they are sent: quoted where they must be, and otherwise as they are given."""
+    """The path and the query of a URL, with those characters quoted that cannot be sent otherwise."""
     parts = urlsplit(url)
     path = quote(parts.path or "/", safe=_SAFE)
     return (f"{path}?{quote(parts.query, safe=_SAFE)}" if parts.query else path).encode()
 
 
 def _unsendable(error: Exception) -> UsageError:
-    """The error of a request that HTTP cannot carry; it shows nothing of the URL, or of a header, but its name."""
+    """The error of a request that HTTP cannot carry. It shows neither the URL nor the value of a header."""
     what = str(error) if isinstance(error, LocalProtocolError) else "its URL is not valid"
     return UsageError(f"the request cannot be sent: {what}")
 
 
 def _shown_headers(headers: Headers, secret: frozenset[str]) -> tuple[tuple[str, str], ...]:
-    """Headers that may be logged: the values of those that name secrets are masked, and of those in `secret`."""
+    """Headers that may be logged: values are masked in headers whose names are those of secrets, or are in `secret`."""
     masked = secret | _SECRET_HEADERS
     return tuple((name, mask() if name in masked or is_secret(name) else value) for name, value in headers.items())
 
@@ -406,9 +408,9 @@ _COLON = r"[ \t\r\n]*:[ \t\r\n]*"
 
 
 def _shown_body(body: bytes) -> tuple[str, str]:
-    """A body that may be logged, and a note if it is masked.
+    """A body that may be logged, and a note, which is empty if nothing is masked.
 
-    It is the text that is signed and sent, except for the values of keys that name secrets, however deep.
+    The body is the text that is signed and sent, with the values of keys that name secrets masked at any depth.
     """
     try:
         text = body.decode()
@@ -429,12 +431,12 @@ def _shown_body(body: bytes) -> tuple[str, str]:
 
 
 def _may_be_done(call: Call, response: Response) -> bool:
-    """Whether a gateway answered, so that the service may already have done what must not be done twice."""
+    """Whether a gateway answered a call that must not be done twice, and the service may already have done it."""
     return response.status_code in retry.STATUSES - retry.NOT_DONE and not call.repeatable
 
 
 def _start_of(response: Response) -> bytes:
-    """The first MAX_BODY bytes of an error's body, or those that can be read: its status says enough."""
+    """At most MAX_BODY bytes of an error's body. Failures to read it are ignored, because its status says enough."""
     start = bytearray()
     with suppress(Unavailable, IncompleteResult, RequestError):
         read_into(start, response, MAX_BODY)
@@ -442,7 +444,7 @@ def _start_of(response: Response) -> bytes:
 
 
 def _no_answer(call: Call, error: Exception, hint: str | None) -> Unavailable:
-    """The error of a call without an answer; `hint` goes before what follows from the reason."""
+    """The error of a call without an answer. Without `hint`, the advice depends on the reason."""
     host = urlsplit(call.url).netloc
     connected = isinstance(error, ReadError)
     meaning, advice = addresses.tls_failure(error, connected=connected) or (

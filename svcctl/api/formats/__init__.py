@@ -1,4 +1,4 @@
-"""The response formats as streams: each module reads the body of an answer in pieces and checks that it is whole.
+"""The response formats as streams: each module reads the body of an answer in pieces and checks that it is complete.
 
 A format has two readers: `raw` yields the service's bytes without keep-alive padding, `rows` yields decoded tuples in
 batches. Both deliver whole rows only, and raise IncompleteResult when the body was cut or ended in an error. They hold

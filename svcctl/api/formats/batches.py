@@ -1,4 +1,4 @@
-"""Rows in the batches in which they arrive: what arrives together is sorted, laid out and written together."""
+"""Rows in the batches in which they arrive, so that rows that arrive together are formatted and written together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ R = TypeVar("R")
 
 
 class Batches(Iterator[R]):
-    """Rows to be read once: one by one, or in the batches that remain."""
+    """Rows that can be read once, one by one or in batches; `batches` has the batches that are not read yet."""
 
     def __init__(self, batches: Iterable[Sequence[R]]) -> None:
         self.batches: Iterator[Sequence[R]] = filter(None, batches)
@@ -21,7 +21,7 @@ class Batches(Iterator[R]):
 
 
 def batches_of(rows: Iterable[R]) -> Iterator[Sequence[R]]:
-    """The batches of rows; rows that come one by one are batches of one row."""
+    """The rows in batches. An iterator that is no Batches gives batches of one row."""
     if isinstance(rows, Batches):
         return rows.batches
     return filter(None, [rows]) if isinstance(rows, Sequence) else ([row] for row in rows)

@@ -1,12 +1,12 @@
-"""The body of an answer: decompressed, and never larger in memory than a limit. Every body is read here.
+"""Read the body of an answer: decompress it, limit its size in memory, and check that it ended properly.
 
-svcctl asks for no compression, but proxies compress all the same. gzip and deflate mark their own end, so a cut is
-noticed however the answer is framed; they are decompressed in small pieces, so that a small block cannot fill the
+svcctl asks for no compression, but some proxies compress nevertheless. gzip and deflate mark their own end, so a
+missing part is noticed in every framing. They are decompressed in small pieces, so that a small block cannot fill the
 memory. Any other compression is refused: its bytes would be taken for data.
 
 A body that cannot be read to its end raises a RequestError: a DecodingError if its compression is damaged. A
-body without a length or chunks ends with its connection. If that did not end properly, an UnprovenEnd follows the last
-byte; TLS ends properly with close_notify only (RFC 9112, section 8).
+body without a length or chunks ends with its connection. If the connection did not end properly, an UnprovenEnd follows
+the last byte; TLS ends properly with close_notify only (RFC 9112, section 8).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 BROKEN = "the result is incomplete: the connection broke in the middle"
 MAX_WHOLE = 64 * 1000 * 1000
-"""The most bytes of an answer that is held whole. Streams of rows have no limit."""
+"""The most bytes of an answer that is read into memory as a whole. Streams of rows have no limit."""
 
 
 def pieces(response: Response) -> Iterator[bytes]:
-    """The body as it comes, decompressed. Unavailable for a compression that svcctl does not read."""
+    """The decompressed body, in pieces as they arrive. Unavailable for a compression that svcctl does not read."""
     body = _received(response)
     codings = compressions(response.headers.get("content-encoding", ""))
     if not codings or _has_no_body(response):
@@ -47,7 +47,7 @@ def pieces(response: Response) -> Iterator[bytes]:
 
 
 def is_json(body: bytes) -> bool:
-    """Whether a body is a whole JSON value that marks its own end, as a number does not."""
+    """Whether a body is a complete JSON object or array, which marks its own end; a number does not."""
     try:
         return isinstance(json.loads(body), (dict, list))
     except (ValueError, RecursionError):
@@ -57,7 +57,7 @@ def is_json(body: bytes) -> bool:
 def whole(response: Response, most: int = MAX_WHOLE, *, marks_end: Callable[[bytes], bool] = is_json) -> bytes:
     """Read the whole body and close the answer. Unavailable when it has more than `most` bytes.
 
-    After an UnprovenEnd the body counts as whole if it `marks_end`, or if the request `accepts` it.
+    After an UnprovenEnd the body counts as complete if it `marks_end`, or if the request `accepts` the error.
     """
     body = bytearray()
     cause = None
@@ -118,13 +118,13 @@ def length_of(response: Response) -> int | None:
 
 
 def _has_no_body(response: Response) -> bool:
-    """Whether the answer has headers only, whatever its content-encoding is."""
+    """Whether the answer has no body, so that its content-encoding means nothing."""
     head = response.request.method == "HEAD" or response.status_code in (204, 304)
     return head or response.headers.get("content-length") == "0"
 
 
 def _explained(body: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """The same body; damaged compression raises a DecodingError."""
+    """A decompressed body, with DecodingError if its compression is damaged; `name` is the compression."""
     try:
         yield from body
     except Damaged as error:

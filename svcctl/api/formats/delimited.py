@@ -1,21 +1,21 @@
-"""csv and tsv: a header, then rows that end with a newline outside quotes and have as many cells as the header.
+"""Readers of csv and tsv: a header, then rows that end with a newline outside quotes and have as many cells.
 
-Every row is checked, in one pass over a block: it is reduced to its marks, which are its quotes, separators and
-newlines. Most rows have the same marks, so a block is right when its marks are those of one row repeated, which is one
-comparison; if those marks include quotes, no row of the block is padding. The marks of any other block are reduced to
-its skeleton, the marks outside quotes. Taking out a pair of neighbouring quotes leaves every other character inside or
-outside as it was (the number of quotes before it changes by two), so `replace` does nearly all of the work.
+Every row is checked, in one pass over a block. The block is reduced to its marks: quotes, separators and newlines. Most
+rows have the same marks. So a block is right if its marks are those of one row repeated, which takes one comparison. If
+those marks include quotes, no row of the block is padding. The marks of any other block are reduced to its skeleton,
+the marks outside quotes. Removing a pair of neighbouring quotes does not change which other characters are inside
+quotes (the number of quotes before them changes by two), so `replace` does nearly all of the work.
 
-A row of separators only, or an empty one, is keep-alive padding and is dropped. A row in which every cell is null looks
-the same and is dropped too: nothing in the format tells them apart.
+An empty row, or a row of separators only, is keep-alive padding and is dropped. A row in which every cell is null looks
+the same and is dropped too: the format does not distinguish them.
 
-Rows end in LF or in CRLF, as the header does. With LF, a CR is part of the last cell; padding may end in either.
+Rows end in LF or in CRLF, like the header. With LF, a CR is part of the last cell; padding may end in either.
 
-The last row is an error when it has the shape `<name>.error,<integer>,…` and another number of cells than the header.
-When the header has three cells as well, it is an error if its third cell is not a number: a false alarm is better than
-an error taken for data. Only a row of that shape is held back until the next one arrives.
+The last row is an error if it has the shape `<name>.error,<integer>,…` and another number of cells than the header. If
+the header has three cells, like such an error, the row is an error if its third cell is not a number: a false alarm is
+better than an error that is taken for data. Only a row of that shape is held back until the next one arrives.
 
-In an exact answer only `svc.api.error` without quotes begins an error, whatever follows: as data it would be in quotes.
+In an exact answer a row is an error only if it begins with `svc.api.error` without quotes: data would be in quotes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ERROR_CELLS = 3
 
 
 class Dialect:
-    """The format with one separator: `CSV` or `TSV`."""
+    """A reader of rows with a separator: `CSV` or `TSV`."""
 
     def __init__(self, separator: bytes) -> None:
         mark, text_mark = re.escape(separator), re.escape(separator.decode())
@@ -100,9 +100,9 @@ class Dialect:
         return b"".join(row[0] for row in islice(_ROW.finditer(block), count))
 
     def _whole_rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[tuple[bytes, bytes, bool]]:
-        """The body in blocks that end where a row ends, each with its marks.
+        """The body in blocks of whole rows: each with its marks, and whether its last row ended with a newline.
 
-        The last block is not whole if the body ends without a newline in a row that may be an error.
+        Only the last block may lack that newline, if its last row may be an error.
         """
         pending: list[bytes] = []
         pending_marks: list[bytes] = []
@@ -131,21 +131,21 @@ class Dialect:
             raise delivered.cut()
 
     def _header(self, block: bytes) -> tuple[bytes, bytes]:
-        """The first row that is not padding, and the rest."""
+        """The first row of a block that is not padding, and the rest of the block."""
         for row in _ROW.finditer(block):
             if row[0].strip(self._padding):
                 return row[0], block[row.end() :]
         return b"", b""
 
     def _usual(self, marks: bytes, shape: bytes) -> bytes:
-        """The marks of a block's last row, empty unless it is a whole row: most rows are quoted alike."""
+        """The marks of a block's last row, to compare others with; empty unless it has the cells of the header."""
         row = marks[marks.rfind(b"\n", 0, -1) + 1 :]
         return row if self._skeleton(row) == shape else b""
 
     def _check(
         self, block: bytes, marks: bytes, shape: bytes, usual: bytes, *, exact: bool
     ) -> tuple[bytes, int, bytes, bytes]:
-        """The right rows of a block and their number, then the row to hold back, then the first wrong row."""
+        """Check the rows of a block: the right rows, their number, the row to hold back, and the first wrong row."""
         if usual and marks == usual * (len(marks) // len(usual)):
             count, right_shape, quoted = len(marks) // len(usual), True, b'"' in usual
         else:
@@ -216,7 +216,7 @@ def _ends_in_crlf(header: bytes) -> bool:
 
 
 def _last_row_end(chunk: bytes, inside: bool) -> int:
-    """The end of the last whole row in a chunk, 0 without one; `inside` is whether the chunk ends within quotes."""
+    """The end of the last whole row in a chunk, 0 without one; `inside` says that the chunk ends within quotes."""
     end = len(chunk)
     while (newline := chunk.rfind(b"\n", 0, end)) >= 0:
         inside ^= bool(chunk.count(b'"', newline, end) & 1)

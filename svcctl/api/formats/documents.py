@@ -1,11 +1,12 @@
-"""json, json/compact and msgpack: one envelope with the rows in its `object`, read from front to back.
+"""Readers of json, json/compact and msgpack: an envelope with the rows in its `object`, read from front to back.
 
-The three have one structure in two encodings, so one walk reads them: the envelope member by member, and its rows one
-by one. A Reader knows an encoding and takes pieces of the body as it needs them. Every value is decoded, so every row
-is proved whole. An envelope is a success only when it was read to its end, because an error may follow the rows.
+The three formats have one structure in two encodings, so one function reads them: the envelope member by member, and
+its rows one by one. A Reader decodes one encoding, and takes pieces of the body as it needs them. Every value is
+decoded, so every row is known to be complete. An envelope counts as a success only when it was read to its end, because
+an error may follow the rows.
 
 `object` is an array of records, or an object with `m` or `metadata` (the columns) and `d` (the rows as arrays). The
-answer itself shows which, not the mode of the request.
+answer itself shows which of the two it is, not the mode of the request.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ Source = Callable[[Iterator[bytes], Delivered], "Reader"]
 
 
 class Reader(Protocol):
-    """A body in one encoding, read from front to back; every method may wait for more bytes."""
+    """Decodes a body in one encoding, from front to back. Every method may wait for more bytes."""
 
     def kind(self) -> Kind:
-        """The kind of the next value; `end` if the body ends, in an encoding that can tell."""
+        """The kind of the next value; `end` at the end of the body, in an encoding that shows it."""
         ...
 
     def members(self) -> Iterator[str]:
@@ -47,24 +48,24 @@ class Reader(Protocol):
     def value(self) -> Any: ...
 
     def taken(self) -> int:
-        """The size of the text or bytes that were read and not taken yet."""
+        """The number of characters or bytes that were read since the last `take`."""
         ...
 
     def drained(self) -> bool:
-        """Whether reading on may have to wait for the service."""
+        """Whether everything that has arrived is read, so that reading on may have to wait for the service."""
         ...
 
     def take(self) -> bytes:
-        """The bytes of the body that were read since the last call, without padding."""
+        """The bytes of the body that were read since the last `take`, without padding."""
         ...
 
     def end(self) -> None:
-        """Raise an error when anything follows the envelope."""
+        """Raise IncompleteResult if anything follows the envelope."""
         ...
 
 
 def raw(source: Source) -> Callable[[Iterable[bytes], Delivered], Iterator[bytes]]:
-    """The service's bytes. Those after the last row are delivered only after the whole envelope states success."""
+    """A function that yields the service's bytes; those after the last row only if the envelope states success."""
 
     def read(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
         return (data for data, _ in _walk(source(iter(chunks), delivered), delivered) if data)
@@ -73,7 +74,7 @@ def raw(source: Source) -> Callable[[Iterable[bytes], Delivered], Iterator[bytes
 
 
 def rows(source: Source) -> Callable[[Iterable[bytes], Delivered], Iterator[list[tuple[Any, ...]]]]:
-    """The rows; their columns are those of `m`, otherwise the fields of the first record."""
+    """A function that yields the rows; the columns are in `m` or `metadata`, or are the fields of the first record."""
 
     def read(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
         for _, values in _walk(source(iter(chunks), delivered), delivered):
@@ -116,9 +117,9 @@ def _walk(reader: Reader, delivered: Delivered) -> Iterator[Batch]:
 def _compact(
     reader: Reader, delivered: Delivered, envelope: dict[str, Any]
 ) -> Generator[Batch, None, tuple[bool, dict[str, Any]]]:
-    """An object with `m` and `d`; an error may follow the rows inside or outside it.
+    """Read an object with `m` and `d`, and yield its rows; an error may follow the rows inside or outside it.
 
-    Returns whether it holds rows, be they none, and the other members.
+    Returns whether the object has a member for rows, even an empty one, and its other members.
     """
     other: dict[str, Any] = {}
     has_rows = False
@@ -145,9 +146,9 @@ def _compact(
 
 
 def _rows(reader: Reader, delivered: Delivered, expected: type) -> Generator[Batch, None, list[Any]]:
-    """The rows of an array, each of the expected type, in batches.
+    """Read an array, and yield its rows, which are of the expected type, in batches.
 
-    Returns the elements that are not rows: an error lists its causes in the same array.
+    Returns the elements of other types: an error lists its causes in the same array.
     """
     batch: list[Any] = []
     strays: list[Any] = []
@@ -184,7 +185,7 @@ _MOST_STRAYS = 1000
 """The most elements that are not rows: an error has only a few causes."""
 _SPACE = re.compile(r"[ \t\n\r]*")
 _GAPS = ("", " ", "\n", "\r\n")
-"""White space that is not padding."""
+"""The white space between values that is not padding."""
 _BRACKETS: Mapping[str, Kind] = {"{": "map", "[": "array"}
 # A parser error this near to the end of the text may mean that the rest has not arrived: the length of the longest
 # JSON word as Python reads it, or of a pair of escapes.
@@ -194,8 +195,10 @@ _MANY = 1024
 
 
 class JsonReader:
-    """JSON text. White space around rows and members is padding, unless it is one blank or line break; longer white
-    space is reduced to a line break if it has one. White space inside a row is passed on as it is.
+    """Decodes JSON text, and drops padding.
+
+    White space around rows and members is padding, unless it is one blank or line break. Padding becomes a line break
+    if it has one, else nothing. White space inside a row is passed on unchanged.
     """
 
     def __init__(self, chunks: Iterator[bytes], delivered: Delivered) -> None:
@@ -227,10 +230,10 @@ class JsonReader:
             yield self._many() or [self.value()]
 
     def _many(self) -> list[Any]:
-        """The whole elements that have arrived, parsed together; none when they must be read one by one.
+        """The complete elements that have arrived, parsed together; none when they must be read one by one.
 
         The text up to the last bracket before a comma is parsed as an array. That succeeds only when the bracket ends
-        an element: a bracket in a string or an inner value would leave that open.
+        an element: a bracket in a string or an inner value would leave that string or value open.
         """
         if self._tried or self._peek() not in _BRACKETS:
             return []
@@ -306,7 +309,7 @@ class JsonReader:
                 self._wrong()
 
     def _peek(self) -> str:
-        """The next character that is not white space, with the padding before it removed; empty at the end."""
+        """The next character that is not white space, after removing the padding before it; empty at the end."""
         while True:
             end = _space_end(self._text, self._at)
             if end == len(self._text) and self._fill(keep_space=True):
@@ -318,7 +321,7 @@ class JsonReader:
             return self._text[end : end + 1]
 
     def _more(self, size: int) -> None:
-        """Read more text for a value of which `size` characters are there; raises when there is none, or too much."""
+        """Read more text for a value, after `size` characters of it. IncompleteResult at the end, or beyond MAX_ROW."""
         if size > MAX_ROW:
             raise self._delivered.too_long()
         if size > BLOCK:
@@ -329,9 +332,9 @@ class JsonReader:
             raise self._delivered.cut()
 
     def _fill(self, least: int = 1, *, keep_space: bool = False) -> bool:
-        """Add at least `least` characters of the body, unless it ends, and drop the text that was taken.
+        """Read at least `least` more characters of the body, unless it ends, and drop the text that was taken.
 
-        False when nothing was added.
+        Returns False when nothing was added.
         """
         kept = self._text[self._from :]
         self._at -= self._from
@@ -356,7 +359,7 @@ class JsonReader:
 
 
 def _without_padding(space: str) -> str:
-    """The part of some white space that is passed on."""
+    """The part of white space that is passed on, without padding."""
     return space if space in _GAPS else "\n" if "\n" in space else ""
 
 
@@ -366,7 +369,7 @@ def _space_end(text: str, at: int) -> int:
 
 
 class MsgpackReader:
-    """MessagePack; the unpacker reads the body through `read`, which keeps the bytes until they are taken."""
+    """Decodes MessagePack. The unpacker reads the body through `read`, which keeps the bytes until they are taken."""
 
     def __init__(self, chunks: Iterator[bytes], delivered: Delivered) -> None:
         self._chunks = chunks

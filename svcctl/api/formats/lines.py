@@ -1,10 +1,10 @@
-"""json/simple and json/simple/compact: one JSON value per line, each ended by a newline, LF or CRLF.
+"""Readers of json/simple and json/simple/compact: one JSON value per line, each ended by a newline, LF or CRLF.
 
-The result ends when the connection closes, so a cut looks like an end; the newline after the last row tells them apart.
-Every line is checked to begin and end as a row does, with two counts per block: of newlines, and of newlines between an
-end and a beginning. A longer beginning is counted faster, so one with the first key of the last row is tried first. The
-first line, the last row of every block, and all rows of a block that is not plain (padding, other spelling, an error)
-are parsed; `rows` parses all rows.
+The result ends when the connection closes, so a broken connection looks like an end. Only the newline after the last
+row distinguishes them. Every line is checked to begin and end like a row, with two counts per block: of newlines, and
+of newlines between the end of one row and the beginning of the next. A longer beginning is counted faster, so the
+beginning with the first key of the last row is tried first. The reader parses the first line, the last row of every
+block, and all rows of a block with padding, an error or another spelling; `rows` parses all rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHOWN = 40
 
 
 class LineFormat(NamedTuple):
-    """How the line of a row begins and ends, the test for a parsed row, and whether metadata comes first."""
+    """A reader of lines: how a row begins and ends, the test for a parsed row, and whether metadata comes first."""
 
     begin: bytes
     end: bytes
@@ -84,11 +84,10 @@ class LineFormat(NamedTuple):
     def packed(
         self, chunks: Iterable[bytes], delivered: Delivered, pack: Callable[[bytes], T | None], size: Callable[[], int]
     ) -> Iterator[T | list[tuple[Any, ...]]]:
-        """The rows as `rows` yields them, or what `pack` makes of a block of them.
+        """The rows of a format with metadata, in blocks: the result of `pack`, or decoded rows where it returns None.
 
-        It gets lines, and returns None for rows that are to be decoded. `size` says how many bytes of lines are waited
-        for, if the answer does not end; it may change. The columns are known when either is called. This is for a
-        format with metadata.
+        `pack` gets the lines of a block. `size` returns the fewest bytes of a block, unless the answer ends; it may
+        change. The columns are known when either is called.
         """
         blocks = self.raw(chunks, delivered)
         next(blocks, None)
@@ -105,7 +104,7 @@ class LineFormat(NamedTuple):
                 counted += len(rows)
 
     def values(self, lines: bytes) -> bytes | None:
-        """The lines without the same beginning and end of each; None if any line may have others."""
+        """The lines without the beginning and end that all rows have; None if a line may begin or end differently."""
         end = self.end + (b"\r\n" if lines.endswith(b"\r\n") else b"\n")
         if not (lines.startswith(self.begin) and lines.endswith(end)):
             return None
@@ -113,7 +112,7 @@ class LineFormat(NamedTuple):
         return None if self.begin in values or b'],"' in values else values
 
     def _decoded(self, blocks: Iterable[bytes], delivered: Delivered, counted: int) -> Iterator[list[tuple[Any, ...]]]:
-        """The rows of blocks that follow `counted` others."""
+        """The decoded rows of blocks; `counted` is the number of rows before them."""
         for lines in _pieces(blocks):
             if (rows := self._arrays(lines, delivered)) is not None:
                 counted += len(rows)
@@ -137,8 +136,9 @@ class LineFormat(NamedTuple):
         return b"".join(line + b"\n" for line in block.split(b"\n", count)[:count])
 
     def _arrays(self, lines: bytes, delivered: Delivered) -> list[tuple[Any, ...]] | None:
-        """The rows of lines that are arrays between the same beginning and end, which are cut off before parsing; None
-        if any line differs.
+        """The rows of lines, parsed as one array after removing the beginning and end that all rows have.
+
+        None if any line begins or ends differently.
         """
         end = self.end + (b"\r\n" if lines.endswith(b"\r\n") else b"\n")
         if not (self.metadata and lines.startswith(self.begin) and lines.endswith(end)):
@@ -151,8 +151,8 @@ class LineFormat(NamedTuple):
 
     def _count_if_plain(self, rows: bytes) -> int:
         """The number of rows in a block if every line begins and ends as a row does, otherwise 0."""
-        # Taking the newlines out tells how many there are four times as fast as counting them does: Python searches for
-        # the next one as the C library does, and counts byte by byte.
+        # Removing the newlines counts them four times as fast as `count` does: Python searches for the next one as the
+        # C library does, and counts byte by byte.
         count = len(rows) - len(rows.replace(b"\n", b""))
         end = self.end + (b"\r\n" if rows.endswith(b"\r\n") else b"\n")
         if not (rows.startswith(self.begin) and rows.endswith(end)):
@@ -166,7 +166,7 @@ class LineFormat(NamedTuple):
         return self.is_row(_parse(rows[rows.rfind(b"\n", 0, -1) + 1 :]), delivered)
 
     def _first_value(self, line: bytes, others: bytes, delivered: Delivered) -> Any:
-        """The first line, parsed; raises the error that it states when it cannot be a row or metadata."""
+        """The first line of an answer, parsed. Raises the error that it states if it cannot be a row or metadata."""
         value = _parse(line)
         if value is _UNREADABLE and not delivered.exact and is_error_line(_parse(line + others)):
             value = _parse(line + others)  # an error body spread over lines
@@ -178,7 +178,7 @@ class LineFormat(NamedTuple):
         return value
 
     def _one_by_one(self, block: bytes, delivered: Delivered) -> Iterator[bytes]:
-        """The rows of a block that is not plain, each parsed, up to an error or a line that is not a row."""
+        """The rows of a block, each parsed and without padding, up to an error or a line that is not a row."""
         good: list[bytes] = []
         failure: IncompleteResult | None = None
         for line in block.split(b"\n")[:-1]:
@@ -206,7 +206,7 @@ class LineFormat(NamedTuple):
 
 
 def _gathered(blocks: Iterable[bytes], size: Callable[[], int]) -> Iterator[bytes]:
-    """The same lines in blocks of at least `size` bytes, but for the last one."""
+    """The lines in larger blocks, of at least `size()` bytes except for the last one."""
     gathered: list[bytes] = []
     count = 0
     for block in blocks:
@@ -220,7 +220,7 @@ def _gathered(blocks: Iterable[bytes], size: Callable[[], int]) -> Iterator[byte
 
 
 def _pieces(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines of the blocks, so few at once that their values take little memory."""
+    """The lines in smaller blocks, of about AT_ONCE bytes, so that their values take little memory."""
     for block in blocks:
         start = 0
         while start < len(block):
@@ -250,7 +250,7 @@ def rows_of(records: list[dict[str, Any]], delivered: Delivered) -> list[tuple[A
 
 
 def _whole_lines(chunks: Iterable[bytes], delivered: Delivered, metadata: bool) -> Iterator[bytes]:
-    """The body in blocks that end with a newline; raises the error for a last line without one."""
+    """The body in blocks that end with a newline. Raises an error for a last line without a newline."""
     pending: list[bytes | memoryview] = []
     size = names = 0
     for chunk in chunks:
@@ -281,7 +281,7 @@ def _whole_lines(chunks: Iterable[bytes], delivered: Delivered, metadata: bool) 
 
 
 def _check_first(value: Any, line: bytes, delivered: Delivered, metadata: bool) -> None:
-    """MalformedAnswer for a first line that is JSON, and neither a row nor what comes before rows."""
+    """Raise MalformedAnswer for a first line that is JSON, but neither a row nor metadata."""
     begins = isinstance(value, dict) and (value.keys() & _MEMBERS if metadata else value)
     if not begins and value is not _UNREADABLE:
         raise delivered.malformed(f"its first line is {line.strip().decode('utf-8', 'replace')[:_SHOWN]}")
@@ -293,7 +293,7 @@ def _is_in_stream(value: Any) -> bool:
 
 
 def _is_late(value: Any, delivered: Delivered) -> bool:
-    """Whether a line says how many events came late, if that was asked for; then `delivered.late` gets the number."""
+    """Whether a line reports late events, if the request asked for that; `delivered.late` is then called."""
     told = value if isinstance(value, dict) else {}
     count, lag = told.get("late"), told.get("lag")
     if delivered.late is None or not isinstance(count, int) or not isinstance(lag, int | float):

@@ -1,7 +1,7 @@
-"""xml and xls: formats that mark their own end, and that the client passes on without understanding them.
+"""Readers of xml and xls, which the client passes on unparsed after it has checked that they are complete.
 
-Their last bytes are held back until the end is found: an xml answer ends with the closing tag of its root and white
-space; a spreadsheet is a zip file, which ends with a record of its own.
+Both formats mark their own end, and their last bytes are held back until it is found. An xml answer ends with the
+closing tag of its root and white space. A spreadsheet is a zip file, which ends with a special record.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SECTOR = 512
 
 
 def xml(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
-    """The document without padding behind it; inside it, white space stays. The rows are not counted."""
+    """The xml document without padding after it; white space inside it stays. The rows are not counted."""
     delivered.rows = None
     head = held = b""
     for chunk in chunks:
@@ -49,7 +49,10 @@ def xml(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
 
 
 def xls(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
-    """The spreadsheet unchanged; the rows are not counted. The older binary format has no end mark, only a size."""
+    """The spreadsheet unchanged; its rows are not counted.
+
+    The older binary format does not mark its end: it is only checked that the size is a multiple of a sector.
+    """
     delivered.rows = None
     head = held = b""
     size = 0
@@ -81,7 +84,7 @@ def _without_prologue(head: bytes) -> bytes:
 
 
 def _refusal(markup: bytes, tag: bytes) -> Refusal:
-    """The error in an error element; its code may be an attribute of its tag or part of its text."""
+    """The error that an xml element `error` states; its code is in an attribute of the tag, or in the text."""
     text = " ".join(unescape(re.sub(_TAG, " ", markup.decode("utf-8", "replace"))).split())
     code = re.search(_CODE, tag.decode("utf-8", "replace")) or re.search(_CODE, text)
     return Refusal(text or "the service gave no message", int(code[0]) if code else None)

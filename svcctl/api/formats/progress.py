@@ -1,4 +1,4 @@
-"""The progress of a stream, which all formats update while they read: rows, columns and cid."""
+"""The progress of reading an answer, which the readers of all formats update: rows, columns and the request's ID."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ if TYPE_CHECKING:
     from svcctl.api.refusals import Refusal
 
 BLOCK = 64 * 1024
-"""Bytes per delivered block, in formats that gather them."""
+"""Bytes per delivered block, in formats whose readers collect bytes into blocks."""
 
 MAX_ROW = 64_000_000
-"""Bytes of the longest row that is accepted; a body without an end of row would fill the memory."""
+"""Bytes of the longest row that is accepted, since a body without an end of row would fill the memory."""
 
 MAX_COLUMNS = 50_000
-"""Columns of the widest result that is read: each takes some hundred bytes, however short its name is."""
+"""The most columns of a result, since each takes some hundred bytes of memory, however short its name is."""
 MAX_HEADING = 8_000_000
-"""Bytes of the longest heading that is read."""
+"""The most bytes of the names of a result's columns."""
 NAMES_PER_COLUMN = 4
-"""Names in JSON that describe one column: its own, type and index."""
+"""Names in JSON that count as one column, which has its own name, `type` and `index`."""
 
 
 Late = Callable[[int, float], None]
-"""Takes a number of events that came too late for their group, and the seconds after the end of their period."""
+"""Takes the number of events that came too late for their group, and the seconds after its period that were allowed."""
 
 
 @dataclass(slots=True)
 class Delivered:
-    """Rows delivered (None when the format's bytes do not show them), columns when known, the request's cid.
+    """The progress of reading one answer, and the facts about it that its reader needs.
 
-    `late` is called when the service says how many events came more than so many seconds after the end of their period.
-    `marks_end`: the body marks its own end, so that it does not matter how the connection ended.
-    `exact` says that the service states an error in its own form only, see `svcctl.api.refusals`.
+    `rows` counts the delivered rows, and is None in a format whose rows are not counted. `columns` is None until they
+    are known. `cid` is the ID of the request. `late` is called when the service reports late events.
+    `marks_end` says that the body marks its own end, so that it does not matter how the connection ended.
+    `exact` says that the service states errors only in a form that no row has, see `svcctl.api.refusals`.
     """
 
     rows: int | None = 0
@@ -54,7 +55,7 @@ class Delivered:
         return IncompleteResult(f"the result is incomplete: {what}", rows=self.rows)
 
     def malformed(self, what: str) -> MalformedAnswer:
-        """The error of a whole answer that is no result in the format that was asked for."""
+        """The error for a complete answer that is not a result in the requested format."""
         return MalformedAnswer(f"the service's answer is not a result: {what}")
 
     def ended_in(self, refusal: Refusal) -> IncompleteResult:
@@ -66,7 +67,7 @@ class Delivered:
         return self.incomplete("the connection closed in the middle")
 
     def check_width(self, columns: int, size: int = 0) -> None:
-        """IncompleteResult for more than MAX_COLUMNS, or more than MAX_HEADING bytes that name them."""
+        """Raise IncompleteResult for more than MAX_COLUMNS columns, or more than MAX_HEADING bytes of their names."""
         if columns > MAX_COLUMNS:
             raise self.incomplete(f"it has more than {MAX_COLUMNS} columns")
         if size > MAX_HEADING:

@@ -1,8 +1,8 @@
-"""The framings of a body: by chunks, by its length, or by the end of the connection.
+"""The framings of an answer's body: by chunks, by its length, or by the end of the connection.
 
-A framing takes the body out of a box of bytes that arrived, as much as there is: a block of a chunked body has hundreds
-of chunks, and all its pieces are joined at once. Chunks of one size, as most servers send them, are found by comparing
-the line between two of them with the one before.
+A framing takes as much of the body as has arrived from a buffer, the box. Arrived bytes of a chunked body may have
+hundreds of chunks, whose contents are joined at once. Most servers send chunks of one size, so the line before a chunk
+is first compared with the previous one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol
 from svcctl.api.wire.failures import RemoteProtocolError
 
 MAX_LINE = 4096
-"""The most bytes of the line before a chunk; anything behind the size is ignored."""
+"""The most bytes of the line before a chunk. Everything after the size in that line is ignored."""
 CUT = "the connection closed in the middle of the answer"
 
 _SIZE = rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?\r\n"
@@ -23,16 +23,16 @@ _TRAILER = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\r\n\x00]*\r\n)*\r\n"
 
 
 class Framing(Protocol):
-    """Finds where a body ends."""
+    """Takes a body out of the bytes of a connection, and finds its end."""
 
     ended: bool
 
     def take(self, box: bytearray, start: int, end: int) -> tuple[bytes, int]:
-        """The bytes of the body in a part of the box, and where in it the next take begins."""
+        """The bytes of the body between `start` and `end` in the box, and the index at which the next call begins."""
         ...
 
     def closed(self) -> None:
-        """Called when the connection ended; RemoteProtocolError unless the body may end there."""
+        """Note that the connection has ended. RemoteProtocolError unless the body may end there."""
         ...
 
 
@@ -66,7 +66,7 @@ class UntilClose:
 
 
 class Chunked:
-    """A body in chunks, each behind a line with its size; trailers of at most `max_trailer` bytes are dropped."""
+    """A body in chunks, each after a line with its size. Trailers of at most `max_trailer` bytes are dropped."""
 
     def __init__(self, max_trailer: int) -> None:
         self._max_trailer = max_trailer
@@ -96,7 +96,7 @@ class Chunked:
             self._left = int(line[1], 16)
             self._last = self._left == 0
             step = len(border) + self._left
-            # The chunk itself, then all that follow whole behind the same line.
+            # Take this chunk and all complete chunks after it that have the same line.
             while at + step <= end and not self._last and box.startswith(border, at + self._left):
                 pieces.append(view[at : at + self._left])
                 at += step
@@ -108,14 +108,14 @@ class Chunked:
         raise RemoteProtocolError(CUT)
 
     def _refuse_bad_line(self, box: bytearray, at: int, end: int) -> None:
-        """Raise unless these bytes may be the beginning of the line before a chunk."""
+        """Raise RemoteProtocolError unless the bytes may be the beginning of the line before a chunk."""
         lead = 0 if self._line is _FIRST else 2
         whole = box.find(b"\r\n", at + lead, end) >= 0
         if whole or end - at > MAX_LINE or not b"\r\n".startswith(bytes(box[at : at + lead])[: end - at]):
             raise RemoteProtocolError(f"its answer has the chunk size {bytes(box[at : min(end, at + 20)])!r}")
 
     def _end(self, box: bytearray, at: int, end: int) -> int:
-        """Read what follows the last chunk: trailers and an empty line."""
+        """Skip the trailers and the empty line after the last chunk, and return the index after them."""
         trailer = _TRAILER.match(box, at, end)
         if trailer is not None:
             self.ended = True

@@ -1,7 +1,7 @@
-"""One connection: a request goes out, an answer comes in, in blocks as large as what has arrived.
+"""One connection of the client: it sends a request, and reads the answer in blocks of all bytes that have arrived.
 
-The socket never blocks while an answer is read. So a read costs one system call when the service is faster than the
-reader, a block is all that has arrived by then, and nothing waits for a block to be full.
+The socket never blocks while an answer is read. So a read takes one system call if the service is faster than the
+reader, and nothing waits until a block is full.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 BLOCK = 256 * 1024
 """The most bytes that are received at once."""
 ROOM = 128 * 1024
-"""Bytes before a block for what is left of the previous one; more than a head or the trailers of a body may have."""
+"""Bytes before a block for the rest of the previous block; more than a head or the trailers of a body may have."""
 PIECE = 128 * 1024
-"""Bytes that are taken apart at once; more than trailers may have, and less than would leave the cache of a core."""
+"""Bytes that a framing gets at once; more than trailers may have, and few enough for the cache of a core."""
 
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _MAX_INTERIM = 100
 
 
 class Connection:
-    """A connection to one origin, for one answer at a time; `idle` is for how many seconds it may be unused."""
+    """A connection to one origin, for one answer at a time. After `idle` seconds without use it is not used again."""
 
     def __init__(self, connected: socket.socket | LayeredTLS, idle: float = 0.0) -> None:
         self._socket = connected
@@ -53,9 +53,9 @@ class Connection:
         self._socket.close()
 
     def send(self, data: bytes, timeout: float | None, reader: int | None = None) -> None:
-        """Send a request. A peer that stops listening may have answered already, so that is no error.
+        """Send a request. It is no error if the peer stops listening, because it may have answered already.
 
-        Waiting for the answer raises ReaderClosed when nobody reads the pipe `reader` any more.
+        Later, waiting for the answer raises ReaderClosed when nobody reads the pipe `reader` any more.
         """
         self._socket.settimeout(timeout)
         try:
@@ -71,7 +71,7 @@ class Connection:
             self._poll.register(reader, 0)  # poll reports an error of the pipe without being asked
 
     def head(self, seconds: float | None) -> Head:
-        """The head of the answer. Interim answers before it are dropped, and each starts the wait of `seconds` anew."""
+        """Read the head of the answer, within `seconds`. Interim answers are dropped, and each restarts the wait."""
         for _ in range(_MAX_INTERIM):
             head = read_head(self._head_bytes(None if seconds is None else time.monotonic() + seconds))
             if head.status >= 200:
@@ -81,7 +81,7 @@ class Connection:
         raise RemoteProtocolError("it answers with interim answers only")
 
     def body(self, framing: Framing, seconds: float | None, first: float | None) -> Iterator[bytes]:
-        """The body, block by block; it may be silent for `first` seconds before it begins, and then for `seconds`."""
+        """Read the body in blocks. The wait is at most `first` seconds for the first bytes, then `seconds` for more."""
         wait = first
         while True:
             stop = min(self._end, self._start + PIECE)
@@ -98,15 +98,16 @@ class Connection:
                 return
 
     def wait_for_end(self, seconds: float) -> None:
-        """Wait until the peer closes the connection, and drop what it sends until then. ReadTimeout when it does not,
-        ReadError when it does not close it properly.
+        """Wait until the peer closes the connection, and drop all bytes until then.
+
+        ReadTimeout when the peer does not close it in time, ReadError when it does not close it properly.
         """
         deadline = time.monotonic() + seconds
         while self._fill(deadline - time.monotonic()):
             self._start = self._end
 
     def leave(self, lasting: bool) -> bool:
-        """End an answer that was read; returns whether the connection lasts, and nothing follows the answer."""
+        """End an answer that was read. Returns whether the connection is still open and nothing follows the answer."""
         self._idle_since = time.monotonic()
         if self._reader is not None:
             self._poll.unregister(self._reader)
@@ -115,7 +116,7 @@ class Connection:
 
     @property
     def is_usable(self) -> bool:
-        """Whether another request can be sent: the peer has sent nothing, and the connection was not idle for long."""
+        """Whether another request can be sent: the connection was not idle for too long, and the peer sent nothing."""
         return time.monotonic() - self._idle_since < self._idle and not self._poll.poll(0)
 
     def _head_bytes(self, deadline: float | None) -> bytes:
@@ -132,7 +133,7 @@ class Connection:
         return data
 
     def _fill(self, seconds: float | None) -> bool:
-        """Wait for more bytes and take all that have arrived; False when the connection has ended."""
+        """Wait for bytes, and receive all that have arrived. Returns False when the connection has ended."""
         rest = self._box[self._start : self._end]
         size = self._receive(seconds)
         self._start, self._end = ROOM - len(rest), ROOM + size
@@ -140,9 +141,9 @@ class Connection:
         return size > 0
 
     def _receive(self, seconds: float | None) -> int:
-        """Wait for bytes and put all that have arrived into the box, behind its ROOM; returns how many, 0 at the end.
+        """Wait for bytes, put all that have arrived into the box after its first ROOM bytes, and return their number.
 
-        An error that follows some bytes is kept until those are used.
+        It is 0 at the end of the connection. An error after some bytes is raised by the next call.
         """
         view = memoryview(self._box)
         end = ROOM
@@ -177,7 +178,7 @@ class Connection:
 
 
 def _waits(secure: bool) -> tuple[tuple[type[OSError], ...], tuple[type[OSError], ...]]:
-    """The errors that mean to wait until the socket can be read, and until it can be written."""
+    """The errors that mean that the socket cannot be read yet, and those that mean that it cannot be written yet."""
     if not secure:
         return (BlockingIOError,), ()
     from ssl import SSLWantReadError, SSLWantWriteError

@@ -1,4 +1,4 @@
-"""The failures of requests, with the names that httpx has for them.
+"""The failures of requests, with the names that they have in httpx.
 
 RequestError
   TimeoutException: ConnectTimeout, ReadTimeout, WriteTimeout
@@ -9,7 +9,7 @@ RequestError
   RemoteProtocolError: the answer is not HTTP/1.1
   UnsupportedProtocol: the URL is not of http or https
   DecodingError: the compression of the answer is damaged
-InvalidURL: a request has no such URL
+InvalidURL: the URL of a request is not valid
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ class RequestError(Exception):
 
 
 class TimeoutException(RequestError):
-    """A step took too long."""
+    """A step of a request took too long."""
 
 
 class ConnectTimeout(TimeoutException):
-    """There was no connection in time."""
+    """No connection was made in time."""
 
 
 class ReadTimeout(TimeoutException):
-    """Nothing came in time."""
+    """No bytes of the answer arrived in time."""
 
 
 class WriteTimeout(TimeoutException):
@@ -36,11 +36,11 @@ class WriteTimeout(TimeoutException):
 
 
 class ConnectError(RequestError):
-    """There is no connection; the cause says why."""
+    """No connection could be made; the cause of the exception is the reason."""
 
 
 class ReadError(RequestError):
-    """The connection broke."""
+    """The connection broke while an answer was read."""
 
 
 class ProxyError(RequestError):
@@ -54,7 +54,7 @@ class ProxyError(RequestError):
     is_final = False
 
     def hint(self, host: str) -> str | None:
-        """The next thing to do for a user who wants to reach `host`; None where only the command line knows."""
+        """Advice for a user who wants to reach `host`; None if only the command line can give it."""
         return None
 
 
@@ -75,4 +75,4 @@ class DecodingError(RequestError):
 
 
 class InvalidURL(Exception):
-    """The URL of a request is not one."""
+    """The URL of a request is not valid."""

@@ -1,4 +1,4 @@
-"""The heads of messages: a request's as bytes, an answer's taken apart, and how the body behind it is framed.
+"""The heads of HTTP messages: write a request's head, read an answer's head, and find the framing of its body.
 
 A head that two readers could understand differently is refused: part of a body could be taken for the next answer.
 """
@@ -14,7 +14,7 @@ from svcctl.api.wire.failures import LocalProtocolError, RemoteProtocolError
 from svcctl.api.wire.messages import Headers
 
 MAX_HEAD = 100 * 1024
-"""The most bytes of a head, and of the trailers behind a body."""
+"""The most bytes of a head, and of the trailers after a body."""
 
 _TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _NAME = re.compile(_TOKEN.encode())
@@ -32,7 +32,7 @@ class Head(NamedTuple):
     status: int
     headers: Headers
     lasting: bool
-    """Whether the connection may be used again behind the body."""
+    """Whether the connection may be used again after the body."""
 
 
 def is_header_name(text: str) -> bool:
@@ -40,7 +40,7 @@ def is_header_name(text: str) -> bool:
 
 
 def check_header(name: str, value: str) -> None:
-    """LocalProtocolError for a header that cannot be sent; it shows nothing of the value."""
+    """Raise LocalProtocolError for a header that cannot be sent. The message does not show the value."""
     if not is_header_name(name):
         raise LocalProtocolError("the name of a header is not one word of ASCII")
     if not value.isascii() or not _VALUE.fullmatch(value.encode()):
@@ -48,7 +48,7 @@ def check_header(name: str, value: str) -> None:
 
 
 def request_head(method: bytes, target: bytes, fields: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """The head of a request. LocalProtocolError for a part that would break out of its line."""
+    """The head of a request as bytes. LocalProtocolError for a part that would not stay in its line."""
     if not _NAME.fullmatch(method) or not target or not _VALUE.fullmatch(target) or b" " in target:
         raise LocalProtocolError("the request line is not one")
     lines = [b"%b %b HTTP/1.1" % (method, target)]
@@ -59,7 +59,7 @@ def request_head(method: bytes, target: bytes, fields: Iterable[tuple[bytes, byt
 
 
 def read_head(data: bytes) -> Head:
-    """The head of an answer, from its first byte to the empty line."""
+    """Parse the head of an answer, from its first byte to the empty line. RemoteProtocolError if it is invalid."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -74,7 +74,7 @@ def read_head(data: bytes) -> Head:
 
 
 def framing(head: Head, method: str) -> Framing:
-    """How the body behind a head is framed. RemoteProtocolError when its headers say different things."""
+    """The framing of the body after a head. RemoteProtocolError if the headers contradict each other."""
     coding, length = head.headers.get("transfer-encoding"), head.headers.get("content-length")
     if coding is not None and length is not None:
         raise RemoteProtocolError("its answer has both a transfer-encoding and a content-length")

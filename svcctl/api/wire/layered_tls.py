@@ -1,6 +1,6 @@
-"""TLS with a service over a connection that is encrypted already, as to an https proxy.
+"""TLS with a service over a connection that is already encrypted, such as one to an https proxy.
 
-An SSLSocket cannot wrap another one, so an SSLObject encrypts in memory here.
+An SSLSocket cannot wrap another SSLSocket, so an SSLObject encrypts in memory here.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from functools import partial
 from typing import Any, Self, TypeVar
 
 _PIECE_BYTES = 16 * 1024
-"""Bytes that are taken from the carrier, or encrypted, at once."""
+"""The most bytes that are received from the carrier, or encrypted, at once."""
 
 T = TypeVar("T")
 
 
 class LayeredTLS:
-    """A TLS connection inside another one, with the methods of an SSLSocket that `Connection` and checks use.
+    """A TLS connection inside another one, the carrier, with those methods of an SSLSocket that svcctl uses.
 
-    The end of the outer connection without the inner one's close_notify is an SSLEOFError.
+    SSLEOFError when the carrier ends without a close_notify of the inner connection.
     """
 
     def __init__(self, carrier: ssl.SSLSocket, trust: ssl.SSLContext, host: str) -> None:
@@ -64,9 +64,9 @@ class LayeredTLS:
         self._carrier.close()
 
     def _run(self, step: Callable[[], T]) -> T:
-        """The result of a step, after as many bytes have gone to and come from the carrier as it needs.
+        """Repeat a step, sending and receiving the bytes that it needs over the carrier, until it has a result.
 
-        Where the carrier does not block, its SSLWantReadError says that the step must be taken again later.
+        If the carrier does not block, its SSLWantReadError means that the caller must repeat the step later.
         """
         while True:
             try:

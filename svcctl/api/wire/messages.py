@@ -1,4 +1,4 @@
-"""Requests, their answers, and the headers of both."""
+"""HTTP requests, their responses, and the headers of both."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 class Headers(Mapping[str, str]):
-    """The headers of a message by name, in any case; the values of several headers with one name are joined.
+    """The headers of a message by name, in any case. The values of several headers with the same name are joined.
 
-    Iteration gives names in lower case; `fields` has the headers as they are sent.
+    Iteration gives names in lower case. `fields` has the headers in the form and order in which they are sent.
     """
 
     def __init__(self, fields: Iterable[tuple[str, str]] = ()) -> None:
@@ -32,13 +32,13 @@ class Headers(Mapping[str, str]):
         return len(set(self))
 
     def update(self, others: Mapping[str, str]) -> None:
-        """Add headers in place of those with the same names."""
+        """Add headers, and remove those with the same names."""
         names = {name.lower() for name in others}
         self.fields = [field for field in self.fields if field[0].lower() not in names] + list(others.items())
 
 
 class Closing:
-    """The end of a connection, which is awaited for some seconds; `seen` is set when it was a proper one."""
+    """The wait for the end of a connection, of at most some seconds. `seen` becomes True if it ends properly."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -51,7 +51,7 @@ def accepts_nothing(_: UnprovenEnd) -> bool:
 
 @dataclass(eq=False)
 class Request:
-    """A request to a URL, and how long its parts may take, in seconds; None is any time."""
+    """A request to a URL, with time limits in seconds; None is no limit."""
 
     method: str
     url: str
@@ -60,23 +60,23 @@ class Request:
     """The path and the query of the URL as they are sent."""
     body: bytes = b""
     timeout: float | None = None
-    """For connecting, and for sending."""
+    """The time limit for connecting, and for sending."""
     first: float | None = None
-    """Until the answer begins."""
+    """The time limit until the answer begins."""
     silence: float | None = None
-    """Between two parts of the answer."""
+    """The time limit between two parts of the answer."""
     reader: int | None = None
-    """The pipe that the answer is written to: waiting ends with ReaderClosed when nobody reads it."""
+    """The pipe that the answer is written to. Waiting for bytes raises ReaderClosed when nobody reads the pipe."""
     closing: Closing | None = None
-    """The end of the connection, if the body ends with that: in a ReadError or a ReadTimeout if it is not proper."""
+    """If set, reading waits after the body for the end of the connection: ReadError or ReadTimeout if that is wrong."""
     accepts: Callable[[UnprovenEnd], bool] = accepts_nothing
-    """Whether an answer counts as whole although its end is not proven."""
+    """Returns whether an answer counts as complete although its end is not proven."""
 
 
 class Response:
-    """An answer. Its body is read once, in the blocks that arrive; close it in any case.
+    """An answer. Its body is read once, in blocks as they arrive; close the answer in any case.
 
-    Closed before the end of its body, it gives its connection up by `close`.
+    If it is closed before the end of its body, its connection is closed too.
     """
 
     def __init__(
@@ -103,10 +103,10 @@ class Response:
 
 
 class Transport(Protocol):
-    """Carries requests to a service."""
+    """Sends requests to a service, and returns the answers."""
 
     def send(self, request: Request) -> Response:
-        """The answer, once its head is there. RequestError when there is none."""
+        """Send a request, and return the answer when its head has arrived. RequestError when there is no answer."""
         ...
 
     def close(self) -> None:

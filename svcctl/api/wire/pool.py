@@ -1,4 +1,4 @@
-"""The transport: requests and their answers over connections that are kept for the next request."""
+"""The transport over the network: it keeps connections open for the next request."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ CLOSE_SECONDS = 3.0
 
 
 class Pool:
-    """Sends requests, from several threads at once if need be, over connections that were idle for less than
-    `idle_seconds`.
+    """Sends requests, and uses connections again that were idle for less than `idle_seconds`.
 
-    After a fork, the child opens connections of its own: bytes on the parent's are for the parent.
+    Several threads may use it at once. After a fork, the child opens its own connections, because bytes on the parent's
+    connections are for the parent.
     """
 
     def __init__(self, route: Route, *, idle_seconds: float = IDLE) -> None:
@@ -33,13 +33,16 @@ class Pool:
         self._begin()
 
     def _begin(self) -> None:
-        """Begin without connections, and with a lock that no thread of another process holds."""
+        """Begin without connections, and with a new lock, which no thread of another process holds."""
         self._process = os.getpid()
         self._idle: defaultdict[Origin, list[Connection]] = defaultdict(list)
         self._lock = threading.Lock()
 
     def send(self, request: Request) -> Response:
-        """The answer, once its head is there. RequestError when there is none, RuntimeError after `close`."""
+        """Send a request, and return the answer when its head has arrived.
+
+        RequestError when there is no answer, RuntimeError after `close`.
+        """
         if self._closed:
             raise RuntimeError("the connections are closed")
         if self._process != os.getpid():
@@ -72,7 +75,7 @@ class Pool:
             self._idle.clear()
 
     def _kept(self, where: Origin, connection: Connection, blocks: Iterator[bytes], lasting: bool) -> Iterator[bytes]:
-        """The blocks of a body; after its end, the connection is kept or closed."""
+        """The blocks of a body. After its end, the connection is kept for another request, or closed."""
         yield from blocks
         lasting = connection.leave(lasting)
         with self._lock:
@@ -82,7 +85,7 @@ class Pool:
                 connection.close()
 
     def _take(self, where: Origin) -> Connection | None:
-        """An idle connection that can still be used."""
+        """Take an idle connection that can still be used; None if there is none."""
         while True:
             with self._lock:
                 connection = self._idle[where].pop() if self._idle[where] else None
@@ -98,7 +101,7 @@ def _to_the_end(blocks: Iterator[bytes], connection: Connection, closing: Closin
 
 
 class _Body:
-    """The body of an answer, in blocks as they arrive; closed before its end, it gives its connection up."""
+    """The body of an answer, in blocks as they arrive. If it is closed before its end, its connection is closed too."""
 
     def __init__(self, blocks: Iterator[bytes], connection: Connection) -> None:
         self._blocks = blocks

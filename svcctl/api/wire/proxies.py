@@ -1,8 +1,8 @@
-"""The proxy of the environment: the variable that names it, and the hosts that are reached without it.
+"""The proxy that the environment names for a host, and the hosts that are reached without a proxy.
 
-A service is reached through the proxy that HTTPS_PROXY names, or else ALL_PROXY, unless an entry of NO_PROXY covers its
-host. Each is read in lower case first, and an empty one counts as unset. HTTP_PROXY is not read, because plain http
-stays on this machine.
+A service is reached through the proxy in HTTPS_PROXY, or else ALL_PROXY, unless an entry of NO_PROXY covers its host.
+The lower-case name of each variable takes precedence, and an empty variable counts as unset. HTTP_PROXY is not read,
+because plain http stays on this machine.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ALL_PROXY = ("all_proxy", "ALL_PROXY")
 NO_PROXY = ("no_proxy", "NO_PROXY")
 """The variables that name a proxy, and those that list hosts to reach directly; lower case takes precedence."""
 DEFAULT_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
-"""The schemes of proxies, and their ports."""
+"""The schemes of proxies, and their default ports."""
 MAX_SOCKS_BYTES = 255
 """The most bytes of a user name, a password or a host that SOCKS can carry."""
 
@@ -32,7 +32,7 @@ _BRACKETED = r"\[(?P<address>[^\[\]]*)\](?P<length>/[0-9]+)?(?::(?P<port>.*))?"
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy, the variable that names it, and the variable that lists exceptions. As text it is its host and port."""
+    """A proxy, the variable that names it, and the variable that lists exceptions; its text is its host and port."""
 
     variable: str
     exceptions: str
@@ -51,9 +51,10 @@ class Proxy:
 
 
 def proxy_for(host: str, port: int, environment: Mapping[str, str]) -> Proxy | None:
-    """The proxy for a host, whose name is in ASCII. None when it is reached directly.
+    """The proxy for a host, whose name is in ASCII; None if the host is reached directly.
 
-    UsageError when the variable that decides cannot be used. Its value may hold a password and is not in the message.
+    UsageError when the variable that names the proxy cannot be used. The message does not show its value, which may
+    hold a password.
     """
     variable, value = _first(HTTPS_PROXY + ALL_PROXY, environment)
     if not value:
@@ -135,7 +136,7 @@ def _is_port(text: str) -> bool:
 
 
 def _is_exception(host: str, port: int, variable: str, entries: str) -> bool:
-    """Whether an entry covers a host. UsageError when none does and one cannot be read."""
+    """Whether an entry of NO_PROXY covers a host. UsageError if none does, and an entry cannot be read."""
     host = host.lower().rstrip(".")
     unreadable = None
     for number, entry in enumerate(re.split(r"[\s,]+", entries.strip(" \t,")), 1):
@@ -154,7 +155,7 @@ def _is_exception(host: str, port: int, variable: str, entries: str) -> bool:
 
 
 def _covers(entry: str, host: str, port: int) -> bool:
-    """Whether an entry covers a host and a port. ValueError for an entry that cannot be read."""
+    """Whether an entry of NO_PROXY covers a host and a port. ValueError for an entry that cannot be read."""
     pattern, only_port = _split(entry)
     address = _address(host)
     if "/" in pattern:
@@ -171,7 +172,7 @@ def _covers(entry: str, host: str, port: int) -> bool:
 
 
 def _split(entry: str) -> tuple[str, int | None]:
-    """The pattern of an entry, and its port if it has one."""
+    """The pattern of an entry of NO_PROXY, and its port, None without one. ValueError for an invalid port."""
     if bracketed := re.fullmatch(_BRACKETED, entry):
         pattern, port = bracketed["address"] + (bracketed["length"] or ""), bracketed["port"]
     elif entry.count(":") == 1:
@@ -186,7 +187,7 @@ def _split(entry: str) -> tuple[str, int | None]:
 
 
 def _ascii(pattern: str) -> str:
-    """A name, which may hold stars, as the host of a URL is written. ValueError when it is not a name."""
+    """A host name in ASCII, in which `*` may stand for any text. ValueError when it is not a host name."""
     if not re.fullmatch(_NAME, pattern.replace("*", "x").strip(".")):
         raise ValueError
     labels = (label if label.isascii() else label.encode("idna").decode() for label in pattern.rstrip(".").split("."))
@@ -204,7 +205,7 @@ def _address(text: str) -> IPAddress | None:
 
 
 def _plain(address: IPAddress) -> IPAddress:
-    """An address without its zone; an IPv4 address that is written as IPv6 becomes IPv4."""
+    """An IP address without its zone. An IPv4 address that is written as IPv6 becomes IPv4."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     return address.ipv4_mapped or ipaddress.IPv6Address(address.packed)
@@ -215,7 +216,7 @@ def _zone(address: IPAddress) -> str:
 
 
 def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
-    """A range of addresses; numbers at the end of an IPv4 address may be missing, as in 169.254/16."""
+    """A range of IP addresses. The last numbers of an IPv4 address may be missing, as in 169.254/16."""
     start, _, length = text.partition("/")
     if ":" not in start:
         start += ".0" * (3 - start.count("."))

@@ -1,4 +1,4 @@
-"""How sockets are opened: to a host or a Unix socket, through a proxy if the environment names one, with TLS on top."""
+"""Open sockets: to a host or a Unix socket, through a proxy if the environment names one, and with TLS."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_URL_CHARS = 65_536
 
 
 class Origin(NamedTuple):
-    """Where requests go; connections to one origin can be used for any of its URLs."""
+    """The scheme, host and port of URLs. A connection to an origin can be used for all of its URLs."""
 
     secure: bool
     host: str
@@ -34,7 +34,7 @@ class Origin(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """The host and the port as the header Host has them."""
+        """The host and the port in the form of the header Host."""
         host = f"[{self.host.replace('%', '%25')}]" if ":" in self.host else self.host
         return host if self.port == PORTS["https" if self.secure else "http"] else f"{host}:{self.port}"
 
@@ -45,7 +45,7 @@ noticed after three minutes, however long an answer may take."""
 
 
 def origin(url: str) -> Origin:
-    """The origin of a URL. InvalidURL when it is not one, UnsupportedProtocol when it is not of http or https."""
+    """The origin of a URL. InvalidURL for other texts, UnsupportedProtocol for schemes other than http and https."""
     if len(url) > MAX_URL_CHARS or any(char.isascii() and not char.isprintable() for char in url):
         raise InvalidURL("the URL is too long, or has control characters")
     try:
@@ -60,7 +60,7 @@ def origin(url: str) -> Origin:
 
 
 def _in_ascii(host: str) -> str:
-    """The form of a host for looking it up. InvalidURL for a name, or an address, that cannot exist."""
+    """The host in ASCII, for looking it up. InvalidURL for a name or an address that cannot exist."""
     if re.fullmatch(r"(?:[0-9]+\.){3}[0-9]+", host):
         try:
             ipaddress.IPv4Address(host)
@@ -80,9 +80,10 @@ _NO_PROXIES: Mapping[str, str] = {}
 
 
 class Route(NamedTuple):
-    """How hosts are reached; `path` is the path of a Unix socket that stands for all of them.
+    """Opens connections to hosts, directly or through a proxy. With `path`, it always opens that Unix socket.
 
-    `environment` has the variables that may name a proxy; without them, hosts are reached directly.
+    `environment` has the variables that may name a proxy. Without them, hosts are reached directly. `trust` is the
+    context for TLS.
     """
 
     trust: ssl.SSLContext | None = None
@@ -90,7 +91,7 @@ class Route(NamedTuple):
     environment: Mapping[str, str] = _NO_PROXIES
 
     def proxy(self, origin: Origin) -> Proxy | None:
-        """The proxy in front of an origin. Plain http stays on this machine, so it never takes one."""
+        """The proxy for an origin, None if it is reached directly. Plain http stays on this machine, without proxy."""
         if self.path or not origin.secure:
             return None
         from svcctl.api.wire.proxies import proxy_for
@@ -98,9 +99,9 @@ class Route(NamedTuple):
         return proxy_for(origin.host, origin.port, self.environment)
 
     def open(self, origin: Origin, timeout: float | None) -> socket.socket:
-        """A connection to an origin, without the TLS of its service; `timeout` is for each step, in seconds.
+        """Connect to an origin, without TLS to its service; `timeout` is for each step, in seconds.
 
-        OSError or UnicodeError when there is none; ProxyFailure when that is the fault of a proxy.
+        OSError or UnicodeError when no connection can be made; ProxyFailure if a proxy is the reason.
         """
         if self.path:
             return unix_sockets.connect(Path(self.path), timeout)
@@ -114,7 +115,7 @@ class Route(NamedTuple):
             return open_tunnel(connection, proxy, origin.host, origin.port, self.trust, timeout)
 
     def secure(self, connection: socket.socket, origin: Origin, timeout: float | None) -> SecureConnection:
-        """TLS with the service of an origin over a connection to it. OSError when there is none."""
+        """Begin TLS with the service of an origin over a connection to it. OSError when the handshake fails."""
         assert self.trust is not None
         connection.settimeout(timeout)
         from ssl import SSLSocket
@@ -126,7 +127,10 @@ class Route(NamedTuple):
         return LayeredTLS(connection, self.trust, origin.host)
 
     def dial(self, origin: Origin, timeout: float | None) -> socket.socket | LayeredTLS:
-        """A connection on which the request of an origin can be sent; `timeout` is for each step, in seconds."""
+        """Connect to an origin, with TLS for https; `timeout` is for each step, in seconds.
+
+        ConnectTimeout, ConnectError or ProxyFailure when no connection can be made.
+        """
         try:
             connection = self.open(origin, timeout)
             try:

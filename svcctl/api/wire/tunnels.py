@@ -1,4 +1,4 @@
-"""Connections to a host through a proxy: HTTP's CONNECT, also over TLS, and SOCKS 5 (RFC 1928 and 1929)."""
+"""Connections through a proxy: by CONNECT over HTTP or HTTPS, or by SOCKS 5 (RFC 1928 and 1929)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _REPLIES = {
     5: "connection refused",
     6: "the connection timed out",
 }
-"""The replies of a SOCKS proxy that say why there is no connection."""
+"""The meanings of the replies with which a SOCKS proxy refuses a connection."""
 _RULES = 2
 
 
 class ProxyFailure(ProxyError):
     """A proxy made no connection to the service.
 
-    `problem` continues a sentence that begins with the proxy. `advice` replaces the usual hint.
+    `problem` is the rest of a sentence whose subject is the proxy. `advice` replaces the usual hint.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class ProxyFailure(ProxyError):
 def open_tunnel(
     connected: socket.socket, proxy: Proxy, host: str, port: int, trust: ssl.SSLContext | None, timeout: float | None
 ) -> socket.socket:
-    """A connection to a host through the proxy at the other end of a socket, which is closed if that fails.
+    """Connect to a host through the proxy at the other end of a socket. The socket is closed if that fails.
 
     `timeout` is for each step, in seconds. ProxyFailure when the proxy makes no connection.
     """
@@ -85,7 +85,7 @@ def open_tunnel(
 
 @contextmanager
 def blaming(proxy: Proxy) -> Iterator[None]:
-    """Turn failures on the way to a proxy, and while it makes a connection, into ProxyFailure."""
+    """Turn failures to reach a proxy, or to connect through it, into ProxyFailure."""
     try:
         yield
     except (TimeoutError, TimeoutException) as error:
@@ -143,7 +143,7 @@ def _socks(connected: socket.socket, proxy: Proxy, host: str, port: int) -> None
 
 
 def _socks_address(host: str) -> bytes:
-    """A host as SOCKS writes it. The proxy looks names up, so they need no address here."""
+    """A host in the bytes of SOCKS. A name is sent without its address, because the proxy looks it up."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

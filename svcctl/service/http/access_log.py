@@ -1,4 +1,4 @@
-"""The access log: a table with an event for each request, which `AccessLog` writes around the application."""
+"""The access log: a table with an event for each request, written by the middleware `AccessLog`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from svcctl.service.settings import ACCESS_EVENTS, ACCESS_TIME
 
 HEALTH = "/service/health"
 UNLOGGED = {HEALTH, PING_PATH}
-"""Load balancers ask for the health every few seconds, and commands ping the service before their requests."""
+"""Paths that are not logged: load balancers ask for the health every few seconds, and commands ping the service."""
 
 TABLE = "service.access"
 TRIMMED_EVERY = timedelta(hours=1)
 LONGEST = {"method": 20, "uri": 500, "userAgent": 200}
-"""The most characters of the texts that a client chooses; longer ones are cut."""
+"""The most characters of the texts that a client chooses. Longer texts are cut."""
 COLUMNS = (
     Column("eventdate", Type.TIMESTAMP),
     Column("method", Type.STR),
@@ -41,11 +41,11 @@ _SCHEMA = pa.schema([(column.name, _ARROW[column.type]) for column in COLUMNS])
 
 
 class AccessLog:
-    """Stores an event of `service.access` for each request.
+    """Stores an event in the table `service.access` for each request.
 
-    A request is noted when its response has ended, and stored by the next `flush`, so a kill loses the last few.
-    `timeTaken` is in milliseconds. The table keeps the last `most` events (and a tenth more before it is trimmed), and
-    none that is older than `age` seconds (and an hour). So clients cannot fill the disk.
+    A request is noted when its response has ended, and stored by the next `flush`. The last few requests are lost if
+    the process is killed. `timeTaken` is in milliseconds. Clients cannot fill the disk: the table keeps the last `most`
+    events, and none older than `age` seconds. It is trimmed when it has a tenth more events, and once an hour.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class AccessLog:
                 self._waiting.append(row)
 
     def quiet_for(self) -> float:
-        """Seconds since the last request ended; 0 while one is open."""
+        """Seconds since the last request ended; 0 while a request is open."""
         return 0.0 if self._open else time.monotonic() - self._last
 
     def flush(self) -> None:

@@ -5,10 +5,10 @@
 - `Authorization: Bearer <token>`, or the token alone: the account's token.
 - `Authorization: jwt <token>`: a JWT signed HS256 with the API secret, its `iss` the API key, its `exp` in the future.
 
-An expired key, and a token of one, get the answer that unknown ones get.
+An expired key, and a token of an expired key, get the same answer as an unknown key or token.
 
-The interface does not say how a token is made or what a JWT holds; that is decided here. A refusal repeats
-no part of a header, because any part may be a secret.
+The interface does not specify how a token is made or what a JWT contains; this module decides it. A refusal repeats no
+part of a header, because any part may be a secret.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NO_TOKEN = "the token is not valid"
 
 
 class KeyExpired(CredentialsError):
-    """The key of an account has expired. The client gets the message about an unknown key."""
+    """The API key of an account has expired. The client gets the same message as for an unknown key."""
 
     def __init__(self, message: str, account: Account) -> None:
         super().__init__(message, code=CREDENTIALS)
@@ -48,11 +48,11 @@ class KeyExpired(CredentialsError):
 
 
 def claimed(headers: Mapping[str, str], store: Store, clock: Callable[[], float]) -> Callable[[bytes], Account]:
-    """Check the headers of a request, and return a function that finds the account that signed the body.
+    """Check the headers of a request, and return a function that takes the body and returns the account that signed it.
 
-    So the body is read only if its headers name an account: a stranger's body takes no memory. That an unknown key is
-    refused earlier than a wrong signature gives nothing away: keys are too long to guess, and are no secrets.
-    CredentialsError says what was refused, never what was expected; KeyExpired is one of them.
+    The body is read only if the headers name an account, so a stranger's body takes no memory. An unknown key is
+    refused earlier than a wrong signature. This reveals nothing useful: keys are too long to guess, and are not secret.
+    CredentialsError says what was refused, never what was expected; its subclass KeyExpired is for an expired key.
     """
     scheme, blank, token = headers.get("authorization", "").strip().partition(" ")
     match scheme.lower(), blank:
@@ -94,7 +94,7 @@ def _refused(message: str) -> CredentialsError:
 
 
 def _valid(account: Account | None, clock: Callable[[], float], refusal: str) -> Account:
-    """The account of a key or a token. CredentialsError if there is none, KeyExpired if it has expired."""
+    """The account that a key or a token belongs to. CredentialsError if there is none, KeyExpired if it has expired."""
     if account is None:
         raise _refused(refusal)
     if account.has_expired(clock()):
@@ -107,9 +107,9 @@ def _by_token(token: str, store: Store, clock: Callable[[], float]) -> Account:
 
 
 def expiring_token(store: Store, key: str, expires: int) -> str:
-    """Make a JWT of an account, signed with its secret, that expires at epoch seconds.
+    """Make a JWT for the account of an API key, signed with its secret; `expires` is in epoch seconds.
 
-    NotFound without a key of this name; UsageError when the key expires before the token.
+    NotFound for an unknown key; UsageError when the key expires before the token.
     """
     import jwt
 
@@ -133,12 +133,12 @@ def _by_jwt(token: str, store: Store, clock: Callable[[], float]) -> Account:
         if account is not None:
             jwt.decode(token, account.api_secret, algorithms=[_ALGORITHM], options={"require": ["iss", "exp"]})
     except (jwt.InvalidTokenError, ValueError, OverflowError, RecursionError):
-        account = None  # the token's JSON is from anybody: any depth, any number, half a character
+        account = None  # anybody can send a token, so its JSON may have any depth, any number, or half a character
     return _valid(account, clock, _NO_TOKEN)
 
 
 class Authentication:
-    """Lets only signed requests reach a route, and gives it `request.state.account` and `request.state.body`.
+    """Middleware of a route: lets only signed requests pass, and sets `request.state.account` and `request.state.body`.
 
     It wraps single routes, so a path without a route is a 404 for everybody. The body is read here, once, because the
     signature covers its bytes.
@@ -162,9 +162,10 @@ class Authentication:
 
 
 class OnOwnSocket(Authentication):
-    """Lets unsigned requests on the Unix socket through while the state, which has the accounts, cannot be reached.
+    """Authentication that also lets unsigned requests pass on the Unix socket, while the state is unavailable.
 
-    Only the service's user can connect to that socket. `request.state.account` is None then.
+    The state has the accounts, so no signature can be checked then. Only the user that runs the service can connect to
+    that socket. `request.state.account` is None for such a request.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -178,7 +179,7 @@ class OnOwnSocket(Authentication):
 
 
 def _admitted(signer: Callable[[bytes], Account], body: bytes, store: Store) -> Account:
-    """The account that signed a body, if its domain can be accessed."""
+    """The account that signed a body. Raises an error if its domain cannot be accessed."""
     account = signer(body)
     if account.domain_id is not None:
         domains.require_access(store, account.domain_id)
@@ -188,5 +189,5 @@ def _admitted(signer: Callable[[bytes], Account], body: bytes, store: Store) -> 
 def signed(
     method: str, path: str, endpoint: Callable[[Request], object], by: type[Authentication] = Authentication
 ) -> Route:
-    """Make a route that only signed requests reach."""
+    """Make a route for signed requests only."""
     return Route(path, endpoint, methods=[method], middleware=[Middleware(by)])

@@ -1,9 +1,9 @@
-"""The body of a request: how much of it is read, and the JSON object in it.
+"""The body of a request: limit its size, and read and check the JSON object in it.
 
-A body is read before its signature is checked, which covers the bytes, so its size has a limit. The object is checked
-as a whole before any route reads a member: what passes can be stored, compared, printed and handed to any library. Text
-is valid Unicode without U+0000, numbers are finite and fit 64 bits, a name occurs once in its object, and nothing is
-nested deeper than MAX_DEPTH. A refusal names the member. A member that is null counts as omitted, in every object.
+The size has a limit because a body is read before its signature, which covers the bytes, is checked. The whole object
+is checked before any route reads a member, so that all values can be stored, compared, printed and passed to any
+library. Text is valid Unicode without U+0000, numbers are finite and fit 64 bits, a name occurs once in its object, and
+nothing is nested deeper than MAX_DEPTH. A refusal names the member. A member that is null counts as omitted.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from svcctl.service.http.context import Service
 
 MAX_BODY_BYTES = 2**20
-"""A request body is a query and a few fields; a larger one is refused with 413."""
+"""The most bytes of a request's body, which is a query and a few fields. A larger body is refused with 413."""
 
 SMALL_BODY_BYTES = 2**16
-"""A body up to this size is read at once; larger ones wait for one of the service's `large_bodies`."""
+"""The most bytes of a body that is read at once. A larger body waits for one of the service's `large_bodies`."""
 MAX_DEPTH = 16
 MOST_INTEGER = 2**63
 MAX_SHOWN = 100
-"""A refusal shows this many characters of a value, so that an answer is never as large as its request."""
+"""The most characters of a value in a refusal, so that an answer is never as large as its request."""
 
 _JSON_MEDIA = re.compile(r"(?:application|text)/json|[^/\s]+/[^/\s]+\+json")
 """The media types of JSON."""
@@ -43,7 +43,10 @@ _TOO_DEEP = f"the body is nested deeper than {MAX_DEPTH} levels"
 
 
 async def read(request: Request, service: Service) -> bytes:
-    """Read a body before its signature is known, so only a few large ones are held at a time."""
+    """Read the body of a request. Its signature is not checked yet, so only a few large bodies are read at a time.
+
+    ServiceError if it is too large, its headers exclude JSON, or the client leaves.
+    """
     body = bytearray()
     async with AsyncExitStack() as holding:
         if int(request.headers.get("content-length", "0")) > MAX_BODY_BYTES:
@@ -67,9 +70,9 @@ def _too_large() -> ServiceError:
 
 
 def _check_kind(headers: Headers) -> None:
-    """ServiceError unless the headers of a body allow it to be JSON.
+    """Raise ServiceError if the headers of a request say that its body is compressed or is not JSON.
 
-    Parameters such as a charset are ignored: JSON is UTF-8 whatever they say.
+    Parameters such as a charset are ignored, because JSON is always UTF-8.
     """
     if names := compressions(", ".join(headers.getlist("content-encoding"))):
         raise ServiceError(
@@ -86,9 +89,9 @@ def _check_kind(headers: Headers) -> None:
 
 
 def json_object(body: bytes) -> dict[str, Any]:
-    """Return the JSON object in a body, without members that are null.
+    """Return the JSON object in the body of a request, without members that are null.
 
-    ServiceError when the body holds anything else, or a member fails the check.
+    ServiceError when the body contains anything else, or when a member is not valid.
     """
     try:
         fields = json.loads(body, parse_constant=_no_constant, parse_int=_integer, object_pairs_hook=_members)
@@ -109,14 +112,14 @@ def json_object(body: bytes) -> dict[str, Any]:
 
 
 def note_unknown(request: str, fields: Mapping[str, Any], known: Collection[str]) -> None:
-    """Log the members that a route does not know, and so ignores: a client may be newer, or have misspelt one."""
+    """Log the members of a request that a route ignores, because a client may be newer or have misspelt a name."""
     if unknown := sorted(fields.keys() - set(known)):
         names = some([repr(value_text(name)) for name in unknown])
         _log.info("%s: ignored unknown members %s", request, names)
 
 
 def value_text(value: Any) -> str:
-    """Return a value as a refusal shows it: in full when it is short."""
+    """The text of a value in a refusal, cut after MAX_SHOWN characters."""
     written = json_text(value)
     return written if len(written) <= MAX_SHOWN else f"{written[:MAX_SHOWN]}…"
 

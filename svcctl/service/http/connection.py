@@ -1,9 +1,9 @@
-"""One connection of a client: how much it may send before it is authenticated, how long it may take, and which HTTP.
+"""One connection of a client to the service, with limits for requests that are not authenticated yet.
 
-uvicorn's protocol has no such limits, so anybody who can connect could fill its memory and use up its descriptors. A
-request that exceeds a limit is answered by an error envelope, and the connection is closed; a connection without a
-request is just closed. A body that is too large is refused where it is read. Requests that follow before the answer
-wait as bytes.
+uvicorn's protocol has no limits of size and time, so anybody who can connect could fill its memory and use up its
+descriptors. A request that exceeds a limit is answered by an error envelope, and the connection is closed. A connection
+without a request is closed without an answer. A body that is too large is refused where it is read. Requests that
+arrive before the previous one is answered wait as bytes.
 
 The connection stays HTTP/1.1: an `Upgrade` is ignored, as HTTP allows. Clients of HTTP/1.0 get answers without chunks.
 """
@@ -33,32 +33,31 @@ from svcctl.service.settings import CONNECTIONS
 from svcctl.words import size_text
 
 MAX_HEAD_BYTES = 64 * 1024
-"""The path, the headers and the trailers of a request together."""
+"""The most bytes of the path, the headers and the trailers of a request together."""
 MAX_HEADERS = 100
-
-"""Headers and trailers together."""
+"""The most headers and trailers of a request together."""
 PIECE_BYTES = 2048
-"""The most that is parsed before the service looks whether a request is waiting for its answer."""
+"""The most bytes that are parsed before the service checks whether a request is waiting for its answer."""
 CLOSING_SECONDS = 2.0
-"""How long a refused client may go on sending while it reads the refusal."""
+"""The seconds that a refused client has to read the refusal, and may go on sending."""
 MAX_IGNORED_BYTES = 2**20
-"""How much of it is ignored before the connection is closed."""
+"""The most bytes that a refused client may send before its connection is closed at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits that a service may choose."""
+    """The limits of connections that a service may set."""
 
     connections: int = CONNECTIONS.default_value
-    """The most open connections. One more closes the connection that has been without a request the longest."""
+    """The most open connections. If one more opens, the connection that has waited longest for a request is closed."""
     idle_seconds: float = 60.0
-    """How long a connection may be without a request."""
+    """The seconds that a connection may be without a request."""
     request_seconds: float = 30.0
-    """How long a request may take to arrive, from the first byte of its head to the last of its body."""
+    """The seconds that a request may take to arrive, from the first byte of its head to the last byte of its body."""
 
 
 class Connection(HttpToolsProtocol):
-    """A connection with limits; `limited` makes the class that uvicorn uses."""
+    """uvicorn's HTTP connection with limits; `limited` makes the class that is passed to uvicorn."""
 
     limits: ClassVar[Limits] = Limits()
 
@@ -76,20 +75,20 @@ class Connection(HttpToolsProtocol):
         """Bytes that have arrived and are not parsed yet."""
         self._arriving = False
         self._current: RequestResponseCycle | None = None
-        """The request of which the head was read and the end was not."""
+        """The request whose head has been read, but not its end."""
         self._in_fields = False
-        """Whether the parser may be in a head or in trailers, where it buffers a field of any length."""
+        """Whether the parser may be in a head or in trailers. There it buffers a field of any length."""
         self._head_bytes = self._held_bytes = self._headers = 0
         self._upgrades = False
-        """Whether the request asks for another protocol, so that the parser takes its body for that protocol."""
+        """Whether the request asks for another protocol. The parser then leaves the body to that protocol."""
         self._answers_due = 0
-        """How many requests were passed on and are not answered yet."""
+        """The number of requests that were passed to the application and are not answered yet."""
         self._refusal: Refusal | None = None
         """The last answer of this connection; nothing is parsed after it."""
         self._refused = False
         self._ignored_bytes = 0
 
-    # What uvicorn calls
+    # Callbacks of uvicorn
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -149,7 +148,7 @@ class Connection(HttpToolsProtocol):
             unchunked.cycle = self.cycle  # its task has not begun
 
     def on_chunk_header(self) -> None:
-        self._in_fields = True  # of the last chunk, which the parser does not tell from others
+        self._in_fields = True  # this may be the last chunk, which trailers follow
 
     def on_body(self, body: bytes) -> None:
         self._in_fields = False
@@ -180,9 +179,10 @@ class Connection(HttpToolsProtocol):
     # Parsing
 
     def _parse_unread(self) -> None:
-        """Parse what has arrived, but no request before the one in front of it is answered.
+        """Parse the bytes that have arrived, but no request before the previous one is answered.
 
-        A piece may hold several requests, so it is small. Each of them takes far more memory than its bytes.
+        The bytes are parsed in small pieces, because a piece may hold several requests, each of which takes far more
+        memory than its bytes.
         """
         while self._unread and self._waits and self._refusal is None and not self.transport.is_closing():
             piece = bytes(self._unread[:PIECE_BYTES])
@@ -202,10 +202,10 @@ class Connection(HttpToolsProtocol):
             self.flow.pause_reading()
 
     def _parse(self, data: bytes) -> None:
-        """Feed the parser. HttpParserError for what is not a request.
+        """Feed the parser. HttpParserError if the bytes are not an HTTP request.
 
         The parser stops after the head of a request with an `Upgrade`. Another parser then gets the same head without
-        it, and what follows.
+        that header, and the bytes that follow.
         """
         rest = memoryview(data)
         while True:
@@ -235,7 +235,7 @@ class Connection(HttpToolsProtocol):
         return Refusal(431, f"{fields} larger than {size_text(MAX_HEAD_BYTES)}")
 
     def _give_up(self, status: int, message: str) -> NoReturn:
-        """Refuse the request from within a callback of the parser."""
+        """Refuse a request in a callback of the parser, by an exception that ends the parsing."""
         self._refuse(Refusal(status, message))
         raise ValueError(message)  # ends the parsing with an HttpParserError
 
@@ -243,7 +243,7 @@ class Connection(HttpToolsProtocol):
 
     @property
     def _waits(self) -> bool:
-        """Whether the service waits for the client, not the client for the service."""
+        """Whether the service waits for bytes of the client, and the client waits for no answer."""
         return self._arriving or self.cycle is None or self.cycle.response_complete
 
     def _make_room(self) -> None:
@@ -279,7 +279,7 @@ class Connection(HttpToolsProtocol):
     def _refuse(self, refusal: Refusal) -> None:
         """Refuse the request that is arriving, and end the connection, after the answers to earlier requests.
 
-        The application has not received the request, at least not all of it.
+        The application has not received all of the request.
         """
         if self._refusal is not None or self.transport.is_closing():
             return
@@ -303,7 +303,7 @@ class Connection(HttpToolsProtocol):
     def _answer_refusal(self) -> None:
         """Send the refusal if no other answer is due, and close the connection when the client has had time to read it.
 
-        A connection that is closed while bytes still arrive is reset, and the client may lose the answer.
+        If a connection is closed while bytes still arrive, it is reset, and the client may lose the answer.
         """
         if self._refusal is None or self._refused or self._answers_due or self.transport.is_closing():
             return
@@ -322,7 +322,7 @@ class Refusal:
     message: str
 
     def answer(self, path: str) -> bytes:
-        """The whole answer to a request of this path."""
+        """The head and the body of the answer to a request for `path`."""
         cid = secrets.token_hex(6)
         body = encoded(error_content(path, cid, time.time(), ServiceError(self.message, code=self.status)))
         lines = [
@@ -336,13 +336,13 @@ class Refusal:
 
 
 def _not_http(error: httptools.HttpParserError) -> Refusal:
-    """The refusal of what the parser cannot read, with its reason."""
+    """The refusal of a request that the parser cannot read, with the parser's reason."""
     reason = "" if isinstance(error, httptools.HttpParserCallbackError) else f": {error}"
     return Refusal(400, f"the request is not HTTP/1.1{reason}")
 
 
 def _fault(headers: Sequence[tuple[bytes, bytes]], version: str) -> str | None:
-    """Say why a proxy could take the end or the host of a request for another one; None if it could not."""
+    """The fault in a request's headers because of which a proxy could see another end or another host; None without."""
     codings, lengths, hosts = (
         [value for name, value in headers if name == wanted]
         for wanted in (b"transfer-encoding", b"content-length", b"host")
@@ -363,13 +363,13 @@ def _fault(headers: Sequence[tuple[bytes, bytes]], version: str) -> str | None:
 
 
 class Unchunked:
-    """The application for a client that cannot read chunks: an answer without a length ends when the connection closes.
+    """The application for clients that cannot read chunks. There, an answer without a length ends with its connection.
 
-    An answer that fails after its head ends in a reset, since a closed connection would be its end.
+    An answer that fails after its head ends in a reset, since a normal close would look like its end.
     """
 
     cycle: RequestResponseCycle
-    """uvicorn's part of the answer."""
+    """uvicorn's object for the answer to the current request."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -381,7 +381,7 @@ class Unchunked:
             nonlocal has_length
             if message["type"] == "http.response.start":
                 has_length = any(name.lower() == b"content-length" for name, _ in message["headers"])
-            if not has_length:  # uvicorn then takes each piece of the body for a body of known length
+            if not has_length:  # let uvicorn treat each piece of the body as a body of known length
                 self.cycle.chunked_encoding = False
                 self.cycle.expected_content_length = len(message.get("body", b""))
                 self.cycle.keep_alive = False
@@ -395,14 +395,14 @@ class Unchunked:
 
 
 def _reset(transport: asyncio.Transport) -> None:
-    """Close a connection so that its client notices; on a Unix socket, which knows no reset, it is just closed."""
+    """Close a connection with a reset, so that its client notices. A Unix socket has no reset and is just closed."""
     at_once = struct.pack("ii", 1, 0)
     transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
     transport.abort()
 
 
 async def left(request: Request) -> None:
-    """Return when the client of a request leaves, or has its answer."""
+    """Wait until the client of a request leaves, or has received its answer."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 

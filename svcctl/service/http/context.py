@@ -1,4 +1,4 @@
-"""What every route works with: the parts of a running service, its limits, and what it has done since it started."""
+"""The objects that all routes use: the parts of a running service, its limits, and its counts since the start."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ METHODS = frozenset(("GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD"))
 
 @dataclass
 class Counts:
-    """Answers by method and HTTP status, bytes of their bodies, and events that came too late for their groups. Used in
-    the event loop alone.
+    """The counts since the start: answers by method and HTTP status, bytes of their bodies, and late events.
+
+    Late events came too late for their group. Only the event loop uses this class.
     """
 
     answers: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -46,25 +47,25 @@ class Counts:
     late: int = 0
 
     def answer(self, method: str, status: int) -> None:
-        """Count an answer that begins. Clients may invent methods, which are counted as one."""
+        """Count an answer when it begins. All unknown methods are counted together, because clients may invent them."""
         self.answers[method if method in METHODS else "other", status] += 1
 
 
 @dataclass
 class Service:
-    """The engines, the store, the clock and the time limits of one running service."""
+    """One running service: its engines, its store, its clock and its limits."""
 
     engines: Engines
     store: Store
     executor: Executor
     clock: Callable[[], float] = time.time
     query_seconds: float = QUERY_TIME.default_value
-    """How long a query may wait for the engine in total, or a continuous query for its next rows. The time that the
-    client takes to read does not count."""
+    """The most seconds that a query may wait for the engine in total, or a continuous query for its next rows. The time
+    that the client takes to read does not count."""
     padding_seconds: float = PADDING_TIME.default_value
-    """How long a client waits for the next byte before keep-alive padding is sent."""
+    """The seconds that a client waits for the next byte before keep-alive padding is sent."""
     lag_seconds: float = LAG_TIME.default_value
-    """How long after its end a period of a continuous query waits for late events."""
+    """The seconds that a period of a continuous query waits after its end for late events."""
     load_limits: LoadLimits = field(default_factory=LoadLimits)
     places: int = QUERY_PLACES.default_value
     share: int = OPEN_QUERIES.default_value
@@ -75,22 +76,22 @@ class Service:
     allowed: AllowedHosts = EVERYTHING
     """The hosts that jobs may deliver to."""
     address: str | None = None
-    """Host and port, when the service listens on TCP too."""
+    """Host and port, if the service also listens on TCP."""
     foreground: bool = False
     """Whether the service runs in the foreground and logs to stderr instead of its log file."""
     live: frozenset[str] = frozenset()
-    """The tables whose events the service makes itself; nobody may load into them or drop them."""
+    """The tables whose events the service itself writes. Nobody may load into them or drop them."""
     uses: Mapping[str, str] = field(default_factory=dict)
-    """What the service uses outside its own directory: a shared `folder`, a shared `state`, an `engine`."""
+    """The things that the service uses outside its own directory: a shared `folder`, a shared `state`, an `engine`."""
     record: EventsRecord | None = None
     """The record of the service's own file of events; None where the events are in memory."""
     disk: Disk | None = None
     """The disk of the service's own files."""
     stop: Callable[[], None] | None = None
-    """Makes the process end, at a request of its owner; None in a service that no request stops."""
+    """Ends the process when its owner requests it; None in a service that no request can stop."""
     started: float = field(default_factory=time.time)
     loads: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
-    """The results of the last loads, by the attempt that the client named."""
+    """The results of the last loads, by the name that the client chose for its attempt."""
     temporary_tables: TemporaryTables = field(default_factory=TemporaryTables)
     counts: Counts = field(default_factory=Counts)
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
@@ -104,12 +105,12 @@ class Service:
 
     @property
     def loss(self) -> Loss | None:
-        """The loss of events that nobody has confirmed."""
+        """The loss of events that nobody has confirmed yet; None if there is none."""
         return None if self.record is None else self.record.loss
 
     def record_events(self) -> None:
-        """Record how many events there are, so that a later start notices if some are lost. If the state cannot be
-        written, they are recorded later."""
+        """Record the number of events, so that a later start notices lost events. While the state cannot be written,
+        nothing is recorded; a later call makes up for it."""
         if self.record is not None:
             with suppress(StateUnavailable):
                 self.record.record()
@@ -118,11 +119,11 @@ class Service:
         return datetime.fromtimestamp(self.clock(), UTC)
 
     async def look(self, read: Callable[..., T], *arguments: Any) -> T:
-        """Read the state: in a thread if it is on a server, so that other requests are served meanwhile."""
+        """Read the state, in a thread if it is on a server, so that other requests are served meanwhile."""
         if not self.store.shared:
             return read(*arguments)
         return await anyio.to_thread.run_sync(partial(read, *arguments))
 
     def run(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
-        """Run work in a thread at once, without the turn that a query waits for."""
+        """Run work in a thread at once; only queries wait for their turn."""
         return asyncio.get_running_loop().run_in_executor(self.executor, work, *arguments)

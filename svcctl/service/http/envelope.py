@@ -1,4 +1,4 @@
-"""JSON over HTTP: the interface's envelope around results and errors."""
+"""The interface's envelope, the JSON around results and errors, and the HTTP responses with it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from svcctl.service.language import QueryError
 from svcctl.service.state.database import STATE_FULL, StateUnavailable
 
 CID = "x-svc-cid"
-"""The header that holds a request's ID; some formats have no place for it in the body."""
+"""The header with the ID of the request, since some formats have no place for it in the body."""
 ERRORS = "x-svc-errors"
 """The header that says how a client recognises errors."""
 
 RETRY_SECONDS = 1
 """The `retry-after` of an answer with 429 or 503."""
 MAX_MESSAGE = 2000
-"""A longer message is cut: it may quote the request."""
+"""The most characters of a message. A longer message is cut, because it may quote the request."""
 
 _DOMAIN_PATHS = ("/domain/", "/service/domain/")
 
@@ -38,16 +38,18 @@ _HTTP_STATUS: tuple[tuple[type[SvcctlError], int], ...] = (
 
 
 def common_headers(cid: str) -> Mapping[str, str]:
-    """The headers of every answer. `exact` means: an answer with a lower HTTP status than 400 states an error in one
-    form only, the one of its format, and no row can have that form.
+    """The headers of every answer: the ID of the request, and that errors are `exact`.
+
+    This means that an answer with an HTTP status below 400 states an error only in the form of its format, which no row
+    can have.
     """
     return {CID: cid, ERRORS: "exact"}
 
 
 def refusal(error: Exception, cid: str) -> SvcctlError:
-    """Return the error that a client gets for any exception: a SvcctlError itself, a general one for a defect.
+    """Return the error that a client gets for an exception: a SvcctlError itself, and a general error for a defect.
 
-    The reason of a defect is only in the log, with its traceback. Failures of the service itself and a full disk are
+    The details of a defect are only in the log, with its traceback. Failures of the service itself and a full disk are
     logged too.
     """
     if isinstance(error, StateUnavailable) and error.failure is STATE_FULL:
@@ -61,17 +63,17 @@ def refusal(error: Exception, cid: str) -> SvcctlError:
 
 
 def envelope(cid: str, seconds: float, content: Any) -> dict[str, Any]:
-    """Make the envelope of a result, at a time in epoch seconds. None leaves the result out."""
+    """Make the envelope of a result; `seconds` is the time in epoch seconds. None as `content` means no result."""
     made = {"success": True, "msg": "", "status": 0, "cid": cid, "timestamp": seconds_to_ms(seconds)}
     return made if content is None else made | {"object": content}
 
 
 def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, Any]:
-    """Make the envelope of an error: `status` is 1, and the code of the error is in `error`.
+    """Make the envelope of an error: `status` is 1, `msg` is the message, and `error` has the code and the message.
 
-    Clients read errors in different members, so code and message are also in `error`, and the message is also in
-    `object`, before the cause: the message without the place in the query and without a hint. The codes of dates are
-    in `object` too. `reason` and `data` are the error's own.
+    Clients look for errors in different members. So `object` has the message too, before the cause, which is the
+    message without the place in the query and without a hint. If the dates of a query are refused, `object` also has
+    the code. `reason` and `data` are those of the error.
     """
     code = codes.code_of(error)
     place = {}
@@ -93,8 +95,9 @@ def error_envelope(cid: str, seconds: float, error: SvcctlError) -> dict[str, An
 
 
 def error_content(path: str, cid: str, seconds: float, error: SvcctlError) -> dict[str, Any]:
-    """Make the body of an error: the envelope, or for operations on domains and roles the interface's `error`, with
-    `reason` and `data`.
+    """Make the body of an error: the envelope, or a smaller object for operations on domains and roles.
+
+    The smaller object has the interface's `error`, and `reason` and `data`.
     """
     content = error_envelope(cid, seconds, error)
     if not f"{path}/".startswith(_DOMAIN_PATHS):
@@ -115,7 +118,10 @@ def cut(message: str) -> str:
 
 
 def http_status(error: SvcctlError) -> int:
-    """Return the HTTP status of an error: of its reason, by its class, or a ServiceError's code that is one."""
+    """Return the HTTP status of an error: that of its reason or its class, or the code of a ServiceError.
+
+    400 if the code is not the HTTP status of an error.
+    """
     if isinstance(error, StateUnavailable):
         return error.failure.status
     if (reason := reason_of(error)) is not None:
@@ -135,7 +141,7 @@ def succeeded(request: Request, content: Any) -> Response:
 
 
 def failed(path: str, cid: str, seconds: float, error: Exception) -> Response:
-    """Answer a request that failed, for whatever reason; a defect also ends the connection."""
+    """Answer a request that failed with any exception. After a defect the connection is closed."""
     told = refusal(error, cid)
     response = json_response(error_content(path, cid, seconds, told), http_status(told))
     if response.status_code in (429, 503):
@@ -150,5 +156,5 @@ def json_response(content: Any, status: int = 200) -> Response:
 
 
 def encoded(content: Any) -> bytes:
-    """The UTF-8 of a JSON value. Half of a surrogate pair, which is not a character, becomes U+FFFD."""
+    """The JSON text of a value in UTF-8. Half of a surrogate pair, which is not a character, becomes U+FFFD."""
     return Losses().text(json.dumps(content, ensure_ascii=False)).encode()

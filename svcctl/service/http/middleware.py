@@ -1,4 +1,4 @@
-"""ASGI middleware around the application: gives each request an ID, answers what failed, and lets web pages in."""
+"""ASGI middleware around the application: request IDs, answers to failed requests, and access for web pages."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ LOST_TABLES = "x-svc-lost-tables"
 
 
 class Answered:
-    """Gives each request its `request.state.cid`, and every answer the common headers; counts the answers.
+    """Gives each request its ID, `request.state.cid`, gives every answer the common headers, and counts the answers.
 
-    This is the outermost middleware, so it also answers what failed in any other one. A failure after the head of the
-    answer was sent is passed on, and the server closes the connection. The connection also ends with an answer to a
-    client that still waits for leave to send its body (`Expect`): its next bytes may be that body or another request.
+    This is the outermost middleware, so it also answers requests that failed in another one. A failure after the head
+    of the answer was sent is passed on, and the server closes the connection. The connection is also closed after an
+    answer to a client that still waits for permission to send its body (`Expect`), because its next bytes may be that
+    body or another request.
 
-    Answers on the Unix socket, which is the owner's alone, have the header LOST_TABLES until lost events are confirmed.
+    Until lost events are confirmed, answers on the Unix socket, which only the owner can use, have the header
+    LOST_TABLES.
     """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
@@ -68,7 +70,7 @@ class Answered:
 
 
 def without_trailing_slashes(app: ASGIApp) -> ASGIApp:
-    """Answer a path that ends in slashes as without them. An encoded slash (%2F) belongs to a name and stays."""
+    """Remove slashes at the end of a request's path. An encoded slash (%2F) belongs to a name and stays."""
 
     async def shortened(scope: Scope, receive: Receive, send: Send) -> None:
         raw = scope.get("raw_path") or scope["path"].encode()
@@ -80,9 +82,9 @@ def without_trailing_slashes(app: ASGIApp) -> ASGIApp:
 
 
 def for_pages(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
-    """Let web pages of these origins read the answers of an application (CORS); without origins nothing changes.
+    """Let web pages of some origins read the answers of an application (CORS). Without origins nothing changes.
 
-    Before most requests of a page its browser sends a preflight request, which is answered here, unsigned.
+    Before most requests of a page, the browser sends a preflight request without a signature, which is answered here.
     """
     if not origins:
         return app

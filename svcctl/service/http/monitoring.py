@@ -1,7 +1,7 @@
-"""The monitoring routes: whether the service answers, its health, and its metrics in Prometheus' text format.
+"""The monitoring routes: a ping, the health of the service, and its metrics in Prometheus' text format.
 
-Ping and health need no signature: a load balancer cannot sign, and they are no secret. Metrics name jobs, so only
-administrators of the service may read them; Prometheus sends a token.
+Ping and health need no signature, because a load balancer cannot sign, and they reveal no secrets. Metrics name jobs,
+so only administrators of the service may read them; Prometheus sends a token.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ Sample = tuple[Mapping[str, str], float]
 
 
 async def _ping(request: Request) -> Response:
-    """Answer whatever the state and the tables are."""
+    """Answer a ping, even if the state or the tables are unavailable."""
     return succeeded(request, None)
 
 
 def _health(request: Request) -> Response:
-    """Answer that requests can be served; 503 when the state or the tables cannot be read, or the disk not written.
+    """Answer that the service is healthy; 503 if it cannot read its state or its tables, or cannot write to its disk.
 
-    Lost events are no reason for 503: the answer says so until somebody confirms it.
+    Lost events do not cause a 503. The answer reports them until somebody confirms the loss.
     """
     service: Service = request.app.state.service
     service.store.check()
@@ -57,7 +57,7 @@ def _metrics(request: Request) -> Response:
 
 
 def exposed(service: Service, running: Jobs) -> Iterator[str]:
-    """The metrics of a service as text. Requests and queries are those of this process, jobs those of the state."""
+    """The metrics of a service as text. Requests and queries are counted in this process, jobs in the stored state."""
     counts, load = service.counts, service.turns.load()
     answers = [({"method": method, "code": str(code)}, n) for (method, code), n in sorted(counts.answers.items())]
     yield from _metric("svcctl_requests_total", "counter", "Answers by method and HTTP status.", answers)
@@ -115,7 +115,7 @@ def _labels(job: models.Job) -> dict[str, str]:
 
 
 def _escaped(text: str) -> str:
-    """The value of a label in Prometheus' text format."""
+    """A text as the value of a label in Prometheus' text format."""
     return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 

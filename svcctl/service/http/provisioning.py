@@ -1,8 +1,9 @@
-"""The routes of domains and roles: they check who asks and read the body. The module `envelope` answers refusals.
+"""The routes of domains and roles: they check the account of a request and read its body.
 
-Every answer is the domain or role object (or a list of them), even where the interface shows none: enable, disable and
-delete return the domain, the role operations return the role. Additions to the interface: reading, listing and deleting
-roles, what they can grant, whether a domain can be created, and `users` in a single domain's object.
+Every answer is the domain or role object, or a list of them, even where the interface shows none: enable, disable and
+delete return the domain, and operations on roles return the role. Additions to the interface: reading, listing and
+deleting roles, listing what roles can grant, checking whether a domain can be created, and `users` in the object of a
+single domain. The module `envelope` answers refusals.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from svcctl.service.state.store import Store
 Path = Mapping[str, str]
 """The parameters of a request's path."""
 Operation = Callable[[Store, Account, Path, bytes], Any]
-"""Does the work of a route and returns the content of the answer."""
+"""A function that does the work of a route and returns the content of the answer."""
 
 
 def _list_domains(store: Store, account: Account, path: Path, body: bytes) -> Any:
@@ -45,7 +46,7 @@ def _create_domain(store: Store, account: Account, path: Path, body: bytes) -> A
 
 
 def _check_domain(store: Store, account: Account, path: Path, body: bytes) -> Any:
-    """The key of a new domain that would be refused, and why; no key if it would be created."""
+    """Check whether a new domain would be created; if not, the answer names the refused key, with message and hint."""
     reseller = _reseller(account)
     try:
         domains.check(store, reseller, _domain_fields(body))
@@ -97,7 +98,7 @@ def _delete_role(store: Store, account: Account, path: Path, body: bytes) -> Any
 
 
 def _route(method: str, path: str, operation: Operation, *, settling: bool = False) -> Route:
-    """Make a route. `settling` says that its operation may change who has access to the service."""
+    """Make a route for an operation. `settling` says that the operation may change who has access to the service."""
 
     def endpoint(request: Request) -> Response:
         state, service = request.state, request.app.state.service
@@ -139,9 +140,9 @@ def _reseller(account: Account) -> str:
 
 
 def _domain_fields(body: bytes) -> dict[str, Any]:
-    """The fields of a new domain, which may be a copy of a domain's object.
+    """The fields of a new domain in the body of a request, which may be a copy of another domain's object.
 
-    An unknown field is refused, as in a role: a misspelt `volume` would make a domain with another volume.
+    An unknown field is refused, as in a role: with a misspelt `volume`, the domain would get another volume.
     """
     fields = _fields(body)
     for name in fields:

@@ -1,4 +1,4 @@
-"""The body of POST /query, read and checked field by field before anything is planned."""
+"""The body of a query request, POST /query: read and check each field before the query is planned."""
 
 from __future__ import annotations
 
@@ -106,9 +106,9 @@ def _zone(zone: Any) -> timezone:
 
 
 def _keep_alive(value: Any) -> KeepAlive | None:
-    """The padding that the request chooses: a name, or an object with the name as its type.
+    """The padding that a query request chooses, by a name, or by an object with the name as its `type`.
 
-    For csv and tsv clients send the type `token` without a token, and expect line breaks.
+    For csv and tsv, clients send the type `token` without a token, and expect line breaks.
     """
     if value is None:
         return None
@@ -129,7 +129,7 @@ def _keep_alive(value: Any) -> KeepAlive | None:
 
 
 def _destination(value: Any) -> Destination | None:
-    """The destination, its type as the client wrote it. `params` is an object, or a list of objects to merge."""
+    """The destination in a query request, with its type unchanged. `params` is an object or a list of objects."""
     if value is None:
         return None
     if not isinstance(value, dict):
@@ -152,7 +152,10 @@ def _continues(fields: Mapping[str, Any]) -> str | None:
 
 
 def _temporary_table(fields: Mapping[str, Any]) -> str | None:
-    """The ID of a temporary table, which gets no more events and is gone soon."""
+    """The ID of the temporary table that a query reads, or None.
+
+    ServiceError for a query with a destination or without an end: the table gets no more events, and is soon removed.
+    """
     table_id = optional_text(fields, "temporaryTable")
     if table_id is not None and fields.get("destination") is not None:
         raise ServiceError("a query of a temporary table has no destination")
@@ -162,7 +165,7 @@ def _temporary_table(fields: Mapping[str, Any]) -> str | None:
 
 
 def _skip(fields: Mapping[str, Any]) -> int:
-    """The number of rows to skip, for which the interface has two names."""
+    """The number of rows to skip; the interface has two names for it, `skip` and `offset`."""
     skip, offset = _count(fields, "skip"), _count(fields, "offset")
     if None not in (skip, offset) and skip != offset:
         raise ServiceError(f"skip {skip} and offset {offset} mean the same, and are different")

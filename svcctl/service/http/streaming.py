@@ -1,4 +1,4 @@
-"""Streams the answer to a query: the engine works in threads, by turns, and padding is sent while there are no rows."""
+"""Stream the answer to a query: engines work in threads by turns, and padding is sent while there are no rows."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from svcctl.service.queries.schedule import Late, Step
 from svcctl.service.rendering import ENCODERS, LINE_ENDS, Dates, Encoder, Rendering
 
 POLL_SECONDS = 0.2
-"""How often a continuous query looks for new events."""
+"""Seconds between two looks of a continuous query for new events."""
 LATE = "x-svc-late"
-"""The request header that asks for the number of late events, in a line of json/simple/compact."""
+"""The header of a request that asks for the number of late events, in a line of json/simple/compact."""
 LEAST_WAIT = 0.01
-"""The shortest pause between two checks of a query's time limit, which does not count the wait for its turn."""
+"""The shortest pause, in seconds, between two checks of a query's time limit, which does not count waits for turns."""
 
 
 class StreamedAnswer:
-    """The rows of one query as they are sent; the engine reads one batch ahead of the connection.
+    """The answer to one query as a stream; the engine reads one batch ahead of the connection.
 
-    Nothing is sent before the first batch is there, or the padding time has passed. So an early failure is answered by
-    an error envelope; a later one ends the stream in the way of its format. With `notes`, the client is told how many
-    events came too late for their group.
+    Nothing is sent before the first batch is ready or the padding time has passed. So an early failure is answered by
+    an error envelope, and a later failure ends the stream in the form of its format. With `notes`, the answer reports
+    how many events came too late for their group.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class StreamedAnswer:
                 async for padding in self._idle():
                     yield padding
             tail = self._encoder.tail()
-            # Packing a workbook takes long, so it waits for a turn; the end of a stream is a few bytes.
+            # Packing a workbook takes long, so it waits for a turn; the end of a stream has only a few bytes.
             while chunk := next(tail, b"") if self._encoder.streams else await self._query.run(next, tail, b""):
                 yield chunk
         except Exception as error:
@@ -114,7 +114,7 @@ class StreamedAnswer:
         return self._encoder.streams
 
     def headers(self) -> Mapping[str, str]:
-        """Headers that depend on the rows; only a format that does not stream has any."""
+        """The headers that depend on the rows; empty for a format that is streamed."""
         return self._encoder.headers()
 
     @property
@@ -122,7 +122,7 @@ class StreamedAnswer:
         return self._steps.over(self._step, self._rows)
 
     async def _step_chunks(self) -> AsyncIterator[bytes | memoryview]:
-        """The chunks of the running step, and padding while the next one takes long."""
+        """The chunks of the running step, and padding while the next chunk takes long."""
         while self._next is not None:
             while not self._next.done():
                 await self._wait()
@@ -136,7 +136,7 @@ class StreamedAnswer:
         self._end_stream()
 
     async def _idle(self) -> AsyncIterator[bytes]:
-        """Start the next step as soon as there is one, and send padding until then."""
+        """Wait for the next step and start it; yield padding and notes about late events until then."""
         quiet_since = time.monotonic()
         while not self._over:
             step, late = await self._query.run(self._look)
@@ -157,7 +157,7 @@ class StreamedAnswer:
         return step, self._steps.late_after(self._step, step, self._rows, self._late)
 
     def _note_late(self, late: Late | None) -> bytes:
-        """Keep how many events came too late; return the bytes that tell the client if there are more than before."""
+        """Note the late events so far, and return the bytes that report them to the client; empty without new ones."""
         before, after = (0 if counted is None else counted.count for counted in (self._late, late))
         self._late = late
         self._service.counts.late += after - before
@@ -172,7 +172,7 @@ class StreamedAnswer:
         return await self._query.run(self._encode_next)
 
     def _read_first(self, step: Step) -> None:
-        """Start the engine and wait for the first batch. Nothing is encoded yet, so this can be done again."""
+        """Start the engine and wait for the first batch. Nothing is encoded yet, so this can be repeated."""
         self._end_stream()
         # The engine plans the query here, which takes seconds for the largest ones.
         plan = self._steps.plan(step)
@@ -230,7 +230,7 @@ class StreamedAnswer:
             self._stream = None
 
     async def close(self) -> None:
-        """Stop what still runs for this answer, and release what it holds."""
+        """Stop the work for this answer, and release its resources."""
         with anyio.CancelScope(shield=True):
             await self._stop()
         if self._next is not None and not self._next.cancelled():
@@ -241,14 +241,14 @@ class StreamedAnswer:
 
 
 class AnswerResponse(StreamingResponse):
-    """Sends an answer and always closes it, even when the client leaves before the first byte.
+    """Sends a streamed answer, and always closes it, even when the client leaves before the first byte.
 
-    A format that cannot be streamed sends nothing before all of its rows are there, not even its head. So a failure
+    In a format that cannot be streamed, nothing is sent before all rows are ready, not even the head. So a failure
     until then is still answered by an error envelope.
     """
 
     def __init__(self, answer: StreamedAnswer, encoder: type[Encoder], connection: str) -> None:
-        """`connection` is that header of the request: with keep-alive, the connection stays open after every format."""
+        """`connection` is the request's header Connection: with keep-alive, it stays open after every format."""
         self._chunks = answer.chunks()
         keeps = "keep-alive" in (option.strip().lower() for option in connection.split(","))
         headers = {"connection": "close"} if encoder.ends_connection and not keeps else None

@@ -1,7 +1,7 @@
 """The routes of tables: list, load, trim, move and drop them. The interface has none of these routes.
 
-Every account may see the tables. Only an administrator of the service may change them, and sees which jobs and saved
-queries read one.
+Every account may see the tables. Only an administrator of the service may change them, and sees the jobs and saved
+queries that read a table.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from svcctl.service.loading.load import load
 from svcctl.service.queries import saved_queries
 from svcctl.service.state.store import Store
 
-# Settings decide how much a table holds that the service writes itself.
+# Hints about the tables that the service itself writes: settings limit how much they hold.
 _DEMO_SETTING = "SVCCTL_DEMO=0 makes no demo events"
 RECENT = 100
-"""How many loads have their outcome remembered."""
+"""The number of last loads whose outcomes are remembered."""
 ENDS_SECONDS = 0.8
-"""How long a client that asks for the outcome of its load waits for the end."""
+"""The most seconds that a request for the outcome of a load waits for its end."""
 LAST_MS = 253_402_300_799_999
 """The last moment of the year 9999, in epoch milliseconds."""
 LOAD_MEMBERS = ("files", "table", *LOAD_OPTIONS, "loadId", "attempt")
 _NO_FILES = 'files is not a list of objects with a path, such as [{"path": "/rows.csv"}]'
 FOLDER, FILE = "folder", "file"
-"""Where a table can be: in the shared folder, or in the file of the service."""
+"""The places of tables: the shared folder, and the file of the service."""
 _SETTINGS = {ACCESS_TABLE: "SVCCTL_ACCESS_EVENTS and SVCCTL_ACCESS_TIME set how much it keeps"}
 
 
@@ -65,7 +65,7 @@ def _get(request: Request) -> Response:
 
 
 def _drop(request: Request) -> Response:
-    """Drop a table and return its last description. Jobs that read it stop with an error at their next look."""
+    """Drop a table and return its last description. Jobs that read it stop with an error at their next read."""
     service = operated(request, "drop tables")
     table = service.engines.table(request.path_params["name"])
     _check_changeable(service, table.name, _SETTINGS.get(table.name, _DEMO_SETTING))
@@ -77,7 +77,7 @@ def _drop(request: Request) -> Response:
 async def _trim(request: Request) -> Response:
     """Remove the events of a table before a date. Conflict when a job has not read all of them yet.
 
-    A job continues by the number of rows that it has read, which would be wrong once some of them are gone.
+    A job continues after the number of rows that it has read. That number would be wrong without these events.
     """
     service = operated(request, "remove events")
     fields = json_object(request.state.body)
@@ -136,7 +136,7 @@ async def _load(request: Request) -> Response:
 
 
 async def _load_ended(request: Request) -> Response:
-    """Return the outcome of a load whose client left: it ends soon, since it notices that the client left."""
+    """Return the outcome of a load whose client has left. The load ends soon, because it notices this."""
     service = operated(request, "load events")
     result = service.loads.get(request.path_params["attempt"])
     if result is None:
@@ -165,7 +165,7 @@ async def _copy(request: Request) -> Response:
 
 
 def sources(fields: Mapping[str, Any]) -> list[Source]:
-    """The files of a load: each has a path, and a name for messages, by default the path."""
+    """The files of a load in a request: each has a path, and a name for messages, by default the path."""
     files = fields.get("files")
     if not isinstance(files, list) or not files:
         raise ServiceError("files is missing" if files is None else _NO_FILES)
@@ -179,7 +179,7 @@ def sources(fields: Mapping[str, Any]) -> list[Source]:
 
 
 def operated(request: Request, what: str) -> Service:
-    """Return the service. CredentialsError unless the account is an administrator of it."""
+    """Return the service of a request. CredentialsError, which mentions `what`, unless the account administers it."""
     account: Account = request.state.account
     if not account.operates:
         raise CredentialsError(f"only an administrator of the service may {what}")
@@ -188,7 +188,7 @@ def operated(request: Request, what: str) -> Service:
 
 
 def _check_changeable(service: Service, name: str, hint: str) -> None:
-    """Raise UsageError for a table that the service writes itself: loaded events could not be removed from it again."""
+    """Raise UsageError for a table that the service itself writes, since loaded events could not be removed again."""
     if name in service.live:
         raise UsageError(f"table '{name}' belongs to the service, which writes its events", hint=hint)
 
@@ -207,7 +207,7 @@ def _described(service: Service, table: Table) -> dict[str, Any]:
 
 
 def _readers(store: Store, table: str) -> dict[str, Any]:
-    """The jobs that still read a table, of all domains, and the saved queries on it."""
+    """The jobs of all domains that still read a table, and the saved queries that read it, as JSON."""
     jobs = [
         {"id": job.id, "status": job.status, "friendlyName": job.friendly_name} for job in _readers_of(store, table)
     ]
@@ -229,7 +229,7 @@ def _reads(query: str, table: str) -> bool:
 
 
 async def _padded(request: Request, result: asyncio.Future[Any], gone: Event | None = None) -> Response:
-    """Answer with the result of work that may take long; padding keeps the client waiting meanwhile.
+    """Answer with the result of work that may take long, and send padding until then, so that the client waits.
 
     `gone` is set when the client leaves.
     """

@@ -1,7 +1,8 @@
 """The route of temporary tables: a request loads files, and its client queries them until it ends the request.
 
-The answer is one line of JSON: the envelope with what was loaded, or an error. Blanks come before the line while files
-are loaded. After it the answer goes on without a byte until the client leaves, and then the table is removed.
+The answer is one line of JSON: the envelope with the result of the load, or an error. Blanks are sent before the line
+while files are loaded. After the line the answer stays open, without further bytes, until the client leaves. Then the
+table is removed.
 """
 
 from __future__ import annotations
@@ -78,14 +79,14 @@ async def _load(request: Request) -> Response:
 
 
 def _columns(fields: Mapping[str, Any]) -> list[Column]:
-    """The columns of a table without events."""
+    """The columns of a temporary table whose files have no events: `eventdate`, and texts named by the request."""
     names = {name.casefold(): name for name in texts(fields, "emptyColumns")}
     names.pop("eventdate", None)
     return [Column("eventdate", Type.TIMESTAMP), *(Column(name, Type.STR) for name in names.values())]
 
 
 class _Held:
-    """A temporary table, the work that loads it, and the future that ends when its client leaves."""
+    """A temporary table, the future of its load, and the future that ends when its client leaves."""
 
     def __init__(
         self, service: Service, table: TemporaryTable, loading: asyncio.Future[Any], leaving: asyncio.Future[None]
@@ -96,7 +97,7 @@ class _Held:
         self._table = table
 
     async def close(self) -> None:
-        """End the load if it still runs, and remove the table."""
+        """End the load if it still runs, and remove the temporary table."""
         with anyio.CancelScope(shield=True):
             self.service.temporary_tables.remove(self._table)
             self.leaving.cancel()
@@ -122,7 +123,7 @@ async def _answer(request: Request, held: _Held) -> AsyncIterator[bytes]:
 
 
 class _HeldResponse(StreamingResponse):
-    """An answer that holds a table until its client leaves."""
+    """An answer that keeps a temporary table until its client leaves."""
 
     def __init__(self, held: _Held, answer: AsyncIterator[bytes]) -> None:
         super().__init__(answer, media_type="application/json")

@@ -246,8 +246,8 @@ class Client:
         ServiceError when it stops again at once with an error. Conflict when the service answers a state that does not
         lead to RUNNING.
         """
-        wanted = ("RUNNING", "COMPLETED", "CREATED", "RECONNECTING")
-        return self._change_job("GET", "/start", job_id, "started", wanted)
+        states = ("RUNNING", "COMPLETED", "CREATED", "RECONNECTING")
+        return self._change_job("GET", "/start", job_id, "started", states)
 
     def remove_job(self, job_id: str) -> Job:
         """Remove a job. Conflict when the service answers a state other than REMOVED."""
@@ -256,17 +256,17 @@ class Client:
     def _job_call(self, method: str, verb: str, job_id: str) -> Call:
         return Call(method, f"{self._base_url}{self._paths.job}{verb}/{segment(job_id)}")
 
-    def _change_job(self, method: str, verb: str, job_id: str, changed: str, wanted: tuple[str, ...]) -> Job:
+    def _change_job(self, method: str, verb: str, job_id: str, changed: str, states: tuple[str, ...]) -> Job:
         """Change a job to one of some states. After a lost reply, a job that is in such a state counts as changed."""
 
         def already() -> Job | None:
             try:
                 job = self.job(job_id)
             except NotFound:
-                if "REMOVED" in wanted:
+                if "REMOVED" in states:
                     return _job({"id": job_id, "status": "REMOVED"})
                 raise
-            return job if job.status in wanted else None
+            return job if job.status in states else None
 
         call = self._job_call(method, verb, job_id)
 
@@ -274,9 +274,9 @@ class Client:
             return _job({"id": job_id, **record(decoded(response), "status")})
 
         job = self._sender.send(call, answered, already)
-        if job.status in wanted:
+        if job.status in states:
             return job
-        if "RUNNING" in wanted:
+        if "RUNNING" in states:
             _raise_job_failure(job)
         raise Conflict(
             f"job {job_id} is not {changed}: the service answered {job.status or 'no state'}",
@@ -300,8 +300,8 @@ class Client:
         for key, value in (("time", time), ("volume", volume)):
             if value is not None and not is_amount(value):
                 raise UsageError(f"{key} must be 0 or more, not {value}")
-        given = Domain(name, plan, time=time, volume=volume)
-        call = self._domain_call("POST")._replace(body=encoded(given.to_json()), repeatable=False)
+        domain = Domain(name, plan, time=time, volume=volume)
+        call = self._domain_call("POST")._replace(body=encoded(domain.to_json()), repeatable=False)
         return self._sender.send(call, lambda response: _domain(record(decoded(response), "name")))
 
     def enable_domain(self, name: str) -> None:
@@ -335,12 +335,12 @@ class Client:
         if not role.name:
             raise UsageError("a role needs a name")
         call = self._role_call("POST", domain)._replace(body=encoded(role.body()), repeatable=False)
-        return _told_role(self._payload(call), role)
+        return _role_of_answer(self._payload(call), role)
 
     def update_role(self, domain: str, name: str, changes: Role) -> Role:
         """Change the fields of a role that are set in `changes`. The others stay unchanged."""
         call = self._role_call("PUT", domain, name)._replace(body=encoded(changes.body()))
-        return _told_role(self._payload(call), replace(changes, name=changes.name or name))
+        return _role_of_answer(self._payload(call), replace(changes, name=changes.name or name))
 
     def delete_role(self, domain: str, name: str) -> None:
         """Delete a role. The interface shows no path for this; deployments use this one."""
@@ -500,8 +500,8 @@ def _raise_job_failure(job: Job) -> None:
         raise ServiceError(f"job {job.id} stopped with an error: {job.reason}")
 
 
-def _told_role(payload: Any, given: Role) -> Role:
-    return _role(payload) if isinstance(payload, Mapping) and payload.get("name") else given
+def _role_of_answer(payload: Any, role: Role) -> Role:
+    return _role(payload) if isinstance(payload, Mapping) and payload.get("name") else role
 
 
 # The models are imported late, because a query needs none of them.

@@ -38,9 +38,9 @@ def columns_of(m: object) -> tuple[Column, ...]:
 
 def columns_listed(metadata: object) -> tuple[Column, ...]:
     """The columns that the member `metadata` of a compact result lists. ValueError when it is not such a list."""
-    if not isinstance(metadata, list) or not all(isinstance(each, Mapping) and "name" in each for each in metadata):
+    if not isinstance(metadata, list) or not all(isinstance(entry, Mapping) and "name" in entry for entry in metadata):
         raise ValueError("metadata is not a list of names and types")
-    return tuple(Column(str(each["name"]), _type(each)) for each in metadata)
+    return tuple(Column(str(entry["name"]), _type(entry)) for entry in metadata)
 
 
 METADATA = {"m": columns_of, "metadata": columns_listed}

@@ -82,16 +82,16 @@ class Destination:
     def to_json(self) -> dict[str, Any]:
         return {"type": self.type, "params": [dict(part) for part in self.parts] or dict(self.params)}
 
-    def with_params(self, given: Mapping[str, Any]) -> Destination:
+    def with_params(self, additions: Mapping[str, Any]) -> Destination:
         """The destination with more parameters. They replace those with the same name in upper or lower case."""
-        names = {key.lower() for key in given}
+        names = {key.lower() for key in additions}
 
-        def kept(params: Mapping[str, Any]) -> dict[str, Any]:
+        def others(params: Mapping[str, Any]) -> dict[str, Any]:
             return {key: value for key, value in params.items() if key.lower() not in names}
 
-        parts = tuple(kept(part) for part in self.parts)
-        more = (given,) if parts and given else ()
-        return Destination(self.type, {**kept(self.params), **given}, parts + more)
+        parts = tuple(others(part) for part in self.parts)
+        more = (additions,) if parts and additions else ()
+        return Destination(self.type, {**others(self.params), **additions}, parts + more)
 
 
 class DestinationType(NamedTuple):
@@ -226,8 +226,9 @@ def suggest_type(name: str) -> str | None:
 def missing(destination: Destination) -> tuple[Parameter, ...]:
     """The required parameters of a known destination type that have no value."""
     row = TYPES.get(canonical_type(destination.type))
-    given = {key.lower() for key, value in destination.params.items() if value not in (None, "")}
-    return tuple(one for one in row.parameters if one.required and one.key.lower() not in given) if row else ()
+    keys = {key.lower() for key, value in destination.params.items() if value not in (None, "")}
+    parameters = row.parameters if row else ()
+    return tuple(parameter for parameter in parameters if parameter.required and parameter.key.lower() not in keys)
 
 
 def mistakes(destination: Destination, *, endless: bool) -> Iterator[tuple[str, str]]:
@@ -237,22 +238,22 @@ def mistakes(destination: Destination, *, endless: bool) -> Iterator[tuple[str, 
     only text. Parameters of unknown destination types are not checked.
     """
     row = TYPES.get(canonical_type(destination.type))
-    given = {key.lower(): value for key, value in destination.params.items() if value not in (None, "")}
-    for one in row.parameters if row else ():
-        if (value := given.get(one.key.lower())) is None:
+    values = {key.lower(): value for key, value in destination.params.items() if value not in (None, "")}
+    for parameter in row.parameters if row else ():
+        if (value := values.get(parameter.key.lower())) is None:
             continue
         text = json_text(value)
         if isinstance(value, dict | list):
-            yield one.key, "must be text"
-        elif one.form and not one.form.allows(text):
-            yield one.key, f"must be {one.form.wanted}"
-        elif one.key == _SEVERAL and endless and text.lower() == "false":
-            yield one.key, "must be true for a query without an end"
-        elif one.needs:
-            key, wanted = one.needs
-            other = json_text(given.get(key.lower(), ""))
-            if not other or wanted not in ("", other.lower()):
-                yield one.key, f"needs {key} {wanted}".rstrip()
+            yield parameter.key, "must be text"
+        elif parameter.form and not parameter.form.allows(text):
+            yield parameter.key, f"must be {parameter.form.wanted}"
+        elif parameter.key == _SEVERAL and endless and text.lower() == "false":
+            yield parameter.key, "must be true for a query without an end"
+        elif parameter.needs:
+            key, needed = parameter.needs
+            other = json_text(values.get(key.lower(), ""))
+            if not other or needed not in ("", other.lower()):
+                yield parameter.key, f"needs {key} {needed}".rstrip()
 
 
 def unknown_type(kind: str) -> UsageError:
@@ -294,7 +295,7 @@ def known_keys(destination_type: str) -> tuple[str, ...]:
 
 def known_key(destination_type: str, key: str) -> str:
     """The parameter key with this name in any case (`Topic`); an unknown key stays unchanged."""
-    return next((known for known in known_keys(destination_type) if known.lower() == key.lower()), key)
+    return next((spelling for spelling in known_keys(destination_type) if spelling.lower() == key.lower()), key)
 
 
 def text_of(destination: Destination, key: str, default: str = "") -> str:
@@ -308,11 +309,11 @@ def text_of(destination: Destination, key: str, default: str = "") -> str:
 def form_of(destination_type: str, key: str) -> Form:
     """The allowed values of a destination's parameter. An unknown parameter takes any JSON value."""
     row = TYPES.get(canonical_type(destination_type))
-    known = next((one for one in row.parameters if one.key == key), None) if row else None
-    return (known.form or _TEXT) if known else _ANY
+    parameter = next((candidate for candidate in row.parameters if candidate.key == key), None) if row else None
+    return (parameter.form or _TEXT) if parameter else _ANY
 
 
 def unknown_keys(destination: Destination) -> tuple[str, ...]:
     """The keys of a destination that its type does not have in any case of letters. They are sent nevertheless."""
-    known = known_keys(destination.type)
-    return tuple(key for key in destination.params if known and known_key(destination.type, key) not in known)
+    keys = known_keys(destination.type)
+    return tuple(key for key in destination.params if keys and known_key(destination.type, key) not in keys)

@@ -156,7 +156,7 @@ class Follow:
         self.row_count = 0
         self._late, self._late_before = 0, 0
         """Events that came too late for their group: on this connection, and on earlier ones."""
-        self._late_told, self._late_told_at = 0, -math.inf
+        self._late_noted, self._late_noted_at = 0, -math.inf
         self._lag = 0.0
         self._since: str | None = None
         """When the connection broke; None once a new one has caught up."""
@@ -171,7 +171,7 @@ class Follow:
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
-        self._tell_late()
+        self._note_late()
 
     @property
     def broken(self) -> IncompleteResult | None:
@@ -288,14 +288,14 @@ class Follow:
     def _came_late(self, count: int, lag: float) -> None:
         """Note the service's count of late events; `lag` is how late, in seconds, events may come for their group."""
         self._late, self._lag = count, lag
-        if self._clock() >= self._late_told_at + LATE_SECONDS:
-            self._tell_late()
+        if self._clock() >= self._late_noted_at + LATE_SECONDS:
+            self._note_late()
 
-    def _tell_late(self) -> None:
+    def _note_late(self) -> None:
         count = self._late_before + self._late
-        if count == self._late_told:
+        if count == self._late_noted:
             return
-        self._late_told, self._late_told_at = count, self._clock()
+        self._late_noted, self._late_noted_at = count, self._clock()
         late = counted(count, "late event is", "late events are")
         lag = length_text(self._lag)
         self._notify(
@@ -313,19 +313,19 @@ class Follow:
             )
         self._since = self._since or f"{datetime.fromtimestamp(self._clock(), UTC):%Y-%m-%d %H:%M:%S} UTC"
         self._again = 0.0
-        told: tuple[str, str | None] | None = None
+        last_note: tuple[str, str | None] | None = None
         hint, least = None, 0.0
         while True:
             if self._answered is not None and self._clock() - self._answered >= self._delay:
                 self._failures = 0
             self._failures += 1
             self._delay = max(least, retry.delay(self._failures))
-            if (reason, hint) != told:  # a long outage gets one note
+            if (reason, hint) != last_note:  # a long outage gets one note
                 self._notify(f"{reason}; reconnecting in {length_text(round(self._delay, 1))}")
                 if hint is not None:
                     self._notify(hint)
             self._sleep(self._delay)
-            told, least = (reason, hint), 0.0
+            last_note, least = (reason, hint), 0.0
             try:
                 self._connect(once=True)
             except Unavailable as error:

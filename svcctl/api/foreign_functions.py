@@ -119,5 +119,5 @@ def function_answer(name: str, arguments: str = "…") -> str | None:
     name = name.casefold().replace("_", "")
     if match := _PERCENTILE.fullmatch(name):
         return f"write percentile(…, {match[1]})"
-    found = _ELSEWHERE.get(name)
-    return found and found.replace("{}", arguments)
+    advice = _ELSEWHERE.get(name)
+    return advice and advice.replace("{}", arguments)

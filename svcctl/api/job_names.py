@@ -44,14 +44,14 @@ class Chosen(NamedTuple):
         return _any_listed(self.jobs)
 
 
-def choose(given: Iterable[str], jobs: Callable[[], Sequence[Job]], *, changes: bool = False) -> Chosen:
+def choose(texts: Iterable[str], jobs: Callable[[], Sequence[Job]], *, changes: bool = False) -> Chosen:
     """Find the jobs that a user named by an ID, the beginning of an ID or a friendly name.
 
     UsageError as in `resolved`. If the service answers without a list of jobs, each text counts as an ID, which the
     service accepts or refuses.
     """
     jobs = cache(jobs)
-    return Chosen(resolved(given, lambda: _any_listed(jobs), changes=changes), jobs)
+    return Chosen(resolved(texts, lambda: _any_listed(jobs), changes=changes), jobs)
 
 
 def _any_listed(jobs: Callable[[], Sequence[Job]]) -> Sequence[Job]:
@@ -63,8 +63,8 @@ def _any_listed(jobs: Callable[[], Sequence[Job]]) -> Sequence[Job]:
 
 def split_name(name: str) -> tuple[str, str | None]:
     """A friendly name without the hash that `svcctl job apply` adds, and the hash."""
-    found = re.fullmatch(_HASHED, name)
-    return (found[1], found[2]) if found else (name, None)
+    match = re.fullmatch(_HASHED, name)
+    return (match[1], match[2]) if match else (name, None)
 
 
 def is_whole(text: str) -> bool:
@@ -72,7 +72,7 @@ def is_whole(text: str) -> bool:
     return re.fullmatch(_WHOLE, text) is not None
 
 
-def resolved(given: Iterable[str], jobs: Callable[[], Iterable[Job]], *, changes: bool = False) -> list[str]:
+def resolved(texts: Iterable[str], jobs: Callable[[], Iterable[Job]], *, changes: bool = False) -> list[str]:
     """The IDs of the jobs that texts name, without duplicates.
 
     UsageError when a text matches several jobs. For a command that `changes` the jobs, also when a text is less than
@@ -81,7 +81,7 @@ def resolved(given: Iterable[str], jobs: Callable[[], Iterable[Job]], *, changes
     `jobs` lists all jobs. A text that matches none of them is passed on for the service to refuse: services need not
     list all jobs, and their IDs need not be UUIDs.
     """
-    return list(dict.fromkeys(text if is_whole(text) else _resolved(text, list(jobs()), changes) for text in given))
+    return list(dict.fromkeys(text if is_whole(text) else _resolved(text, list(jobs()), changes) for text in texts))
 
 
 def _resolved(text: str, jobs: Sequence[Job], changes: bool) -> str:
@@ -129,14 +129,14 @@ def hint(text: str, jobs: Iterable[Job] = ()) -> str | None:
 
 def shortest(ids: Iterable[str]) -> int:
     """The number of characters that distinguish these IDs, at least SHORTEST."""
-    ordered = sorted({one.lower() for one in ids})
-    return max([SHORTEST, *(_alike(one, other) + 1 for one, other in pairwise(ordered))])
+    ordered = sorted({job_id.lower() for job_id in ids})
+    return max([SHORTEST, *(_alike(job_id, next_id) + 1 for job_id, next_id in pairwise(ordered))])
 
 
-def _alike(one: str, other: str) -> int:
+def _alike(text: str, other: str) -> int:
     """The number of characters with which two texts begin alike."""
     at = 0
-    for at, (left, right) in enumerate(zip(one, other, strict=False)):
+    for at, (left, right) in enumerate(zip(text, other, strict=False)):
         if left != right:
             return at
-    return min(len(one), len(other))
+    return min(len(text), len(other))

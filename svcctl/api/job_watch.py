@@ -33,7 +33,7 @@ def at_moment(jobs: Iterable[Job], at: int, size: int) -> tuple[Watched, ...]:
 
 def failing_first(jobs: Iterable[Watched]) -> list[Watched]:
     """Jobs with an error before the others, otherwise in their order."""
-    return sorted(jobs, key=lambda one: not one.job.error)
+    return sorted(jobs, key=lambda watched: not watched.job.error)
 
 
 class Look(NamedTuple):

@@ -32,7 +32,7 @@ def launch(client: Client, request: QueryRequest, note: Callable[[str], None]) -
 def wait_for(
     client: Client,
     job_id: str,
-    wanted: Collection[str],
+    states: Collection[str],
     deadline: float | None,
     *,
     seen: Callable[[Job], None] | None = None,
@@ -44,38 +44,38 @@ def wait_for(
     itself. `seen` gets the job before each pause, and may raise.
     """
     while True:
-        state = f"unknown, not {' or '.join(sorted(wanted))}"
+        state = f"unknown, not {' or '.join(sorted(states))}"
         try:
             job = client.job(job_id)
         except NotFound:
-            if "REMOVED" in wanted:
+            if "REMOVED" in states:
                 return Job(job_id, "REMOVED")
             raise
         except Unavailable:
             if deadline is None:
                 raise
         else:
-            if job.status in wanted and not job.error:
+            if job.status in states and not job.error:
                 return job
-            _check_hope(job, wanted)
+            _check_hope(job, states)
             if seen:
                 seen(job)
-            state = _unlike(job, wanted)
+            state = _unlike(job, states)
         if deadline is not None and time.monotonic() >= deadline:
             raise Unavailable(f"job {job_id} is {state}, and the time is up")
         pause = POLL_SECONDS if deadline is None else min(POLL_SECONDS, max(0.0, deadline - time.monotonic()))
         time.sleep(pause)
 
 
-def _unlike(job: Job, wanted: Collection[str]) -> str:
+def _unlike(job: Job, states: Collection[str]) -> str:
     """How the state of a job differs from the wanted ones."""
     state = status_text(job)
-    if state in wanted:
+    if state in states:
         return f"{state} but reports: {job.reason}"
-    return f"{state}{f' ({job.reason})' if job.error else ''}, not {' or '.join(sorted(wanted))}"
+    return f"{state}{f' ({job.reason})' if job.error else ''}, not {' or '.join(sorted(states))}"
 
 
-def progress(job: Job, wanted: Collection[str]) -> str:
+def progress(job: Job, states: Collection[str]) -> str:
     """One line about the progress of a job, for a command that waits until it is in a wanted state."""
     sent, generated = job.events_sent, job.event_generated
     if sent is None and generated is not None:
@@ -84,18 +84,18 @@ def progress(job: Job, wanted: Collection[str]) -> str:
         events = f"{sent or 0} of {'…' if generated is None else generated} events"
     facts = [status_text(job), events]
     facts += [f"error: {job.reason}"] if job.error else []
-    return f"waiting for {' or '.join(sorted(wanted))}: {', '.join(facts)}"
+    return f"waiting for {' or '.join(sorted(states))}: {', '.join(facts)}"
 
 
-def _check_hope(job: Job, wanted: Collection[str]) -> None:
+def _check_hope(job: Job, states: Collection[str]) -> None:
     """Raise Conflict or ServiceError if a job can no longer reach a wanted state by itself."""
     resting = job.status in ("COMPLETED", "STOPPED")
     if resting and job.error:
         raise ServiceError(f"job {job.id} is {job.status} with an error: {job.reason}")
-    others = {"COMPLETED": {"REMOVED"}, "STOPPED": set(wanted) - {"COMPLETED", "STOPPED"}}
-    if resting and not others[job.status] & set(wanted):
+    others = {"COMPLETED": {"REMOVED"}, "STOPPED": set(states) - {"COMPLETED", "STOPPED"}}
+    if resting and not others[job.status] & set(states):
         raise Conflict(
-            f"job {job.id} is {job.status}: it does not become {' or '.join(sorted(wanted))} by itself",
+            f"job {job.id} is {job.status}: it does not become {' or '.join(sorted(states))} by itself",
             hint="it can be started again" if job.status == "STOPPED" else None,
             reason="job-rests",
             data={"job": job.id},

@@ -26,12 +26,12 @@ class SkipLimit:
     @classmethod
     def parse(cls, text: str) -> SkipLimit:
         """A limit such as 20 or 5%. Raises UsageError for another text."""
-        found = _SKIP_LIMIT.fullmatch(text.strip())
-        if found is None or float(found[1]) > (100 if found[2] else 1e15):
+        match = _SKIP_LIMIT.fullmatch(text.strip())
+        if match is None or float(match[1]) > (100 if match[2] else 1e15):
             raise UsageError(
                 f"'{text}' is not a number of lines", hint="write a number such as 20, or a share such as 5%"
             )
-        return cls(0, float(found[1])) if found[2] else cls(int(found[1]), 0.0)
+        return cls(0, float(match[1])) if match[2] else cls(int(match[1]), 0.0)
 
     def allows(self, skipped: int, lines: int) -> bool:
         """Whether `skipped` of a file's `lines` are within the limit."""
@@ -200,7 +200,7 @@ class Loaded:
 
 
 def _findings(source: Mapping[str, Any], kind: str) -> tuple[Finding, ...]:
-    return tuple(Finding(**{**one, "fields": tuple(one["fields"])}) for one in records(source.get(kind) or []))
+    return tuple(Finding(**{**item, "fields": tuple(item["fields"])}) for item in records(source.get(kind) or []))
 
 
 def check_table_name(name: str) -> None:

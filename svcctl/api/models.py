@@ -20,8 +20,8 @@ JsonObject = Mapping[str, Any]
 _NO_EXTRA: JsonObject = {}
 
 
-def _rest(source: JsonObject, known: tuple[str, ...]) -> JsonObject:
-    return {name: value for name, value in source.items() if name not in known}
+def _rest(source: JsonObject, names: tuple[str, ...]) -> JsonObject:
+    return {name: value for name, value in source.items() if name not in names}
 
 
 def _without_none(**fields: Any) -> dict[str, Any]:

@@ -182,13 +182,13 @@ _APART = rf"{_TOKEN}|(?P<apart> \s+ )"
 
 def one_line(text: str) -> str:
     """The query in one line: without comments, and with one blank for each white space outside quotes."""
-    kept: list[str] = []
+    pieces: list[str] = []
     for match in re.finditer(_APART, text):
         if match.lastgroup not in (None, "apart"):
-            kept.append(match[0])
-        elif kept and kept[-1] != " ":
-            kept.append(" ")
-    return "".join(kept).rstrip()
+            pieces.append(match[0])
+        elif pieces and pieces[-1] != " ":
+            pieces.append(" ")
+    return "".join(pieces).rstrip()
 
 
 ALL = "*"
@@ -249,7 +249,7 @@ def _answer(clauses: list[tuple[str, list[tuple[str, str]]]]) -> tuple[tuple[str
         elif keyword == "select":
             items = list(_items(tokens))
             named = any(word in (ALL, *keys) for item in items for word in item)
-            own = [one for _, name in items for one in (columns if name == ALL else [name])]
+            own = [column for _, name in items for column in (columns if name == ALL else [name])]
             before = [] if named else [name for name in columns if name in keys]
             columns = list(dict.fromkeys(name for name in (*before, *own) if name))
             keys = [name for name in keys if name in columns]

@@ -355,8 +355,8 @@ def launched(response: Response) -> Job:
             if isinstance(part, Mapping) and part.get(name):
                 return Job.from_json({**part, "id": part[name]})
     for part in (content, answer.get("msg") if isinstance(answer, dict) else None):
-        if isinstance(part, str) and len(found := set(re.findall(_UUID, part))) == 1:
-            return Job(found.pop(), "")
+        if isinstance(part, str) and len(ids := set(re.findall(_UUID, part))) == 1:
+            return Job(ids.pop(), "")
     raise ServiceError(
         f"the query is launched, but no job ID is found in the answer: {' '.join(text.split()) or 'nothing'}",
         hint="the job runs",

@@ -61,7 +61,7 @@ def grants_all(fields: Fields, *, update: bool = False) -> list[str]:
 def flat(resource_ids: object) -> set[int]:
     """The integers in resourceIds, under all labels together (rule 8)."""
     lists = resource_ids.values() if isinstance(resource_ids, Mapping) else ()
-    return {one for ids in lists if isinstance(ids, list | tuple) for one in ids if type(one) is int}
+    return {number for ids in lists if isinstance(ids, list | tuple) for number in ids if type(number) is int}
 
 
 def _fields(fields: Fields, update: bool) -> Iterator[Finding]:
@@ -102,7 +102,7 @@ def _rule_2(fields: Fields, update: bool) -> Iterator[Finding]:
         value = fields.get(key)
         if _is_all(value):
             yield Finding("warning", 2, key, f"'*' grants all {word} of the domain, later ones too")
-        elif isinstance(value, list | dict) and any(isinstance(one, str) and one == ALL for one in value):
+        elif isinstance(value, list | dict) and any(isinstance(element, str) and element == ALL for element in value):
             yield Finding("error", 2, key, f"{key}: '*' means all and cannot be combined with others")
 
 
@@ -172,9 +172,9 @@ def _rule_8(fields: Fields, update: bool) -> Iterator[Finding]:
         if not isinstance(ids, list):
             yield Finding("error", 8, where, f"{where} {_is_not('a list of integers', ids)}")
             continue
-        for index, one in enumerate(ids):
-            if type(one) is not int:
-                yield Finding("error", 8, f"{where}[{index}]", f"{where}: {_shown(one)} {_is_not('an integer', one)}")
+        for index, item in enumerate(ids):
+            if type(item) is not int:
+                yield Finding("error", 8, f"{where}[{index}]", f"{where}: {_shown(item)} {_is_not('an integer', item)}")
         if label == ALL and ids:
             yield Finding("error", 2, where, f"{key}: '*' means all and cannot be combined with others")
 
@@ -198,12 +198,12 @@ def _is_all(value: object) -> bool:
     return value == ALL or (isinstance(value, list | dict) and list(value) == [ALL])
 
 
-def _is_not(wanted: str, value: object) -> str:
+def _is_not(expected: str, value: object) -> str:
     """The end of a message about a value of a wrong type."""
     if value is None:
         return "has no value"
-    quote = ": put it in quotes" if wanted == "text" and not isinstance(value, list | dict) else ""
-    return f"is not {wanted}{quote}"
+    quote = ": put it in quotes" if expected == "text" and not isinstance(value, list | dict) else ""
+    return f"is not {expected}{quote}"
 
 
 def _shown(value: object) -> str:
@@ -280,7 +280,7 @@ def known_domain(client: Client, name: str) -> AbstractContextManager[None]:
 
     def names() -> Iterable[str]:
         full = [domain.name for domain in client.domains()]
-        return full if "@" in name else dict.fromkeys(one.partition("@")[0] for one in full)
+        return full if "@" in name else dict.fromkeys(full_name.partition("@")[0] for full_name in full)
 
     return suggesting(name, names, "domains", when=no_domain)
 

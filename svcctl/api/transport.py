@@ -246,9 +246,9 @@ class Sender:
             if self._observe:
                 self._observe(Retry(failure, delay, attempt + 1, attempts))
             self._sleep(delay)
-            found = after_loss() if lost and after_loss else None
-            if found is not None:
-                return found
+            result = after_loss() if lost and after_loss else None
+            if result is not None:
+                return result
         raise AssertionError("the last attempt returns or raises")
 
     def accepts(self, error: UnprovenEnd) -> bool:
@@ -364,11 +364,11 @@ def _doubtful(*, changes: bool) -> Iterator[None]:
 
 def _headers(call: Call) -> Headers:
     """The headers of a call's request. LocalProtocolError for one that cannot be sent."""
-    given = call.headers or {}
-    for name, value in given.items():
+    additions = call.headers or {}
+    for name, value in additions.items():
         check_header(name, value)
     headers = Headers(_DEFAULTS.items())
-    headers.update({name: value for name, value in given.items() if name.lower() != "content-length"})
+    headers.update({name: value for name, value in additions.items() if name.lower() != "content-length"})
     first = {} if "host" in headers else {"Host": origin(call.url).authority}
     if call.body or call.method in ("POST", "PUT", "PATCH"):
         headers.fields.append(("Content-Length", str(len(call.body))))
@@ -417,16 +417,16 @@ def _shown_body(body: bytes) -> tuple[str, str]:
         json.loads(text)
     except (ValueError, RecursionError):
         return ("" if not body else f"{size_text(len(body))} that are not JSON"), ""
-    kept, start, at = "", 0, 0
+    masked, start, at = "", 0, 0
     strings, colons = re.compile(_STRING), re.compile(_COLON)
     while string := strings.search(text, at):
         at = string.end()
         colon = colons.match(text, at)
         if colon is not None and is_secret(json.loads(string[0])):
-            kept += f'{text[start : colon.end()]}"{mask()}"'
+            masked += f'{text[start : colon.end()]}"{mask()}"'
             _, at = json.JSONDecoder().raw_decode(text, colon.end())
             start = at
-    shown = mask_urls(kept + text[start:])
+    shown = mask_urls(masked + text[start:])
     return shown, MASKED if shown != text else ""
 
 

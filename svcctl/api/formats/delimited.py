@@ -52,7 +52,7 @@ class Dialect:
 
     def raw(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
         """The rows without padding, in blocks of whole rows; the first block is the header alone."""
-        shape = usual = held = b""
+        shape = usual = pending = b""
         for block, marks, whole in self._whole_rows(chunks, delivered):
             if not shape:
                 header, block = self._header(block)  # noqa: PLW2901
@@ -65,11 +65,11 @@ class Dialect:
                 )
                 yield header
                 marks = self._marks(block)  # noqa: PLW2901
-            elif held:
-                block = held + block  # noqa: PLW2901
+            elif pending:
+                block = pending + block  # noqa: PLW2901
                 marks = self._marks(block)  # noqa: PLW2901
-            good, count, held, wrong = self._check(block, marks, shape, usual, exact=delivered.exact)
-            if not (whole or held or wrong):
+            good, count, pending, wrong = self._check(block, marks, shape, usual, exact=delivered.exact)
+            if not (whole or pending or wrong):
                 raise delivered.cut()
             if count and not usual:
                 usual = self._usual(marks, shape)
@@ -81,8 +81,8 @@ class Dialect:
                 raise delivered.incomplete(
                     f"row {(delivered.rows or 0) + 1} has {cells} cells where the header has {len(shape)}"
                 )
-        if held:
-            raise delivered.ended_in(self._refusal(held))
+        if pending:
+            raise delivered.ended_in(self._refusal(pending))
         if not shape:
             raise delivered.incomplete("it has no header")
 
@@ -121,7 +121,7 @@ class Dialect:
             pending_marks.append(marks)
             size += len(chunk)
             if delivered.columns is None:
-                delivered.check_width(sum(each.count(self._separator.encode()) for each in pending_marks), size)
+                delivered.check_width(sum(part.count(self._separator.encode()) for part in pending_marks), size)
             if size > MAX_ROW:
                 raise delivered.too_long()
         rest = b"".join(pending) + (b'"\n' if inside else b"\n")

@@ -248,8 +248,8 @@ class JsonReader:
             return []
         if parsed < len(text) + 2:  # the array itself ended before that bracket
             return []
-        one, other = text[-1], text[0]
-        if sum(text.count(f"{one},{gap}{other}") for gap in _GAPS) != len(values) - 1:
+        last, first = text[-1], text[0]
+        if sum(text.count(f"{last},{gap}{first}") for gap in _GAPS) != len(values) - 1:
             return []  # some are padded, or contain these characters: read one by one to tell padding from data
         self._at = end
         return list(values)
@@ -336,11 +336,11 @@ class JsonReader:
 
         Returns False when nothing was added.
         """
-        kept = self._text[self._from :]
+        rest = self._text[self._from :]
         self._at -= self._from
         self._from = 0
-        if keep_space and len(kept) > self._at + 2:  # padding must not pile up while a query is slow
-            kept = kept[: self._at] + ("\n\n" if "\n" in kept[self._at :] else "  ")
+        if keep_space and len(rest) > self._at + 2:  # padding must not pile up while a query is slow
+            rest = rest[: self._at] + ("\n\n" if "\n" in rest[self._at :] else "  ")
         added: list[str] = []
         size = 0
         while size < least and not self._ended:
@@ -349,7 +349,7 @@ class JsonReader:
             added.append(self._decode(chunk or b"", self._ended))
             size += len(added[-1])
         self._tried = False
-        self._text = "".join((kept, *added))
+        self._text = "".join((rest, *added))
         return size > 0
 
     def _wrong(self) -> NoReturn:

@@ -42,9 +42,9 @@ class LineFormat(NamedTuple):
     def raw(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
         """The lines without padding, in blocks of whole lines."""
         first = True
-        held = b""
+        pending = b""
         for block in _whole_lines(chunks, delivered, self.metadata):
-            rows = held + block
+            rows = pending + block
             if first:
                 line, rows = _first_line(block)
                 if not line:
@@ -55,20 +55,20 @@ class LineFormat(NamedTuple):
                     delivered.columns = _columns(value, delivered)
                     yield line
                 elif not delivered.exact and is_error_line(value) and not rows.strip():
-                    held = line  # an error body when nothing follows, a row when something does
+                    pending = line  # an error body when nothing follows, a row when something does
                     continue
                 else:
                     rows = line + rows
-            elif held and not block.strip():
+            elif pending and not block.strip():
                 continue
-            held = b""
+            pending = b""
             count = self._count_if_plain(rows)
             if count and self._last_is_row(rows, delivered):
                 delivered.add(count)
                 yield rows
             else:
                 yield from self._one_by_one(rows, delivered)
-        if held and (refusal := read_refusal(_parse(held))):
+        if pending and (refusal := read_refusal(_parse(pending))):
             raise refusal.as_error()
         if first and self.metadata:
             raise delivered.malformed("it is empty")
@@ -158,8 +158,8 @@ class LineFormat(NamedTuple):
         if not (rows.startswith(self.begin) and rows.endswith(end)):
             return 0
         last = rows.rfind(b"\n", 0, -1) + 1
-        known = rows[last : rows.find(b":", last, last + _LONG_KEY) + 1]
-        begins = (known, self.begin) if len(known) > len(self.begin) and known.startswith(self.begin) else (self.begin,)
+        lead = rows[last : rows.find(b":", last, last + _LONG_KEY) + 1]
+        begins = (lead, self.begin) if len(lead) > len(self.begin) and lead.startswith(self.begin) else (self.begin,)
         return count if any(rows.count(end + begin) == count - 1 for begin in begins) else 0
 
     def _last_is_row(self, rows: bytes, delivered: Delivered) -> bool:
@@ -294,8 +294,8 @@ def _is_in_stream(value: Any) -> bool:
 
 def _is_late(value: Any, delivered: Delivered) -> bool:
     """Whether a line reports late events, if the request asked for that; `delivered.late` is then called."""
-    told = value if isinstance(value, dict) else {}
-    count, lag = told.get("late"), told.get("lag")
+    members = value if isinstance(value, dict) else {}
+    count, lag = members.get("late"), members.get("lag")
     if delivered.late is None or not isinstance(count, int) or not isinstance(lag, int | float):
         return False
     delivered.late(count, lag)
@@ -303,10 +303,10 @@ def _is_late(value: Any, delivered: Delivered) -> bool:
 
 
 def _columns(value: Any, delivered: Delivered) -> tuple[Column, ...]:
-    told = value if isinstance(value, dict) else {}
-    name = "metadata" if "metadata" in told and "m" not in told else "m"
+    members = value if isinstance(value, dict) else {}
+    name = "metadata" if "metadata" in members and "m" not in members else "m"
     try:
-        return METADATA[name](told.get(name))
+        return METADATA[name](members.get(name))
     except ValueError as error:
         raise delivered.incomplete(f"the line of column names is missing or wrong: {error}") from None
 

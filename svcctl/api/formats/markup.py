@@ -28,24 +28,24 @@ _SECTOR = 512
 def xml(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
     """The xml document without padding after it; white space inside it stays. The rows are not counted."""
     delivered.rows = None
-    head = held = b""
+    head = tail = b""
     for chunk in chunks:
         head += chunk[: BLOCK - len(head)]
-        held += chunk
-        if len(held) > 2 * BLOCK:
-            yield held[:-BLOCK]
-            held = held[-BLOCK:]
+        tail += chunk
+        if len(tail) > 2 * BLOCK:
+            yield tail[:-BLOCK]
+            tail = tail[-BLOCK:]
     root = re.match(_ROOT, _without_prologue(head))
     if root is None:
         raise delivered.incomplete("it is not xml")
     if root[1] == b"error":
-        raise _refusal(held, root[0]).as_error()
-    if error := re.search(_ERROR, held):
+        raise _refusal(tail, root[0]).as_error()
+    if error := re.search(_ERROR, tail):
         raise delivered.ended_in(_refusal(error[2], error[1]))
-    end = held.rstrip()
+    end = tail.rstrip()
     if not end.endswith(b"</" + root[1] + b">") and not (root[2] and end.endswith(b"/>")):
         raise delivered.cut()
-    yield end + (b"\n" if b"\n" in held[len(end) :] else b"")
+    yield end + (b"\n" if b"\n" in tail[len(end) :] else b"")
 
 
 def xls(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
@@ -54,19 +54,19 @@ def xls(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
     The older binary format does not mark its end: it is only checked that the size is a multiple of a sector.
     """
     delivered.rows = None
-    head = held = b""
+    head = tail = b""
     size = 0
     for chunk in chunks:
         head += chunk[: len(_COMPOUND_FILE) - len(head)]
         size += len(chunk)
-        held += chunk
-        if len(held) > 2 * (_ZIP_END_SIZE + _ZIP_COMMENT_MAX):
-            yield held[: -_ZIP_END_SIZE - _ZIP_COMMENT_MAX]
-            held = held[-_ZIP_END_SIZE - _ZIP_COMMENT_MAX :]
+        tail += chunk
+        if len(tail) > 2 * (_ZIP_END_SIZE + _ZIP_COMMENT_MAX):
+            yield tail[: -_ZIP_END_SIZE - _ZIP_COMMENT_MAX]
+            tail = tail[-_ZIP_END_SIZE - _ZIP_COMMENT_MAX :]
     if head.startswith(b"PK"):
-        at = held.rfind(_ZIP_END)
-        comment = int.from_bytes(held[at + _ZIP_END_SIZE - 2 : at + _ZIP_END_SIZE], "little")
-        whole = at >= 0 and len(held) == at + _ZIP_END_SIZE + comment
+        at = tail.rfind(_ZIP_END)
+        comment = int.from_bytes(tail[at + _ZIP_END_SIZE - 2 : at + _ZIP_END_SIZE], "little")
+        whole = at >= 0 and len(tail) == at + _ZIP_END_SIZE + comment
     elif head == _COMPOUND_FILE:
         whole = size % _SECTOR == 0
         delivered.marks_end = False
@@ -74,7 +74,7 @@ def xls(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
         raise delivered.incomplete("it is not a spreadsheet" if head else "it is empty")
     if not whole:
         raise delivered.cut()
-    yield held
+    yield tail
 
 
 def _without_prologue(head: bytes) -> bytes:

@@ -111,9 +111,9 @@ def json_object(body: bytes) -> dict[str, Any]:
     return fields
 
 
-def note_unknown(request: str, fields: Mapping[str, Any], known: Collection[str]) -> None:
+def note_unknown(request: str, fields: Mapping[str, Any], members: Collection[str]) -> None:
     """Log the members of a request that a route ignores, because a client may be newer or have misspelt a name."""
-    if unknown := sorted(fields.keys() - set(known)):
+    if unknown := sorted(fields.keys() - set(members)):
         names = some([repr(value_text(name)) for name in unknown])
         _log.info("%s: ignored unknown members %s", request, names)
 
@@ -150,13 +150,13 @@ def _values(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
     if depth == 0:
         raise ServiceError(_TOO_DEEP)
     if isinstance(value, list):
-        for each in value:
-            yield from _values(path, each, depth - 1)
+        for member in value:
+            yield from _values(path, member, depth - 1)
         return
-    for name, each in value.items():
+    for name, member in value.items():
         inner = f"{path}.{value_text(name)}" if path else value_text(name)
         _check_text(f"the name of {_printable(inner)}", name)
-        yield from _values(inner, each, depth - 1)
+        yield from _values(inner, member, depth - 1)
 
 
 def _check_text(path: str, text: str) -> None:

@@ -344,8 +344,8 @@ def _not_http(error: httptools.HttpParserError) -> Refusal:
 def _fault(headers: Sequence[tuple[bytes, bytes]], version: str) -> str | None:
     """The fault in a request's headers because of which a proxy could see another end or another host; None without."""
     codings, lengths, hosts = (
-        [value for name, value in headers if name == wanted]
-        for wanted in (b"transfer-encoding", b"content-length", b"host")
+        [value for name, value in headers if name == header]
+        for header in (b"transfer-encoding", b"content-length", b"host")
     )
     if codings and version != "1.1":
         return f"a request of HTTP/{version} has no Transfer-Encoding"

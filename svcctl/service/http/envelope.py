@@ -142,11 +142,11 @@ def succeeded(request: Request, content: Any) -> Response:
 
 def failed(path: str, cid: str, seconds: float, error: Exception) -> Response:
     """Answer a request that failed with any exception. After a defect the connection is closed."""
-    told = refusal(error, cid)
-    response = json_response(error_content(path, cid, seconds, told), http_status(told))
+    client_error = refusal(error, cid)
+    response = json_response(error_content(path, cid, seconds, client_error), http_status(client_error))
     if response.status_code in (429, 503):
         response.headers["retry-after"] = str(RETRY_SECONDS)
-    if told is not error:
+    if client_error is not error:
         response.headers["connection"] = "close"
     return response
 

@@ -76,8 +76,8 @@ def _list_roles(store: Store, account: Account, path: Path, body: bytes) -> Any:
 
 
 def _list_available(store: Store, account: Account, path: Path, body: bytes) -> Any:
-    found = roles.available(store, account, path["domain"])
-    return {"policies": list(found.policies), "applications": list(found.applications)}
+    available = roles.available(store, account, path["domain"])
+    return {"policies": list(available.policies), "applications": list(available.applications)}
 
 
 def _create_role(store: Store, account: Account, path: Path, body: bytes) -> Any:

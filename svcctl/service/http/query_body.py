@@ -50,10 +50,10 @@ def read_query(body: bytes, *, now: datetime, modes: Mapping[str, Any], saved: C
 
 
 def _query(fields: Mapping[str, Any], saved: Callable[[str], str]) -> str:
-    given = [name for name in ("query", "queryId") if fields.get(name) is not None]
-    if len(given) != 1:
-        raise ServiceError("query and queryId exclude each other" if given else "query or queryId is missing")
-    [name] = given
+    names = [name for name in ("query", "queryId") if fields.get(name) is not None]
+    if len(names) != 1:
+        raise ServiceError("query and queryId exclude each other" if names else "query or queryId is missing")
+    [name] = names
     value = text(fields, name)
     return value if name == "query" else saved(value)
 
@@ -112,9 +112,9 @@ def _keep_alive(value: Any) -> KeepAlive | None:
     """
     if value is None:
         return None
-    given = value if isinstance(value, dict) else {"type": value}
-    note_unknown("keepAlive", given, ("type", "token"))
-    kind, token = given.get("type"), optional_text(given, "token")
+    fields = value if isinstance(value, dict) else {"type": value}
+    note_unknown("keepAlive", fields, ("type", "token"))
+    kind, token = fields.get("type"), optional_text(fields, "token")
     if kind is None and token is None:
         return None
     if kind is None:
@@ -138,10 +138,10 @@ def _destination(value: Any) -> Destination | None:
     kind, params = value.get("type"), value.get("params")
     if not isinstance(kind, str):
         raise ServiceError("destination.type is missing" if kind is None else "destination.type is not a string")
-    given = params if isinstance(params, list) else [] if params is None else [params]
-    if not all(isinstance(one, dict) for one in given):
+    objects = params if isinstance(params, list) else [] if params is None else [params]
+    if not all(isinstance(members, dict) for members in objects):
         raise ServiceError("destination.params is neither an object nor a list of objects")
-    return Destination(kind, {key: value for one in given for key, value in one.items()})
+    return Destination(kind, {key: value for members in objects for key, value in members.items()})
 
 
 def _continues(fields: Mapping[str, Any]) -> str | None:

@@ -106,8 +106,8 @@ class StreamedAnswer:
         except Exception as error:
             if not self._encoder.streams:
                 raise  # nothing was sent, so the answer is an envelope
-            told = refusal(error, self._cid)
-            yield self._encoder.error(http_status(told), cut(told.message))
+            client_error = refusal(error, self._cid)
+            yield self._encoder.error(http_status(client_error), cut(client_error.message))
 
     @property
     def streams(self) -> bool:

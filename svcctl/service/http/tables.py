@@ -60,8 +60,8 @@ def _get(request: Request) -> Response:
     service: Service = request.app.state.service
     account: Account = request.state.account
     table = service.engines.table(request.path_params["name"])
-    found = _described(service, table)
-    return succeeded(request, found | _readers(service.store, table.name) if account.operates else found)
+    description = _described(service, table)
+    return succeeded(request, description | _readers(service.store, table.name) if account.operates else description)
 
 
 def _drop(request: Request) -> Response:
@@ -69,9 +69,9 @@ def _drop(request: Request) -> Response:
     service = operated(request, "drop tables")
     table = service.engines.table(request.path_params["name"])
     _check_changeable(service, table.name, _SETTINGS.get(table.name, _DEMO_SETTING))
-    found = _described(service, table) | _readers(service.store, table.name)
+    description = _described(service, table) | _readers(service.store, table.name)
     service.engines.of(table.name).stored.drop(table.name)
-    return succeeded(request, found)
+    return succeeded(request, description)
 
 
 async def _trim(request: Request) -> Response:
@@ -169,13 +169,13 @@ def sources(fields: Mapping[str, Any]) -> list[Source]:
     files = fields.get("files")
     if not isinstance(files, list) or not files:
         raise ServiceError("files is missing" if files is None else _NO_FILES)
-    found = []
+    file_sources = []
     for file in files:
         if not isinstance(file, dict):
             raise ServiceError(_NO_FILES)
         path = text(file, "path")
-        found.append(Source(Path(path), optional_text(file, "name") or path))
-    return found
+        file_sources.append(Source(Path(path), optional_text(file, "name") or path))
+    return file_sources
 
 
 def operated(request: Request, what: str) -> Service:

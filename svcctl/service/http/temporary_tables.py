@@ -63,19 +63,19 @@ async def _load(request: Request) -> Response:
     loading = service.run(work)
     leaving = asyncio.ensure_future(left(request))
     leaving.add_done_callback(lambda _: gone.set())
-    held = _Held(service, table, loading, leaving)
+    hold = _TableHold(service, table, loading, leaving)
     try:
         either: set[asyncio.Future[Any]] = {loading, leaving}
         await asyncio.wait(either, timeout=service.padding_seconds, return_when=asyncio.FIRST_COMPLETED)
         if loading.done() or leaving.done():
             await loading  # a refusal has a status of its own
     except asyncio.CancelledError:
-        await held.close()
+        await hold.close()
         raise ServiceError("the service is stopping", code=504) from None
     except BaseException:
-        await held.close()
+        await hold.close()
         raise
-    return _HeldResponse(held, _answer(request, held))
+    return _TableResponse(hold, _answer(request, hold))
 
 
 def _columns(fields: Mapping[str, Any]) -> list[Column]:
@@ -85,7 +85,7 @@ def _columns(fields: Mapping[str, Any]) -> list[Column]:
     return [Column("eventdate", Type.TIMESTAMP), *(Column(name, Type.STR) for name in names.values())]
 
 
-class _Held:
+class _TableHold:
     """A temporary table, the future of its load, and the future that ends when its client leaves."""
 
     def __init__(
@@ -107,33 +107,33 @@ class _Held:
             self.loading.exception()
 
 
-async def _answer(request: Request, held: _Held) -> AsyncIterator[bytes]:
-    service = held.service
-    while not held.loading.done():
+async def _answer(request: Request, hold: _TableHold) -> AsyncIterator[bytes]:
+    service = hold.service
+    while not hold.loading.done():
         yield b"    "
-        await asyncio.wait({held.loading}, timeout=service.padding_seconds)
+        await asyncio.wait({hold.loading}, timeout=service.padding_seconds)
     cid, now = request.state.cid, service.clock()
     try:
-        content = envelope(cid, now, held.loading.result())
+        content = envelope(cid, now, hold.loading.result())
     except Exception as error:
         yield encoded(error_envelope(cid, now, refusal(error, cid)))
         return
     yield encoded(content) + b"\n"
-    await asyncio.wait({held.leaving})
+    await asyncio.wait({hold.leaving})
 
 
-class _HeldResponse(StreamingResponse):
+class _TableResponse(StreamingResponse):
     """An answer that keeps a temporary table until its client leaves."""
 
-    def __init__(self, held: _Held, answer: AsyncIterator[bytes]) -> None:
+    def __init__(self, hold: _TableHold, answer: AsyncIterator[bytes]) -> None:
         super().__init__(answer, media_type="application/json")
-        self._held = held
+        self._hold = hold
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
-            await self._held.close()
+            await self._hold.close()
 
 
 ROUTES = [signed("POST", "/service/temporary-table", _load)]

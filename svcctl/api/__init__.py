@@ -1,1 +1,1 @@
-"""The client as a library: the standard library, certifi, idna, msgpack and `svcctl.errors`, no command line."""
+"""The client as a library, independent of the command line; it needs certifi, idna and msgpack."""

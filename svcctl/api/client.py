@@ -214,7 +214,7 @@ class Client:
         return job.id
 
     def preview(self, request: QueryRequest) -> Preview:
-        """The request that `query` or `launch` would send."""
+        """A preview of the request that `query` or `launch` would send."""
         return self._sender.preview(self._query_call(request, repeatable=False))
 
     def _query_call(self, request: QueryRequest, *, repeatable: bool) -> Call:
@@ -349,7 +349,7 @@ class Client:
     def _role_call(self, method: str, domain: str, *name: str) -> Call:
         return self._domain_call(method, domain, "roles", *name)._replace(reseller=False)
 
-    # Anything else
+    # Other requests
 
     @contextmanager
     def request(

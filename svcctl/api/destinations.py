@@ -47,7 +47,7 @@ def _word(*words: str) -> Form:
 
 
 class Parameter(NamedTuple):
-    """A key of `destination.params`. Its value is any text, unless it has a form."""
+    """A parameter of a destination, with its key in `destination.params`. Without a form, its value is any text."""
 
     key: str
     meaning: str
@@ -199,7 +199,7 @@ TYPES: Mapping[str, DestinationType] = {
 
 
 def without_secret(text: str, secret: str) -> str:
-    """The text with a secret masked; a very short secret only where it is a whole word, since many words contain it."""
+    """The text with a secret masked. A very short secret is masked only as a whole word: many words may contain it."""
     if len(secret) >= SHORTEST:
         return text.replace(secret, mask())
     return re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", mask(), text) if secret else text

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 MAX_REMEMBERED = 200_000
-"""The most rows that are remembered."""
+"""The most delivered rows that are remembered, so that they are not delivered again."""
 LATE_SECONDS = 60.0
 """The fewest seconds between two notes about late events."""
 DATE_SECONDS = 1.0
@@ -137,7 +137,7 @@ class Follow:
         self._left_out = request.skip or 0
         """Rows that are still to be skipped."""
         self._undated: str | None = None
-        """A value of eventdate that is not a date, as JSON."""
+        """The JSON of a value of eventdate that is not a date; None if there was none."""
         self._connection = ExitStack()
         self._arriving: Iterator[tuple[Any, ...]] = iter(())
         self._first: int | None = None
@@ -149,7 +149,7 @@ class Follow:
         self._delay = 0.0
         """Seconds waited before the last attempt to connect."""
         self._answered: float | None = None
-        """When the last attempt was answered; None if it was not."""
+        """The time at which the last attempt was answered; None if it was not."""
         self._limit, self._recounted = _limits(request)
         self._groups = outline(request.query or "").has("group")
         self.columns: Sequence[Column] = ()
@@ -159,9 +159,9 @@ class Follow:
         self._late_noted, self._late_noted_at = 0, -math.inf
         self._lag = 0.0
         self._since: str | None = None
-        """When the connection broke; None once a new one has caught up."""
+        """The time at which the connection broke, as text; None once a new connection has caught up."""
         self._again = 0.0
-        """When the new connection was made or its last row came; 0 while there is no connection."""
+        """The time at which the new connection was made or its last row arrived; 0 while there is no connection."""
         self._behind = 0.0
         """The second of the service's clock at which the new connection was made."""
 
@@ -218,7 +218,7 @@ class Follow:
         return isinstance(end, int | float) and self._clock() + self._ahead + DATE_SECONDS >= end
 
     def _new_rows(self) -> Iterator[tuple[Any, ...]]:
-        """The rows of this connection that no earlier one delivered."""
+        """The rows of the current connection that no earlier connection delivered."""
         at = next((index for index, column in enumerate(self.columns) if column.name == "eventdate"), None)
         for row in self._arriving:
             if self._since is not None and at is not None:

@@ -89,7 +89,7 @@ def _resolved(text: str, jobs: Sequence[Job], changes: bool) -> str:
         return text
     called = [job for job in jobs if (name := job.friendly_name) and text in (name, split_name(name)[0])]
     begin = [job for job in jobs if text and job.id.lower().startswith(text.lower())]
-    meant = called or begin  # a name stays the name of its job whatever IDs other jobs get
+    meant = called or begin  # a name takes precedence, so it names the same job when others get new IDs
     if len(meant) > 1:
         raise _ambiguous(text, meant, called=bool(called))
     if changes and meant and not called and len(text) < ENOUGH:

@@ -32,7 +32,7 @@ def at_moment(jobs: Iterable[Job], at: int, size: int) -> tuple[Watched, ...]:
 
 
 def failing_first(jobs: Iterable[Watched]) -> list[Watched]:
-    """Jobs with an error before the others, otherwise in their order."""
+    """The jobs in the same order, except that those with an error come first."""
     return sorted(jobs, key=lambda watched: not watched.job.error)
 
 

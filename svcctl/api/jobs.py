@@ -68,7 +68,7 @@ def wait_for(
 
 
 def _unlike(job: Job, states: Collection[str]) -> str:
-    """How the state of a job differs from the wanted ones."""
+    """A description of how the state of a job differs from the wanted states."""
     state = status_text(job)
     if state in states:
         return f"{state} but reports: {job.reason}"
@@ -103,14 +103,14 @@ def _check_hope(job: Job, states: Collection[str]) -> None:
 
 
 class Changed(NamedTuple):
-    """A job after an operation; `left` is the reason if the operation changed nothing."""
+    """A job after an operation; `left` is the reason why the operation left it unchanged, None if it changed."""
 
     job: Job
     left: str | None = None
 
 
 def restart(client: Client, job_id: str, note: Callable[[str], None]) -> Changed:
-    """Stop a job and start it again; the error that it had is noted, because a start clears it.
+    """Stop a job and start it again. Its error is passed to `note`, because a start clears the error.
 
     A stopped job is started, and a completed one is left unchanged.
     """

@@ -25,7 +25,7 @@ class SkipLimit:
 
     @classmethod
     def parse(cls, text: str) -> SkipLimit:
-        """A limit such as 20 or 5%. Raises UsageError for another text."""
+        """Parse a limit such as 20 or 5%. UsageError for another text."""
         match = _SKIP_LIMIT.fullmatch(text.strip())
         if match is None or float(match[1]) > (100 if match[2] else 1e15):
             raise UsageError(
@@ -43,21 +43,21 @@ class SkipLimit:
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """How files are read; an option that is not given is detected."""
+    """The options of a load, which say how files are read. Options that are not set are detected from the files."""
 
     time_field: str | None = None
     time_format: str | None = None
     time_zone: str | None = None
-    """The zone of dates that name none; UTC if not given."""
+    """The time zone of dates without a zone; UTC if not set."""
     format: str | None = None
     types: Mapping[str, str] = field(default_factory=dict)
     null: Sequence[str] = ()
     """Texts that are read as null."""
     replace: bool = False
     strict: bool = False
-    """Whether a line that would be skipped, or a value that would become null, makes the load fail."""
+    """Whether the load fails at a line that would be skipped, or at a value that would become null."""
     max_skipped: SkipLimit | None = None
-    """The limit of skipped lines that the user named, for each file."""
+    """The limit of skipped lines in each file, if the user has set one."""
     header: bool | None = None
     """Whether the first row of csv names its columns."""
     names: Sequence[str] = ()
@@ -65,11 +65,11 @@ class LoadOptions:
     events_in: str | None = None
     """The member of JSON objects with an array of events, such as `Records` or `result.items`."""
     fixed_columns: bool = False
-    """Whether a load that would add a column to its table, or widen one, fails."""
+    """Whether the load fails if it would add a column to its table, or widen a column."""
 
     @property
     def skip_limit(self) -> SkipLimit:
-        """The limit of skipped lines of each file."""
+        """The limit of skipped lines in each file: none with `strict`, else `max_skipped` or the default."""
         return SkipLimit(0, 0.0) if self.strict else self.max_skipped or SkipLimit()
 
     def to_json(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class LoadOptions:
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> LoadOptions:
-        """ServiceError for a member of another type, UsageError for an unknown zone or limit."""
+        """Read the options of a load. ServiceError for a member of a wrong type, UsageError for a bad zone or limit."""
         zone, limit = optional_text(source, "timeZone"), optional_text(source, "maxSkipped")
         return cls(
             time_field=optional_text(source, "timeField"),
@@ -111,10 +111,10 @@ class LoadOptions:
 
 
 FILE_TABLE = "file"
-"""The name of the table of files that are loaded for one query."""
+"""The name of the temporary table with the files that are loaded for one query."""
 
 LOAD_OPTIONS = tuple(LoadOptions().to_json())
-"""The names of the options in JSON."""
+"""The names of the options of a load in JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class Loaded:
     skips: tuple[Finding, ...] = ()
     changes: tuple[Finding, ...] = ()
     jobs: tuple[str, ...] = ()
-    """The names of the jobs that read the table when it was replaced, as far as they are known."""
+    """The known names of the jobs that read the table when it was replaced."""
     nulls: tuple[Finding, ...] = ()
     asides: tuple[Finding, ...] = ()
     added: tuple[str, ...] = ()
@@ -204,7 +204,7 @@ def _findings(source: Mapping[str, Any], kind: str) -> tuple[Finding, ...]:
 
 
 def check_table_name(name: str) -> None:
-    """Raise UsageError for a name that needs back quotes in a query because of its characters."""
+    """Raise UsageError for a name of a table that would need back quotes in a query."""
     if not _TABLE_NAME.fullmatch(name):
         raise UsageError(
             f"'{name}' cannot name a table",

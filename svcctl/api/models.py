@@ -226,7 +226,7 @@ class Role:
         )
 
     def body(self) -> dict[str, Any]:
-        """The body of a create or update: the given fields, without the three that cannot be set (rule 9)."""
+        """The body of a request that creates or updates the role: its fields, without the read-only ones (rule 9)."""
         return _without_none(
             name=self.name,
             description=self.description,
@@ -240,7 +240,7 @@ class Role:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """All known fields, including the read-only ones."""
+        """The role in JSON, with all known fields, including the read-only ones."""
         return (
             self.body()
             | _without_none(alertPermissions=self.alert_permissions, defVault=self.def_vault, maxVault=self.max_vault)

@@ -104,7 +104,7 @@ def _known(what: str, name: str, names: tuple[str, ...]) -> None:
 
 
 KEYWORDS = ("select", "from", "where", "group", "limit", "offset", "pragma")
-"""The words that begin a clause."""
+"""The words that begin a clause of a query."""
 
 # A string or a name that is not closed ends with its line, so that the time to read a text is proportional to its size.
 _TOKEN = r"""(?x)
@@ -234,7 +234,7 @@ def visible(text: str) -> tuple[str, ...]:
 
 
 def _answer(clauses: list[tuple[str, list[tuple[str, str]]]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The columns of the answer, and those of them that are keys."""
+    """The columns of a query's answer, and those of them that are keys of the last group."""
     if clauses and clauses[0][0] == "select":  # it belongs after the last group
         at = max((index for index, (keyword, _) in enumerate(clauses) if keyword == "group"), default=len(clauses) - 1)
         clauses.insert(at, clauses.pop(0))

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from svcctl.api.wire.messages import Response
 
 NO_SPACE = 507
-"""An HTTP status that is Unavailable but not retried: a disk stays full between two attempts."""
+"""The HTTP status of a full disk, which is Unavailable but not retried, since the disk stays full for some time."""
 
 CID = "x-svc-cid"
 """The header of an answer with the ID of the request, if the service sends one; a cid in the body takes precedence."""
@@ -104,7 +104,7 @@ class Refusal(NamedTuple):
     code: int | None = None
     cid: str | None = None
     place: Place | None = None
-    """The place in the query, from a `context` of line and column."""
+    """The place of the error in the query, if the body has a `context` with line and column."""
     hint: str | None = None
     """Advice, if the service gives it after the cause."""
     reason: str | None = None
@@ -137,7 +137,7 @@ class Refusal(NamedTuple):
         return self._replace(cid=self.cid or cid)
 
     def in_one_line(self) -> str:
-        """Message, code and cid as text, for exceptions without fields for them."""
+        """The message, the code and the request's ID as one text, for exceptions without fields for them."""
         facts = [f"code {self.code}"] if self.code is not None else []
         facts += [f"cid {self.cid}"] if self.cid else []
         return f"{self.message} ({', '.join(facts)})" if facts else self.message

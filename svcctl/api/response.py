@@ -41,7 +41,7 @@ class Mode(NamedTuple):
     name: str
     readers: Callable[[], Readers]
     counts: bool = True
-    """Whether the rows of an answer are counted, so that it can be read as rows."""
+    """Whether the reader can count the rows of an answer, so that it can be read as rows."""
     json: bool = False
     padding: bytes = b" \t\r\n"
     streams: bool = True
@@ -169,7 +169,7 @@ class QueryResponse:
         self.cut_texts = cut_texts
         """The number of texts of a spreadsheet that the service says it has cut."""
         self.length = length
-        """Bytes of the whole body; None if the service did not say."""
+        """The number of bytes of the whole body; None if the service did not state it."""
         self._date = date
         self.bytes = 0
         """Bytes of the body received so far."""

@@ -74,7 +74,7 @@ def _fields(fields: Fields, update: bool) -> Iterator[Finding]:
 
 
 def _rule_1(fields: Fields, update: bool) -> Iterator[Finding]:
-    """Only the name is required, and a name alone grants everything."""
+    """Rule 1: only the name of a role is required, and a name alone grants everything."""
     name = fields.get("name")
     if "name" not in fields:
         if not update:
@@ -97,7 +97,7 @@ def _rule_1(fields: Fields, update: bool) -> Iterator[Finding]:
 
 
 def _rule_2(fields: Fields, update: bool) -> Iterator[Finding]:
-    """`*` means all, so nothing else may be combined with it."""
+    """Rule 2: `*` means all, so nothing else may be combined with it."""
     for key, word in GRANTS.items():
         value = fields.get(key)
         if _is_all(value):
@@ -107,7 +107,7 @@ def _rule_2(fields: Fields, update: bool) -> Iterator[Finding]:
 
 
 def _rule_3(fields: Fields, update: bool) -> Iterator[Finding]:
-    """Policies and applications are lists of names, or a single name."""
+    """Rule 3: policies and applications are lists of names, or a single name."""
     for key in ("policies", "applications"):
         value = fields.get(key, [])
         if not isinstance(value, str | list):
@@ -121,10 +121,10 @@ def _rule_3(fields: Fields, update: bool) -> Iterator[Finding]:
 
 
 def _rule_4(fields: Fields, update: bool) -> Iterator[Finding]:
-    """Without policies there must be an application."""
+    """Rule 4: a role without policies must have an application."""
     policies, applications = fields.get("policies"), fields.get("applications")
     if update:
-        # Fields that an update leaves out stay as they are, and a default application keeps its application.
+        # Fields that an update omits stay unchanged, and a default application keeps its application.
         empty = policies == [] and applications == [] and not fields.get("defaultApplicationName")
     else:
         empty = not _mentions_no_grant(fields) and policies in (None, []) and applications in (None, [])
@@ -133,7 +133,7 @@ def _rule_4(fields: Fields, update: bool) -> Iterator[Finding]:
 
 
 def _rule_5(fields: Fields, update: bool) -> Iterator[Finding]:
-    """The default application is one of the applications."""
+    """Rule 5: the default application of a role is one of its applications."""
     default, applications = fields.get("defaultApplicationName"), fields.get("applications")
     if not isinstance(default, str) or not default or _is_all(applications):
         return
@@ -148,7 +148,7 @@ def _rule_5(fields: Fields, update: bool) -> Iterator[Finding]:
 
 
 def _rule_6(fields: Fields, update: bool) -> Iterator[Finding]:
-    """An empty default application removes the current one."""
+    """Rule 6: an empty default application in an update removes the current one."""
     key = "defaultApplicationName"
     if key not in fields:
         return
@@ -159,7 +159,7 @@ def _rule_6(fields: Fields, update: bool) -> Iterator[Finding]:
 
 
 def _rule_8(fields: Fields, update: bool) -> Iterator[Finding]:
-    """resourceIds are lists of integers by label; only the integers count."""
+    """Rule 8: resourceIds are lists of integers by label; only the integers count."""
     key = "resourceIds"
     value = fields.get(key, {})
     if value == ALL:
@@ -180,7 +180,7 @@ def _rule_8(fields: Fields, update: bool) -> Iterator[Finding]:
 
 
 def _rule_9(fields: Fields, update: bool) -> Iterator[Finding]:
-    """Three fields are read-only."""
+    """Rule 9: three fields of a role are read-only."""
     for key in READ_ONLY:
         if key in fields:
             yield Finding("error", 9, key, f"{key} cannot be set")
@@ -194,7 +194,7 @@ def _mentions_no_grant(fields: Fields) -> bool:
 
 
 def _is_all(value: object) -> bool:
-    """Whether a value is `*`, alone or as the only element or label."""
+    """Whether the value of a field is `*`, alone or as the only element or label."""
     return value == ALL or (isinstance(value, list | dict) and list(value) == [ALL])
 
 

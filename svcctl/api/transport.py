@@ -162,7 +162,7 @@ class Call(NamedTuple):
     once: bool = False
     """Whether there is only one attempt, because the caller itself retries."""
     reader: int | None = None
-    """The pipe that the answer is written to, see `svcctl.api.wire.pool`."""
+    """The pipe that the answer is written to: ReaderClosed is raised when nobody reads it any more."""
     closing: Closing | None = None
     """Notes how the connection ends, if the service is asked to close it after the answer."""
 
@@ -322,7 +322,7 @@ class Sender:
         self._observe(Exchange(call, request, response, seconds, failure, changes=changes, secret_headers=secret))
 
     def _is_last(self, call: Call, response: Response, attempt: int) -> bool:
-        """Whether no attempt follows this answer, which is not a success."""
+        """Whether an unsuccessful answer is the last one, because no attempt follows it."""
         again = response.status_code in retry.STATUSES and not _may_be_done(call, response)
         return not again or attempt == self._attempts
 
@@ -353,7 +353,7 @@ class Sender:
 
 @contextmanager
 def _doubtful(*, changes: bool) -> Iterator[None]:
-    """Add to the error of an unusable answer that the request may have been done, if it `changes` anything."""
+    """Add a hint to the error of an unusable answer to a request that `changes` something: it may have been done."""
     try:
         yield
     except Unavailable as error:

@@ -78,7 +78,10 @@ def whole(response: Response, most: int = MAX_WHOLE, *, marks_end: Callable[[byt
 
 
 def read_into(body: bytearray, response: Response, size: int) -> None:
-    """Read the first bytes of the body, at most `size`, and close the answer. After an error, `body` has what came."""
+    """Read at most `size` bytes of an answer into `body`, and close the answer.
+
+    After an error, `body` has the bytes that arrived before it.
+    """
     try:
         for piece in pieces(response):
             body += piece[: size - len(body)]
@@ -89,7 +92,7 @@ def read_into(body: bytearray, response: Response, size: int) -> None:
 
 
 def _received(response: Response) -> Iterator[bytes]:
-    """The bytes of the body as they arrive."""
+    """The bytes of an answer's body as they arrive, still compressed. Raises UnprovenEnd if the end is not proven."""
     try:
         yield from response.blocks
     except ReadError as error:

@@ -51,7 +51,7 @@ class Dialect:
         self._separator = separator.decode()
 
     def raw(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
-        """The rows without padding, in blocks of whole rows; the first block is the header alone."""
+        """The checked bytes without padding, in blocks of whole rows. The first block is the header alone."""
         shape = usual = pending = b""
         for block, marks, whole in self._whole_rows(chunks, delivered):
             if not shape:
@@ -87,7 +87,7 @@ class Dialect:
             raise delivered.incomplete("it has no header")
 
     def rows(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[list[tuple[Any, ...]]]:
-        """The cells as text; an empty cell, which may also be null, is the empty string."""
+        """The rows as tuples of texts. An empty cell is the empty string, although it may mean null."""
         blocks = self.raw(chunks, delivered)
         crlf = _ends_in_crlf(next(blocks))
         yield []

@@ -42,7 +42,7 @@ class Reader(Protocol):
         ...
 
     def elements(self) -> Iterator[list[Any]]:
-        """The elements of an array, in batches of those that have arrived."""
+        """The elements of an array, in batches of the elements that have arrived."""
         ...
 
     def value(self) -> Any: ...
@@ -162,7 +162,7 @@ def _rows(reader: Reader, delivered: Delivered, expected: type) -> Generator[Bat
                 elif isinstance(value, list) and delivered.columns is not None and len(value) != len(delivered.columns):
                     number = (delivered.rows or 0) + len(batch) + 1
                     width = len(delivered.columns)
-                    batch = []  # its bytes cannot be told from those of the wrong row
+                    batch = []  # its bytes cannot be separated from those of the wrong row
                     raise delivered.incomplete(f"row {number} has {len(value)} values for {width} columns")
                 else:
                     batch.append(value)
@@ -182,16 +182,16 @@ def _rows(reader: Reader, delivered: Delivered, expected: type) -> Generator[Bat
 
 
 _MOST_STRAYS = 1000
-"""The most elements that are not rows: an error has only a few causes."""
+"""The most elements of an array of rows that are not rows: they are causes of an error, which are few."""
 _SPACE = re.compile(r"[ \t\n\r]*")
 _GAPS = ("", " ", "\n", "\r\n")
 """The white space between values that is not padding."""
 _BRACKETS: Mapping[str, Kind] = {"{": "map", "[": "array"}
-# A parser error this near to the end of the text may mean that the rest has not arrived: the length of the longest
-# JSON word as Python reads it, or of a pair of escapes.
+# A parser error within so many characters of the end of the text may mean that the rest has not arrived yet. No JSON
+# word that Python reads, and no pair of escapes, is longer.
 _LATE = 16
 _MANY = 1024
-"""The fewest characters for which parsing elements together is worth a try."""
+"""The fewest characters for which it is worth trying to parse elements together."""
 
 
 class JsonReader:
@@ -250,7 +250,7 @@ class JsonReader:
             return []
         last, first = text[-1], text[0]
         if sum(text.count(f"{last},{gap}{first}") for gap in _GAPS) != len(values) - 1:
-            return []  # some are padded, or contain these characters: read one by one to tell padding from data
+            return []  # some are padded, or contain these characters: read one by one to distinguish padding from data
         self._at = end
         return list(values)
 

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 _UNREADABLE = object()
 AT_ONCE = 64 * 1024
-"""Bytes of lines that are parsed together: their values take ten times as much memory."""
+"""The most bytes of lines that are parsed together, because their values take ten times as much memory."""
 _LONG_KEY = 64
 _MEMBERS = {"d", *METADATA}
 """The members of lines with metadata or with values."""
@@ -40,7 +40,7 @@ class LineFormat(NamedTuple):
     metadata: bool
 
     def raw(self, chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
-        """The lines without padding, in blocks of whole lines."""
+        """The checked lines without padding, in blocks of whole lines."""
         first = True
         pending = b""
         for block in _whole_lines(chunks, delivered, self.metadata):
@@ -55,7 +55,7 @@ class LineFormat(NamedTuple):
                     delivered.columns = _columns(value, delivered)
                     yield line
                 elif not delivered.exact and is_error_line(value) and not rows.strip():
-                    pending = line  # an error body when nothing follows, a row when something does
+                    pending = line  # an error if nothing follows it, else a row
                     continue
                 else:
                     rows = line + rows
@@ -150,7 +150,7 @@ class LineFormat(NamedTuple):
         return list(map(tuple, rows)) if set(map(len, rows)) == {len(delivered.columns or ())} else None
 
     def _count_if_plain(self, rows: bytes) -> int:
-        """The number of rows in a block if every line begins and ends as a row does, otherwise 0."""
+        """The number of rows in a block if all its lines begin and end like a row, otherwise 0."""
         # Removing the newlines counts them four times as fast as `count` does: Python searches for the next one as the
         # C library does, and counts byte by byte.
         count = len(rows) - len(rows.replace(b"\n", b""))
@@ -312,7 +312,7 @@ def _columns(value: Any, delivered: Delivered) -> tuple[Column, ...]:
 
 
 def _first_line(block: bytes) -> tuple[bytes, bytes]:
-    """The first line that is not padding, stripped, and the rest."""
+    """The first line of a block that is not padding, stripped, and the rest of the block."""
     start = 0
     while end := block.find(b"\n", start) + 1:
         if (line := block[start : end - 1].strip(b" ")) not in (b"", b"\r"):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from svcctl.api.wire.layered_tls import LayeredTLS
 
 BLOCK = 256 * 1024
-"""The most bytes that are received at once."""
+"""The most bytes of an answer that are received at once."""
 ROOM = 128 * 1024
 """Bytes before a block for the rest of the previous block; more than a head or the trailers of a body may have."""
 PIECE = 128 * 1024

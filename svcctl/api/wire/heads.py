@@ -27,7 +27,7 @@ _EMPTY = frozenset({204, 304})
 
 
 class Head(NamedTuple):
-    """The head of an answer."""
+    """The head of an answer: its HTTP status and its headers."""
 
     status: int
     headers: Headers

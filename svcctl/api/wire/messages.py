@@ -57,7 +57,7 @@ class Request:
     url: str
     headers: Headers
     target: bytes
-    """The path and the query of the URL as they are sent."""
+    """The path and the query of the URL, in the form in which they are sent."""
     body: bytes = b""
     timeout: float | None = None
     """The time limit for connecting, and for sending."""
@@ -110,5 +110,5 @@ class Transport(Protocol):
         ...
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the service."""
         ...

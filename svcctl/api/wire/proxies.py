@@ -64,7 +64,7 @@ def proxy_for(host: str, port: int, environment: Mapping[str, str]) -> Proxy | N
 
 
 def _first(names: tuple[str, ...], environment: Mapping[str, str]) -> tuple[str, str]:
-    """The first variable that is not empty, and its value; the last one if all are empty."""
+    """The first of some environment variables that is not empty, with its value; the last one if all are empty."""
     values = ((name, environment.get(name, "").strip()) for name in names)
     return next(((name, value) for name, value in values if value), (names[-1], ""))
 
@@ -100,7 +100,7 @@ def _parsed(variable: str, exceptions: str, value: str) -> Proxy:
 
 def _host(variable: str, text: str) -> str:
     if text.startswith("["):
-        host = text[1:-1].replace("%25", "%")  # URLs write the % of a zone so
+        host = text[1:-1].replace("%25", "%")  # in URLs, the % of a zone is %25
         if not isinstance(_address(host), ipaddress.IPv6Address):
             raise _unusable(variable, "its host is not an IPv6 address")
         return host

@@ -40,8 +40,8 @@ class Origin(NamedTuple):
 
 
 KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 20, "TCP_KEEPCNT": 6}
-"""Seconds until a silent connection is probed, seconds between probes, and how many may be lost: a dead connection is
-noticed after three minutes, however long an answer may take."""
+"""The seconds until a silent connection is probed, the seconds between probes, and the number of probes that may be
+lost. A dead connection is noticed after three minutes, however long an answer may take."""
 
 
 def origin(url: str) -> Origin:
@@ -55,7 +55,7 @@ def origin(url: str) -> Origin:
         raise InvalidURL(str(error)) from None
     if parts.scheme not in PORTS or not parts.hostname:
         raise UnsupportedProtocol("the URL is not of http or https")
-    host = _in_ascii(parts.hostname).replace("%25", "%")  # URLs write the % of an IPv6 zone so
+    host = _in_ascii(parts.hostname).replace("%25", "%")  # in URLs, the % of an IPv6 zone is %25
     return Origin(parts.scheme == "https", host, port or PORTS[parts.scheme])
 
 

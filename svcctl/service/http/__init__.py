@@ -1,1 +1,1 @@
-"""The interface over HTTP: routes, envelopes, streams."""
+"""The service's side of the interface over HTTP: routes, envelopes and streams."""

@@ -37,7 +37,7 @@ MAX_SHOWN = 100
 """The most characters of a value in a refusal, so that an answer is never as large as its request."""
 
 _JSON_MEDIA = re.compile(r"(?:application|text)/json|[^/\s]+/[^/\s]+\+json")
-"""The media types of JSON."""
+"""The media types of JSON in the header Content-Type."""
 _log = logging.getLogger("svcctl.service")
 _TOO_DEEP = f"the body is nested deeper than {MAX_DEPTH} levels"
 
@@ -143,7 +143,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _values(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    """Yield every text, number, boolean and null in a value with its path, and check the names of members."""
+    """Yield every text, number, boolean and null in a JSON value with its path, and check the names of members."""
     if not isinstance(value, dict | list):
         yield path, value
         return

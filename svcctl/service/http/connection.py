@@ -217,7 +217,7 @@ class Connection(HttpToolsProtocol):
             head = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())]
             head += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
             self.parser = httptools.HttpRequestParser(self)
-            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's own one
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # like uvicorn's parser
             self.parser.feed_data(b"\r\n".join([*head, b"", b""]))
 
     def _count(self, size: int) -> None:
@@ -258,7 +258,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def _idle(self) -> None:
-        # Not the loop's clock, which counts in milliseconds: several connections become idle within one.
+        # The loop's clock counts in milliseconds, and several connections may become idle within one.
         self._waiting_since = time.monotonic()
         self._start_timer(self.limits.idle_seconds, self.transport.close)
 
@@ -316,7 +316,7 @@ class Connection(HttpToolsProtocol):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The answer to a request that never reaches the application."""
+    """The answer to a request that is refused by its connection and never reaches the application."""
 
     status: int
     message: str

@@ -70,7 +70,7 @@ class Service:
     places: int = QUERY_PLACES.default_value
     share: int = OPEN_QUERIES.default_value
     slice_seconds: float = LONG_PIECE_SECONDS
-    """See `Turns`."""
+    """The options of `Turns`, which describes them."""
     line_end: str = LINE_END.default_value
     """The line ending of line formats: lf or crlf."""
     allowed: AllowedHosts = EVERYTHING
@@ -84,7 +84,7 @@ class Service:
     uses: Mapping[str, str] = field(default_factory=dict)
     """The things that the service uses outside its own directory: a shared `folder`, a shared `state`, an `engine`."""
     record: EventsRecord | None = None
-    """The record of the service's own file of events; None where the events are in memory."""
+    """The record of the number of events in the service's own file; None if the events are in memory."""
     disk: Disk | None = None
     """The disk of the service's own files."""
     stop: Callable[[], None] | None = None
@@ -95,7 +95,7 @@ class Service:
     temporary_tables: TemporaryTables = field(default_factory=TemporaryTables)
     counts: Counts = field(default_factory=Counts)
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
-    """Held while a large body is read."""
+    """The semaphore that is held while a large body is read, so that only some are in memory at a time."""
     turns: Turns = field(init=False)
     key_uses: KeyUses = field(init=False)
 

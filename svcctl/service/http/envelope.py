@@ -21,10 +21,10 @@ from svcctl.service.state.database import STATE_FULL, StateUnavailable
 CID = "x-svc-cid"
 """The header with the ID of the request, since some formats have no place for it in the body."""
 ERRORS = "x-svc-errors"
-"""The header that says how a client recognises errors."""
+"""The header of every answer that says how a client recognises errors."""
 
 RETRY_SECONDS = 1
-"""The `retry-after` of an answer with 429 or 503."""
+"""The value of the header `retry-after`, in seconds, in an answer with HTTP status 429 or 503."""
 MAX_MESSAGE = 2000
 """The most characters of a message. A longer message is cut, because it may quote the request."""
 
@@ -109,7 +109,7 @@ def error_content(path: str, cid: str, seconds: float, error: SvcctlError) -> di
 
 
 def told(error: SvcctlError) -> str:
-    """The message of an error and its hint."""
+    """The message of an error, followed by its hint if it has one."""
     return f"{error.message}; {error.hint}" if error.hint else error.message
 
 
@@ -136,7 +136,7 @@ def http_status(error: SvcctlError) -> int:
 
 
 def succeeded(request: Request, content: Any) -> Response:
-    """Answer a request that succeeded."""
+    """Make the answer to a request that succeeded: the envelope with its result."""
     return json_response(envelope(request.state.cid, request.app.state.service.clock(), content))
 
 

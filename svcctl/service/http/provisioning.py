@@ -27,7 +27,7 @@ from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
 
 Path = Mapping[str, str]
-"""The parameters of a request's path."""
+"""The parameters in the path of a request, by name."""
 Operation = Callable[[Store, Account, Path, bytes], Any]
 """A function that does the work of a route and returns the content of the answer."""
 

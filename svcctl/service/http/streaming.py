@@ -90,7 +90,7 @@ class StreamedAnswer:
             raise
 
     async def chunks(self) -> AsyncIterator[bytes | memoryview]:
-        """Yield the body of the response."""
+        """Yield the body of the answer: its head, the rows of all steps with padding between them, and its tail."""
         try:
             if head := self._encoder.head():
                 yield head
@@ -152,7 +152,7 @@ class StreamedAnswer:
                 yield self._encoder.padding
 
     def _look(self) -> tuple[Step | None, Late | None]:
-        """The next step, if it is due, and the late events so far."""
+        """The next step of the query, if it is due, and the late events so far."""
         step = self._steps.next(self._step, self._rows)
         return step, self._steps.late_after(self._step, step, self._rows, self._late)
 
@@ -193,7 +193,7 @@ class StreamedAnswer:
         return self._encoder.chunk(batch)
 
     async def _wait(self) -> None:
-        """Wait for the next batch, but no longer than the padding time.
+        """Wait for the next batch of rows, but no longer than the padding time.
 
         The query is stopped when the engine has worked on it for longer than its limit, and when it must end.
         """

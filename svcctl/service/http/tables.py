@@ -77,7 +77,7 @@ def _drop(request: Request) -> Response:
 async def _trim(request: Request) -> Response:
     """Remove the events of a table before a date. Conflict when a job has not read all of them yet.
 
-    A job continues after the number of rows that it has read. That number would be wrong without these events.
+    A job remembers its place as the number of rows that it has read, which would be wrong without these events.
     """
     service = operated(request, "remove events")
     fields = json_object(request.state.body)
@@ -105,7 +105,7 @@ async def _trim(request: Request) -> Response:
 
 
 async def _load(request: Request) -> Response:
-    """Load files of this machine into a table. The service reads them itself."""
+    """Load files into a table. The service itself reads them, from its own machine."""
     service = operated(request, "load events")
     fields = json_object(request.state.body)
     note_unknown("a load", fields, LOAD_MEMBERS)
@@ -148,7 +148,7 @@ async def _load_ended(request: Request) -> Response:
 
 
 async def _copy(request: Request) -> Response:
-    """Move a table to the shared folder, or back to the file of the service."""
+    """Move a table to the shared folder, or back to the service's own file."""
     service = operated(request, "move tables")
     fields = json_object(request.state.body)
     to = text(fields, "to")

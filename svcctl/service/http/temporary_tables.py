@@ -35,7 +35,7 @@ MEMBERS = ("files", *LOAD_OPTIONS, "query", "emptyColumns")
 
 
 async def _load(request: Request) -> Response:
-    """Load files of this machine into a temporary table, for queries of the same API key.
+    """Load files of the service's machine into a temporary table, for queries with the same API key.
 
     `query` is checked before the files are read. `emptyColumns` are the columns of the table if the files have no
     events. ServiceError 429 if there are too many temporary tables.

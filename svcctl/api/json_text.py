@@ -36,7 +36,7 @@ def encoded(fields: Mapping[str, Any], name: str = "the request") -> bytes:
     except TypeError as error:
         raise UsageError(f"{name} cannot be sent: {error}") from None
     except ValueError:
-        raise UsageError(f"{name} holds a number that is infinite, or none (NaN): JSON has no such numbers") from None
+        raise UsageError(f"{name} holds NaN or an infinite number, which JSON does not have") from None
 
 
 def value_of(body: bytes) -> Any:

@@ -16,7 +16,7 @@ from svcctl.errors import UsageError
 # What the errors say, each once; the tests state their kind.
 WORDS = {
     "bytes": "a role holds bytes that are not UTF-8",
-    "a number": "a role holds a number that is infinite, or none (NaN): JSON has no such numbers",
+    "a number": "a role holds NaN or an infinite number, which JSON does not have",
 }
 
 

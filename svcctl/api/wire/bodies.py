@@ -122,5 +122,5 @@ class Chunked:
             return trailer.end()
         whole = box.find(b"\r\n\r\n", at, end) >= 0
         if whole or end - at > self._max_trailer:
-            raise RemoteProtocolError("its answer has trailers that are none")
+            raise RemoteProtocolError("its answer has invalid trailers")
         return at

@@ -50,7 +50,7 @@ def check_header(name: str, value: str) -> None:
 def request_head(method: bytes, target: bytes, fields: Iterable[tuple[bytes, bytes]]) -> bytes:
     """The head of a request as bytes. LocalProtocolError for a part that would not stay in its line."""
     if not _NAME.fullmatch(method) or not target or not _VALUE.fullmatch(target) or b" " in target:
-        raise LocalProtocolError("the request line is not one")
+        raise LocalProtocolError("the request line is not valid")
     lines = [b"%b %b HTTP/1.1" % (method, target)]
     for name, value in fields:
         check_header(name.decode("latin-1"), value.decode("latin-1"))

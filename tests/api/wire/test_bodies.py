@@ -83,8 +83,8 @@ def test_a_chunked_body_that_is_cut_anywhere_is_noticed(chunks: list[bytes], pla
         (b"5\r\nhelloX", r"its answer has the chunk size b'X'"),
         (b"5\r\nhello!\r\n0\r\n\r\n", r"its answer has the chunk size b'!\r\n0\r\n\r\n'"),
         (b"5\r\nhello\r\n5;" + b"x" * 4100, r"its answer has the chunk size b'\r\n5;xxxxxxxxxxxxxxxx'"),
-        (b"0\r\nno trailer\r\n\r\n", "its answer has trailers that are none"),
-        (b"0\r\nA: 1\r\n" * 1 + b"B: 2\r\n" * 50, "its answer has trailers that are none"),
+        (b"0\r\nno trailer\r\n\r\n", "its answer has invalid trailers"),
+        (b"0\r\nA: 1\r\n" * 1 + b"B: 2\r\n" * 50, "its answer has invalid trailers"),
     ],
 )
 def test_a_framing_that_is_wrong_is_refused(wire: bytes, message: str) -> None:

@@ -146,8 +146,8 @@ TYPES: Mapping[str, DestinationType] = {
             Parameter("broker.version.fallback", "version of a broker before 0.10"),
             _NAME,
         ),
-        local="Each row is a message with the key <job>/<row>, and each batch a transaction. An event larger than "
-        "maxBytesPerCommit is a batch of its own, up to 10 MB, if the topic takes it. A job writes to one "
+        local="Each row is a message with the key <job>/<row>, and each batch is a transaction. An event larger than "
+        "maxBytesPerCommit, up to 10 MB, is sent in its own batch, if the topic accepts it. A job writes to one "
         "partition in the query's order. Consumers with isolation level read_committed read every row once. After a "
         "failure the end of the partition is read back, so this also holds on brokers that show consumers the messages "
         "of aborted transactions. Jobs may share a topic, except on brokers that complete a transaction only together "
@@ -175,8 +175,8 @@ TYPES: Mapping[str, DestinationType] = {
             _NAME,
         ),
         local="Writes objects <name>_000.csv, <name>_001.csv … (.gz, .zip); <name> is s3.fileName or the job's ID. "
-        "Numbers continue after the highest one that is there, and no object is replaced, also when several jobs have "
-        "one name: the keys must be allowed to list, read, write and delete objects. An object appears when it is "
+        "Numbers continue after the highest existing number, and no object is replaced, even if several jobs use the "
+        "same name. The keys need permission to list, read, write and delete objects. An object appears when it is "
         "complete: when it reaches its size or age, or when the job is stopped or completed. A zip file with a "
         "password is encrypted with AES.",
     ),
@@ -191,7 +191,7 @@ TYPES: Mapping[str, DestinationType] = {
             _NAME,
         ),
         local="Writes several files: /logs/web.csv becomes /logs/web_000.csv, /logs/web_001.csv …. Numbers continue "
-        "after the highest one that is there, and no file is replaced. A file is hidden until it is complete: when it "
+        "after the highest existing number, and no file is replaced. A file is hidden until it is complete: when it "
         "reaches its size or age, or when the job is stopped or completed.",
     ),
     "donothing": DestinationType("donothing", (_NAME,), local="Counts the rows and discards them."),

@@ -160,7 +160,7 @@ def _temporary_table(fields: Mapping[str, Any]) -> str | None:
     if table_id is not None and fields.get("destination") is not None:
         raise ServiceError("a query of a temporary table has no destination")
     if table_id is not None and fields.get("to") is None:
-        raise ServiceError("a query of a temporary table needs a to")
+        raise ServiceError("a query of a temporary table needs an end (to)")
     return table_id
 
 
@@ -168,7 +168,7 @@ def _skip(fields: Mapping[str, Any]) -> int:
     """The number of rows to skip; the interface has two names for it, `skip` and `offset`."""
     skip, offset = _count(fields, "skip"), _count(fields, "offset")
     if None not in (skip, offset) and skip != offset:
-        raise ServiceError(f"skip {skip} and offset {offset} mean the same, and are different")
+        raise ServiceError(f"skip {skip} and offset {offset} differ, but both name the number of rows to skip")
     return skip or offset or 0
 
 

@@ -68,7 +68,7 @@ class StreamedAnswer:
         """Start the first step, if it is due, and wait for its first batch, but no longer than the padding time."""
         encoder = ENCODERS[self._asked.mode]
         if not encoder.streams and self._asked.range.end is None:
-            raise ServiceError(f"mode.type {self._asked.mode} cannot be streamed, so the query needs a to")
+            raise ServiceError(f"mode.type {self._asked.mode} cannot be streamed, so the query needs an end (to)")
         response = Rendering(
             self._cid,
             seconds_to_ms(self._service.clock()),

@@ -49,7 +49,7 @@ async def _load(request: Request) -> Response:
 
     def go_on() -> None:
         if gone.is_set():
-            raise ServiceError("the load was given up: its client is gone")
+            raise ServiceError("the load was ended because its client left")
 
     def work() -> dict[str, Any]:
         check_query(query)

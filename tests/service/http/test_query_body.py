@@ -225,9 +225,9 @@ def test_a_body_that_is_no_query_is_refused(body: bytes, message: str) -> None:
         ({"from": -62135596801}, "date '-62135596801' is outside the calendar"),
         (
             {"mode": {"type": None, "typ": 1}, "skip": 1, "offset": 2},
-            "skip 1 and offset 2 mean the same, and are different",
+            "skip 1 and offset 2 differ, but both name the number of rows to skip",
         ),
-        ({"skip": 0, "offset": 2}, "skip 0 and offset 2 mean the same, and are different"),
+        ({"skip": 0, "offset": 2}, "skip 0 and offset 2 differ, but both name the number of rows to skip"),
         ({"skip": 3, "offset": "x"}, "offset 'x' is not a number of rows"),
         ({"skip": "x", "offset": 3}, "skip 'x' is not a number of rows"),
         ({"skip": 3, "offset": -1}, "offset '-1' is not a number of rows"),

@@ -660,7 +660,7 @@ def test_what_is_no_text_of_a_query_is_refused_with_the_reason(served: Served) -
 def test_a_mode_that_cannot_be_streamed_needs_an_end(served: Served, mode: str) -> None:
     with pytest.raises(ServiceError) as caught:
         served.ask("from few", mode, to=None)
-    assert caught.value.message == f"mode.type {mode} cannot be streamed, so the query needs a to"
+    assert caught.value.message == f"mode.type {mode} cannot be streamed, so the query needs an end (to)"
 
 
 LATE = "SELECT TIMESTAMP '2024-01-01 11:59:05' AS eventdate, 9 AS n, '' AS text"

@@ -91,7 +91,7 @@ def test_one_table_too_many_is_refused_as_busy(service: Service, tmp_path: Path)
     [
         ({}, "ordinary", 404, "not loaded, or their request has ended"),
         ({"temporaryTable": "0"}, "operator", 404, "not loaded, or their request has ended"),
-        ({"to": None}, "operator", 400, "needs a to"),
+        ({"to": None}, "operator", 400, "needs an end (to)"),
         ({"destination": {"type": "donothing"}}, "operator", 400, "has no destination"),
     ],
 )

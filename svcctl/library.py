@@ -115,9 +115,9 @@ def _check_arguments(arguments: Mapping[str, Any]) -> None:
     for name, value in arguments.items():
         if value == "":
             raise _unusable(f"{name} is empty")
-    for one, other in (("profile", "base_url"), ("token", "api_key"), ("token", "api_secret")):
-        if arguments[one] is not None and arguments[other] is not None:
-            raise _unusable(f"{one} and {other} exclude each other")
+    for argument, alternative in (("profile", "base_url"), ("token", "api_key"), ("token", "api_secret")):
+        if arguments[argument] is not None and arguments[alternative] is not None:
+            raise _unusable(f"{argument} and {alternative} exclude each other")
     if (arguments["api_key"] is None) != (arguments["api_secret"] is None):
         raise _unusable("api_key and api_secret are given together")
 
@@ -591,8 +591,8 @@ class JobOperations:
 
         _check_texts(query=query, query_id=query_id, destination=destination, date_format=date_format)
         _check_mapping("params", params)
-        given = {known_key(destination, key): value for key, value in (params or {}).items()}
-        target = Destination(destination, given)
+        parameters = {known_key(destination, key): value for key, value in (params or {}).items()}
+        target = Destination(destination, parameters)
         check(target, endless=to is None)
         written = time_zone is not None
         dates = self._of._dates(from_, to, time_zone, waits=True, written=written, date_format=date_format)

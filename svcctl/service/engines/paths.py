@@ -17,6 +17,6 @@ def check_path(path: str, misread: re.Pattern[str], what: str, hint: str = "") -
     hint = f"{hint}paths of ASCII letters, digits and /._- can be used everywhere"
     if _BYTE.search(path):
         raise UsageError(f"{what} cannot be used: {path} is not UTF-8", hint=hint)
-    if found := misread.search(path):
-        character = f"'{found[0]}'" if found[0].isprintable() else "a control character"
+    if match := misread.search(path):
+        character = f"'{match[0]}'" if match[0].isprintable() else "a control character"
         raise UsageError(f"{what} cannot be used: the storage library misreads {character} in {path}", hint=hint)

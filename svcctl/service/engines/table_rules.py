@@ -13,12 +13,12 @@ from svcctl.words import among, counted
 
 
 class UnknownTable(NotFound):
-    """No table has this name; `known` are the names that there are."""
+    """There is no table with this name. `names` are those of the existing tables."""
 
     reason = "unknown-table"
 
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__(f"no table '{name}'", hint=among(name, known, "tables"), data={"table": name})
+    def __init__(self, name: str, names: Iterable[str]) -> None:
+        super().__init__(f"no table '{name}'", hint=among(name, names, "tables"), data={"table": name})
 
 
 class TableExists(UsageError):

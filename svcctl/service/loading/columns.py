@@ -92,37 +92,37 @@ class Columns:
         return {name: inside.get(name, (name,)) for name in self.types}
 
 
-def _csv(file: KnownFile, wanted: Wanted) -> Columns:
+def _csv(file: KnownFile, rules: Wanted) -> Columns:
     assert file.heading is not None
-    columns = _typed(file.heading.names, "lines", wanted)
+    columns = _typed(file.heading.names, "lines", rules)
     return replace(columns, marks={**columns.marks, Change.SHORT: {"": quote(SHORT)}})
 
 
-def _fields(file: KnownFile, wanted: Wanted) -> Columns:
+def _fields(file: KnownFile, rules: Wanted) -> Columns:
     """Files that name their fields. Times without a zone are in UTC there, which needs no note."""
     assert file.heading is not None
-    columns = _csv(file, replace(wanted, null=(*wanted.null, *file.heading.null)))
+    columns = _csv(file, replace(rules, null=(*rules.null, *file.heading.null)))
     return replace(columns, marks={**columns.marks, Change.ZONE: {}})
 
 
-def _typed(names: Sequence[str], table: str, wanted: Wanted, misfits: Sequence[str] = ()) -> Columns:
+def _typed(names: Sequence[str], table: str, rules: Wanted, misfits: Sequence[str] = ()) -> Columns:
     """The columns of a table of text, whose types are found with one query. `misfits` are conditions of misfits."""
-    cells = {name: nothing(quote(name), wanted.null) for name in names}
-    open_ = {name: cell for name, cell in cells.items() if name not in wanted.types}
+    cells = {name: nothing(quote(name), rules.null) for name in names}
+    open_ = {name: cell for name, cell in cells.items() if name not in rules.types}
 
-    counted = _counts(list(open_.values()), table, wanted)
+    counted = _counts(list(open_.values()), table, rules)
     sql, types = dict(cells), dict.fromkeys(names, "VARCHAR")
     misfit, blank, mixed, values_sql = list(misfits), set(), {}, []
     for at, (name, cell) in enumerate(open_.items()):
         values, numbers, odd, *ways = counted.get(at, [0] * (3 + len(WAYS)))
-        found = [type_ for (type_, _), count in zip(WAYS, ways, strict=True) if count == values > 0]
+        fitting_types = [type_ for (type_, _), count in zip(WAYS, ways, strict=True) if count == values > 0]
         if not values:
             blank.add(name)
             misfit.append(f"{cell} IS NOT NULL")
-        elif found:
-            types[name] = SQL_TYPES[found[0]]
+        elif fitting_types:
+            types[name] = SQL_TYPES[fitting_types[0]]
             value = f"TRY_CAST({cell} AS {types[name]})"
-            values_sql.append(f"'v{at}': CASE WHEN {dict(WAYS)[found[0]].format(cell)} THEN {value} END")
+            values_sql.append(f"'v{at}': CASE WHEN {dict(WAYS)[fitting_types[0]].format(cell)} THEN {value} END")
             sql[name] = f"{quote(VALUES)}.v{at}"
             misfit.append(f"{cell} IS NOT NULL AND {sql[name]} IS NULL")
         elif odd and 2 * numbers >= values:
@@ -136,11 +136,11 @@ def _typed(names: Sequence[str], table: str, wanted: Wanted, misfits: Sequence[s
         quote(LINE),
         marks={Change.TEXT: mixed},
         blank=frozenset(blank),
-        misfit=f"CASE WHEN {' OR '.join(f'({one})' for one in misfit) or 'false'} THEN '' END",
+        misfit=f"CASE WHEN {' OR '.join(f'({condition})' for condition in misfit) or 'false'} THEN '' END",
     )
 
 
-def _counts(cells: Sequence[str], table: str, wanted: Wanted) -> dict[int, list[int]]:
+def _counts(cells: Sequence[str], table: str, rules: Wanted) -> dict[int, list[int]]:
     """How many values each cell has, how many are like numbers, odd, and of each of WAYS; nothing for an empty table.
 
     The cells are put below each other, because each use of a pattern takes time and memory.
@@ -148,8 +148,8 @@ def _counts(cells: Sequence[str], table: str, wanted: Wanted) -> dict[int, list[
     tests = (NUMBER_LIKE, ODD, *(test for _, test in WAYS))
     counts = ", ".join(f"count(*) FILTER ({test.format('value')})" for test in tests)
     values = f"SELECT unnest([{', '.join(cells)}]) AS value, unnest(range({len(cells)})) AS place FROM {table}"
-    found = wanted.rows(f"SELECT place, count(value), {counts} FROM ({values}) GROUP BY place") if cells else []
-    return {at: list(row) for at, *row in found}
+    rows = rules.rows(f"SELECT place, count(value), {counts} FROM ({values}) GROUP BY place") if cells else []
+    return {at: list(row) for at, *row in rows}
 
 
 _PAIR = r'(?:^|\s)([^\s="]+)=("(?:[^"\\]|\\.)*"|[^\s"]*)'
@@ -160,26 +160,26 @@ _VALUE = (
 """A value without its quotes, with the escapes of JSON."""
 
 
-def _logfmt(file: KnownFile, wanted: Wanted) -> Columns:
+def _logfmt(file: KnownFile, rules: Wanted) -> Columns:
     """Lines of key=value, with a column for each key; a value with blanks is in quotes."""
     lists = (f"regexp_extract_all(line, {literal(_PAIR)}, {at}) AS {part}" for at, part in ((1, "keys"), (2, "texts")))
     pairs = f"(SELECT number, line, {', '.join(lists)} FROM lines)"
-    found = wanted.rows(
+    rows = rules.rows(
         f"SELECT key FROM (SELECT number, unnest(keys) AS key, generate_subscripts(keys, 1) AS place FROM {pairs}) "
         f"GROUP BY key ORDER BY min(number), arg_min(place, number) LIMIT {MAX_FIELDS + 1}"
     )
-    keys = [str(key) for (key,) in found]
+    keys = [str(key) for (key,) in rows]
     _check_number(file, keys, "line of key=value")
     names = distinct(keys)
     pairs_of = zip(keys, map(quote, names), strict=True)
     cells = ", ".join(f"texts[list_position(keys, {literal(key)})] AS {name}" for key, name in pairs_of)
     values = ", ".join(f"{_VALUE.format(name)} AS {name}" for name in map(quote, names))
-    known = f"[{', '.join(map(literal, keys))}]"
+    key_list = f"[{', '.join(map(literal, keys))}]"
     table = (
         f'(SELECT {values}, number AS {quote(LINE)}, line AS "(text)", "(keys)" FROM '
         f'(SELECT number, line, keys AS "(keys)", {cells} FROM {pairs}))'
     )
-    columns = _typed(names, table, wanted, misfits=[f'NOT list_has_all({known}, "(keys)")'])
+    columns = _typed(names, table, rules, misfits=[f'NOT list_has_all({key_list}, "(keys)")'])
     return replace(columns, text='"(text)"')
 
 
@@ -194,18 +194,18 @@ def _check_number(file: KnownFile, names: Sequence[str], entry: str) -> None:
 _SCALARS = (*JSON_NUMBERS, "BOOLEAN", "VARCHAR")
 
 
-def _json(file: KnownFile, wanted: Wanted) -> Columns:
+def _json(file: KnownFile, rules: Wanted) -> Columns:
     """JSON objects, with columns for the members of objects inside them.
 
     NaN and infinite values become null, as in parquet.
     """
-    null = "|".join(map(_escaped, wanted.null))
+    null = "|".join(map(_escaped, rules.null))
     nothing_there = literal(f':\\s*"(?:{null})"')
     line = f"regexp_replace(line, {nothing_there}, ':null', 'g')" if null else "line"
     entries = f"(SELECT number, {line} AS text FROM lines)"
     # The structure of an object without members is "JSON", a string.
     structure = """nullif(json_structure(line)::VARCHAR, '"JSON"')"""
-    shapes = wanted.rows(
+    shapes = rules.rows(
         f"SELECT {structure} AS shape, count(*) FROM {with_object(entries)} GROUP BY shape ORDER BY min(number) "
         f"LIMIT {MAX_STRUCTURES + 1}"
     )
@@ -214,9 +214,9 @@ def _json(file: KnownFile, wanted: Wanted) -> Columns:
     root = EventMember()
     for shape, count in shapes:
         root.add(json.loads(shape or "{}"), count)
-    flat = flattened(root, wanted.flattening)
+    flat = flattened(root, rules.flattening)
     _check_number(file, [leaf.name for leaf in flat.leaves], f"{file.unit} that is a JSON object")
-    named = wanted.flattening.types
+    named = rules.flattening.types
     types = {
         leaf.name: leaf.type if leaf.type in _SCALARS and leaf.name not in named else "VARCHAR" for leaf in flat.leaves
     }
@@ -224,13 +224,13 @@ def _json(file: KnownFile, wanted: Wanted) -> Columns:
     floats = [name for name, type_ in types.items() if type_ == "DOUBLE"]
     infinite = {name: f"NOT isfinite({sql[name]})" for name in floats}
     sql |= {name: f"CASE WHEN isfinite({sql[name]}) THEN {sql[name]} END" for name in floats}
-    asked = literal(json.dumps(_transform(flat.leaves, types), ensure_ascii=False))
+    transform = literal(json.dumps(_transform(flat.leaves, types), ensure_ascii=False))
     seen = ", ".join(literal(shape) for shape, _ in shapes if shape)
     fitting = {leaf.path: JSON if leaf.name in named else leaf.type for leaf in flat.leaves}
     objects = with_object(entries, are_mostly_valid=all(shape for shape, _ in shapes))
     objects, fits = compared(objects, fitting, flat.opened)
     return Columns(
-        f"(SELECT *, json_transform(line, {asked}) AS event, "
+        f"(SELECT *, json_transform(line, {transform}) AS event, "
         f"CASE WHEN {fits} THEN NULL ELSE {structure} END AS shape FROM {objects})",
         sql,
         types,
@@ -259,14 +259,14 @@ def _json_value(leaf: Leaf, type_: str) -> str:
 
 def _transform(leaves: Sequence[Leaf], types: Mapping[str, str]) -> dict[str, Any]:
     """The members of objects that DuckDB reads at once, with their types."""
-    asked: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for leaf in leaves:
         if not (leaf.is_mixed or leaf.is_hidden):
-            inner = asked
+            inner = members
             for name in leaf.path[:-1]:
                 inner = inner.setdefault(name, {})
             inner[leaf.path[-1]] = types[leaf.name]
-    return asked
+    return members
 
 
 def _is_mixed(leaf: Leaf) -> bool:
@@ -298,23 +298,23 @@ def _escaped(text: str) -> str:
 _MAX_INT8 = (1 << 63) - 1
 
 
-def _parquet(file: KnownFile, wanted: Wanted) -> Columns:
+def _parquet(file: KnownFile, rules: Wanted) -> Columns:
     """Parquet, with columns for the members of structs. A number that int8 cannot hold makes text of its column.
 
     NaN and infinite values become null: they would spoil every sum of the column.
     """
     root = EventMember()
-    described = _described(file, wanted, "*", root)
-    flat = flattened(root, wanted.flattening)
+    described = _described(file, rules, "*", root)
+    flat = flattened(root, rules.flattening)
     values = {leaf.name: _struct_member(leaf.path) for leaf in flat.leaves}
-    found = {leaf.name: described[leaf.path] for leaf in flat.leaves}
-    wide = [name for name, type_ in found.items() if type_ == "UBIGINT"]
+    column_types = {leaf.name: described[leaf.path] for leaf in flat.leaves}
+    wide = [name for name, type_ in column_types.items() if type_ == "UBIGINT"]
     largest = (
-        wanted.rows(f"SELECT {', '.join(f'max({values[name]})' for name in wide)} FROM {file.table}") if wide else [()]
+        rules.rows(f"SELECT {', '.join(f'max({values[name]})' for name in wide)} FROM {file.table}") if wide else [()]
     )
     too_large = {name for name, value in zip(wide, largest[0], strict=True) if (value or 0) > _MAX_INT8}
     sql, infinite = {}, {}
-    for name, type_ in found.items():
+    for name, type_ in column_types.items():
         sql[name] = values[name]
         if name in too_large:
             sql[name] = f"{values[name]}::VARCHAR"
@@ -322,26 +322,26 @@ def _parquet(file: KnownFile, wanted: Wanted) -> Columns:
             sql[name] = f"CASE WHEN isfinite({values[name]}) THEN {values[name]} END"
             infinite[name] = f"NOT isfinite({values[name]})"
         elif type_ == "VARCHAR":
-            sql[name] = nothing(values[name], wanted.null)
-    types = {name: "VARCHAR" if name in too_large else type_ for name, type_ in found.items()}
+            sql[name] = nothing(values[name], rules.null)
+    types = {name: "VARCHAR" if name in too_large else type_ for name, type_ in column_types.items()}
     texts = {name: f"{values[name]} IS NOT NULL" for name, type_ in types.items() if is_nested(type_)}
     marks = {Change.INFINITE: infinite, Change.JSON: texts}
     return Columns(file.table, sql, types, "file_row_number + 1", marks=marks, flat=flat)
 
 
 def _described(
-    file: KnownFile, wanted: Wanted, value: str, parent: EventMember, path: MemberPath = ()
+    file: KnownFile, rules: Wanted, value: str, parent: EventMember, path: MemberPath = ()
 ) -> dict[MemberPath, str]:
     """The types of the members of rows or of a struct, `value`, by their paths; they are added to `parent`."""
     types: dict[MemberPath, str] = {}
-    for name, type_, *_ in wanted.rows(f"DESCRIBE SELECT {value} FROM {file.table}"):
+    for name, type_, *_ in rules.rows(f"DESCRIBE SELECT {value} FROM {file.table}"):
         if name == "file_row_number" and not path:
             continue
         member, place = parent.members.setdefault(name, EventMember()), (*path, name)
         types[place] = str(type_)
         if type_.startswith("STRUCT") and not type_.endswith("]"):
             member.objects = 1
-            types |= _described(file, wanted, f"unnest({_struct_member(place)})", member, place)
+            types |= _described(file, rules, f"unnest({_struct_member(place)})", member, place)
         else:
             member.type = str(type_)
     return types
@@ -354,9 +354,9 @@ def _struct_member(path: MemberPath) -> str:
     return value
 
 
-def _access(file: KnownFile, wanted: Wanted) -> Columns:
+def _access(file: KnownFile, rules: Wanted) -> Columns:
     hits = access_log.hits(file.kind.pattern)
-    [(server, rest)] = wanted.rows(f"SELECT max(hit.server), max(trim(hit.rest)) FROM {hits}")
+    [(server, rest)] = rules.rows(f"SELECT max(hit.server), max(trim(hit.rest)) FROM {hits}")
     peer = f"regexp_replace(hit.host, {literal(_PEER)}, '\\1\\2')"
     sql = {
         "eventdate": "nullif(hit.time, '')",
@@ -391,9 +391,9 @@ _SEVERITIES = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "de
 _CLOCKS = ("%H:%M:%S", "%H:%M:%S.%f")
 
 
-def _syslog(file: KnownFile, wanted: Wanted) -> Columns:
+def _syslog(file: KnownFile, rules: Wanted) -> Columns:
     """Syslog by RFC 5424 and RFC 3164, whose times have no year, see `yearless`."""
-    zone = wanted.zone or "UTC"
+    zone = rules.zone or "UTC"
     yearly = f"try_strptime(hit.time2, {[f'%b %d %Y {clock}' for clock in _CLOCKS]})"
     old = yearless("hit.time2", [f"%b %d {clock}" for clock in _CLOCKS], file.newest)
     yearly = f"CASE WHEN strpos(hit.time2, ':') > 11 THEN {yearly} ELSE {old} END"
@@ -420,12 +420,12 @@ def _syslog(file: KnownFile, wanted: Wanted) -> Columns:
         sql,
         dict.fromkeys(sql, "VARCHAR") | {"eventdate": "TIMESTAMP"},
         text="line",
-        marks={} if wanted.zone else {Change.ZONE: {"": "hit.time2[1] > '9'"}},
+        marks={} if rules.zone else {Change.ZONE: {"": "hit.time2[1] > '9'"}},
         is_dated=True,
     )
 
 
-def _log(file: KnownFile, wanted: Wanted) -> Columns:
+def _log(file: KnownFile, rules: Wanted) -> Columns:
     """A log: the time, and a message of the text before and after the time.
 
     A bracket around the time is left out; a bracket around the time and more text belongs to the message.

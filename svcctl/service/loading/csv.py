@@ -108,8 +108,8 @@ def heading(
     """
     head += b"\n" * (len(head) < HEAD)  # the file may end with the heading, without a line end
     start, comments = _first_row(head, _end(_BLANK, head, len(BOM) if head.startswith(BOM) else 0))
-    if told := _SEPARATOR.match(head, start):
-        separator, start = separator or told[1].decode(), told.end()
+    if declaration := _SEPARATOR.match(head, start):
+        separator, start = separator or declaration[1].decode(), declaration.end()
     first = head[start : _end(_LINE, head, start)]
     cut = shape(separator or frequent_separator(_text(first)))
     end = _end(cut.record, head, start)
@@ -117,7 +117,7 @@ def heading(
         raise UsageError(f"{name} has no names of columns: the first line is too long, or a quote in it is not closed")
     if not _is_text(head[start:end]):
         raise UsageError(f"the names of columns of {name} are not UTF-8: {shown(_text(first))}", reason=NOT_UTF8)
-    blanks = [found[3] for found in cut.padded.finditer(head[start:end]) if found[2]]
+    blanks = [match[3] for match in cut.padded.finditer(head[start:end]) if match[2]]
     padded = bool(blanks) and all(blanks)
     text = io.StringIO(_text(head[start:end]), newline="")
     [cells] = csv.reader(text, delimiter=cut.separator, skipinitialspace=padded)
@@ -129,17 +129,17 @@ def heading(
             f"{counted(len(cells), 'cell')}: {shown(_text(first))}"
         )
     is_header = not names if header is None else header
-    given = names or ([cell.strip() for cell in cells] if is_header else [""] * len(cells))
+    column_names = names or ([cell.strip() for cell in cells] if is_header else [""] * len(cells))
     before = _line_ends(head[:start])
     return Heading(
-        tuple(distinct(given)),
+        tuple(distinct(column_names)),
         cut,
         padded,
         end if is_header else start,
         1 + (_line_ends(head[:end]) if is_header else before),
         is_header and not names,
         _text(first).rstrip("\r\n"),
-        before - comments - (told is not None),
+        before - comments - (declaration is not None),
         comments,
     )
 
@@ -241,8 +241,8 @@ def _without_comments(block: bytes, name: str, head: Heading, number: int, tally
 
 def _end(pattern: re.Pattern[bytes], data: bytes, start: int = 0) -> int:
     """The end of the pattern's match at `start`, or `start` if it does not match."""
-    found = pattern.match(data, start)
-    return found.end() if found else start
+    match = pattern.match(data, start)
+    return match.end() if match else start
 
 
 def _line_ends(data: bytes) -> int:
@@ -323,8 +323,8 @@ class _Rows:
         records: list[tuple[int, bytes]] = []
         most = max(1, MAX_CELLS // len(self._head.names))
         last = len(data.rstrip(b"\r\n"))
-        for found in self._shape.filled.finditer(data, 0, last and _end(_LINE_END, data, last)):
-            blank, record = found.groups()
+        for match in self._shape.filled.finditer(data, 0, last and _end(_LINE_END, data, last)):
+            blank, record = match.groups()
             self._tally.add(Aside.BLANK, number, count=_line_ends(blank))
             number += _line_ends(blank)
             if len(record) > self._longest:
@@ -348,7 +348,7 @@ class _Rows:
         short = {at: row.expected_columns - row.actual_columns for at, row in bad.items()}
         if any(missing > 0 for missing in short.values()):
             by = self._shape.separator.encode()
-            whole = (_END_OF_RECORD.sub(by * short.get(at, 0) + b"\n", each) for at, (_, each) in enumerate(records))
+            whole = (_END_OF_RECORD.sub(by * short.get(at, 0) + b"\n", text) for at, (_, text) in enumerate(records))
             cells, bad = _parsed(b"".join(whole), self._shape, names)
         for at in bad:
             number, record = records[at]

@@ -160,8 +160,8 @@ class _JsonText:
             others = [other for other in places if other != name]
             if name in places and not inner and self.data[places[name][0]] == ord("["):
                 return *places[name], others
-            if name in places and inner and (found := self.array(*places[name], inner)):
-                return *found[:2], [*others, *found[2]]
+            if name in places and inner and (place := self.array(*places[name], inner)):
+                return *place[:2], [*others, *place[2]]
         return None
 
 

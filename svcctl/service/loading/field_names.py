@@ -24,7 +24,7 @@ def heading(name: str, head: bytes) -> csv.Heading:
     comments = _COMMENTS.match(head, start)
     begin = comments.end() if comments else start
     directives = {
-        found[1].casefold(): found for found in _DIRECTIVE.finditer(head[start:begin].decode(errors="replace"))
+        match[1].casefold(): match for match in _DIRECTIVE.finditer(head[start:begin].decode(errors="replace"))
     }
     fields = directives.get("fields")
     if fields is None:
@@ -32,14 +32,14 @@ def heading(name: str, head: bytes) -> csv.Heading:
             f"{name} has no line that names its fields",
             reason="no-field-names",
         )
-    said = {word: found[3] for word, found in directives.items()}
+    values = {word: match[3] for word, match in directives.items()}
     is_w3c = fields[2].startswith(":")
     if is_w3c:
         first_row = head[begin:].split(b"\n", 1)[0]
         between = "\t" if b"\t" in first_row or "\t" in fields[3] else "," if "," in fields[3] else " "
         cells = re.split(r"[ \t,]+", fields[3])
     else:
-        between = _unescaped(said.get("separator", r"\x09"))
+        between = _unescaped(values.get("separator", r"\x09"))
         cells = fields[3].split(between)
     if len(cells) > MAX_FIELDS:
         raise UsageError(f"{name} has more than {MAX_FIELDS} fields")
@@ -53,8 +53,8 @@ def heading(name: str, head: bytes) -> csv.Heading:
         is_read=False,
         first=fields[0],
         fields_line=fields[0].encode(),
-        null=("-",) if is_w3c else (said.get("unset_field", "-"), said.get("empty_field", "(empty)")),
-        epochs=() if is_w3c else _epochs(names, said.get("types", "").split(between)),
+        null=("-",) if is_w3c else (values.get("unset_field", "-"), values.get("empty_field", "(empty)")),
+        epochs=() if is_w3c else _epochs(names, values.get("types", "").split(between)),
     )
 
 
@@ -64,4 +64,4 @@ def _epochs(names: Sequence[str], types: Sequence[str]) -> tuple[str, ...]:
 
 def _unescaped(text: str) -> str:
     """A separator, which may be written as `\\x09`."""
-    return re.sub(r"\\x([0-9a-fA-F]{2})", lambda found: chr(int(found[1], 16)), text)
+    return re.sub(r"\\x([0-9a-fA-F]{2})", lambda match: chr(int(match[1], 16)), text)

@@ -195,8 +195,8 @@ class FileReader:
         """Make `lines` the head of a file, whose lines that are no entries are counted in the result."""
         tally = Tally()
         with self._readable(file):
-            found = () if file.is_parquet else self._batches(file, tally, _HEAD_BLOCK)
-            filled = islice((batch for batch in found if batch.num_rows), 2)  # the last entry of a log is alone
+            batches = () if file.is_parquet else self._batches(file, tally, _HEAD_BLOCK)
+            filled = islice((batch for batch in batches if batch.num_rows), 2)  # the last entry of a log is alone
             self._register(pa.Table.from_batches(filled, self._schema(file)).slice(0, HEAD_ROWS))
         return tally
 
@@ -209,9 +209,9 @@ class FileReader:
     def rows(self, file: KnownFile, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query. Raises UsageError when the file cannot be read."""
         with self._readable(file):
-            found = self.connection.execute(sql).fetchall()
+            rows = self.connection.execute(sql).fetchall()
             self.check()
-        return found
+        return rows
 
     def batches(self, file: KnownFile, sql: str) -> Iterator[pa.RecordBatch]:
         """The rows of a query over a stream, in batches of ROWS_OF_KNOWN_WIDTH rows or about BATCH_BYTES."""
@@ -293,13 +293,13 @@ class FileReader:
         """The elements of a JSON array, or objects that follow each other, with their numbers."""
         form = f"format='{'array' if file.is_array else 'unstructured'}', compression='none'"
         with self.connection.cursor() as cursor, interruptible(cursor, self._watch.check):
-            found = cursor.sql(
+            elements = cursor.sql(
                 "SELECT row_number() OVER () AS number, json::VARCHAR AS line "
                 f"FROM read_json_objects({file.literal}, {form})"
             )
-            assert found is not None
+            assert elements is not None
             try:
-                yield from (batch.cast(lines.SCHEMA) for batch in found.to_arrow_reader(ROWS_PER_BATCH))
+                yield from (batch.cast(lines.SCHEMA) for batch in elements.to_arrow_reader(ROWS_PER_BATCH))
             except (duckdb.Error, OSError) as error:
                 if "maximum_object_size" in str(error):
                     raise UsageError(

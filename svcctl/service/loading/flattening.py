@@ -21,13 +21,13 @@ JSON_NUMBERS = ("UBIGINT", "BIGINT", "DOUBLE")
 """The number types in a JSON structure; each holds the values of the types before it."""
 
 
-def common_type(one: str, other: str) -> str:
+def common_type(type_: str, other: str) -> str:
     """The type of a member that has these types in two objects."""
-    if other in (one, NULL):
-        return one
-    if one in JSON_NUMBERS and other in JSON_NUMBERS:
-        return max(one, other, key=JSON_NUMBERS.index)
-    return other if one == NULL else JSON
+    if other in (type_, NULL):
+        return type_
+    if type_ in JSON_NUMBERS and other in JSON_NUMBERS:
+        return max(type_, other, key=JSON_NUMBERS.index)
+    return other if type_ == NULL else JSON
 
 
 @dataclass(slots=True)

@@ -60,29 +60,29 @@ def growth(
     A new column without a value in any file is left out: its type is not known yet. Raises UsageError if the table
     cannot take the files, or must keep its columns.
     """
-    held = {column.name: column.type for column in table.columns}
-    wider = _wider(table, held, options)
-    new = [name for name in types if name not in held]
+    table_types = {column.name: column.type for column in table.columns}
+    wider = _wider(table, table_types, options)
+    new = [name for name in types if name not in table_types]
     if new and options.fixed_columns:
         raise UsageError(
             f"table '{table.name}' has no column {', '.join(map(repr, new))}",
-            hint=f"it has {', '.join(held)}",
+            hint=f"it has {', '.join(table_types)}",
             reason="columns-fixed",
         )
     new = [name for name in new if name in options.types or _has_value(layouts, name)]
     _check_case(table, new)
-    room = max(0, min(most - table.added, MAX_FIELDS - len(held)))
+    room = max(0, min(most - table.added, MAX_FIELDS - len(table_types)))
     left = new[room:]
-    found = {name: type_ for name, type_ in types.items() if name in held or name in new[:room]}
+    file_types = {name: type_ for name, type_ in types.items() if name in table_types or name in new[:room]}
     if left:
-        _check_rest(table, layouts, left, held, len(new), most)
+        _check_rest(table, layouts, left, table_types, len(new), most)
         layouts = [_with_rest(layout, left) if _is_json(layout) else layout for layout in layouts]
-        found[REST] = Type.STR
-    after = held | wider | {name: type_ for name, type_ in found.items() if name not in held}
+        file_types[REST] = Type.STR
+    after = table_types | wider | {name: type_ for name, type_ in file_types.items() if name not in table_types}
     check_number(table.name, len(after))
-    found = {name: after[name] for name in found}
+    file_types = {name: after[name] for name in file_types}
     change = ColumnChange(table.columns, tuple(Column(name, type_) for name, type_ in after.items()))
-    return Growth(layouts, found, None if change.after == change.before else change, tuple(left))
+    return Growth(layouts, file_types, None if change.after == change.before else change, tuple(left))
 
 
 def check_number(table: str, count: int) -> None:
@@ -91,9 +91,9 @@ def check_number(table: str, count: int) -> None:
         raise UsageError(f"table '{table}' would have {count:,} columns, and can have {MAX_FIELDS:,}", hint=NOTHING)
 
 
-def wider_type(held: Type, value: str) -> Type | None:
+def wider_type(type_: Type, value: str) -> Type | None:
     """The narrowest wider type of a column that holds a value which does not fit the column; None if there is none."""
-    for wider in WIDER[held]:
+    for wider in WIDER[type_]:
         try:
             if wider is Type.STR or (wider is Type.FLOAT8 and float(value) is not None):
                 return wider
@@ -104,13 +104,15 @@ def wider_type(held: Type, value: str) -> Type | None:
     return None
 
 
-def _wider(table: Table, held: Mapping[str, Type], options: LoadOptions) -> dict[str, Type]:
+def _wider(table: Table, table_types: Mapping[str, Type], options: LoadOptions) -> dict[str, Type]:
     """The columns of a table that get the types which the user names. UsageError for a type that is not wider."""
-    wider = {name: Type(word) for name, word in options.types.items() if name in held and held[name] != word}
+    wider = {
+        name: Type(word) for name, word in options.types.items() if name in table_types and table_types[name] != word
+    }
     for name, type_ in wider.items():
-        if options.fixed_columns or type_ not in WIDER[held[name]] or name == "eventdate":
+        if options.fixed_columns or type_ not in WIDER[table_types[name]] or name == "eventdate":
             raise UsageError(
-                f"column '{name}' of table '{table.name}' is {held[name]} already, not {type_}",
+                f"column '{name}' of table '{table.name}' is {table_types[name]} already, not {type_}",
                 hint=_ANEW,
                 reason=DIFFERS,
             )
@@ -123,9 +125,9 @@ def _has_value(layouts: Sequence[Layout], name: str) -> bool:
 
 def _check_case(table: Table, new: Collection[str]) -> None:
     """Raise UsageError for a column that differs from one of the table only in case: engines cannot tell them apart."""
-    known = {column.name.casefold(): column.name for column in table.columns}
+    names = {column.name.casefold(): column.name for column in table.columns}
     for name in new:
-        if other := known.get(name.casefold()):
+        if other := names.get(name.casefold()):
             raise UsageError(
                 f"column '{name}' differs from column '{other}' of table '{table.name}' only in case",
                 hint=f"name it '{other}' in the file, or {_ANEW}",
@@ -134,11 +136,16 @@ def _check_case(table: Table, new: Collection[str]) -> None:
 
 
 def _check_rest(
-    table: Table, layouts: Sequence[Layout], left: Collection[str], held: Mapping[str, Type], count: int, most: int
+    table: Table,
+    layouts: Sequence[Layout],
+    left: Collection[str],
+    table_types: Mapping[str, Type],
+    count: int,
+    most: int,
 ) -> None:
     """Raise UsageError unless the columns for which there is no room can be members of REST."""
     others = [layout for layout in layouts if not _is_json(layout) and not layout.types.keys().isdisjoint(left)]
-    has_own = any(REST in layout.types for layout in layouts) or held.get(REST, Type.STR) is not Type.STR
+    has_own = any(REST in layout.types for layout in layouts) or table_types.get(REST, Type.STR) is not Type.STR
     if others or has_own:
         raise UsageError(
             f"the load would add {counted(count, 'column')} to table '{table.name}', to which loads have added "

@@ -101,9 +101,9 @@ def _log(before: str, time: str, begins: str) -> FileKind:
 
     def looks(line: str) -> object:
         """Whether a line is an entry; false for an access log, a comment, and a time that is a cell of csv."""
-        found = None if line.startswith("#") else re.match(entry, line)
-        is_cell = found and found[1].endswith((",", ";", "|")) and found[1][-1] in line[found.start(3) :]
-        return found and "\t" not in found[1] and not is_cell and not re.match(ACCESS, line)
+        match = None if line.startswith("#") else re.match(entry, line)
+        is_cell = match and match[1].endswith((",", ";", "|")) and match[1][-1] in line[match.start(3) :]
+        return match and "\t" not in match[1] and not is_cell and not re.match(ACCESS, line)
 
     return FileKind("log", (), looks, entry, rf"(?!{before}(?:{begins}))", JOURNAL_HEADER)
 
@@ -118,7 +118,7 @@ def log_kinds(lines: Sequence[str], written: str = "") -> Iterator[FileKind]:
     inner = (_INNER_NUMBER_TIME,) * 2 if written == NUMBER_TIME else times[0]
     pattern = re.compile(_entry(_behind(_MOST_WORDS, indented=True), inner[0]))
     entries = ((line, pattern.match(line)) for line in lines[:_LINES_WITH_PLACES])
-    places = {(len(re.findall(_WORD, found[1])), line[0] in " \t") for line, found in entries if found}
+    places = {(len(re.findall(_WORD, match[1])), line[0] in " \t") for line, match in entries if match}
     yield from (_log(_behind(words, indented=indented), *inner) for words, indented in sorted(places))
 
 

@@ -37,8 +37,8 @@ def compared(table: str, members: Mapping[MemberPath, str], objects: Collection[
     inner = (f" + coalesce(len(json_keys(line, {pointer(place)})), 0)" for place in objects)
     added = f"json_type(line, [{', '.join(map(pointer, places))}]) AS member_types"
     # Fewer are known if a member is unknown or there twice.
-    known = "member_types" if len(counted) == len(places) else f"member_types[:{len(counted)}]"
-    tests = [f"len(names) > 0 AND list_count({known}) = len(names){''.join(inner)}"]
+    counted_types = "member_types" if len(counted) == len(places) else f"member_types[:{len(counted)}]"
+    tests = [f"len(names) > 0 AND list_count({counted_types}) = len(names){''.join(inner)}"]
     for at, place in enumerate(places, 1):
         types = _types_within(members.get(place, NULL))
         if types is not None:

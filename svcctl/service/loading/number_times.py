@@ -122,16 +122,16 @@ def own_times(file: str, numbers: Sequence[str], now_ms: int) -> NumberTimes:
 
 def unclear(file: str, column: str, numbers: Sequence[str], now_ms: int, *, is_day: bool) -> UsageError:
     """The error for a column of times, or of days, whose first numbers are not plausible as epochs."""
-    example, meaning, said = numbers[0].strip(), "are no epochs between 2000 and now", {}
+    example, meaning, data = numbers[0].strip(), "are no epochs between 2000 and now", {}
     is_date = sum(bool(_DATE_DIGITS.fullmatch(number.strip())) for number in numbers) >= _PLAUSIBLE_SHARE * len(numbers)
     if is_date and len(example) in _DIGIT_FORMATS:
-        meaning, said = "spell dates", {"spelled": _DIGIT_FORMATS[len(example)]}
+        meaning, data = "spell dates", {"spelled": _DIGIT_FORMATS[len(example)]}
     elif is_day and len(example) == _SHORT_DATE_DIGITS:
-        meaning, said = "may spell dates", {"spelled": "%y%m%d"}
+        meaning, data = "may spell dates", {"spelled": "%y%m%d"}
     elif all(_CLOCK_DIGITS.fullmatch(number.strip()) for number in numbers):
-        meaning, said = "may be times of day", {"clock": column}
+        meaning, data = "may be times of day", {"clock": column}
     elif _fits(numbers, _plausible(_SPREADSHEET, now_ms)):
-        meaning, said = "may be days of a spreadsheet", {"unit": _SPREADSHEET.name}
+        meaning, data = "may be days of a spreadsheet", {"unit": _SPREADSHEET.name}
     return UsageError(
-        f"numbers in {column} of {file} such as {shown(example)} {meaning}", reason="unclear-numbers", data=said
+        f"numbers in {column} of {file} such as {shown(example)} {meaning}", reason="unclear-numbers", data=data
     )

@@ -217,10 +217,10 @@ def incomplete(file: str, time: str, lack: Skip) -> UsageError:
     return UsageError(f"{file} could not be read: {sentence(lack, time, ['the time'], '')}", reason=_REASONS[lack])
 
 
-def _count(found: dict[Any, Found], key: object, new: Found) -> None:
-    had = found.get(key)
+def _count(counts: dict[Any, Found], key: object, new: Found) -> None:
+    had = counts.get(key)
     first = new if had is None or new[1] < had[1] else had
-    found[key] = ((had[0] if had else 0) + new[0], *first[1:])
+    counts[key] = ((had[0] if had else 0) + new[0], *first[1:])
 
 
 def unread(file: str, unit: str, tally: Tally, kind: str, hint: str = "") -> UsageError:

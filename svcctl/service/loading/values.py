@@ -78,16 +78,16 @@ def field(value: str, sql_type: str, zone: str) -> Field:
     return Field(value, f"TRY_CAST({value} AS {SQL_TYPES[type_]})", type_)
 
 
-def converted(given: Field, type_: Type, times: TimeFormat, *, has_decimal_commas: bool) -> Field:
+def converted(column: Field, type_: Type, times: TimeFormat, *, has_decimal_commas: bool) -> Field:
     """The column converted to a type that was named. Commas in numbers are decimal, or between thousands."""
-    if type_ is given.type:
-        return given
+    if type_ is column.type:
+        return column
     if type_ is Type.TIMESTAMP:
-        return Field(given.raw, as_time(given.stored, given.type, times), type_)
-    is_text = given.type is Type.STR
-    value = short(given.stored) if is_text else given.stored
-    if given.type is Type.INT8 or (given.type is Type.FLOAT8 and type_ is Type.STR):
-        value = given.raw  # the number may not fit int8, and its text may be longer than that of the number
+        return Field(column.raw, as_time(column.stored, column.type, times), type_)
+    is_text = column.type is Type.STR
+    value = short(column.stored) if is_text else column.stored
+    if column.type is Type.INT8 or (column.type is Type.FLOAT8 and type_ is Type.STR):
+        value = column.raw  # the number may not fit int8, and its text may be longer than that of the number
     if is_text and type_ in NUMBERS:
         value = _without_commas(value, are_decimal=has_decimal_commas)
     cast = f"TRY_CAST({value} AS {SQL_TYPES[type_]})"
@@ -99,7 +99,7 @@ def converted(given: Field, type_: Type, times: TimeFormat, *, has_decimal_comma
     elif type_ in (Type.INT4, Type.INT8):
         # A cast would round 1.5.
         cast = f"CASE WHEN {cast} = TRY_CAST({value} AS DOUBLE) THEN {cast} END"
-    return Field(given.raw, cast, type_)
+    return Field(column.raw, cast, type_)
 
 
 def _without_commas(text: str, *, are_decimal: bool) -> str:
@@ -113,12 +113,12 @@ def _without_commas(text: str, *, are_decimal: bool) -> str:
 
 def merged(types: Sequence[Type]) -> Type:
     """The type of a column that has these types in several files; str if no file has a value in it."""
-    found = set(types)
-    if len(found) == 1:
+    distinct_types = set(types)
+    if len(distinct_types) == 1:
         return types[0]
-    if found and found <= {Type.INT4, Type.INT8}:
+    if distinct_types and distinct_types <= {Type.INT4, Type.INT8}:
         return Type.INT8
-    return Type.FLOAT8 if found and found <= NUMBERS else Type.STR
+    return Type.FLOAT8 if distinct_types and distinct_types <= NUMBERS else Type.STR
 
 
 def nothing(value: str, texts: Sequence[str]) -> str:

@@ -52,8 +52,8 @@ class Arriving:
             return
         dates = batch.column("eventdate")
         bounds = pc.min_max(dates.cast(pa.timestamp("us"), safe=False).cast(pa.int64())).as_py().values()
-        known = [*(self.dates or ()), *(_milliseconds(bound) for bound in bounds if bound is not None)]
-        self.dates = (min(known), max(known)) if known else None
+        bounding_dates = [*(self.dates or ()), *(_milliseconds(bound) for bound in bounds if bound is not None)]
+        self.dates = (min(bounding_dates), max(bounding_dates)) if bounding_dates else None
         if not self.in_order:
             return
         earlier = pc.any(pc.less(dates[1:], dates[:-1])).as_py()

@@ -66,10 +66,10 @@ class DuckDBDialect:
 
     def first_match(self, texts: list[exp.Expr], pattern: str, group: int) -> exp.Expr:
         # DuckDB has "" where there is no match. Only its list of all matches has null, but makes all of them.
-        one, other = texts
+        text, copy = texts
         arguments = (exp.Literal.string(pattern), exp.Literal.number(group))
-        first = exp.func("regexp_extract", one, *arguments, dialect=self.name)
-        matches = exp.Anonymous(this="regexp_extract_all", expressions=[other, *(each.copy() for each in arguments)])
+        first = exp.func("regexp_extract", text, *arguments, dialect=self.name)
+        matches = exp.Anonymous(this="regexp_extract_all", expressions=[copy, *(value.copy() for value in arguments)])
         exact = exp.Try(this=exp.Anonymous(this="list_extract", expressions=[matches, exp.Literal.number(1)]))
         return exp.Coalesce(this=exp.Nullif(this=first, expression=exp.Literal.string("")), expressions=[exact])
 
@@ -94,10 +94,10 @@ class DuckDBDialect:
         exact = json_member.member(json, text.copy(), path)
         fast = json.look_up(text.copy(), path)
         changed = exp.RegexpLike(this=fast.copy(), expression=exp.Literal.string(_JSON_WITH_ESCAPES))
-        known = exp.Case(ifs=[exp.If(this=changed, true=exact)], default=fast)
+        plain = exp.Case(ifs=[exp.If(this=changed, true=exact)], default=fast)
         peculiar = exp.RegexpLike(this=text, expression=exp.Literal.string(_PECULIAR_JSON))
         valid = exp.Anonymous(this="json_valid", expressions=[text.copy()])
-        return exp.Case(ifs=[exp.If(this=peculiar, true=exact.copy()), exp.If(this=valid, true=known)])
+        return exp.Case(ifs=[exp.If(this=peculiar, true=exact.copy()), exp.If(this=valid, true=plain)])
 
     def position(self) -> exp.Expr:
         return exp.column(POSITION, table="t", quoted=True)
@@ -138,9 +138,9 @@ def _codes(pattern: DatePattern) -> exp.Expr:
 @lru_cache(maxsize=256)
 def can_be_empty(pattern: str) -> bool:
     """Whether a match of a regular expression can be empty, also between a letter and an end of the text."""
-    found = "SELECT list_contains(regexp_extract_all('', $1) || regexp_extract_all('a', $1), '')"
+    query = "SELECT list_contains(regexp_extract_all('', $1) || regexp_extract_all('a', $1), '')"
     with scratch() as connection:
-        [(empty,)] = connection.execute(found, [pattern]).fetchall()
+        [(empty,)] = connection.execute(query, [pattern]).fetchall()
     return bool(empty)
 
 

@@ -46,10 +46,12 @@ def groups(cursor: duckdb.DuckDBPyConnection, relation: str, texts: Sequence[str
     if not texts:
         return []
     stats = ", ".join(f"stats({quote(name)})" for name in texts)
-    found = [
+    statistics = [
         stats for row in cursor.execute(f"SELECT {stats} FROM {relation} WHERE rowid = 0").fetchall() for stats in row
     ]
-    widest, total = (sum(each.get(key) or 0 for each in found) for key in ("max_string_length", "total_string_length"))
+    widest, total = (
+        sum(item.get(key) or 0 for item in statistics) for key in ("max_string_length", "total_string_length")
+    )
     if not Group(0, widest, total).is_large:
         return []
     names = ", ".join(map(literal, texts))

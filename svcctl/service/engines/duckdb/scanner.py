@@ -91,10 +91,10 @@ class Scanner:
     def _files(self, table: Snapshot, part: Part, names: Sequence[str]) -> str:
         """SQL for some columns of a part, whose files DuckDB opens. Columns that a file lacks are null."""
         listed = ", ".join(literal(f"{self._lake.folder.local}/{table.name}/{file.path}") for file in part.files)
-        wanted = {"eventdate", *names, table.hidden.load, table.hidden.row}
+        selection = {"eventdate", *names, table.hidden.load, table.hidden.row}
         columns = ", ".join(
             f"{name}: {{name: {name}, type: '{type_}', default_value: NULL}}"
-            for name, type_ in ((literal(name), type_) for name, type_ in _file_types(table) if name in wanted)
+            for name, type_ in ((literal(name), type_) for name, type_ in _file_types(table) if name in selection)
         )
         rows = f"read_parquet([{listed}], hive_partitioning=false, schema=MAP {{{columns}}})"
         bounds = [f"eventdate >= {_date(part.start)}"] if part.start is not None else []

@@ -23,8 +23,8 @@ def arranged(
 
     Rows that arrive in order are passed on at once. From the first row that is out of order, the rest is sorted first.
     """
-    known = {column.name for column in columns}
-    if unknown := [given for given in rows.schema.names if given not in known]:
+    names = {column.name for column in columns}
+    if unknown := [column_name for column_name in rows.schema.names if column_name not in names]:
         raise UsageError(
             f"table '{name}' has no column {', '.join(map(repr, unknown))}",
             hint=f"it has {', '.join(column.name for column in columns)}",
@@ -42,11 +42,11 @@ def arranged(
 
 
 def _shaped(batch: pa.RecordBatch, columns: Sequence[Column], schema: pa.Schema) -> pa.RecordBatch:
-    given = set(batch.schema.names)
+    names = set(batch.schema.names)
     try:
         arrays = [
             _cast(batch.column(column.name), column.type)
-            if column.name in given
+            if column.name in names
             else pa.nulls(batch.num_rows, stored(column.type))
             for column in columns
         ]

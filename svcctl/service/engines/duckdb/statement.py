@@ -67,16 +67,16 @@ class StatementFailed(ServiceError):
     """A failure of DuckDB: its cause, and the file that it is about, if one is named."""
 
     def __init__(self, error: BaseException, work: str = "query") -> None:
-        kind, said = _kind(error), first_line(error)
-        text = _STREAM.sub("", said)
+        kind, message = _kind(error), first_line(error)
+        text = _STREAM.sub("", message)
         failed = kind is None or issubclass(kind, _OWN_FAILURES)
         self.file: str | None = None
-        self.cause = Cause.FAILED if failed else Cause.REFUSED if text == said else Cause.UNREAD
+        self.cause = Cause.FAILED if failed else Cause.REFUSED if text == message else Cause.UNREAD
         if kind is duckdb.OutOfMemoryException:
             self.cause = Cause.MEMORY
         for cause, pattern in _TEXTS:
-            if found := pattern.search(text):
-                self.cause, self.file = cause, found.groupdict().get("file")
+            if match := pattern.search(text):
+                self.cause, self.file = cause, match.groupdict().get("file")
         if self.cause is Cause.MEMORY:
             super().__init__(f"the {work} needs more memory than the service may use", hint=_LARGE[work])
         elif self.cause is Cause.FULL:
@@ -89,8 +89,8 @@ def _kind(error: BaseException) -> type[duckdb.Error] | None:
     """The class of an error, also of one that Arrow passes on; None if it is not of DuckDB."""
     if isinstance(error, duckdb.Error):
         return type(error)
-    found = _ERROR.match(str(error))
-    return _CLASSES.get(found[1], duckdb.ProgrammingError) if found else None
+    match = _ERROR.match(str(error))
+    return _CLASSES.get(match[1], duckdb.ProgrammingError) if match else None
 
 
 _LARGE = {"query": "narrow the range or group by less", "load": "nothing was changed; load fewer events at a time"}
@@ -146,19 +146,19 @@ class Statement:
             self._relation = connection.sql(next(self._selects))
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        held: list[pa.RecordBatch] = []
+        batches: list[pa.RecordBatch] = []
         rows = size = 0
         vectors = self._vectors()
         yield from islice(vectors, 1)
         for batch in vectors:
-            if held and (rows + batch.num_rows > self._rows_per_batch or size + batch.nbytes > BYTES_PER_BATCH):
-                yield _joined(held)
-                held, rows, size = [], 0, 0
-            held.append(batch)
+            if batches and (rows + batch.num_rows > self._rows_per_batch or size + batch.nbytes > BYTES_PER_BATCH):
+                yield _joined(batches)
+                batches, rows, size = [], 0, 0
+            batches.append(batch)
             rows += batch.num_rows
             size += batch.nbytes
-        if held:
-            yield _joined(held)
+        if batches:
+            yield _joined(batches)
 
     def _vectors(self) -> Iterator[pa.RecordBatch]:
         # The statement starts here, not in the constructor: a sort can take long before its first row, and by now

@@ -44,19 +44,19 @@ def literal(text: str) -> str:
 
 def distinct(names: Iterable[str]) -> list[str]:
     """Names of columns, with a number added to each that DuckDB, which ignores case, would take for an earlier one."""
-    found: list[str] = []
+    columns: list[str] = []
     taken = set(RESERVED)
     numbers: Counter[str] = Counter()
-    for at, given in enumerate(names):
-        if "\0" in given:
+    for at, original in enumerate(names):
+        if "\0" in original:
             raise UsageError("a name of a column has the character NUL: this is not a text file in UTF-8")
-        name = wanted = given or f"column{at}"
+        name = base = original or f"column{at}"
         while name.casefold() in taken:
-            numbers[wanted.casefold()] += 1
-            name = f"{wanted}_{numbers[wanted.casefold()]}"
-        found.append(name)
+            numbers[base.casefold()] += 1
+            name = f"{base}_{numbers[base.casefold()]}"
+        columns.append(name)
         taken.add(name.casefold())
-    return found
+    return columns
 
 
 SEPARATED = "memory.main.separated"

@@ -99,10 +99,10 @@ class Folder:
         """The identity of the folder that is there now; None when it has no identity, or is not there."""
         with self._granted():
             try:
-                found = b"".join(self.storage.read(self.name(self.IDENTITY)))
+                content = b"".join(self.storage.read(self.name(self.IDENTITY)))
             except Absent:
                 return None
-        return found.decode(errors="replace").strip() or None
+        return content.decode(errors="replace").strip() or None
 
     def require(self, identity: str | None = None) -> None:
         """Raise Unavailable if the folder is not there, or another one is in its place (its disk may not be mounted).
@@ -110,19 +110,19 @@ class Folder:
         The folder must have `identity` from now on; without one, the identity that was found first.
         """
         self._identity = identity or self._identity
-        cannot, found = f"cannot read the shared folder {self.uri}", self.identity()
+        cannot, current = f"cannot read the shared folder {self.uri}", self.identity()
         hint = (
             "check its path, and that its disk is mounted"
             if self._identity is None
             else f"check that its disk is mounted; for another folder to take its place, its file {self.IDENTITY} must"
             f" hold {self._identity}"
         )
-        if found is None:
+        if current is None:
             gone = self.local is not None and not self.local.is_dir()
             why = "it is not there" if gone else f"it has no file {self.IDENTITY}"
             raise Unavailable(f"{cannot}: {why}", hint=hint, reason=None if self._identity else "no-folder")
-        self._identity = self._identity or found
-        if found != self._identity:
+        self._identity = self._identity or current
+        if current != self._identity:
             raise Unavailable(f"{cannot}: another folder is in its place", hint=hint)
 
     @contextmanager
@@ -156,13 +156,13 @@ class Folder:
         """The storage options of delta-rs, which have the names of the environment variables."""
         if not self.uri.startswith("s3://"):
             return {}
-        given = self._environment
+        environment = self._environment
         options = {
-            "AWS_ACCESS_KEY_ID": given["AWS_ACCESS_KEY_ID"],
-            "AWS_SECRET_ACCESS_KEY": given["AWS_SECRET_ACCESS_KEY"],
-            "AWS_SESSION_TOKEN": given.get("AWS_SESSION_TOKEN", ""),
-            "AWS_REGION": given.get("AWS_REGION") or given.get("AWS_DEFAULT_REGION") or "us-east-1",
-            "AWS_ENDPOINT_URL": given.get("AWS_ENDPOINT_URL_S3") or given.get("AWS_ENDPOINT_URL", ""),
+            "AWS_ACCESS_KEY_ID": environment["AWS_ACCESS_KEY_ID"],
+            "AWS_SECRET_ACCESS_KEY": environment["AWS_SECRET_ACCESS_KEY"],
+            "AWS_SESSION_TOKEN": environment.get("AWS_SESSION_TOKEN", ""),
+            "AWS_REGION": environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1",
+            "AWS_ENDPOINT_URL": environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL", ""),
             "AWS_ALLOW_HTTP": "true",
             "aws_conditional_put": "etag",
         }
@@ -180,11 +180,11 @@ class Folder:
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
         if self._lock_file is not None:
-            held = lock(self._lock_file, f"another process holds {self._lock_file}", patience=LOCK_SECONDS)
+            descriptor = lock(self._lock_file, f"another process holds {self._lock_file}", patience=LOCK_SECONDS)
             try:
                 yield
             finally:
-                close(held)
+                close(descriptor)
             return
         if self._honours is None:
             self._honours = self._try()

@@ -96,7 +96,7 @@ class Log:
                 data = "".join(json.dumps(line) + "\n" for line in lines).encode()
                 if self._folder.put_new(self._object(version + 1), data):
                     return version + 1
-            known = version
+            previous = version
             while self.has(version + 1):  # skip all new versions at once, or a slow writer would never succeed
                 version += 1
                 made = self.entry(version)
@@ -104,7 +104,7 @@ class Log:
                     return version
                 if conflict is not None:
                     conflict(made)
-            if version == known:  # the writer that began this version has failed
+            if version == previous:  # the writer that began this version has failed
                 time.sleep(WAIT_SECONDS * min(attempt + 1, 20))
         raise Unavailable(f"{self._folder.uri}: too many others write to {self._table}")
 

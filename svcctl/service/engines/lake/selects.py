@@ -45,7 +45,7 @@ def without_range(plan: Plan, files: Sequence[File]) -> Plan:
 def with_keys(select: exp.Select) -> tuple[exp.Select, int]:
     """The statement with columns c0, c1 …; its last columns are the keys of its order. Returns also their number."""
     order = select.args.get("order")
-    keys = [each.this for each in order.expressions] if order is not None else []
+    keys = [term.this for term in order.expressions] if order is not None else []
     values = [item.unalias() for item in select.expressions] + [key.copy() for key in keys]
     select = select.select(*(exp.alias_(value, f"c{index}") for index, value in enumerate(values)), append=False)
     return select, len(keys)

@@ -131,14 +131,14 @@ class Snapshot:
 
     def within(self, start: datetime | None, end: datetime | None, loads: Loads | None = None) -> list[File]:
         """The files that may have events from `start` and before `end` (without a zone), by their first event."""
-        found = (
+        files = (
             file
             for file in self.files
             if (start is None or file.end > start)
             and (end is None or file.oldest < end)
             and (loads is None or loads.may_be_in(file))
         )
-        return _by_date(found)
+        return _by_date(files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,21 +164,21 @@ def whole(files: Iterable[File]) -> Part:
 
 def parts(files: Sequence[File], sorted_rows: int = SORTED_ROWS) -> list[Part]:
     """Split files into parts in order of date. Parts that must be sorted have at most about `sorted_rows`."""
-    found: list[Part] = []
+    result: list[Part] = []
     in_last = 0
     for part in map(whole, _overlapping(_by_date(files))):
         rows = sum(file.weight for file in part.files)
-        alike = bool(found) and found[-1].end is None and found[-1].ordered == part.ordered
+        alike = bool(result) and result[-1].end is None and result[-1].ordered == part.ordered
         if alike and (part.ordered or in_last + rows <= sorted_rows):
-            found[-1].files.extend(part.files)
+            result[-1].files.extend(part.files)
             in_last += rows
         elif part.ordered or rows <= sorted_rows:
-            found.append(part)
+            result.append(part)
             in_last = rows
         else:
             end = max(file.end for file in part.files)
-            found += _cut(part.files, part.files[0].oldest, end, sorted_rows)
-    return found or [whole(files)]
+            result += _cut(part.files, part.files[0].oldest, end, sorted_rows)
+    return result or [whole(files)]
 
 
 def joined(parts: Sequence[Part]) -> Part:
@@ -208,15 +208,15 @@ def _overlapping(files: Sequence[File]) -> Iterator[list[File]]:
 
 def _cut(files: Sequence[File], start: datetime, end: datetime, sorted_rows: int) -> list[Part]:
     """Halve the range from `start` and before `end` until a part has few rows, if dates are spread evenly in a file."""
-    found = [file for file in files if file.oldest < end and file.end > start]
+    part_files = [file for file in files if file.oldest < end and file.end > start]
     rows = sum(
         file.weight * ((min(file.end, end) - max(file.oldest, start)) / (file.newest - file.oldest + MILLISECOND))
-        for file in found
+        for file in part_files
     )
     if rows <= sorted_rows or end - start <= MILLISECOND:
-        return [Part(found, False, start, end)] if found else []
+        return [Part(part_files, False, start, end)] if part_files else []
     middle = start + (end - start) / 2
-    return [*_cut(found, start, middle, sorted_rows), *_cut(found, middle, end, sorted_rows)]
+    return [*_cut(part_files, start, middle, sorted_rows), *_cut(part_files, middle, end, sorted_rows)]
 
 
 class SnapshotReader:

@@ -42,8 +42,8 @@ def together(files: Iterable[File]) -> list[list[File]]:
     for file in sorted(files, key=lambda file: (file.day, file.oldest, file.newest)):
         group = groups[-1] if groups else []
         if group and file.day == group[0].day:
-            overlaps = file.oldest < max(each.newest for each in group)
-            if overlaps or not file.ordered or sum(each.rows for each in (*group, file)) <= SMALL_ROWS:
+            overlaps = file.oldest < max(member.newest for member in group)
+            if overlaps or not file.ordered or sum(member.rows for member in (*group, file)) <= SMALL_ROWS:
                 group.append(file)
                 continue
         groups.append([file])

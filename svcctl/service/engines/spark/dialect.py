@@ -56,15 +56,15 @@ class SparkDialect:
     def first_match(self, texts: list[exp.Expr], pattern: str, group: int) -> exp.Expr:
         # Servers have "" where there is no match, or where a group takes no part in it. They do not tell the two from
         # an empty match of the group, so "" is null where the group cannot be empty.
-        one, other = texts
+        text, copy = texts
         body = body_of_group(pattern, group)
         if body is None:
             return exp.Cast(this=exp.Null(), to=exp.DataType(this=exp.DType.VARCHAR))
         written = exp.Literal.string(pattern)
-        first = exp.RegexpExtract(this=one, expression=written, group=exp.Literal.number(group))
+        first = exp.RegexpExtract(this=text, expression=written, group=exp.Literal.number(group))
         if group and not can_be_empty(body):
             return exp.Nullif(this=first, expression=exp.Literal.string(""))
-        there = exp.RegexpLike(this=other, expression=written.copy())
+        there = exp.RegexpLike(this=copy, expression=written.copy())
         return exp.Case(ifs=[exp.If(this=there, true=first)])
 
     def float_text(self, sql: exp.Expr) -> exp.Expr:

@@ -102,8 +102,8 @@ def _over_files(plan: Plan, table: Snapshot, loads: Loads | None, matcher: Match
     """The plan's SELECT over the rows of the files that are named `files_name`."""
     select = plan.select.copy()
     node = next(node for node in select.find_all(exp.Table))
-    for found in list(select.find_all(exp.RegexpLike, exp.RegexpExtract)):
-        found.set("expression", exp.Literal.string(pattern_for(found.expression.this, matcher)))
+    for regexp in list(select.find_all(exp.RegexpLike, exp.RegexpExtract)):
+        regexp.set("expression", exp.Literal.string(pattern_for(regexp.expression.this, matcher)))
     columns = [exp.column(column.name, quoted=True) for column in table.columns]
     load, row = (exp.column(name, quoted=True) for name in (table.hidden.load, table.hidden.row))
     place = exp.func("struct", load, row)

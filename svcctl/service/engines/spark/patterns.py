@@ -129,7 +129,7 @@ def _pieces(pattern: str, matcher: Matcher) -> Iterator[str]:
         elif kind == "posix":  # outside of a class, [:alpha:] is a class of these characters
             yield f"[{''.join(map(_point, text[1:-1]))}]"
         else:
-            yield _one(token, matcher)
+            yield _translated(token, matcher)
 
 
 def _escape(token: re.Match[str], matcher: Matcher) -> str:
@@ -139,7 +139,7 @@ def _escape(token: re.Match[str], matcher: Matcher) -> str:
         return _EDGES[matcher, escape]
     if inside := _CLASSES.get(escape.lower()):
         return f"[{'^' if escape.isupper() else ''}{inside}]"
-    return _one(token, matcher)
+    return _translated(token, matcher)
 
 
 def _flags(flags: str, close: str, matcher: Matcher, lines: list[bool]) -> str:
@@ -177,9 +177,9 @@ def _class(tokens: list[re.Match[str]], index: int, matcher: Matcher) -> tuple[i
                 parts.append(_point("-"))
                 index += 1
         elif token.lastgroup in ("other", "count", "name", "close"):
-            parts += (each if each.isalnum() or each == "-" or not each.isascii() else _point(each) for each in text)
+            parts += (char if char.isalnum() or char == "-" or not char.isascii() else _point(char) for char in text)
         else:
-            parts.append(_one(token, matcher))
+            parts.append(_translated(token, matcher))
     return index, f"[{'^' if negated else ''}{''.join(parts)}]"
 
 
@@ -193,7 +193,7 @@ def _named(token: re.Match[str]) -> str | None:
     return None
 
 
-def _one(token: re.Match[str], matcher: Matcher) -> str:
+def _translated(token: re.Match[str], matcher: Matcher) -> str:
     """A token that means the same inside and outside of a class, translated."""
     match token.lastgroup:
         case "quoted":

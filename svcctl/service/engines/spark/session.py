@@ -266,10 +266,10 @@ class Connection:
         except (grpc.RpcError, pa.ArrowException, OSError) as error:
             raise self._error(error, session) from None
 
-    def ended(self, session: Session | None, told: str = "") -> Unavailable:
+    def ended(self, session: Session | None, message: str = "") -> Unavailable:
         """The error for a server that is gone or was restarted; `told` is the message of gRPC."""
         self.forget(session)
-        why = next((why for pattern, why in _WHY.items() if pattern in told), ", or has ended")
+        why = next((why for pattern, why in _WHY.items() if pattern in message), ", or has ended")
         return Unavailable(f"Spark at {self._server.address} does not answer{why}")
 
     def _error(self, error: Exception, session: Session | None) -> SvcctlError:

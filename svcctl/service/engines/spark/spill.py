@@ -94,8 +94,8 @@ class Spills:
 
     def read(self, name: str, keys: int, rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of an answer in order, without the last `keys` columns, which are the keys of the order."""
-        found = self._files.get_file_info(FileSelector(name, recursive=True, allow_not_found=True))
-        parts = [_Part(self._files, info.path, keys, rows) for info in found if info.path.endswith(".parquet")]
+        infos = self._files.get_file_info(FileSelector(name, recursive=True, allow_not_found=True))
+        parts = [_Part(self._files, info.path, keys, rows) for info in infos if info.path.endswith(".parquet")]
         yield from merged([part for part in parts if part.first])
 
     def _keep(self) -> None:
@@ -161,8 +161,8 @@ class _Part:
         with self._open() as file:
             size = sum(file.metadata.row_group(at).total_byte_size for at in range(file.num_row_groups))
             self._rows = max(1, min(rows, BYTES_PER_BATCH * file.metadata.num_rows // max(1, size)))
-            found = next(file.iter_batches(1), None)
-        self.first: Place = () if found is None else (0, *self._place(found, 0))
+            first_row = next(file.iter_batches(1), None)
+        self.first: Place = () if first_row is None else (0, *self._place(first_row, 0))
         """The place of the next row in the answer; empty at the end of the file."""
 
     def until(self, place: Place) -> Iterator[pa.RecordBatch]:

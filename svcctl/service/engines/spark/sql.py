@@ -136,7 +136,7 @@ def _split(generator: Generator, node: exp.Expr) -> str:
 
 def escaped(text: str) -> str:
     """A regular expression for a text, in Java and Rust."""
-    return "".join(each if each.isalnum() or not each.isascii() else f"\\x{ord(each):02X}" for each in text)
+    return "".join(char if char.isalnum() or not char.isascii() else f"\\x{ord(char):02X}" for char in text)
 
 
 def _balanced(word: str) -> Write:
@@ -202,10 +202,10 @@ class SparkSql(Spark):
             exp.Offset: _rows("OFFSET"),
             exp.PercentileCont: _percentile,
             exp.RegexpExtract: lambda generator, node: (
-                f"regexp_extract({', '.join(generator.sql(node, each) for each in ('this', 'expression', 'group'))})"
+                f"regexp_extract({', '.join(generator.sql(node, key) for key in ('this', 'expression', 'group'))})"
             ),
             exp.Replace: lambda generator, node: (
-                f"replace({', '.join(generator.sql(node, each) for each in ('this', 'expression', 'replacement'))})"
+                f"replace({', '.join(generator.sql(node, key) for key in ('this', 'expression', 'replacement'))})"
             ),
             # a Trunc is always cast to a whole number, and Apache Spark casts 2^63 to the largest int8
             exp.Trunc: _text("nullif({0}, 9223372036854775808D)"),

@@ -1,11 +1,11 @@
-"""The library: what `import svcctl` offers to notebooks, scripts and connectors.
+"""The public Python interface of svcctl, for notebooks, scripts and connectors.
 
 >>> with svcctl.connect("local") as client:
 ...     for result, n in client.query("from auth.all group by result select count() as n", from_="1h"):
 ...         assert n > 0
 
-Settings, dates, requests and errors are those of the command line. Nothing here prints, and nothing of the process is
-changed; the local service is started only for a built-in profile. Threads may share a client, but not an answer.
+Settings, dates, requests and errors are the same as on the command line. The library prints nothing and changes no
+global state. It starts the local service only for a built-in profile. Threads may share a client, but not an answer.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ Moment = str | float | date
 """A date: text as in `--from` (`1h`, `yesterday`, `2026-11-25 09:00`), epoch seconds, a date, or an aware datetime."""
 
 MODE = "json/simple/compact"
-"""The response format that names the types of columns before the rows, and is read as it arrives."""
+"""The response format of queries. It has the types of the columns before the rows, and can be read while it arrives."""
 
 
 BYTES_AT_ONCE = 1 << 20
-"""The bytes of lines that become a batch of Arrow."""
+"""The size of the response text, in bytes, that becomes one Arrow batch."""
 
 
 def connect(
@@ -70,16 +70,17 @@ def connect(
     paths: Mapping[str, str] | None = None,
     config: str | os.PathLike[str] | None = None,
 ) -> ServiceClient:
-    """A client of the service of a profile; without a name, of the one that the command line would use.
+    """Return a client of the service that a profile describes.
 
-    The other arguments are the settings of profiles, and take precedence over the environment and the profile. With
-    `base_url` no profile is read: the arguments alone give the connection. Credentials replace those of the profile.
-    `timeout` is in seconds, or a text such as `30s`. `config` is the path of a profiles file. `read_only` and
-    `max_rows` can tighten those of the environment and of the profile, and not loosen them.
+    Without a name, the profile is the one that the command line would use. The other arguments are the settings of
+    profiles, and take precedence over the environment and the profile. With `base_url` no profile is read: the
+    arguments alone give the connection. Credentials replace those of the profile. `timeout` is in seconds, or a text
+    such as `30s`. `config` is the path of a profiles file. `read_only` and `max_rows` can tighten the limits of the
+    environment and the profile, but not loosen them.
 
     The profile `local` starts the local service if it does not run. Nothing else is sent before the first request.
 
-    UsageError for arguments that exclude each other, ProfileError for a profile that cannot be used.
+    Raises UsageError for arguments that exclude each other, and ProfileError for a profile that cannot be used.
     """
     arguments = {
         "profile": profile,
@@ -110,7 +111,7 @@ def connect(
 
 
 def _check_arguments(arguments: Mapping[str, Any]) -> None:
-    """UsageError for arguments that exclude each other, lack each other, are empty or no texts."""
+    """Raise UsageError for arguments that exclude or require each other, are empty, or are not text."""
     _check_texts(**arguments)
     for name, value in arguments.items():
         if value == "":
@@ -123,7 +124,7 @@ def _check_arguments(arguments: Mapping[str, Any]) -> None:
 
 
 def _profile(arguments: Mapping[str, Any], mappings: Mapping[str, Mapping[str, str]]) -> Profile:
-    """The settings, after the local service has been started if they are those of a built-in profile."""
+    """Resolve the settings of a connection. Starts the local service for a built-in profile."""
     from dataclasses import replace
     from pathlib import Path
 
@@ -152,27 +153,27 @@ def _profile(arguments: Mapping[str, Any], mappings: Mapping[str, Mapping[str, s
 
 
 def _unusable(message: str, hint: str | None = None) -> UsageError:
-    """The error of something that cannot be used as it was given."""
+    """A UsageError with this message and hint."""
     from svcctl.errors import UsageError
 
     return UsageError(message, hint=hint)
 
 
 def _check_texts(**arguments: Any) -> None:
-    """UsageError for an argument that is neither text nor None."""
+    """Raise UsageError for an argument that is neither text nor None."""
     for name, value in arguments.items():
         if value is not None and not isinstance(value, str):
             raise _unusable(f"{name} is not text but {type(value).__name__}")
 
 
 def _check_mapping(name: str, value: object) -> None:
-    """UsageError for an argument that is neither a mapping nor None."""
+    """Raise UsageError for an argument that is neither a mapping nor None."""
     if value is not None and not isinstance(value, Mapping):
         raise _unusable(f"{name} is not a dict but {type(value).__name__}")
 
 
 def _whole(name: str, value: Any) -> int | None:
-    """A number of rows, also one of numpy. UsageError for an argument that is neither a whole number nor None."""
+    """A number of rows as an int, also from numpy, or None. Raises UsageError for other values."""
     from numbers import Integral
 
     if value is None or (isinstance(value, Integral) and not isinstance(value, bool)):
@@ -181,14 +182,14 @@ def _whole(name: str, value: Any) -> int | None:
 
 
 def _ignored(text: str) -> None:
-    """Take a line that a terminal would show."""
+    """Discard a line of progress that the command line would print."""
 
 
 class ServiceClient:
-    """A client of one service, which `connect` makes. Use it in `with`, or close it.
+    """A client of one service, made by `connect`. Use it in a `with` block, or close it.
 
-    Threads may share a client. After a fork, the child may use it, too, with connections of its own; an answer that
-    the parent has begun is for the parent.
+    Threads may share a client. A forked child process may use it, too, and gets its own connections. Only the process
+    that began an answer may read it.
     """
 
     def __init__(self, client: Client, profile: Profile) -> None:
@@ -208,7 +209,7 @@ class ServiceClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connections, also those of answers that are not read to their end."""
+        """Close all connections, including those of answers that were not read to the end."""
         self._closed = True
         with self._lock:
             answers = list(self._answers)
@@ -242,17 +243,18 @@ class ServiceClient:
         skip: int | None = None,
         query_id: str | None = None,
     ) -> QueryAnswer:
-        """Run a query, or a saved one by its ID, and return its answer as soon as that begins.
+        """Run a query, or a saved query by its ID, and return its answer as soon as that begins.
 
-        The range is `from_ <= eventdate < to`; `to` counts from `from_` if it is a length, and an end in the future is
-        now. With `to=None` the query goes on and waits for events. `time_zone` is for dates without an offset and days.
+        The range is `from_ <= eventdate < to`. If `to` is a length such as `1h`, it counts from `from_`. An end in the
+        future means now. With `to=None` the query does not end and waits for new events. `time_zone` applies to dates
+        without an offset, and to days.
 
         >>> answer = client.query("from auth.all group by result select count() as n", from_="1d")
         >>> [(column.name, column.type) for column in answer.columns]
         [('result', 'str'), ('n', 'int8')]
 
-        UsageError for arguments that cannot be used, ServiceError if the service refuses, Unavailable if there is no
-        answer.
+        Raises UsageError for arguments that cannot be used, ServiceError if the service refuses the query, and
+        Unavailable if it does not answer.
         """
         from svcctl.api.query import QueryRequest
 
@@ -304,10 +306,11 @@ class ServiceClient:
 
 
 class QueryAnswer(Iterator["tuple[Any, ...]"]):
-    """The answer to a query, read once: as tuples, as batches of Arrow, or as a table of Arrow.
+    """The answer to a query. It can be read once: as tuples, as Arrow batches, or as an Arrow table.
 
-    Tuples have a value per column: aware datetimes in UTC for timestamps, int, float, bool, str, and None for null. An
-    answer that was cut raises IncompleteResult in place of its end. Closing it, or dropping it, frees its connection.
+    Tuples have a value per column: aware datetimes in UTC for timestamps, int, float, bool, str, and None for null. At
+    the end of an incomplete answer, reading raises IncompleteResult. Closing or dropping an answer frees its
+    connection.
     """
 
     def __init__(self, client: Client, request: QueryRequest) -> None:
@@ -336,7 +339,7 @@ class QueryAnswer(Iterator["tuple[Any, ...]"]):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns with their names and types, such as `Column(name='n', type='int8')`; waits for the answer."""
+        """The columns with their names and types, such as `Column(name='n', type='int8')`. Waits for the answer."""
         if self._state == "open":
             with _Closing(self):
                 self._check_process()
@@ -345,7 +348,7 @@ class QueryAnswer(Iterator["tuple[Any, ...]"]):
 
     @property
     def row_count(self) -> int:
-        """The rows that were read so far."""
+        """The number of rows read so far."""
         return self._response.row_count or 0
 
     def __iter__(self) -> Self:
@@ -366,14 +369,14 @@ class QueryAnswer(Iterator["tuple[Any, ...]"]):
             return row
 
     def batches(self) -> pa.RecordBatchReader:
-        """The rows as a reader of Arrow: it has the schema, and yields record batches as they arrive.
+        """An Arrow reader of the rows. It has their schema, and yields record batches as they arrive.
 
         >>> reader = client.query("from auth.all select user", from_="1h").batches()
         >>> reader.schema.names, sum(batch.num_rows for batch in reader) > 0
         (['user'], True)
 
-        Its types are those of `arrow`. IncompleteResult in place of the end of a cut answer. MissingExtra without
-        pyarrow.
+        The types are those of `arrow`. Raises IncompleteResult at the end of an incomplete answer, and MissingExtra
+        without pyarrow.
         """
         self._begin_arrow()
         import pyarrow as pa
@@ -384,14 +387,14 @@ class QueryAnswer(Iterator["tuple[Any, ...]"]):
             return pa.RecordBatchReader.from_batches(schema_of(self._packer.columns), self._batches())
 
     def arrow(self) -> pa.Table:
-        """All rows as a table of Arrow, whose `to_pandas()` is a data frame.
+        """All rows as an Arrow table; its `to_pandas()` returns a data frame.
 
         >>> client.query("from auth.all group select count() as n", from_="1h").arrow().schema.types
         [DataType(int64)]
 
         Timestamps are `timestamp[ms, UTC]`, int4 and int8 are int32 and int64, float8 is double, bool is bool, and all
-        other types are string. A table without rows has the same types. IncompleteResult for a cut answer. MissingExtra
-        without pyarrow.
+        other types are string. A table without rows has the same types. Raises IncompleteResult for an incomplete
+        answer, and MissingExtra without pyarrow.
         """
         return self.batches().read_all()
 
@@ -435,7 +438,7 @@ class QueryAnswer(Iterator["tuple[Any, ...]"]):
 
 
 class _Closing:
-    """A block that closes an answer if it is left by an error, also by Ctrl-C."""
+    """A context manager that closes an answer if its block raises an error, including KeyboardInterrupt."""
 
     def __init__(self, answer: QueryAnswer) -> None:
         self._answer = answer
@@ -450,8 +453,9 @@ class _Closing:
 
 
 class _Packer:
-    """Makes batches of Arrow from the lines of an answer, once `packs` is set. It knows no answer, so that an answer
-    that nobody uses is freed at once.
+    """Makes Arrow batches from the lines of an answer, once `packs` is set.
+
+    It has no reference to the QueryAnswer, so that an unused answer is freed at once.
     """
 
     def __init__(self, response: QueryResponse) -> None:
@@ -487,7 +491,7 @@ def _tuples(parts: Iterator[Any], response: QueryResponse) -> Iterator[tuple[Any
 
 
 def _converted(rows: Sequence[Sequence[Any]], columns: Sequence[Column]) -> Iterator[tuple[Any, ...]]:
-    """The rows with datetimes and with addresses as text. IncompleteResult for a date that Python does not have."""
+    """Convert timestamps to datetimes and addresses to text. Raises IncompleteResult for a date Python cannot hold."""
     kinds = [column.type for column in columns]
     if not _CONVERTED.intersection(kinds):
         return iter(map(tuple, rows))
@@ -525,7 +529,7 @@ _CONVERTED = frozenset(_CONVERSIONS)
 
 
 def _typed(moment: Moment, name: str) -> Typed:
-    """The date of an argument. UsageError for a datetime without a zone, and for what is not a date."""
+    """Parse the date in an argument. Raises UsageError for a datetime without a zone, and for other values."""
     from numbers import Integral
 
     from svcctl.dates.epochs import to_seconds
@@ -550,7 +554,7 @@ def _typed(moment: Moment, name: str) -> Typed:
 
 
 class JobOperations:
-    """Queries that the service runs by itself and whose rows go to a destination: `client.jobs`."""
+    """Operations on jobs, which are queries whose rows the service sends to a destination: `client.jobs`."""
 
     def __init__(self, client: ServiceClient) -> None:
         self._of = client
@@ -577,14 +581,14 @@ class JobOperations:
     ) -> Job:
         """Launch a job, and return it.
 
-        `destination` is a type such as `kafka`, and `params` has its parameters. Without `to` the job never ends; it
-        waits for an end in the future. Dates in its rows are written in `time_zone` and `date_format`.
+        `destination` is a type such as `kafka`, and `params` has its parameters. Without `to` the job never ends. If
+        `to` is in the future, the job waits until then. Dates in its rows are written in `time_zone` and `date_format`.
 
         >>> job = client.jobs.launch("from auth.all", "donothing", {"friendlyName": "count"}, from_="now")
         >>> job.friendly_name, client.jobs.remove(job.id).status
         ('count', 'REMOVED')
 
-        UsageError for a destination that is not known, or has not the parameters that it needs.
+        Raises UsageError for an unknown destination, or one that lacks a required parameter.
         """
         from svcctl.api.destinations import Destination, check, known_key
         from svcctl.api.query import QueryRequest
@@ -614,7 +618,7 @@ class JobOperations:
         return self._of._open.stop_job(job_id)
 
     def start(self, job_id: str) -> Job:
-        """Start a stopped job, which goes on where it stopped."""
+        """Start a stopped job. It continues where it stopped."""
         return self._of._open.start_job(job_id)
 
     def remove(self, job_id: str) -> Job:
@@ -644,7 +648,7 @@ class JobOperations:
 
 
 class DomainOperations:
-    """The customer domains of a reseller, whose credentials they need: `client.domains`."""
+    """Operations on the customer domains of a reseller: `client.domains`. They need the reseller's credentials."""
 
     def __init__(self, client: ServiceClient) -> None:
         self._of = client
@@ -658,7 +662,7 @@ class DomainOperations:
         return self._of._open.domain(name)
 
     def create(self, name: str, plan: str, *, time: float | None = None, volume: float | None = None) -> Domain:
-        """Create a domain with a price plan; the answer has its full name."""
+        """Create a domain with a price plan. Returns the domain with its full name."""
         return self._of._open.create_domain(name, plan, time=time, volume=volume)
 
     def enable(self, name: str) -> None:
@@ -670,15 +674,15 @@ class DomainOperations:
         self._of._open.disable_domain(name)
 
     def delete(self, name: str) -> None:
-        """Delete a domain, and the users who are in no other one."""
+        """Delete a domain, and the users who belong to no other domain."""
         self._of._open.delete_domain(name)
 
 
 class RoleOperations:
-    """The roles of domains: `client.roles`.
+    """Operations on the roles of domains: `client.roles`.
 
-    `policies` and `applications` are names, or `*` for all; `resource_ids` has lists of numbers by labels. An argument
-    that is None is not sent: a new role then has all that is available, and an update leaves it alone.
+    `policies` and `applications` are names, or `*` for all; `resource_ids` maps labels to lists of numbers. An argument
+    that is None is not sent: a new role then gets everything that is available, and an update keeps the field.
     """
 
     def __init__(self, client: ServiceClient) -> None:
@@ -721,7 +725,7 @@ class RoleOperations:
         finder_name: str | None = None,
         default_application_name: str | None = None,
     ) -> Role:
-        """Change the fields that are given; an empty `default_application_name` removes the default."""
+        """Change the given fields of a role; an empty `default_application_name` removes the default."""
         fields = (description, policies, applications, resource_ids, finder_name, default_application_name)
         return self._of._open.update_role(domain, name, _role(new_name, *fields))
 

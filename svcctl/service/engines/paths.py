@@ -1,4 +1,4 @@
-"""Paths that the library of an engine would take for others: they are refused before anything is stored."""
+"""Refuses paths that the library of an engine would misread, before anything is stored."""
 
 from __future__ import annotations
 

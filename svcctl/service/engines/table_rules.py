@@ -1,4 +1,4 @@
-"""The rules of tables for every engine: what a new one may be called and hold, and the errors about tables."""
+"""Rules for tables on every engine: names and columns of new tables, changes of columns, and errors."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def replaced(name: str) -> ServiceError:
 
 
 def widened(name: str) -> ServiceError:
-    """The error of a query whose answer has named the type of a column that has a wider one now."""
+    """The error of a query that continues after one of its columns got a wider type."""
     return ServiceError(
         f"a column of table '{name}' has a wider type now, so the answer cannot continue; a new query has this type"
     )

@@ -299,7 +299,7 @@ def test_a_store_on_which_two_writers_may_both_win_is_written_to_with_a_lock_onl
     with opened(place) as lake, pytest.raises(UsageError) as caught:
         lake.create("u", COLUMNS)
     assert caught.value.message == (
-        f"cannot write tables in {place.target}/tables: two writers of the same object would both be told that they won"
+        f"cannot write tables in {place.target}/tables: its store lets two writers of the same object both succeed"
     )
 
 

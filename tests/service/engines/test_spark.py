@@ -235,11 +235,11 @@ def test_what_is_no_address_of_a_server_is_refused_and_not_repeated(uri: str) ->
     [
         ("svcctl.invalid:15002", None, "its host cannot be found"),
         ("{closed}", None, "connection refused"),
-        ("{http}", None, "what listens there does not speak Spark Connect, or wants TLS"),
+        ("{http}", None, "the server there does not speak Spark Connect, or requires TLS"),
         (
             "{http}",
             Path(certifi.where()),
-            "what listens there does not speak TLS, which a token or SVCCTL_SPARK_CA_BUNDLE asks for",
+            "the server there does not speak TLS, which a token or SVCCTL_SPARK_CA_BUNDLE requires",
         ),
     ],
 )

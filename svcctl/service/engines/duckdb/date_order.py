@@ -1,6 +1,7 @@
-"""Whether the rows of a load arrive in order of date, as those of most logs do, their number, first and last date.
+"""Checks whether the rows of a load arrive in order of date, and notes their number and first and last date.
 
-Sorting is most of the work of a large load, and needs more than the memory, so rows in order are not sorted.
+The rows of most logs are in order, and are not sorted: sorting is most of the work of a large load, and needs
+more than the memory.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ AHEAD = 8
 
 
 class Arriving:
-    """Passes rows through; `in_order` is true while all rows that were read are in order: at first AHEAD batches.
+    """Passes the rows of a load through, and notes their order, number and dates.
 
-    `count` is how many rows were read.
-    `dates` are the earliest and the latest date of these rows as they are stored, in epoch milliseconds; None without
-    rows, or if the dates are not timestamps yet.
+    AHEAD batches are read at the beginning. `in_order` is true while all rows read so far are in order of date. `count`
+    is the number of these rows. `dates` are their earliest and latest date as stored, in epoch milliseconds; None
+    without rows, or if the dates are not timestamps yet.
     """
 
     def __init__(self, rows: pa.RecordBatchReader) -> None:

@@ -1,4 +1,4 @@
-"""The demo events in DuckDB's SQL: for each table a SELECT that makes the events of a range of seconds.
+"""Makes the demo events in DuckDB's SQL. Each table has a SELECT that makes the events of a range of seconds.
 
 Every value of an event is computed from a hash of its second, its lane (events of one second differ in their lane) and
 a name. The hash is DuckDB's, so another release of DuckDB may make other events.
@@ -26,7 +26,7 @@ Item = str | int | None
 
 
 def made(table: str, start: int, end: int) -> pa.Table:
-    """The events of a demo table from the second `start` of the epoch up to, but not including, `end`; in no order."""
+    """The events of a demo table from the epoch second `start` to before `end`, in no order."""
     with scratch() as connection:
         return connection.sql(SELECTS[table].format(start=start, end=end)).to_arrow_table()
 

@@ -1,4 +1,4 @@
-"""The Dialect of DuckDB."""
+"""The `Dialect` of DuckDB: the parts of its SQL that differ from other engines."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ POSITION = "(position)"
 """The name of a row's position in a plan, which the engine replaces by a column."""
 
 _DATE_WORDS = r"(?i)^\s*(-?infinity|epoch)\s*$"
-"""Texts that DuckDB takes for a date in any format."""
+"""Texts that DuckDB reads as a date in any format."""
 _JSON_BLANKS = r"[ \t\r\n]*"
 _PECULIAR_JSON = "|".join(
     (
         rf",{_JSON_BLANKS}[\]}}]",  # a comma without a value after it, which DuckDB accepts
-        rf"(?:[:,\[]|^){_JSON_BLANKS}-?(?i:nan|inf)",  # so are these
+        rf"(?:[:,\[]|^){_JSON_BLANKS}-?(?i:nan|inf)",  # nan and inf, which DuckDB accepts
         rf'\\u|\\"?[^"]*"{_JSON_BLANKS}:',  # half of a surrogate pair, U+0000, and names with escapes
         # numbers that DuckDB may write in another way
         rf"[:,\[]{_JSON_BLANKS}-?(?:[0-9][0-9.]*[eE]|[0-9]+\.(?:[0-9]+0[^0-9]|0000|[0-9]{{9}}))",
@@ -31,7 +31,7 @@ _PECULIAR_JSON = "|".join(
         rf"(?:[\[{{][^\[{{]*){{{MAX_JSON_DEPTH + 1}}}",  # perhaps nested too deep
     )
 )
-"""JSON of which DuckDB may not read a member as `json_member` says."""
+"""A pattern for JSON in which DuckDB may read a member in another way than `json_member`."""
 _JSON_WITH_ESCAPES = r"(?s)^[\[{].*\\"
 _CODES: Mapping[DatePart, str] = {
     DatePart.YEAR: "%Y",
@@ -107,7 +107,7 @@ class DuckDBDialect:
 
 
 class _DuckDBJson:
-    """See JsonSql."""
+    """The JsonSql of DuckDB."""
 
     def replace_matches(self, sql: exp.Expr, pattern: str, replacement: str, times: int = 1) -> exp.Expr:
         texts = (pattern, re.sub(r"\$(\d)", r"\\\1", replacement), "g")

@@ -1,4 +1,4 @@
-"""Interrupts statements of DuckDB, which otherwise run to their end whatever has happened meanwhile."""
+"""Interrupts statements of DuckDB that are no longer needed."""
 
 from __future__ import annotations
 

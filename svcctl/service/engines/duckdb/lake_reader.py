@@ -28,7 +28,7 @@ from svcctl.service.language.types import Column, Plan, Type
 
 
 class LakeReader(Reading):
-    """Runs plans over the tables of a shared folder in their DuckDB."""
+    """Runs plans over the tables of a shared folder in DuckDB."""
 
     dialect = DuckDBDialect()
 

@@ -1,8 +1,8 @@
-"""Slices of a table whose texts are long: so few rows that a slice fits in memory.
+"""Splits a table with long texts into slices of few rows, so that a slice fits in memory.
 
-DuckDB works on vectors of 2048 rows, whatever their size: with rows of 250 KB, one vector is half a gigabyte. DuckDB
-keeps statistics of the lengths of texts for each group of some 120,000 rows. Groups with long texts are read slice by
-slice, which costs a few milliseconds each; all other groups are read at once.
+DuckDB works on vectors of 2048 rows, even if the rows are large: with rows of 250 KB, one vector is half a gigabyte.
+DuckDB keeps statistics of the lengths of texts for each group of some 120,000 rows. Groups with long texts are read
+slice by slice, which costs a few milliseconds each; all other groups are read at once.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from svcctl.service.engines.duckdb.syntax import literal, quote
 LARGE = 1 << 26
 """A group is read in slices if a vector could have more bytes of texts than this."""
 SLICE = 1 << 23
-"""About how many bytes of texts are in a slice."""
+"""The usual size of a slice, in bytes of text."""
 MOST = 1 << 28
-"""The most bytes of texts in a slice, even if all its rows are the longest ones; a single row may be longer."""
+"""The most bytes of text in a slice, even if every row is as long as the longest. A single row may be longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows that DuckDB stores together: how many, the most bytes of texts in a row, and the bytes of texts in all."""
+    """A row group of DuckDB: its number of rows, the bytes of text in its longest row, and the bytes in all rows."""
 
     rows: int
     widest: int
@@ -37,12 +37,12 @@ class Group:
 
     @property
     def step(self) -> int:
-        """How many rows a slice has."""
+        """The number of rows in a slice."""
         return max(1, min(SLICE * self.rows // self.total, MOST // self.widest)) if self.is_large else self.rows
 
 
 def groups(cursor: duckdb.DuckDBPyConnection, relation: str, texts: Sequence[str]) -> list[Group]:
-    """The groups of a table in order; none when no group can have large rows. `texts` are the columns of text."""
+    """The row groups of a table in order; empty if no group can have long rows. `texts` are the text columns."""
     if not texts:
         return []
     stats = ", ".join(f"stats({quote(name)})" for name in texts)
@@ -68,7 +68,10 @@ def groups(cursor: duckdb.DuckDBPyConnection, relation: str, texts: Sequence[str
 
 
 def ranges(groups: Sequence[Group], first: int, last: int) -> Iterator[str]:
-    """Conditions for the rows from `first` and before `last`, in order: usual groups together, large ones in slices."""
+    """Conditions that select the rows from `first` to before `last`, in order.
+
+    Usual row groups are read together, large ones in slices.
+    """
     start, usual = 0, first
     for group in groups:
         end = start + group.rows
@@ -86,7 +89,7 @@ def ranges(groups: Sequence[Group], first: int, last: int) -> Iterator[str]:
 
 
 def of_rows(groups: Sequence[Group], rows: Sequence[int]) -> Iterator[str]:
-    """Conditions for some rows, given by their numbers, in slices and in order."""
+    """Conditions that select rows by their numbers, in slices and in order."""
     step = min(group.step for group in groups if group.is_large)
     for at in range(0, max(1, len(rows)), step):
         numbers = ", ".join(map(str, rows[at : at + step])) or "NULL"

@@ -1,9 +1,9 @@
-"""The rows of a plan with conditions, which may match few events in each part of a table.
+"""Reads parts of a table together while few of their events match the plan's conditions.
 
 An answer in parts begins at once and needs little memory. But files that overlap are read again for each part, so many
-parts with few matches are slow. Here neighbouring parts are read together while they have few matches, which go to a
-temporary table and are sorted there. The table has a limit. When it is reached, fewer parts are read together, and when
-even two parts have many matches, the next parts are read one by one.
+parts with few matches are slow. Therefore neighbouring parts are read together while they have few matches. The matches
+go to a temporary table and are sorted there. The table has a limit. When it is reached, fewer parts are read together,
+and when even two parts have many matches, the next parts are read one by one.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from svcctl.service.engines.duckdb.syntax import quote
 from svcctl.service.engines.lake.snapshot import Part, joined
 
 GROWTH = 4
-"""By this factor more parts are read together as long as they have few matches."""
+"""The factor by which the number of parts that are read together grows while they have few matches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """A plan over one part, as SELECTs: `sorted` is the plan itself, and `unsorted` has no order.
+    """The SELECTs of a plan over one part: `sorted` is the plan itself, and `unsorted` has no order.
 
-    The columns of `unsorted` are c0, c1 …: first those of the plan, of which `columns` are the names, then the `keys`
-    keys of its order.
+    The columns of `unsorted` are named c0, c1 …: first the columns of the plan, whose names are in `columns`, then its
+    sort keys. `keys` is the number of sort keys.
     """
 
     sorted: Callable[[Part], str]

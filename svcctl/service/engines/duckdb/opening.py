@@ -1,9 +1,9 @@
-"""Opening DuckDB: on the file of events and its version, on files that are read, or in memory for other work.
+"""Opens DuckDB: on the events file, on other files to read, or in memory for other work.
 
 A connection can reach nothing but the files that it is opened for.
 
-The version is a number in `main.version`. A file of a newer version, or of another program, is refused and
-left as it is.
+The version of an events file is a number in its table `main.version`. A file of a newer version, or of another
+program, is refused and not changed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SCHEMA = "events"
 VERSION = 1
 
 MISREAD = re.compile(r"[?\\]")
-"""The characters that DuckDB takes for the beginning of parameters, and for a separator."""
+"""Characters in a path that DuckDB misreads: as the beginning of parameters, and as a separator."""
 
 MEMORY_LIMIT, SCRATCH_LIMIT = "1GB", "500MB"
 """The most memory of DuckDB for events, and for other work. Sorts and groups of events that need more use files."""
@@ -86,15 +86,15 @@ _READ = f"""
 
 
 def open_file(path: Path | None, *, memory_limit: str, spill: Path | None) -> duckdb.DuckDBPyConnection:
-    """A connection to a file of events, which is made when it does not exist, or to memory for `path` None.
+    """Connect to an events file, which is created if it is missing, or to memory if `path` is None.
 
     Raises the errors of `readable`, and UsageError when a newer svcctl or another program has written the file.
     """
     if path is not None:
         check_path(str(path), MISREAD, f"the events file {path}", "set SVCCTL_DATA to another directory: ")
         path.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(f"{path}.tmp") if path else Path(tempfile.gettempdir()) / f"svcctl-{os.getpid()}.tmp"
-    settings = _SETTINGS | {"memory_limit": memory_limit, "temp_directory": str(spill or beside)}
+    spill_folder = Path(f"{path}.tmp") if path else Path(tempfile.gettempdir()) / f"svcctl-{os.getpid()}.tmp"
+    settings = _SETTINGS | {"memory_limit": memory_limit, "temp_directory": str(spill or spill_folder)}
     connection = duckdb.connect(":memory:", config=settings)
     try:
         if path is not None:
@@ -110,8 +110,8 @@ def open_file(path: Path | None, *, memory_limit: str, spill: Path | None) -> du
 
 def open_reader(folder: Path | None, *, memory_limit: str, spill: Path | None) -> duckdb.DuckDBPyConnection:
     """A connection without tables that can read files below `folder` and nothing else. It spills to `spill`."""
-    beside = spill or Path(tempfile.gettempdir()) / f"svcctl-{uuid.uuid4().hex}.tmp"
-    settings = _SETTINGS | {"memory_limit": memory_limit, "temp_directory": str(beside)}
+    spill_folder = spill or Path(tempfile.gettempdir()) / f"svcctl-{uuid.uuid4().hex}.tmp"
+    settings = _SETTINGS | {"memory_limit": memory_limit, "temp_directory": str(spill_folder)}
     connection = duckdb.connect(":memory:", config=settings)
     allowed = "[]" if folder is None else f"[{literal(f'{folder}/')}]"
     connection.execute(_READ.format(folders=allowed))
@@ -141,7 +141,7 @@ def _log_of(path: Path | None) -> Path:
 
 
 def _make(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Make a file of events without tables, under another name first: DuckDB cannot open a half-made file."""
+    """Create an events file without tables, under another name first: DuckDB cannot open a half-made file."""
     new = path.with_name(f"{path.name}.new")
     if (log := _log_of(path)).exists():
         raise UsageError(
@@ -175,7 +175,7 @@ def _check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 @contextmanager
 def scratch() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection for one piece of work, on any thread."""
+    """A connection to a DuckDB in memory, for one piece of work on any thread."""
     with _database().cursor() as connection:
         connection.execute("SET enable_progress_bar=false")
         yield connection

@@ -1,4 +1,4 @@
-"""What the readers on DuckDB share: run a plan as a stream of its rows, or of expressions over its rows."""
+"""The common base of DuckDB's readers, which run a plan as a stream of rows or of expressions over its rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from svcctl.service.language.types import Plan
 
 @dataclass(frozen=True, slots=True)
 class Selects:
-    """SELECTs that return the rows of a plan in turn; of these rows, number `skip` up to before `stop` are read."""
+    """SELECTs that return the rows of a plan one after the other. Rows number `skip` to before `stop` are read."""
 
     texts: Iterable[str]
     skip: int = 0

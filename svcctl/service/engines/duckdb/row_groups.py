@@ -9,13 +9,13 @@ import pyarrow as pa
 from svcctl.service.engines.duckdb.opening import ROW_GROUP_SIZE
 
 GROUP_BYTES = 1 << 23
-"""A combined batch is passed on with at least this many bytes, even if it does not fill a row group."""
+"""A combined batch of at least this many bytes is passed on even if it does not fill a row group."""
 
 
 def combined(
     batches: Iterable[pa.RecordBatch], rows: int = ROW_GROUP_SIZE, size: int = GROUP_BYTES
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows in the same order, in batches of `rows` rows or at least `size` bytes, but for the last one."""
+    """The same rows in the same order, in batches of `rows` rows or at least `size` bytes. The last may be smaller."""
     waiting: list[pa.RecordBatch] = []
     waiting_rows = waiting_bytes = 0
     for batch in batches:

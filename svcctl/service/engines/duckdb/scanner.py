@@ -1,4 +1,4 @@
-"""Reads and sorts the rows of files in a shared folder: DuckDB opens only the files that are asked for.
+"""Reads and sorts the rows of files in a shared folder. DuckDB opens only the files that a query needs.
 
 DuckDB opens local files itself; for other folders Arrow reads the files.
 """
@@ -51,7 +51,7 @@ class Scanner:
     def arranged(
         self, name: str, rows: pa.RecordBatchReader, columns: Sequence[Column] | None = None
     ) -> Iterator[Iterator[pa.RecordBatch]]:
-        """Rows in the types and order of a table. `columns` are those of a new table. Raises the errors of `append`."""
+        """Rows in the types and order of a table. A new table has `columns`. Raises the errors of `append`."""
         with closing(self._cursor()) as sorter:
             yield arranged(rows, name, columns or self._lake.snapshot(name).columns, sorter)
 
@@ -128,7 +128,7 @@ class Scanner:
 
 
 class _Scan:
-    """Rows that Arrow reads, to be registered in DuckDB; they are read again each time.
+    """Rows that Arrow reads for DuckDB, where they are registered. Each statement reads them again.
 
     A Scanner must not be registered itself: it holds Python's lock while it starts to read. If a file cannot be read, a
     thread of Arrow waits for that lock to report the error: a deadlock. Iterating over its batches releases the lock.
@@ -147,7 +147,7 @@ class _Scan:
 
 @contextmanager
 def _reachable(name: str, uri: str) -> Iterator[None]:
-    """Raise Unavailable when files cannot be read, so that a job tries again, ServiceError when a file is damaged."""
+    """Raise Unavailable if a file cannot be read, so that a job tries again, and ServiceError if it is damaged."""
     try:
         yield
     except StatementFailed as error:
@@ -174,7 +174,7 @@ def _date(date: datetime) -> str:
 
 
 def _of_loads(rows: str, column: str, loads: Loads) -> str:
-    """A subquery for those of the rows that belong to the loads."""
+    """A subquery for the rows that belong to the loads."""
     numbers = ", ".join(map(str, sorted(loads.numbers))) or "NULL"
     load = f"coalesce({quote(column)}, {NO_LOAD})"
     return f"(SELECT * FROM {rows} WHERE {load} {'NOT IN' if loads.excluded else 'IN'} ({numbers}))"

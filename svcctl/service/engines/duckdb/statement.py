@@ -1,7 +1,7 @@
 """A running DuckDB statement, read as Arrow batches, and DuckDB's errors as errors of svcctl.
 
-This is the one place that tells DuckDB's errors apart. Most have a class; Arrow passes them on without it, and some
-causes share one, so that only the text tells them.
+This module alone finds the cause of a DuckDB error. Most errors have a class. But Arrow passes on only their text, and
+some causes share a class, so the text decides there.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _CLASSES: Mapping[str, type[duckdb.Error]] = {
     "Out of Memory": duckdb.OutOfMemoryException,
     "TransactionContext": duckdb.TransactionException,
 }
-"""Classes of errors by the beginning of their text, all that Arrow passes on of one; others refuse the statement."""
+"""Classes of errors by the beginning of their text, for errors that Arrow passes on; others refuse the statement."""
 _OWN_FAILURES = (
     *(duckdb.InternalException, duckdb.FatalException, duckdb.IOException),
     *(duckdb.ConnectionException, duckdb.TransactionException),
 )
-"""Classes of errors by which DuckDB or the machine failed."""
+"""Classes of errors that are failures of DuckDB or of the machine."""
 _ERROR = re.compile(r"^(?:([A-Z][A-Za-z ]+) Error: )+")
 
 
 class Cause(Enum):
-    """What DuckDB says by the class of an error, or by its text where several causes have one class."""
+    """The cause of a DuckDB error, by its class, or by its text where several causes share a class."""
 
     REFUSED = "the statement, or a value in it"
     FAILED = "DuckDB or the machine failed"
@@ -64,7 +64,7 @@ _STREAM = re.compile(r"^reading the stream registered as '\w+' failed: ")
 
 
 class StatementFailed(ServiceError):
-    """A failure of DuckDB: its cause, and the file that it is about, if one is named."""
+    """An error of DuckDB, with its cause, and with the file that the error names, if any."""
 
     def __init__(self, error: BaseException, work: str = "query") -> None:
         kind, message = _kind(error), first_line(error)
@@ -116,15 +116,15 @@ def first_line(error: BaseException) -> str:
 
 
 VECTOR = 2048
-"""The rows that DuckDB works on at once, whatever their size."""
+"""The rows that DuckDB works on at once, even if they are large."""
 
 
 class Statement:
-    """A Stream of the rows of some SELECTs, one after the other, from row number `skip` and before number `stop`.
+    """A Stream of the rows of several SELECTs in turn, from row number `skip` to before number `stop`.
 
     A batch has at most `rows_per_batch` rows, and at most about BYTES_PER_BATCH. The first one has at most VECTOR rows,
-    so that it comes early. Closing the stream closes its connection. The first SELECT is checked at once; the others
-    are asked for while rows are read, and an interrupt also stops work on the connection that they need first.
+    so that it comes early. Closing the stream closes its connection. The first SELECT is checked at once. The
+    others are made while rows are read. An interrupt also stops the work on the connection that prepares them.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ SQL_TYPES = {
     Type.BOOL: "BOOLEAN",
     Type.IP4: "UINTEGER",
 }
-"""DuckDB's type for each type of events. Each is used once, so the columns of a stored table tell their types."""
+"""DuckDB's type for each type of events. Each is used once, so the type of a stored column shows its type of events."""
 TYPES = {sql: type_ for type_, sql in SQL_TYPES.items()}
 
 
@@ -43,7 +43,10 @@ def literal(text: str) -> str:
 
 
 def distinct(names: Iterable[str]) -> list[str]:
-    """Names of columns, with a number added to each that DuckDB, which ignores case, would take for an earlier one."""
+    """Names of columns, each unique: a number is added to a name that DuckDB would confuse with an earlier one.
+
+    DuckDB ignores the case of names. Raises UsageError for a name with the character NUL.
+    """
     columns: list[str] = []
     taken = set(RESERVED)
     numbers: Counter[str] = Counter()
@@ -68,4 +71,4 @@ DEFINED = f"""
             OR value = ''
         THEN concat('"', replace(value, '"', '""'), '"') ELSE value END;
 """
-"""Defines them in the database that each connection to memory begins with, `memory`. It is never stored."""
+"""SQL that defines the macros in `memory`, the first database of each connection. They are never stored."""

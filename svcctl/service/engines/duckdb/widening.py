@@ -1,4 +1,4 @@
-"""Columns that get a wider type, as SQL over their stored values; `table_rules.WIDER` says which types are wider."""
+"""SQL that converts stored columns to a wider type; `table_rules.WIDER` lists the wider types."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from svcctl.service.language.types import Column, Type
 
 
 def widened(column: Column, to: Type) -> str:
-    """The values of a column in another type. Texts are those that str() of the language gives."""
+    """SQL for the values of a column in another type. Texts are written like those of `str()` in queries."""
     value = quote(column.name)
     match column.type, to:
         case Type.IP4, Type.STR:
@@ -19,6 +19,6 @@ def widened(column: Column, to: Type) -> str:
 
 
 def is_lossy(column: Column, to: Type) -> str | None:
-    """The condition that a value of a column would change in another type; None if no value can."""
+    """The SQL condition for values of a column that would change in another type; None if none can."""
     value = quote(column.name)
     return f"{value}::DOUBLE::HUGEINT <> {value}" if (column.type, to) == (Type.INT8, Type.FLOAT8) else None

@@ -1,4 +1,4 @@
-"""Windows of dates with few events each, so that an answer can be sorted one window after the other.
+"""Splits a query into windows of dates with few events each, which are sorted one after the other.
 
 A single sort would hold the whole answer, and return nothing until the last event is read. Windows are chosen by a
 sample, so they have only about the same number of rows; the order of the rows does not depend on the sample.
@@ -45,7 +45,7 @@ def windowed(
 
 
 def _bounds(cursor: duckdb.DuckDBPyConnection, within: exp.Select, events: int, sorted_rows: int) -> list[int]:
-    """Dates in epoch microseconds; between two of them are about `sorted_rows` of the events that `within` keeps."""
+    """Dates in epoch microseconds that split the events of `within` into windows of about `sorted_rows`."""
     if events <= sorted_rows:
         return []
     share = SAMPLED_ROWS / events if events > SAMPLED_ROWS else 1

@@ -1,13 +1,13 @@
 """Tables of events in a shared folder: Delta Lake tables, which several processes and engines read and write.
 
     layout.py          the columns of a table in Delta, with the hidden columns that order its rows
-    folder.py          the folder behind a URI: its objects, and the settings by which libraries reach it
+    folder.py          the folder at a URI: its objects, and the settings by which libraries reach it
     log.py             the log of one table: it adds a commit after the last one
     snapshot.py        a version of a table: its columns, its files and what they contain
     selects.py         a plan over files: which of them the log counts, and its order as columns
     writer.py          writes rows to files
     lake.py            makes, extends, replaces and drops tables, by their logs
-    shared_tables.py   what reads or sorts their rows: loads, trims, compaction
+    shared_tables.py   reads, sorts and rewrites rows: loads, trims, compaction
     marks.py           the loads up to a mark
     upkeep.py          merges small files, and removes files that are no longer needed
 
@@ -17,7 +17,7 @@ be safe on a store that does not honour put-if-absent.
 
 Each load has a number, `_load`, and each of its rows a number within it, `_row`. Rows keep both when files are
 rewritten, so that these numbers order the rows of one date on every engine. Loads that were made at the same time are
-ordered by their numbers, whichever was committed first. The log tells which loads come before a mark.
+ordered by their numbers, whichever was committed first. The log shows which loads come before a mark.
 """
 
 from svcctl.service.engines.lake.lake import Lake

@@ -1,4 +1,4 @@
-"""The shared folder behind a URI: its objects, and the settings by which libraries reach them.
+"""The shared folder at a URI: its objects, and the settings by which libraries reach them.
 
 A disk that is not mounted, or a folder that was moved away, must not look like a folder without tables. So each folder
 has an identity, and all code that reads or writes is in a block of `reading`, `checked` or `writing`, which check it.
@@ -29,9 +29,10 @@ MISREAD: Mapping[str, re.Pattern[str]] = {
     "s3": re.compile(f"[{_MISREAD}#]|{_NO_NAME}"),
     "hdfs": re.compile(f'[{_MISREAD}# "<>`]|[^\0-\x7f]|{_NO_NAME}'),
 }
-"""Characters that a library takes for an escape, a pattern, a separator or another folder, by the scheme of the folder.
+"""Characters of a path that a library misreads, by the scheme of the folder's URI.
 
-A load would be stored where no query finds it, or a query would read another folder.
+The library would read an escape, a pattern, a separator or another folder. Then a load would be stored where no query
+finds it, or a query would read another folder.
 """
 
 LOCK_SECONDS = 60.0
@@ -105,9 +106,9 @@ class Folder:
         return content.decode(errors="replace").strip() or None
 
     def require(self, identity: str | None = None) -> None:
-        """Raise Unavailable if the folder is not there, or another one is in its place (its disk may not be mounted).
+        """Raise Unavailable if the folder is missing or replaced by another one: its disk may not be mounted.
 
-        The folder must have `identity` from now on; without one, the identity that was found first.
+        From now on the folder must have `identity`; if that is None, the identity of before, or else the first one.
         """
         self._identity = identity or self._identity
         cannot, current = f"cannot read the shared folder {self.uri}", self.identity()
@@ -127,7 +128,10 @@ class Folder:
 
     @contextmanager
     def checked(self) -> Iterator[None]:
-        """Raise Unavailable unless the folder is there before and after the block, whatever else the block raises."""
+        """Raise Unavailable unless the folder is there before and after the block.
+
+        This error takes precedence over an error of the block.
+        """
         self.require()
         try:
             yield
@@ -190,7 +194,7 @@ class Folder:
             self._honours = self._try()
         if not self._honours:
             raise UsageError(
-                f"cannot write tables in {self.uri}: two writers of the same object would both be told that they won",
+                f"cannot write tables in {self.uri}: its store lets two writers of the same object both succeed",
                 hint="set SVCCTL_TABLES_LOCK to a file that all writers of this folder can lock",
             )
         yield
@@ -202,7 +206,7 @@ class Folder:
         return self.storage.put_new(self.name(name), data)
 
     def _try(self) -> bool:
-        """Try whether the store lets only one writer of the same object succeed."""
+        """Test whether the store lets only one writer of the same object succeed."""
         name = self.name(f".trial-{uuid.uuid4().hex}")
         try:
             return self.storage.put_new(name, b"first") and not self.storage.put_new(name, b"second")
@@ -223,7 +227,7 @@ def _check(uri: str) -> None:
 
 
 def _check_characters(uri: str) -> None:
-    """Raise UsageError for a path that not all libraries read alike. On disk they resolve links."""
+    """Raise UsageError for a path that a library misreads. On disk, links are resolved before the check."""
     scheme, _, rest = uri.partition("://") if "://" in uri else ("", "", uri)
     path = rest.partition("/")[2] if scheme == "hdfs" else rest  # a host may have brackets
     for place in (path, path if scheme else realpath(path)):

@@ -20,11 +20,11 @@ from svcctl.service.language.types import Column, Type
 
 TYPE_KEY = "svcctl.type"
 LOADED_KEY = "svcctl.load"
-"""The key for the number of a load, in the load's commit."""
+"""The key for the number of a load, in the commit of the load."""
 REMOVED_KEY = "svcctl.removed"
 """The key for a date that no removed event reaches, in the commit that removes them."""
 ADDED_KEY = "svcctl.added"
-"""The key for how many columns loads have added to a table, in the table's configuration."""
+"""The key for the number of columns that loads have added to a table, in the table's configuration."""
 DROPPED_KEY = "svcctl.dropped"
 """The key that marks a dropped table, in the table's configuration."""
 
@@ -37,7 +37,10 @@ DELTA: Mapping[Type, str] = {
     Type.BOOL: "boolean",
     Type.IP4: "long",
 }
-"""Types of Delta. Addresses are 64-bit integers, because other readers have no unsigned 32-bit integers."""
+"""The type in Delta for each type of events.
+
+Addresses are 64-bit integers, because other readers have no unsigned 32-bit integers.
+"""
 
 PROTOCOL = {
     "minReaderVersion": 3,

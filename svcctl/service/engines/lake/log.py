@@ -23,8 +23,11 @@ WAIT_SECONDS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A commit: the number of its load, the ID of the table that it began or whose columns it changed, the files that
-    it removed, the IDs of its loads, its own ID. Events before the date `cut` may have been removed; None if none were.
+    """A commit in the log of a table.
+
+    `load` is the number of its load, `begun` the ID of the table that it created or whose columns it changed, `removed`
+    the paths of the files that it removed, `loaded_ids` the IDs of its loads, and `commit` its own ID.
+    Events before the date `cut` may have been removed; it is None if none were.
     """
 
     load: int | None

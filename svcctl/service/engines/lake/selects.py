@@ -12,9 +12,9 @@ from svcctl.service.language.types import Plan
 
 
 def counted(plan: Plan, files: Sequence[File], loads: Loads | None) -> tuple[Plan, Sequence[File]]:
-    """The plan and the files that it must read, when the log has counted the rows of the others.
+    """Change a plan that only counts all events of a range, so that it uses the row counts in the log.
 
-    This changes plans that only count all events of a range. The log has the number of rows of each file.
+    Returns the plan, and the files that it must still read. Other plans and their files are not changed.
     """
     select = plan.select.copy()
     within = next(select.find_all(exp.Table)).parent_select
@@ -28,7 +28,7 @@ def counted(plan: Plan, files: Sequence[File], loads: Loads | None) -> tuple[Pla
 
 
 def without_range(plan: Plan, files: Sequence[File]) -> Plan:
-    """The plan without the conditions of its range, if all events of the files are in it: their dates are not read."""
+    """Remove the range from the conditions of a plan if all events of the files are in it, so dates are not read."""
     if not all(file.is_within(plan.start, plan.end) for file in files):
         return plan
     select = plan.select.copy()
@@ -43,7 +43,7 @@ def without_range(plan: Plan, files: Sequence[File]) -> Plan:
 
 
 def with_keys(select: exp.Select) -> tuple[exp.Select, int]:
-    """The statement with columns c0, c1 …; its last columns are the keys of its order. Returns also their number."""
+    """Name the columns of a SELECT c0, c1 … and append its sort keys. Returns the SELECT and the number of keys."""
     order = select.args.get("order")
     keys = [term.this for term in order.expressions] if order is not None else []
     values = [item.unalias() for item in select.expressions] + [key.copy() for key in keys]

@@ -1,4 +1,4 @@
-"""The tables of a shared folder, with their rows: DuckDB sorts what is loaded, and what is left after a trim."""
+"""Tables in a shared folder, with their rows. DuckDB sorts the rows of a load, and those left after a trim."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ class LakeTables(Lake):
     def _converted(
         self, table: Snapshot, change: ColumnChange, written: Files, go_on: Callable[[], None] | None
     ) -> list[Action]:
-        """Write the rows of all files with wider columns, or other names of hidden ones. Returns the files to add.
+        """Rewrite all files with wider columns, or other names of hidden columns. Returns the actions to add them.
 
-        None if neither changes: the files then stay. Raises UsageError if a value would change.
+        If neither changes, the files stay, and there are no actions. Raises UsageError if a value would change.
         """
         now = hidden(change.after)
         if not change.widened and now == table.hidden:

@@ -151,7 +151,7 @@ class Part:
     end: datetime | None = None
 
     def rows_of(self, sorted_rows: int) -> int:
-        """How many of its rows take as much memory as `sorted_rows` of usual size, wherever large rows are."""
+        """The number of rows of this part that need no more memory than `sorted_rows` rows of usual size."""
         return min((sorted_rows * file.rows // file.weight for file in self.files), default=sorted_rows)
 
 
@@ -207,7 +207,10 @@ def _overlapping(files: Sequence[File]) -> Iterator[list[File]]:
 
 
 def _cut(files: Sequence[File], start: datetime, end: datetime, sorted_rows: int) -> list[Part]:
-    """Halve the range from `start` and before `end` until a part has few rows, if dates are spread evenly in a file."""
+    """Halve the range from `start` to before `end` until each part has few rows.
+
+    The estimate assumes that dates are spread evenly in a file.
+    """
     part_files = [file for file in files if file.oldest < end and file.end > start]
     rows = sum(
         file.weight * ((min(file.end, end) - max(file.oldest, start)) / (file.newest - file.oldest + MILLISECOND))
@@ -233,7 +236,7 @@ class SnapshotReader:
         """The last version that was read; -1 when there was no table."""
 
     def read(self, has: Callable[[int], bool]) -> None:
-        """Read the table as it is now. `has` tells whether the log has a version as a commit."""
+        """Read the current version of the table. `has` returns whether the log has a version as a commit."""
         if self._table is not None and not has(self.version + 1):
             if has(self.version):
                 return
@@ -303,7 +306,7 @@ def _snapshot(name: str, table: DeltaTable) -> Snapshot | None:
 
 
 def _check_readable(name: str, table: DeltaTable, configuration: Mapping[str, str | None]) -> None:
-    """Refuse a table whose files have more rows than it, or other names of columns. Other tools make such tables."""
+    """Raise ServiceError if the files have deleted rows or other column names. Other tools make such tables."""
     features = table.protocol().reader_features or ()
     if "deletionVectors" in features and any(batch.num_rows for batch in table.deletion_vectors()):
         hint = "let that tool write the files without the deleted rows, as REORG TABLE … APPLY (PURGE) does"
@@ -316,8 +319,8 @@ def _check_readable(name: str, table: DeltaTable, configuration: Mapping[str, st
 def _file(table: str, names: Hidden, row: Mapping[str, Any]) -> File | None:
     """A file by its statistics in the log, or None if it is empty.
 
-    ServiceError without statistics, because to leave the file out would lose its rows, and for rows without a date,
-    because no query would find them.
+    Raises ServiceError for a file without statistics, because leaving it out would lose rows, and for rows without a
+    date, because no query would find them.
     """
     rows = row.get("num_records")
     if rows == 0:

@@ -1,4 +1,4 @@
-"""Upkeep of tables: which files to merge, and the removal of old files that loads and compactions leave behind.
+"""Finds files of a table to merge, and removes old files that loads and compactions have replaced.
 
 A query may still read files that were replaced after it began, and a mark may still need log entries from before a
 checkpoint. So both are kept for a while.

@@ -29,7 +29,7 @@ ROWS_PER_GROUP = 122_880
 BYTES_PER_GROUP = 1 << 26
 """About the most bytes of a row group."""
 LARGE_ROW, VECTOR = 1 << 11, 2048
-"""Rows of more than LARGE_ROW bytes are in smaller groups: DuckDB holds VECTOR rows at once, whatever their size."""
+"""Rows of more than LARGE_ROW bytes are in smaller groups: DuckDB always holds VECTOR rows at once."""
 ROWS_PER_FILE = 4_000_000
 _DAY = 86_400_000_000
 
@@ -138,7 +138,7 @@ class _File:
         self._loads: list[int] = []
 
     def takes(self, day: int, first: datetime) -> bool:
-        """Whether rows of a day, of which the first has the date `first`, may follow in this file."""
+        """Whether rows of `day` may follow in this file; `first` is the date of the first row."""
         # Two files of a load must not share a date, or reading them in turn would not give the rows in order.
         return day == self._day and first >= self._dates[1] and (self._rows < ROWS_PER_FILE or first == self._dates[1])
 

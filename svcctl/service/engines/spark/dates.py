@@ -40,7 +40,7 @@ def formatted(value: exp.Expr, pattern: DatePattern) -> exp.Expr:
 
 
 def parsed(text: exp.Expr, pattern: DatePattern) -> exp.Expr:
-    """The timestamp of a text, or null if it does not fit the pattern. Of two parts of a kind, the last one counts."""
+    """The timestamp of a text, or null if it does not fit the pattern. If a part occurs twice, the last one counts."""
     parts = [part for part in pattern if isinstance(part, DatePart)]
     groups = {part: index for index, part in enumerate(parts, start=1)}
     pieces = (f"([0-9]{{1,{len(part.value)}}})" if isinstance(part, DatePart) else _written(part) for part in pattern)

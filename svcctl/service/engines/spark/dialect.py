@@ -54,8 +54,8 @@ class SparkDialect:
         return exp.TryCast(this=sql, to=to)
 
     def first_match(self, texts: list[exp.Expr], pattern: str, group: int) -> exp.Expr:
-        # Servers have "" where there is no match, or where a group takes no part in it. They do not tell the two from
-        # an empty match of the group, so "" is null where the group cannot be empty.
+        # Servers return "" if there is no match, if the group takes no part in it, and if the group's match is empty.
+        # So "" becomes null where the group cannot be empty.
         text, copy = texts
         body = body_of_group(pattern, group)
         if body is None:
@@ -90,7 +90,7 @@ class SparkDialect:
 
 
 class _SparkJson:
-    """See JsonSql. The path is looked up step by step: servers differ about members of the same name."""
+    """The JsonSql of Spark. It looks up a path step by step, because servers differ about members of the same name."""
 
     def replace_matches(self, sql: exp.Expr, pattern: str, replacement: str, times: int = 1) -> exp.Expr:
         texts = (exp.Literal.string(pattern), exp.Literal.string(replacement))

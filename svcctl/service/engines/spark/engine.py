@@ -89,7 +89,7 @@ class SparkReader:
 
 
 def on_spark(lake: Lake, uri: str, environment: Mapping[str, str]) -> SparkReader:
-    """Runs plans over the tables of a folder on Spark at a URI, with settings from the environment."""
+    """A reader that runs plans on the Spark server at a URI, with settings from the environment."""
     return SparkReader(lake, Connection(Server.of(uri, environment)))
 
 

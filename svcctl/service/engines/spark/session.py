@@ -48,8 +48,8 @@ _ENDED = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED", "ABORTED", "DATA_LOSS
 _WHY = {
     "address lookup failed": ": its host cannot be found",
     "Connection refused": ": connection refused",
-    "Failed parsing HTTP/2": ": what listens there does not speak Spark Connect, or wants TLS",
-    "WRONG_VERSION_NUMBER": ": what listens there does not speak TLS, which a token or SVCCTL_SPARK_CA_BUNDLE asks for",
+    "Failed parsing HTTP/2": ": the server there does not speak Spark Connect, or requires TLS",
+    "WRONG_VERSION_NUMBER": ": the server there does not speak TLS, which a token or SVCCTL_SPARK_CA_BUNDLE requires",
 }
 """Why a server does not answer, by the message of gRPC."""
 _REFUSED = ("UNAUTHENTICATED", "PERMISSION_DENIED", "UNIMPLEMENTED")
@@ -197,7 +197,7 @@ class Connection:
     def session(self, *, answers: bool = False) -> Session:
         """The session. Raises Unavailable when the server does not answer, ServiceError when it refuses access.
 
-        Where the server is known to answer, nothing waits for it.
+        With `answers` the server is known to answer, so nothing waits for it.
         """
         with self._lock:
             if self._session is None:
@@ -267,7 +267,7 @@ class Connection:
             raise self._error(error, session) from None
 
     def ended(self, session: Session | None, message: str = "") -> Unavailable:
-        """The error for a server that is gone or was restarted; `told` is the message of gRPC."""
+        """The error for a server that is gone or was restarted; `message` is the message of gRPC."""
         self.forget(session)
         why = next((why for pattern, why in _WHY.items() if pattern in message), ", or has ended")
         return Unavailable(f"Spark at {self._server.address} does not answer{why}")
@@ -300,7 +300,7 @@ def status(error: Exception) -> str | None:
 def _import_messages() -> None:
     """Import the messages of Spark's client without its warnings about packages that nothing here uses.
 
-    Spark's client takes a program without a file, such as a worker of pytest or dask, for its own tests and ends it.
+    Spark's client mistakes a program without a file, such as a worker of pytest, for its own tests and ends it.
     """
     main = sys.modules["__main__"]
     nameless = not hasattr(main, "__file__")

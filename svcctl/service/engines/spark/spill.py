@@ -1,4 +1,4 @@
-"""Large answers, which Spark writes to Parquet files beside the tables, where this service reads them.
+"""Large answers of Spark: the server writes them to Parquet files next to the tables, and this service reads these.
 
 A server of Spark Connect holds in memory what its client has not read yet, and fails with large answers. Files have no
 such limit. The files of an answer are removed when it ends. Files of a killed process are removed by any other process:
@@ -31,7 +31,7 @@ ALIVE = "alive"
 BEAT_SECONDS = 10.0
 DEAD_SECONDS = 60.0
 ROWS = 1_000_000
-"""Answers of this many rows, or of fewer large rows, are written to files, if the files that are read tell how many."""
+"""Answers of this many rows, or of fewer large rows, are written to files. The estimate is the rows that are read."""
 BUFFER_BYTES = 1 << 20
 Place = tuple[Any, ...]
 """The values that a row is ordered by, after a 0. All rows of an answer without an order have the place (0,)."""
@@ -53,7 +53,7 @@ class _Other:
 
 
 class Spills:
-    """The folder of this process's large answers, with a thread that shows it is alive and removes dead ones."""
+    """The folder of this process's large answers, with a thread that shows it is alive and removes dead folders."""
 
     def __init__(self, lake: Lake, *, beat_seconds: float = BEAT_SECONDS, dead_seconds: float = DEAD_SECONDS) -> None:
         self.uri = lake.folder.table_uri(FOLDER)

@@ -20,7 +20,7 @@ _ALL_WHOLE = "9007199254740992D"
 _SPLIT = "134217729D"
 """2^27 + 1, which splits a float8 into halves whose products are exact."""
 REPEATED = 80
-"""Values up to so many characters are repeated; Spark does not compile the lambdas that bind longer ones."""
+"""SQL of up to this many characters is repeated. Longer SQL is bound by a lambda, which Spark does not compile."""
 MAX_DEPTH = 12
 """How deep bound values may be nested: with more, servers take too long."""
 Body = Callable[[str], str]

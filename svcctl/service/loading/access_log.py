@@ -57,7 +57,7 @@ def hits(pattern: str) -> str:
 
 
 def with_request(table: str) -> str:
-    """A table of hits with their `request`, of which the protocol may be missing."""
+    """A table of hits with their `request`, whose protocol may be missing."""
     words = "len(words) = 3 AND words[1] <> '' AND words[3] LIKE 'HTTP/_%'"
     plain = " AND ".join(f"NOT contains(hit.request, chr({code}))" for code in _BACKSLASH_TAB_FEED_RETURN[1:])
     split = "{'method': words[1], 'uri': words[2], 'protocol': words[3]}"

@@ -1,7 +1,7 @@
 """The columns of a file: their names, their types, and the SQL that reads them, for each kind of file.
 
 Text is selected from the table `lines`, which has the number and text of each line or, for csv, its cells. Types of
-csv, logfmt and JSON are those of the head. A row that they do not fit is a misfit: then the whole file decides.
+csv, logfmt and JSON are found from the head. If a later row does not fit them, the whole file decides.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Columns:
 
     @property
     def paths(self) -> Mapping[str, Sequence[str]]:
-        """The names of the members on the way to each column; of most kinds of file the name of the column."""
+        """The path of members to each column; for most kinds of file just the name of the column."""
         inside = {leaf.name: leaf.path for leaf in self.flat.leaves} if self.flat else {}
         return {name: inside.get(name, (name,)) for name in self.types}
 
@@ -99,7 +99,7 @@ def _csv(file: KnownFile, rules: Wanted) -> Columns:
 
 
 def _fields(file: KnownFile, rules: Wanted) -> Columns:
-    """Files that name their fields. Times without a zone are in UTC there, which needs no note."""
+    """The columns of a file that names its fields. Its times without a zone are in UTC, which needs no note."""
     assert file.heading is not None
     columns = _csv(file, replace(rules, null=(*rules.null, *file.heading.null)))
     return replace(columns, marks={**columns.marks, Change.ZONE: {}})
@@ -141,7 +141,7 @@ def _typed(names: Sequence[str], table: str, rules: Wanted, misfits: Sequence[st
 
 
 def _counts(cells: Sequence[str], table: str, rules: Wanted) -> dict[int, list[int]]:
-    """How many values each cell has, how many are like numbers, odd, and of each of WAYS; nothing for an empty table.
+    """For each cell, how many values it has, are like numbers, are odd, and pass each test of WAYS. Empty without rows.
 
     The cells are put below each other, because each use of a pattern takes time and memory.
     """
@@ -291,7 +291,7 @@ def _is_json(leaf: Leaf, value: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A text as it stands in a string of JSON, as a pattern."""
+    """A pattern for a text inside a JSON string."""
     return re.escape(json.dumps(text, ensure_ascii=False)[1:-1])
 
 
@@ -299,7 +299,7 @@ _MAX_INT8 = (1 << 63) - 1
 
 
 def _parquet(file: KnownFile, rules: Wanted) -> Columns:
-    """Parquet, with columns for the members of structs. A number that int8 cannot hold makes text of its column.
+    """Parquet, with columns for the members of structs. A column with a number that int8 cannot hold is text.
 
     NaN and infinite values become null: they would spoil every sum of the column.
     """

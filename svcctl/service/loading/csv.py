@@ -1,4 +1,4 @@
-"""Reads csv: the names of the columns, and rows with a cell for each column and the number of the first line.
+"""Reads csv files: the names of the columns, and rows of cells, each row with the number of its first line.
 
 Records are split here and their cells are parsed by Arrow, a block at a time, so memory is bounded however long a
 quoted text is. A line ends with \\n, \\r\\n or \\r. Text after a closing quote belongs to the cell.
@@ -24,7 +24,7 @@ from svcctl.service.loading.skips import LONGEST_LINE, NOT_UTF8, Aside, Skip, Ta
 from svcctl.words import counted
 
 MAX_CELLS = 1 << 19
-"""The most cells that are read at once of records that are not lines."""
+"""The most cells that are read at once from records with several lines."""
 HEAD = 1 << 17
 """The heading must end within this many bytes."""
 _COMMENT = re.compile(rb"(?m)^#[^\r\n]*")
@@ -38,7 +38,7 @@ _QUOTED_TEXT = re.compile(r'"[^"]*+(?:""[^"]*+)*+"')
 _QUOTED = rb'"[^"]*+(?:""[^"]*+)*+"'
 _SEPARATORS = ",;\t|"
 _SEPARATOR = re.compile(rb"sep=([,;\t|])" + _END)
-"""A first line such as `sep=;`, which tells spreadsheets the separator."""
+"""A first line such as `sep=;`, which names the separator for spreadsheets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Heading:
 
     `padded` is true if there are blanks before all names; then blanks after separators are not part of cells. The names
     are those of the first row if `is_read`; `first` is the first line; `blank` and `comments` count the lines before.
-    Of a file that names its fields in a comment, `fields_line` is that comment, `null` are its texts for null, and
+    If the file names its fields in a comment, `fields_line` is that comment, `null` are its texts for null, and
     `epochs` are the columns that it calls times in epoch seconds.
     """
 
@@ -100,11 +100,13 @@ class Heading:
 def heading(
     name: str, head: bytes, separator: str | None, *, header: bool | None = None, names: Sequence[str] = ()
 ) -> Heading:
-    """The heading of a csv file whose first bytes are `head`: HEAD of them, if the file is not shorter.
+    """The heading of a csv file. `head` has the first HEAD bytes of the file, or all of a shorter one.
 
-    With `separator` None it is the most frequent of comma, ; tab and | in the heading. Without a `header`, the first
-    row is data, and the columns have the given names, or else names with numbers. Given `names` mean that there is none
-    unless `header` is true. Raises UsageError if the first line is not one of names, or has another number of cells.
+    If `separator` is None, it is that of a first line such as `sep=;`, or else the most frequent of comma, semicolon,
+    tab and | in the heading. `header` says whether the first row has names of columns; if it is None, the row has them
+    unless `names` are given. Otherwise the first row is data, and the columns are called by `names`, or else by
+    numbers. Raises UsageError if the first row cannot be read as names, or does not have as many cells as there are
+    `names`.
     """
     head += b"\n" * (len(head) < HEAD)  # the file may end with the heading, without a line end
     start, comments = _first_row(head, _end(_BLANK, head, len(BOM) if head.startswith(BOM) else 0))
@@ -151,7 +153,7 @@ def frequent_separator(line: str) -> str:
 
 
 def _first_row(head: bytes, start: int) -> tuple[int, int]:
-    """Where the first line begins that is not a comment, and how many comments are before it."""
+    """The offset of the first line that is not a comment, and the number of comments before it."""
     comments = 0
     while head.startswith(b"#", start):
         end = _end(_LINE, head, start)
@@ -163,14 +165,17 @@ def _first_row(head: bytes, start: int) -> tuple[int, int]:
 
 
 def _is_comment(line: str, following: str) -> bool:
-    """Whether a line before the heading is a comment: not if the next line has as many cells and is no comment."""
+    """Whether a line before the rows is a comment: it begins with #, and is not the heading.
+
+    It is the heading if the following line has as many cells and does not begin with #.
+    """
     by = frequent_separator(line)
     names_cells = not following.startswith("#") and 0 < line.count(by) == following.count(by)
     return line.startswith("#") and bool(following.strip()) and not names_cells
 
 
 def fitting_lines(lines: Sequence[str], separator: str | None) -> tuple[list[bool], Sequence[str]]:
-    """Whether each line is in a row of at least two cells, and no more than the first row has; the cells of that one.
+    """For each line, whether its row has at least two cells and no more than the first row; and the first row's cells.
 
     If the first row is a single name, rows of one cell fit, unless cells have a known separator.
     """
@@ -221,7 +226,7 @@ def batches(
 
 
 def _without_comments(block: bytes, name: str, head: Heading, number: int, tally: Tally) -> bytes:
-    """Whole lines with an empty line for each comment, which are counted; `number` is that of the first.
+    """Make the comments in a block of whole lines empty, and count them. `number` is that of its first line.
 
     Raises UsageError for a comment that names other fields.
     """
@@ -278,7 +283,7 @@ class _Rows:
         yield from self._cut(self._rest, 0)
 
     def _cut(self, data: bytes, most: int) -> Iterator[pa.RecordBatch]:
-        """Rows; of a record that is longer than `most` and does not end, the first line is skipped."""
+        """The rows of some data. The first line of a record longer than `most` bytes that does not end is skipped."""
         if not data.strip(b"\r\n"):
             self._tally.add(Aside.BLANK, self._number, count=_line_ends(data))
             self._number += _line_ends(data)
@@ -306,7 +311,7 @@ class _Rows:
         self._rest = data
 
     def _lines(self, data: bytes) -> pa.RecordBatch | None:
-        """The rows of lines, if each line is one; otherwise None."""
+        """The rows of some data if each line is a row; otherwise None."""
         if len(data) > self._longest or _lone_returns(data) or not _is_text(data):
             return None
         # If a quote is open at the end, the added line becomes part of the last row, and the number of rows is wrong.
@@ -384,7 +389,7 @@ def _numbered(
 def _parsed(data: bytes, shape: Shape, names: Sequence[str]) -> tuple[pa.RecordBatch, Mapping[int, pa_csv.InvalidRow]]:
     """The cells of records; empty cells without quotes are null. Records with too few or too many cells are left out.
 
-    They are returned by their index.
+    The second result has the records that were left out, by their index.
     """
     bad: dict[int, pa_csv.InvalidRow] = {}
 

@@ -56,7 +56,7 @@ _UNREAD = (
     (0, b"SQLite format 3\0", "a database of SQLite", "export its table as csv"),
     (257, b"ustar", "a tar archive", "unpack it with 'tar -xf FILE', and load the files in it"),
 )
-"""Files that cannot be loaded as they are: an offset and the bytes there, the kind of file, and the remedy, or the
+"""Files that cannot be loaded directly: an offset and the bytes there, the kind of file, and the remedy, or the
 program that unpacks it.
 """
 
@@ -82,7 +82,7 @@ def codec(source: Source) -> str | None:
 
 
 class Contents(io.RawIOBase):
-    """The bytes of a file, unpacked or as they are stored. Each read checks whether the load goes on.
+    """The bytes of a file, unpacked or as stored. Each read checks whether the load may continue.
 
     `note` is called with the number of bytes that were read so far.
     """
@@ -128,14 +128,14 @@ def require_read(source: Source, head: bytes) -> None:
     """Raise UsageError if a file's first bytes, `head`, are those of _UNREAD."""
     for place, magic, what, remedy in _UNREAD:
         if head.startswith(magic, place):
-            unread = f"{source.name} is {what}, which is not read as it is"
+            unread = f"{source.name} is {what}, which cannot be loaded directly"
             if isinstance(remedy, _Unpacker):
                 raise UsageError(unread, reason="packed-file", data={"unpacker": str(remedy)})
             raise UsageError(unread, hint=remedy)
 
 
 def require_end(source: Source, contents: Path, bracket: bytes) -> None:
-    """Raise UsageError unless the last byte of a file that is not blank is a bracket. DuckDB reads `[{},` as whole."""
+    """Raise UsageError unless a file ends with `bracket`, not counting blanks. DuckDB accepts a file such as `[{},`."""
     with contents.open("rb") as file:
         file.seek(max(0, contents.stat().st_size - BLOCK))
         if not file.read().rstrip().endswith(bracket):

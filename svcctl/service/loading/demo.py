@@ -26,7 +26,7 @@ GROW_SECONDS = 1.0
 QUIET_SECONDS, QUIET_GROW_SECONDS = 60.0, 60.0
 """The interval instead of GROW_SECONDS after QUIET_SECONDS without a request: an idle service should cost nothing."""
 AHEAD = 300
-"""How many seconds a running service makes at once: DuckDB takes longer to plan than to make their events."""
+"""The seconds of events that a running service makes at once: DuckDB takes longer to plan than to make them."""
 
 
 def extend(engine: Tables, until: datetime, history: timedelta) -> Iterator[tuple[str, float, int]]:

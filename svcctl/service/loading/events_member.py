@@ -85,7 +85,7 @@ _SEARCHED_DEPTH = 8
 
 
 def _nested(depth: int) -> bytes:
-    """A pattern of text with values that are nested so deep."""
+    """A pattern for text whose values are nested at most `depth` deep."""
     flat = rb'[^"\[\]{}]++|' + _STRING.pattern
     pattern = rb"(?:" + flat + rb")*+"
     for _ in range(depth):

@@ -1,4 +1,4 @@
-"""Files as tables of a separate DuckDB, because the DuckDB of the engine cannot reach files.
+"""Reads files as tables of a separate DuckDB, because the engine's DuckDB cannot reach files.
 
 Text is read as the table `lines`, which has the number and text of each entry or, for csv, its cells: a head of bounded
 size, or the whole file as a stream, so memory is bounded. Bytes that are not UTF-8 are replaced in log lines and
@@ -39,7 +39,7 @@ from svcctl.service.loading.skips import LONGEST_LINE, NOTHING, Aside, Tally, sh
 from svcctl.words import size_text
 
 HEAD_ROWS = 10_000
-"""The most rows of a head; it has no more than the first two batches that have rows."""
+"""The most rows of a head. A head has at most the first two batches with rows."""
 ROWS_PER_BATCH = 2048
 ROWS_OF_KNOWN_WIDTH = 8192
 BATCH_BYTES = 1 << 22
@@ -51,7 +51,7 @@ _FOR_LONG_SQL = "SET disabled_optimizers='common_subexpressions'; SET threads=1"
 _FOR_SHORT_SQL = "RESET disabled_optimizers; RESET threads"
 """Settings for statements of more or fewer characters than LONG_SQL.
 
-To find the common parts of long statements takes minutes, and each thread has memory for all parts of a statement.
+In long statements, the search for common parts takes minutes, and each thread holds memory for all parts.
 """
 _HEAD_BLOCK = 1 << 20
 _OWN_JSON = re.compile(OWN_JSON.removesuffix(r"\s*$").encode())
@@ -64,7 +64,8 @@ _LARGEST_CHECKED = 1 << 24
 class KnownFile:
     """A file of a known kind. `contents` is the path for DuckDB, and `heading` that of csv.
 
-    `width` is the bytes of a row of parquet, at least those of a row of csv, and `is_array` whether JSON is one array.
+    `width` is the bytes of the widest rows of parquet, or the least bytes of a row of csv. `is_array` is true if JSON
+    is one array.
     `events_in` is the member of ndjson that has the events, and `left_out` names the members of a document that are
     outside its events.
     """
@@ -98,19 +99,19 @@ class KnownFile:
 
     @property
     def table(self) -> str:
-        """The rows of the file as a table of DuckDB; of parquet, they have their numbers."""
+        """The rows of the file as a table of DuckDB. Rows of parquet have their numbers."""
         if self.is_parquet:
             return f"read_parquet({self.literal}, hive_partitioning=false, file_row_number=true)"
         return "lines"
 
     @property
     def unit(self) -> str:
-        """What messages call a row."""
+        """The word for a row in messages."""
         return {"json": "element", "parquet": "row"}.get(self.kind.name, "line")
 
     @property
     def literal(self) -> str:
-        """The path for DuckDB, which would take it for a pattern."""
+        """The path as an SQL string, escaped because DuckDB reads it as a pattern."""
         return literal(glob.escape(str(self.contents)))
 
 
@@ -162,7 +163,7 @@ class FileReader:
         return KnownFile(source, kind, contents, is_array=is_array, events_in=options.events_in)
 
     def _rows_of_answer(self, contents: Path, begin: int) -> Path:
-        """The array of rows in a JSON answer of a service, where it begins at a byte, as a file of its own."""
+        """Copy the array of rows in a JSON answer of a service to a file. It begins at the byte `begin`."""
         self._opened += 1
         rows = self._spill / str(self._opened)
         with contents.open("rb") as answer, rows.open("wb") as file:
@@ -192,7 +193,7 @@ class FileReader:
         return head
 
     def head(self, file: KnownFile) -> Tally:
-        """Make `lines` the head of a file, whose lines that are no entries are counted in the result."""
+        """Register the head of a file as the table `lines`. The result counts lines that are no entries."""
         tally = Tally()
         with self._readable(file):
             batches = () if file.is_parquet else self._batches(file, tally, _HEAD_BLOCK)
@@ -201,7 +202,7 @@ class FileReader:
         return tally
 
     def stream(self, file: KnownFile, tally: Tally) -> None:
-        """Make `lines` a whole file, for one query. Lines that are no entries are counted in `tally`."""
+        """Register a whole file as the table `lines`, for one query. `tally` counts lines that are no entries."""
         if not file.is_parquet:
             batches = self._watched(self._batches(file, tally))
             self._register(pa.RecordBatchReader.from_batches(self._schema(file), batches))
@@ -335,7 +336,7 @@ class FileReader:
 def reading(zone: str, watch: LoadWatch) -> Iterator[FileReader]:
     """A reader of files for the block; `zone` is the zone of times without a zone.
 
-    `watch` is asked repeatedly while a file is read; when it raises an error, reading stops.
+    `watch` is called repeatedly while a file is read. When it raises an error, reading stops.
     """
     with temporary("load") as spill:
         settings: dict[str, str | bool | int | float | list[str]] = {

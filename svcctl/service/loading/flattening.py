@@ -1,4 +1,4 @@
-"""Objects inside events: which become columns such as `req.status`, and which stay JSON text.
+"""Decides which objects inside events become columns such as `req.status`, and which stay JSON text.
 
 An object becomes columns as a whole or not at all, so nothing of it is lost. Objects near the top come first.
 """
@@ -22,7 +22,7 @@ JSON_NUMBERS = ("UBIGINT", "BIGINT", "DOUBLE")
 
 
 def common_type(type_: str, other: str) -> str:
-    """The type of a member that has these types in two objects."""
+    """The type of a member that has these two types in different objects."""
     if other in (type_, NULL):
         return type_
     if type_ in JSON_NUMBERS and other in JSON_NUMBERS:
@@ -68,7 +68,7 @@ class EventMember:
 
 @dataclass(frozen=True, slots=True)
 class Flattening:
-    """The rules for objects. Those of a table, `held`, come before the limits.
+    """The rules for objects inside events. The columns of a table, `held`, take precedence over the limits.
 
     `types` are the types of columns that the table or the user names. `texts` names objects that are JSON text in
     another file of the load. `extra` is a column that is read even if it is inside an object that stays JSON text.
@@ -81,7 +81,7 @@ class Flattening:
     extra: str | None = None
 
     def decision(self, name: str) -> bool | None:
-        """Whether an object becomes columns, if the table, a named type or another file decides it; or else None."""
+        """Whether an object becomes columns; None if neither the table, a named type nor another file decides it."""
         if any(column.startswith(f"{name}.") for column in self.held):
             return True
         return False if name in self.texts or self.types.get(name) is Type.STR else None
@@ -142,9 +142,9 @@ class Flattened:
 
 
 def flattened(root: EventMember, rules: Flattening) -> Flattened:
-    """The columns of the members of events. Columns whose names are equal in any case of letters get a number.
+    """The columns for the members of events. If names are equal except for case, all but one get a number.
 
-    Then members nearer the top keep their names: a member `req.status` comes before `status` of the object `req`.
+    The member nearest to the top keeps its name: a member `req.status` comes before `status` of the object `req`.
     """
     opened, texts = _opened(root, rules)
     places = list(_places(root, opened, (), ()))

@@ -1,4 +1,4 @@
-"""How a table changes for a load: it gets the columns that it lacks, and a named type can widen a column.
+"""Changes of a table by a load: it gets the columns that it lacks, and a named type can widen a column.
 
 Loads add a limited number of columns to a table. From then on, further members of JSON are kept as JSON text in one
 column, REST; other files with further columns are refused.
@@ -105,7 +105,7 @@ def wider_type(type_: Type, value: str) -> Type | None:
 
 
 def _wider(table: Table, table_types: Mapping[str, Type], options: LoadOptions) -> dict[str, Type]:
-    """The columns of a table that get the types which the user names. UsageError for a type that is not wider."""
+    """The columns of a table whose types the user widens. Raises UsageError for a type that is not wider."""
     wider = {
         name: Type(word) for name, word in options.types.items() if name in table_types and table_types[name] != word
     }
@@ -160,7 +160,7 @@ def _is_json(layout: Layout) -> bool:
 
 
 def _with_rest(layout: Layout, names: Collection[str]) -> Layout:
-    """A layout of JSON with the column REST: JSON text of those of some columns that have a value, null without any."""
+    """A layout of JSON with the column REST: the named columns with a value, as JSON text; null if none has one."""
     columns = layout.columns
     members = []
     for name in names:

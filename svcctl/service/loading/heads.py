@@ -1,9 +1,9 @@
-"""Decides which kind a file is: by the share of the lines of its head that each kind can read.
+"""Finds the kind of a file by the share of the lines in its head that each kind can read.
 
 A kind reads entries and the lines that continue them. Blank lines and comments do not count. A file that names its
-fields in a comment is of that kind; then the kinds of the file's ending come first. A kind must read nine of ten lines;
-csv must be the only one that does, unless a column of its heading has a usual name of a time, because many texts have a
-comma in each line.
+fields in a comment is of the kind `fields`. Otherwise the kinds of the file's ending come first. A kind must read nine
+of ten lines. Many texts have a comma in each line, so csv must be the only kind that reads so many, unless a column of
+its heading has a usual name of a time.
 """
 
 from __future__ import annotations
@@ -76,7 +76,10 @@ def head_of(name: str, data: bytes) -> FileHead:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How many lines of a head a kind reads, of how many; whether the first, and the index of the first unread one."""
+    """The lines of a head that a kind can read: `read` of `lines` lines.
+
+    `first_unread` is the index of the first line that it cannot read.
+    """
 
     kind: FileKind
     read: int
@@ -98,8 +101,8 @@ class Score:
 def kind_of(head: FileHead, ending: str, written: str, time_names: Sequence[str]) -> FileKind:
     """The kind of a file by its head and its ending (`.csv`). Raises UsageError if it is not clear.
 
-    The lines of a log have times as in the pattern `written`, if it is not empty. `time_names` are the names that show
-    that a heading of csv is one, in lower case.
+    `written` is the pattern of the times in a log, or empty. `time_names` are usual names of times in lower case, by
+    which a heading of csv is known.
     """
     is_lacking = not written and incomplete_time(head.first_event) is not None
     scores = [_score(kind, head, written) for kind in FILE_KINDS.values()]
@@ -131,7 +134,7 @@ def kind_of(head: FileHead, ending: str, written: str, time_names: Sequence[str]
 
 
 def _is_above_times(table: Score, log: Score, head: FileHead) -> bool:
-    """Whether the first line names columns, because the log that reads all others has a cell of a time in each."""
+    """Whether the first line is a heading, because in the entries that `log` reads the time is a cell of its own."""
     separator = _SEPARATORS[table.kind.name] or frequent_separator(head.first_event)
     if log.reads_first or table.read < table.lines or f"{separator} " in head.first_event:
         return False
@@ -140,14 +143,14 @@ def _is_above_times(table: Score, log: Score, head: FileHead) -> bool:
 
 
 def _lacking(head: FileHead) -> tuple[str, Skip] | None:
-    """A time that lacks a part, and which, if half of the first lines have such times."""
+    """An incomplete time and the part that it lacks, if half of the first lines have such times; else None."""
     lines = list(islice(filter(_may_be_event, head.lines), _LINES_WITH_TIMES))
     times = [time for time in map(incomplete_time, lines) if time]
     return times[0] if times and 2 * len(times) >= len(lines) else None
 
 
 def best_log(head: FileHead, written: str) -> FileKind:
-    """The kind of a file that the user calls a log: where in a line its times are.
+    """The kind of a file that the user calls a log, by the place of the time in its lines.
 
     Raises UsageError if the times lack a part.
     """

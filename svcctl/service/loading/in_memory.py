@@ -12,6 +12,6 @@ from svcctl.service.engines.duckdb import DuckDBEngine
 
 @contextmanager
 def engine_in_memory() -> Iterator[Engine]:
-    """An engine without tables. During the block, a temporary directory has what does not fit into its memory."""
+    """An engine without tables. Data that does not fit in memory goes to a temporary directory of the block."""
     with temporary("query") as folder, DuckDBEngine(spill=folder / "spill") as engine:
         yield Engine(engine, engine)

@@ -76,7 +76,7 @@ _FIRST = r"()((?:\[ *)?)"
 """The two groups before a time at the beginning of a line: nothing, and `[` or nothing."""
 
 
-def _behind(words: int, *, indented: bool) -> str:
+def _inner_groups(words: int, *, indented: bool) -> str:
     """The two groups before a time inside a line: up to `words` words and a text that touches the time; `[`, `ts=`
     or `msg=audit(`.
 
@@ -116,10 +116,10 @@ def log_kinds(lines: Sequence[str], written: str = "") -> Iterator[FileKind]:
     times = [(written, written)] if written else [(_TIME, _BEGINS_TIME), (_EPOCH, _EPOCH)]
     yield from (_log(_FIRST, *time) for time in times)
     inner = (_INNER_NUMBER_TIME,) * 2 if written == NUMBER_TIME else times[0]
-    pattern = re.compile(_entry(_behind(_MOST_WORDS, indented=True), inner[0]))
+    pattern = re.compile(_entry(_inner_groups(_MOST_WORDS, indented=True), inner[0]))
     entries = ((line, pattern.match(line)) for line in lines[:_LINES_WITH_PLACES])
     places = {(len(re.findall(_WORD, match[1])), line[0] in " \t") for line, match in entries if match}
-    yield from (_log(_behind(words, indented=indented), *inner) for words, indented in sorted(places))
+    yield from (_log(_inner_groups(words, indented=indented), *inner) for words, indented in sorted(places))
 
 
 _MONTH_DAY = rf"(?:{_DAY}|{_MONTH} {{1,2}}\d{{1,2}}|\d\d[/-]\d\d|\d{{1,2}}[ /-]{_MONTH}|[A-Z]?[01]\d[0-3]\d)"
@@ -128,11 +128,11 @@ _INCOMPLETE: Mapping[Skip, str] = {
     Skip.NO_YEAR: rf"{_MONTH_DAY}[ T-]+\d\d:\d\d:\d\d(?:[.,]\d+)?(?! (?:[A-Z]+ ){{0,2}}\d{{4}}\b)",
     Skip.NO_DAY: r"\d\d:\d\d:\d\d(?:[.,]\d+)?",
 }
-"""Patterns of the times of logs that lack a part which a user must tell."""
+"""Patterns of times in logs that lack a part, which the user must name."""
 
 
 def incomplete_time(line: str) -> tuple[str, Skip] | None:
-    """A time in a line of a log that lacks a part, and which; None if there is none.
+    """An incomplete time in a line of a log, and the part that it lacks; None if there is none.
 
     A time of day counts only at the beginning of the line.
     """

@@ -25,7 +25,7 @@ from svcctl.words import size_text
 MAX_FIELDS = 1000
 """The most columns of a file; with more, the names are probably data."""
 MAX_FREE_BYTES = 500_000_000
-"""A file that unpacks to no more than this may do so from any size: a few thousand equal rows are packed very small."""
+"""Files that unpack to no more than this have no limit of the ratio: some thousand equal rows are packed very small."""
 MAX_DEPTH = 200
 """How deep the values of a JSON object may be nested."""
 _UNCHANGED = "nothing was changed"
@@ -39,11 +39,11 @@ class LoadLimits:
     unpacked_bytes: int = LOAD_BYTES.default_value
     """The bytes that all files of a load unpack to."""
     ratio: int = LOAD_RATIO.default_value
-    """How many times the size of a file it may unpack to, from MAX_FREE_BYTES on."""
+    """The most times its own size that a file may unpack to, if that is more than MAX_FREE_BYTES."""
     memory_bytes: int = LOAD_MEMORY.default_value
     """The memory of the engine that reads the files."""
     depth: int = LOAD_DEPTH.default_value
-    """The levels of members that become columns: 2 for `a.b`, 1 if no objects do."""
+    """The most levels of members that become columns: 2 for `a.b`. With 1, no objects become columns."""
     nested_columns: int = LOAD_NESTED_COLUMNS.default_value
     """The columns that a file may have for members of its objects."""
     added_columns: int = LOAD_COLUMNS.default_value
@@ -86,7 +86,7 @@ class LoadWatch:
             )
 
     def unpacked(self, path: Path, name: str, size: int) -> None:
-        """Note that a file unpacks to at least `size` bytes. Raises ServiceError for too many, of it or all files."""
+        """Note that a file unpacks to at least `size` bytes. Raises ServiceError above a limit."""
         self._unpacked[path] = max(size, self._unpacked.get(path, 0))
         if sum(self._unpacked.values()) > self.limits.unpacked_bytes:
             raise ServiceError(
@@ -98,7 +98,7 @@ class LoadWatch:
             raise ServiceError(
                 f"{name} unpacks to more than {self.limits.ratio:,} times its size",
                 code=413,
-                hint=f"{_UNCHANGED}; if the file is as it should be, set {LOAD_RATIO.name} for the service",
+                hint=f"{_UNCHANGED}; if the file is not a mistake, set {LOAD_RATIO.name} for the service",
             )
 
     def out_of_memory(self, name: str, kind: str) -> ServiceError:

@@ -14,7 +14,7 @@ MAX_COMPARED = 64
 def with_object(table: str, *, are_mostly_valid: bool = False) -> str:
     """A table with `names`, the names of the members of `text`, and `line`, which is the text if it is a JSON object.
 
-    A text that `are_mostly_valid` is parsed once, but a batch with invalid texts takes longer.
+    With `are_mostly_valid` each text is parsed once, but a batch with invalid texts takes longer.
     """
     names = "TRY(json_keys(text))" if are_mostly_valid else "CASE WHEN json_valid(text) THEN json_keys(text) END"
     is_object = "CASE WHEN json_valid(text) THEN starts_with(text, '{') OR json_type(text) = 'OBJECT' END"
@@ -36,7 +36,7 @@ def compared(table: str, members: Mapping[MemberPath, str], objects: Collection[
         return table, "false"
     inner = (f" + coalesce(len(json_keys(line, {pointer(place)})), 0)" for place in objects)
     added = f"json_type(line, [{', '.join(map(pointer, places))}]) AS member_types"
-    # Fewer are known if a member is unknown or there twice.
+    # There are fewer types than names if a member is unknown or occurs twice.
     counted_types = "member_types" if len(counted) == len(places) else f"member_types[:{len(counted)}]"
     tests = [f"len(names) > 0 AND list_count({counted_types}) = len(names){''.join(inner)}"]
     for at, place in enumerate(places, 1):

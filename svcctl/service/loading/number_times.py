@@ -24,7 +24,7 @@ _PLAUSIBLE_SHARE = 0.9
 _NUMBER_TEXT = re.compile(r"\s*[+-]?\d+(?:[.,]\d+)?(?:[eE][+-]?\d{1,2})?\s*")
 _DATE_DIGITS = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\d*")
 _DIGIT_FORMATS = {8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S", 17: "%Y%m%d%H%M%S%g"}
-"""How dates are written in so many digits."""
+"""The formats of dates in digits, by the number of digits."""
 _SHORT_DATE_DIGITS = 6
 """The digits of a date with a year of two digits."""
 _CLOCK_DIGITS = re.compile(r"(?:[01]\d|2[0-3])[0-5]\d[0-5]\d")
@@ -108,7 +108,7 @@ def _fits(numbers: Sequence[str], times: NumberTimes) -> bool:
 
 
 def own_times(file: str, numbers: Sequence[str], now_ms: int) -> NumberTimes:
-    """How the numbers of eventdate in JSON are read: the service writes epoch milliseconds of any year.
+    """Read the numbers of eventdate in JSON as epoch milliseconds of any year, since the service writes them so.
 
     Raises UsageError if they are as plausible as epoch seconds.
     """

@@ -47,14 +47,14 @@ def check_footer(source: Source, contents: Path, watch: LoadWatch) -> int:
 
 
 def size_query(table: str, described: Sequence[tuple[Any, ...]]) -> str:
-    """SQL for the number of rows of a table, the bytes of their texts, and the most of one row."""
+    """SQL for the number of rows of a table, the bytes of their texts, and the most bytes of texts in a row."""
     sizes = [f"coalesce({_SIZES[type_]}({quote(str(name))}), 0)" for name, type_, *_ in described if type_ in _SIZES]
     sized = f"SELECT {' + '.join(sizes) or '0'} AS size FROM {table}"
     return f"SELECT count(*), coalesce(sum(size), 0)::HUGEINT, coalesce(max(size), 0) FROM ({sized})"
 
 
 def check_pages(source: Source, contents: Path, rows: int, watch: LoadWatch) -> None:
-    """Read all pages of a parquet file, so many rows at once. Raises UsageError when a check sum of a page fails."""
+    """Read all pages of a parquet file, `rows` rows at once. Raises UsageError when a check sum of a page fails."""
     import pyarrow.parquet as pq
 
     try:

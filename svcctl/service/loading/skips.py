@@ -1,6 +1,6 @@
-"""Skipped lines of a load, lines that are no events, and changes of others, with their counts and sentences.
+"""Counts and describes the skipped lines of a load, lines that are no events, and changes of values.
 
-Each has a count, a first place and one sentence. This module imports no engine.
+Each kind has a count, a first place and one sentence. This module imports no engine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOTHING = "nothing was changed"
 
 
 class Skip(StrEnum):
-    """Why a line was skipped."""
+    """The reason why a line was skipped."""
 
     LONG = "too long"
     ENCODING = "not UTF-8"
@@ -45,7 +45,7 @@ class Skip(StrEnum):
 
 
 class Change(StrEnum):
-    """What was changed in what was read, or chosen for the user."""
+    """A change of values that were read, or a choice that was made for the user."""
 
     COLUMN = "column of the time"
     SHORT = "short row"
@@ -109,7 +109,7 @@ _HINTS: Mapping[Skip, str] = {
     Skip.TIME: "describe how it is written with --time-format, such as '%d/%m/%Y %H:%M:%S', or name another column "
     "with --time-field, or two as DATE,TIME",
 }
-"""What helps if no line of a file could be read."""
+"""Hints for files of which no line could be read."""
 _REASONS: Mapping[Skip, str] = {
     Skip.ENCODING: NOT_UTF8,
     Skip.CELLS: "too-many-cells",
@@ -126,7 +126,7 @@ _REASONS_BY_KIND: Mapping[tuple[Skip, str], str] = {
 
 
 def sentence(what: str, value: str | None, fields: Sequence[str], kind: str) -> str:
-    """What happened, with the value and the columns; `kind` is the type or the format that the value does not have."""
+    """A sentence about a value and its columns. `kind` is the type or the format that the value does not have."""
     wish = ",".join(f"{name}=float8" for name in fields)
     return _SENTENCES[what].format(value=shown(value or ""), fields=some(fields), kind=kind, wish=shlex.quote(wish))
 
@@ -194,7 +194,7 @@ class Tally:
         _count(self.nulls, column, (count, line, value, column))
 
     def settle(self) -> None:
-        """Count the last line of a file that was read: if it is all there is, it is skipped."""
+        """Count the unfinished last line of a file: as skipped if the file has no other rows, else as unfinished."""
         if self._last is not None and self.unfinished is not None:
             what, value, column = self._last
             self.add(Aside.UNFINISHED if self.rows else what, self.unfinished, value, column=column)

@@ -23,7 +23,7 @@ from svcctl.service.loading.skips import Skip
 LONGEST_VALUE = 500
 """The most bytes of a text that is read as a number or a time."""
 ORDERS = ("%d/%m", "%m/%d")
-"""What --time-format may say instead of a whole format: which part comes first in dates with slashes."""
+"""Values of --time-format that name only the order of day and month in dates with slashes."""
 SLASHED = r"^\d{1,2}/\d{1,2}/\d{4}"
 LACKING: Mapping[Skip, str] = {
     Skip.SHORT_YEAR: r"^\d{1,2}[/.-](?:\d{1,2}|[A-Z][a-z]{2})[/.-]\d{2}(?:\D|$)",
@@ -38,7 +38,7 @@ _NAMED_MONTHS = [
     *("%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S.%f %Y"),
     *(f"%d %b %Y {clock}" for clock in ("%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%H:%M", "")),
 ]
-"""Times of C, and such as 31/Jan/2026:10:00:00 with blanks between day, month, year and clock."""
+"""Formats of times of C, and of times such as 31/Jan/2026:10:00:00, with blanks between day, month, year and clock."""
 _ZONE_AFTER = r" (UTC|GMT|[A-Z][A-Za-z]+/[\w/+-]+|[+-]\d\d:?\d\d)$"
 """An offset or the name of a zone at the end of a time; times in ISO 8601 have their own."""
 _NAMED_OFFSET = r" ([+-]\d{4}) [A-Z+-]\w*(?: m=\S+)?$"
@@ -90,7 +90,7 @@ def time_format(zone: str | None, format: str | None) -> TimeFormat:
 
 
 def as_time(value: str, type_: Type, written: TimeFormat) -> str:
-    """A value of a type as a time. Numbers are times only if `written` has their unit."""
+    """SQL for a value of a type as a time. Numbers are times only if `written` has their unit."""
     text = short(value) if type_ is Type.STR else value
     if written.spec is not None and type_ is not Type.TIMESTAMP:
         time = in_utc(_described(f"{text}::VARCHAR", written.spec, written.newest), written.in_zone)
@@ -131,7 +131,7 @@ def _plain_time(text: str, zone: str) -> str:
 
 
 def _described(text: str, spec: str, newest: datetime | None) -> str:
-    """A text as a time in a format; a format without a year reads the last one in which no event is too new."""
+    """A text as a time in a format. If that has no year, it is the last one in which the time is not after `newest`."""
     if newest is None or re.search(r"%-?[YyGcx]", spec):
         return f"try_strptime({text}, {literal(spec)})"
     return yearless(text, [spec], newest)

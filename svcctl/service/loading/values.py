@@ -36,9 +36,9 @@ WAYS: tuple[tuple[Type, str], ...] = (
 """The types of text, each with a test that all values of the column must pass."""
 _NUMBER = r"\d+(\.\d+)?([eE][+-]?\d{{1,2}})?"
 ODD = f"({{0}} IS NOT NULL AND NOT regexp_full_match({{0}}, '-?{_NUMBER}'))"
-"""The condition that a text is not a number; 007 is one here, since text is right for it."""
+"""The condition that a text is not a number. 007 counts as a number, since it is meant to stay text."""
 NUMBER_LIKE = rf"regexp_full_match({{0}}, '-?({_NUMBER}|\d[\d.]*,\d+|\d{{{{1,3}}}}(,\d{{{{3}}}})+(\.\d+)?)')"
-"""The condition that a text is a number if its type is named: with commas, too."""
+"""The condition that a text can be read as a number if its type is named; it may have commas."""
 _THOUSANDS = r"-?(\d{1,15}|[1-9]\d{0,2}(,\d{3}){1,4})(\.\d+)?"
 _DECIMALS = r"-?(0|[1-9]\d{0,14}|[1-9]\d{0,2}(\.\d{3}){1,4})(,\d+)?"
 

@@ -22,7 +22,7 @@ class UnknownTable(NotFound):
 
 
 class TableExists(UsageError):
-    """The table to be made already exists."""
+    """A new table cannot be made, because a table with its name exists."""
 
     reason = "table-exists"
 
@@ -40,7 +40,7 @@ class AlreadyLoaded(UsageError):
 
 
 class ColumnsChanged(ServiceError):
-    """Another load has changed the columns of the table meanwhile."""
+    """A load failed because another load changed the columns of its table at the same time."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"another load changed the columns of table '{name}'; nothing was changed", code=503)
@@ -71,7 +71,7 @@ class ColumnChange:
 
     @property
     def widened(self) -> tuple[tuple[Column, Column], ...]:
-        """The columns with another type, as they were and as they become."""
+        """The columns whose type changes, each as the old and the new column."""
         pairs = zip(self.before, self.after, strict=False)
         return tuple((old, new) for old, new in pairs if old != new)
 

@@ -17,7 +17,7 @@ def interruptible(
 ) -> Iterator[None]:
     """Call `check` every `pause` seconds during the block, in a thread, and interrupt the connection once it raises.
 
-    Its error is then raised instead of that of the interrupted statement.
+    The error of `check` is then raised instead of that of the interrupted statement.
     """
     ended, failures = Event(), list[Exception]()
 

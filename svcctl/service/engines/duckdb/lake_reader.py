@@ -53,7 +53,7 @@ class LakeReader(Reading):
 
 
 def _statements(plan: Plan, table: Snapshot, read: Sequence[Column], source: Source) -> Statements:
-    """The plan as SELECTs over the rows of `source`; `read` are the columns that it needs."""
+    """The SELECTs of a plan over the rows of `source`; `read` are the columns that the plan needs."""
     position = quote(table.hidden.row)
     names = ", ".join(f"{_as_read(column)} AS {quote(column.name)}" for column in read)
     place = f"{quote(table.hidden.load)}::HUGEINT * {1 << 40} + {position} AS {position}"

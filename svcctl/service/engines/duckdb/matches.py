@@ -34,7 +34,7 @@ class Statements:
     keys: int
 
     def of_table(self, table: str) -> str:
-        """A SELECT for the plan's rows from a table that has the rows of `unsorted`."""
+        """A SELECT that returns the plan's rows in order from a table with the rows of `unsorted`."""
         columns = (f"c{index} AS {quote(name)}" for index, name in enumerate(self.columns))
         keys = (f"c{len(self.columns) + index}" for index in range(self.keys))
         return f"SELECT {', '.join(columns)} FROM {table} ORDER BY {', '.join(keys)}"

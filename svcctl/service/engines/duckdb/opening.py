@@ -157,7 +157,7 @@ def _make(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _check_version(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Refuse a file that this svcctl cannot read, before anything in it changes."""
+    """Raise UsageError for an events file that this svcctl cannot read, before anything in it changes."""
     connection.execute(f"ATTACH {literal(str(path))} AS found (READ_ONLY)")
     try:
         [(version,)] = connection.execute("SELECT version FROM found.main.version").fetchall()

@@ -17,7 +17,7 @@ SHORT = "(short)"
 VALUES = "(values)"
 """The column of the typed values of a row of text."""
 RESERVED = (LINE, SHORT, VALUES, "(when)", "(marks)", "(misfit)", "(skipped)", "(nulls)", "(text)", "(keys)")
-"""Names of columns that reading a file adds to those of the file."""
+"""Names of columns that are added to the columns of a file while it is read."""
 
 SQL_TYPES = {
     Type.TIMESTAMP: "TIMESTAMP",
@@ -63,7 +63,10 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 
 SEPARATED = "memory.main.separated"
-"""A text as a cell of csv or tsv: quoted when it holds the separator, a quote, CR or LF, or is empty."""
+"""The macro that writes a text as a cell of csv or tsv.
+
+The cell is in quotes if the text holds the separator, a quote, CR or LF, or is empty.
+"""
 
 DEFINED = f"""
     CREATE MACRO {SEPARATED}(value, separator) AS CASE

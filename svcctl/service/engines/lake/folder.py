@@ -42,7 +42,7 @@ _log = logging.getLogger("svcctl.service")
 
 
 class Folder:
-    """A folder of tables. `lock_file` is a path that all writers share, for a store that needs a lock."""
+    """A shared folder of tables. `lock_file` is a file that all writers lock, for a store that needs a lock."""
 
     IDENTITY = ".svcctl"
     """The object with the identity of the folder, which stays the same wherever the folder is mounted."""
@@ -97,7 +97,7 @@ class Folder:
             raise UsageError(f"cannot make the shared folder {self.uri}: {reason(error)}") from None
 
     def identity(self) -> str | None:
-        """The identity of the folder that is there now; None when it has no identity, or is not there."""
+        """The identity of the folder at the URI now; None if there is no folder, or it has no identity."""
         with self._granted():
             try:
                 content = b"".join(self.storage.read(self.name(self.IDENTITY)))
@@ -108,7 +108,7 @@ class Folder:
     def require(self, identity: str | None = None) -> None:
         """Raise Unavailable if the folder is missing or replaced by another one: its disk may not be mounted.
 
-        From now on the folder must have `identity`; if that is None, the identity of before, or else the first one.
+        From now on the folder must have `identity`. If that is None, it must keep the identity that it had at first.
         """
         self._identity = identity or self._identity
         cannot, current = f"cannot read the shared folder {self.uri}", self.identity()

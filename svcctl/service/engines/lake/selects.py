@@ -1,4 +1,4 @@
-"""Changes to the SELECT of a plan for tables in files."""
+"""Rewrites the SELECT of a plan over a table that consists of files."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class LakeTables(Lake):
         return removed
 
     def compact(self, name: str) -> tuple[int, int]:
-        """Merge files that are small, or whose dates overlap. Returns how many were merged, and how many were made.
+        """Merge files that are small or whose dates overlap. Returns the numbers of merged and of new files.
 
         Afterwards the files of the table are in order, so that queries need not sort them.
         """
@@ -151,7 +151,7 @@ class LakeTables(Lake):
         gone: Sequence[File] = (),
         cut: datetime | None = None,
     ) -> int:
-        """Write the rows of files that meet a condition to new files in order. Returns how many were made.
+        """Write the rows of files, or only those that meet a condition, to new files in order. Returns their number.
 
         The files in `gone` are removed from the table with their rows. All rows that are left out are before `cut`.
         """

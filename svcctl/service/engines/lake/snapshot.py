@@ -19,17 +19,17 @@ from svcctl.service.engines.lake.layout import ADDED_KEY, DROPPED_KEY, Hidden, c
 from svcctl.service.language.types import Column, Table
 
 _GAPS = ("Expected contiguous commit files", "No table metadata or protocol found")
-"""Messages of the library about a log in which versions are missing, between others or at its beginning."""
+"""Messages of the Delta library about a log with missing versions, at its beginning or between others."""
 SORTED_ROWS = 500_000
 """How many rows of overlapping files are sorted at once: some 100 MB."""
 SORTED_BYTES = 1 << 22
 """How many bytes of files with large rows are sorted at once."""
 LARGE_ROW = 256
-"""Rows of more bytes than this, compressed in a file, are large."""
+"""Rows of more bytes than this count as large. The bytes are those in the compressed file."""
 ORDERED = "ordered-"
 """The prefix in the name of a file whose rows are ordered by eventdate, load and row."""
 NO_LOAD = 0
-"""The load of rows that another tool has added without a number."""
+"""The number of the load for rows that another tool has added without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +53,16 @@ class File:
 
     @property
     def end(self) -> datetime:
-        """The date before which all events are, one millisecond after `newest`, or the largest datetime."""
+        """The end of the dates of the file, exclusive: one millisecond after `newest`, or the largest datetime."""
         return self.newest + MILLISECOND if self.newest <= datetime.max - MILLISECOND else datetime.max
 
     @property
     def weight(self) -> int:
-        """How much work it is to sort the file, in rows of usual size."""
+        """The work of sorting the file, as a number of rows of usual size."""
         return self.bytes * SORTED_ROWS // SORTED_BYTES if self.bytes > LARGE_ROW * self.rows else self.rows
 
     def is_within(self, start: datetime | None, end: datetime | None) -> bool:
-        """Whether all events are from `start` on and before `end`."""
+        """Whether all events of the file are from `start` to before `end`."""
         return (start is None or self.oldest >= start) and (end is None or self.end <= end)
 
 
@@ -80,7 +80,7 @@ class Loads:
         return any(first <= number <= last for number in self.numbers)
 
     def have_all(self, files: Iterable[File]) -> bool:
-        """Whether every row of the files is of these loads, so that rows need no filter.
+        """Whether every row of the files belongs to these loads, so that rows need no filter.
 
         The files are those of `may_be_in`, so this is true when each has the rows of one load only.
         """
@@ -91,7 +91,7 @@ class Loads:
 class Snapshot:
     """A table as of a version; dropped tables have no snapshot. A table that replaces another has another `id`.
 
-    `metadata` is Delta's action of this name.
+    `metadata` is the content of the action `metaData` in the log.
     """
 
     name: str
@@ -182,7 +182,7 @@ def parts(files: Sequence[File], sorted_rows: int = SORTED_ROWS) -> list[Part]:
 
 
 def joined(parts: Sequence[Part]) -> Part:
-    """Parts that follow each other as one part, which must be sorted."""
+    """Join parts that follow each other to one part, which must be sorted."""
     files = dict.fromkeys(file for part in parts for file in part.files)
     return Part(list(files), False, parts[0].start, parts[-1].end)
 
@@ -265,7 +265,7 @@ class SnapshotReader:
 
 @contextmanager
 def translated(name: str, uri: str) -> Iterator[None]:
-    """Raise errors of the library as Unavailable, except TableNotFoundError.
+    """Raise errors of the Delta library as Unavailable, except TableNotFoundError.
 
     Raises ServiceError when versions are missing in the log, which trying again cannot repair.
     """
@@ -344,5 +344,5 @@ def _unreadable(table: str, why: str, hint: str) -> ServiceError:
 
 
 def _floor(date: datetime) -> datetime:
-    """The millisecond of a date."""
+    """Round a date down to the millisecond."""
     return date.replace(microsecond=date.microsecond // 1000 * 1000)

@@ -14,7 +14,7 @@ from svcctl.service.engines.lake.snapshot import File, translated
 
 DAY = timedelta(days=1)
 SMALL_ROWS = 1_000_000
-"""Files are merged if the merged file has at most this many rows."""
+"""Neighbouring files are merged if the merged file has at most this many rows."""
 
 
 def vacuum(lake: Lake, name: str, keep: timedelta) -> int:

@@ -35,7 +35,7 @@ _DAY = 86_400_000_000
 
 
 class Files(AbstractContextManager["Files"]):
-    """Files being written for one commit; leaving the block without `keep` removes them, and empty folders.
+    """The files that are written for one commit. Leaving the block without `keep` removes them, and empty folders.
 
     The files stay after Unavailable, since the commit may have been made; if it was not, upkeep removes them.
 
@@ -190,7 +190,7 @@ class _File:
 
 
 class _Out:
-    """A sink as a file that Arrow writes to."""
+    """A file object for Arrow, which writes to a sink."""
 
     closed = False
     discards = False

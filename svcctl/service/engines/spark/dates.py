@@ -67,13 +67,13 @@ def parsed(text: exp.Expr, pattern: DatePattern) -> exp.Expr:
 
 
 def _date_format(time: str, parts: Iterable[DatePart | str]) -> str:
-    """The pattern in Java's format, with texts in quotes."""
+    """SQL that formats a time by parts of a date pattern, which are written in the format of Java."""
     java = (part.value if isinstance(part, DatePart) else "'" + part.replace("'", "''") + "'" for part in parts)
     return f"date_format({time}, {_literal(''.join(java))})"
 
 
 def _written(text: str) -> str:
-    """A regular expression for a text between parts; a blank matches any blanks."""
+    """A regular expression for the text between two parts of a pattern. Blanks match any number of blanks."""
     pieces = re.split(r"([ \t\n\x0b\f\r]+)", text)
     return "".join(_BLANK if index % 2 else escaped(piece) for index, piece in enumerate(pieces))
 

@@ -15,7 +15,7 @@ from svcctl.service.language.dialect import DatePattern
 from svcctl.service.language.json_path import JsonStep
 
 POSITION = "(position)"
-"""The name of a row's position in a plan, which the engine replaces by columns."""
+"""The name for the position of a row in a plan. The engine replaces it by columns."""
 _SMALLEST = exp.Cast(this=exp.Literal.string(str(-(2**63))), to=exp.DataType(this=exp.DType.BIGINT))
 _TRIED: Mapping[type[exp.Expr], str] = {
     exp.Add: "try_add",

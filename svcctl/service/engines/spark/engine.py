@@ -123,7 +123,7 @@ def _paths(uri: str, files: Sequence[File], matcher: Matcher) -> list[str]:
 
 
 def _reached(uri: str, matcher: Matcher) -> str:
-    """A URI in the shared folder as the server spells it: Spark's own server names S3 s3a."""
+    """A URI in the shared folder in the form that the server needs: Spark's own server calls S3 `s3a`."""
     if "://" not in uri:
         return f"file://{uri}"
     return f"s3a{uri.removeprefix('s3')}" if matcher is Matcher.JAVA and uri.startswith("s3://") else uri

@@ -51,7 +51,7 @@ _WHY = {
     "Failed parsing HTTP/2": ": the server there does not speak Spark Connect, or requires TLS",
     "WRONG_VERSION_NUMBER": ": the server there does not speak TLS, which a token or SVCCTL_SPARK_CA_BUNDLE requires",
 }
-"""Why a server does not answer, by the message of gRPC."""
+"""The reason why a server does not answer, by a part of the message of gRPC."""
 _REFUSED = ("UNAUTHENTICATED", "PERMISSION_DENIED", "UNIMPLEMENTED")
 _BROKEN = re.compile(r"Stream removed|Received (?:RST_STREAM|GOAWAY)|Socket closed|Connection reset")
 """The message of gRPC when a proxy in front of the server ends a call."""
@@ -168,7 +168,7 @@ class Session:
             )
 
     def _find_matcher(self) -> Matcher:
-        """Find out the kind of regular expressions by a pattern that only Java accepts."""
+        """The kind of regular expressions of the server, found by a pattern that only Java accepts."""
         import grpc
 
         query = "SELECT 'a' RLIKE '(?=a)' AS java"
@@ -195,7 +195,7 @@ class Connection:
         self._channel: Any = None
 
     def session(self, *, answers: bool = False) -> Session:
-        """The session. Raises Unavailable when the server does not answer, ServiceError when it refuses access.
+        """The current session. Raises Unavailable when the server does not answer, ServiceError when it refuses access.
 
         With `answers` the server is known to answer, so nothing waits for it.
         """

@@ -46,9 +46,9 @@ def is_large(select: exp.Select, rows: int, least: int) -> bool:
 
 @dataclass(slots=True)
 class _Other:
-    """Another process: the last number that it wrote, and when this number was first seen."""
+    """Another process with files: the last number that it wrote, and when that was first seen."""
 
-    said: bytes
+    number: bytes
     since: float
 
 
@@ -130,12 +130,12 @@ class Spills:
         } - {self._own}
         self._others = {name: other for name, other in self._others.items() if name in names}
         for name in names:
-            said = b""
+            number = b""
             with suppress(OSError), self._files.open_input_stream(f"{name}/{ALIVE}") as file:
-                said = file.read()
+                number = file.read()
             other = self._others.get(name)
-            if other is None or other.said != said:
-                self._others[name] = _Other(said, now)
+            if other is None or other.number != number:
+                self._others[name] = _Other(number, now)
             elif now - other.since >= self._dead_seconds:
                 self._remove(name)
 
@@ -166,7 +166,7 @@ class _Part:
         """The place of the next row in the answer; empty at the end of the file."""
 
     def until(self, place: Place) -> Iterator[pa.RecordBatch]:
-        """The rows up to a place, or all rows for an empty place. Afterwards `first` is the place of the next row."""
+        """The next rows up to a place, or all for an empty place. Afterwards `first` is the place of the next row."""
         while self.first and (not place or self.first <= place):
             batch = self._batch or self._next()
             assert batch is not None
@@ -192,7 +192,7 @@ class _Part:
 
 
 def merged(parts: Sequence[_Part]) -> Iterator[pa.RecordBatch]:
-    """The rows of all files in order. Some servers distribute rows among files, others fill one file after another."""
+    """Merge the rows of all files in order. Servers distribute rows among files, or fill one file after another."""
     waiting = [(part.first, index) for index, part in enumerate(parts)]
     heapify(waiting)
     while waiting:

@@ -56,7 +56,7 @@ def _wide_sum(generator: Generator, node: exp.Expr) -> str:
 
 
 def _whole(name: str, zero: str) -> Callable[[exp.Expr], Body]:
-    """floor and ceil of a float8. Spark's own return an int8, which loses large numbers and the sign of zero."""
+    """SQL for floor or ceil of a float8. Spark's own return an int8, without large numbers and the sign of zero."""
     return lambda _: (
         lambda x: (
             f"CASE WHEN {zero.format(x)} THEN {x} * 0D "
@@ -66,7 +66,7 @@ def _whole(name: str, zero: str) -> Callable[[exp.Expr], Body]:
 
 
 def _round(node: exp.Expr) -> Body:
-    """Round the scaled value; Spark's own function rounds the decimal text of a value."""
+    """SQL that rounds the scaled value. The function of Spark would round the decimal text of a value."""
     scale = f"1e{int(node.args['decimals'].this)}D"
     return lambda x: (
         f"CASE WHEN {x} * {scale} <= 0D AND {x} * {scale} > -0.5D THEN {x} * 0D "
@@ -117,7 +117,7 @@ def _percentile(generator: Generator, node: exp.Expr) -> str:
 
 
 def _joined(generator: Generator, node: exp.Expr) -> str:
-    """The distinct values of a group as text; collect_set skips nulls."""
+    """SQL for the distinct values of a group, joined as text; collect_set skips nulls."""
     distinct = node.find(exp.Distinct)
     assert distinct is not None
     value = generator.sql(distinct.expressions[0])
@@ -126,7 +126,7 @@ def _joined(generator: Generator, node: exp.Expr) -> str:
 
 
 def _split(generator: Generator, node: exp.Expr) -> str:
-    """A part of a text by its index. Spark's separators are regular expressions; servers differ about empty ones."""
+    """SQL for a part of a text by its index. Separators are regular expressions; servers differ about empty ones."""
     split, [index] = node.this, node.expressions
     text, by = generator.sql(split, "this"), split.expression.this
     if not by:
@@ -140,7 +140,7 @@ def escaped(text: str) -> str:
 
 
 def _balanced(word: str) -> Write:
-    """A long chain of conditions as a balanced tree: servers parse a chain by recursion, which can crash them."""
+    """Write a chain of conditions as a balanced tree: a long chain can crash servers, which parse it by recursion."""
 
     def write(generator: Generator, node: exp.Expr) -> str:
         conditions = [generator.sql(condition) for condition in node.flatten(unnest=False)]

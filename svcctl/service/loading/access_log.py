@@ -1,4 +1,4 @@
-"""SQL that takes lines of access logs apart: usual lines are split, and all others are matched with the pattern.
+"""SQL that splits the lines of access logs. Usual lines are split at quotes and blanks, others by a pattern.
 
 A usual line has no backslash, and nothing in brackets but its time. Splitting it gives the groups of the pattern.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from svcctl.service.engines.duckdb.syntax import literal
 
 _GROUPS = ("server", "host", "user", "time", "request", "status", "bytes", "referrer", "agent", "rest")
-"""The groups of the pattern."""
+"""The names of the groups in the pattern of a line."""
 _REQUEST = r"^(\S+) (.*?)(?: (HTTP/\S+))?$"
 _BACKSLASH_TAB_FEED_RETURN = (92, 9, 12, 13)
 _STEPS = (
@@ -16,7 +16,7 @@ _STEPS = (
     "string_split(parts[1], '[') AS head, string_split(parts[3], ' ') AS numbers",
     "string_split(head[1], ' ') AS peer, string_split(head[2], '] ') AS clock",
 )
-"""The parts of a line between quotes, and the parts of those before the request and after it."""
+"""The steps of a split: at quotes, then the parts before and after the request at brackets and blanks."""
 _USUAL = " AND ".join(
     (
         *(f"NOT contains(line, chr({code}))" for code in _BACKSLASH_TAB_FEED_RETURN),
@@ -31,7 +31,7 @@ _USUAL = " AND ".join(
         ),
     )
 )
-"""The condition of a usual line; digits are those of a number that is written as DuckDB writes it."""
+"""The condition of a usual line. Its numbers must be written as DuckDB writes them."""
 _SPLIT = {
     "server": "''",
     "host": "peer[1]",

@@ -106,7 +106,7 @@ def _fields(file: KnownFile, rules: Wanted) -> Columns:
 
 
 def _typed(names: Sequence[str], table: str, rules: Wanted, misfits: Sequence[str] = ()) -> Columns:
-    """The columns of a table of text, whose types are found with one query. `misfits` are conditions of misfits."""
+    """The columns of a table of text. One query finds their types. `misfits` are further conditions of misfits."""
     cells = {name: nothing(quote(name), rules.null) for name in names}
     open_ = {name: cell for name, cell in cells.items() if name not in rules.types}
 
@@ -157,7 +157,7 @@ _VALUE = (
     "CASE WHEN {0}[1] <> '\"' THEN nullif({0}, '') WHEN contains({0}, '\\') "
     "THEN coalesce(TRY({0} ->> '$'), {0}[2:-2]) ELSE {0}[2:-2] END"
 )
-"""A value without its quotes, with the escapes of JSON."""
+"""SQL for a value of logfmt without its quotes, and with the escapes of JSON resolved."""
 
 
 def _logfmt(file: KnownFile, rules: Wanted) -> Columns:
@@ -216,9 +216,10 @@ def _json(file: KnownFile, rules: Wanted) -> Columns:
         root.add(json.loads(shape or "{}"), count)
     flat = flattened(root, rules.flattening)
     _check_number(file, [leaf.name for leaf in flat.leaves], f"{file.unit} that is a JSON object")
-    named = rules.flattening.types
+    named_types = rules.flattening.types
     types = {
-        leaf.name: leaf.type if leaf.type in _SCALARS and leaf.name not in named else "VARCHAR" for leaf in flat.leaves
+        leaf.name: leaf.type if leaf.type in _SCALARS and leaf.name not in named_types else "VARCHAR"
+        for leaf in flat.leaves
     }
     sql = {leaf.name: _json_value(leaf, types[leaf.name]) for leaf in flat.leaves}
     floats = [name for name, type_ in types.items() if type_ == "DOUBLE"]
@@ -226,7 +227,7 @@ def _json(file: KnownFile, rules: Wanted) -> Columns:
     sql |= {name: f"CASE WHEN isfinite({sql[name]}) THEN {sql[name]} END" for name in floats}
     transform = literal(json.dumps(_transform(flat.leaves, types), ensure_ascii=False))
     seen = ", ".join(literal(shape) for shape, _ in shapes if shape)
-    fitting = {leaf.path: JSON if leaf.name in named else leaf.type for leaf in flat.leaves}
+    fitting = {leaf.path: JSON if leaf.name in named_types else leaf.type for leaf in flat.leaves}
     objects = with_object(entries, are_mostly_valid=all(shape for shape, _ in shapes))
     objects, fits = compared(objects, fitting, flat.opened)
     return Columns(
@@ -237,7 +238,7 @@ def _json(file: KnownFile, rules: Wanted) -> Columns:
         text="text",
         marks={
             Change.TEXT: {
-                leaf.name: _is_odd(leaf) for leaf in flat.leaves if leaf.name not in named and _is_mixed(leaf)
+                leaf.name: _is_odd(leaf) for leaf in flat.leaves if leaf.name not in named_types and _is_mixed(leaf)
             },
             Change.INFINITE: infinite,
             Change.JSON: {leaf.name: _is_json(leaf, sql[leaf.name]) for leaf in flat.leaves if leaf.has_json},
@@ -258,7 +259,7 @@ def _json_value(leaf: Leaf, type_: str) -> str:
 
 
 def _transform(leaves: Sequence[Leaf], types: Mapping[str, str]) -> dict[str, Any]:
-    """The members of objects that DuckDB reads at once, with their types."""
+    """The types of the members that DuckDB reads in one pass, nested like the objects."""
     members: dict[str, Any] = {}
     for leaf in leaves:
         if not (leaf.is_mixed or leaf.is_hidden):
@@ -270,20 +271,20 @@ def _transform(leaves: Sequence[Leaf], types: Mapping[str, str]) -> dict[str, An
 
 
 def _is_mixed(leaf: Leaf) -> bool:
-    """Whether at least half of the values are numbers, but not all."""
+    """Whether at least half of a column's values are numbers, but not all."""
     member = leaf.member
     others = member.others + member.arrays + (0 if leaf.is_mixed else member.objects)
     return 0 < others <= member.numbers
 
 
 def _is_odd(leaf: Leaf) -> str:
-    """The condition that a value is not a number."""
+    """The SQL condition that a value of JSON is not a number."""
     types = (*JSON_NUMBERS, NULL, *(["OBJECT"] if leaf.is_mixed else []))
     return f"json_type(line, {pointer(leaf.path)}) NOT IN ({', '.join(map(literal, types))})"
 
 
 def _is_json(leaf: Leaf, value: str) -> str:
-    """The condition that a value is an array or an object."""
+    """The SQL condition that a value of JSON is an array or an object."""
     if not leaf.has_values and (leaf.member.members or not leaf.member.objects):
         return f"{value} IS NOT NULL"
     types = "'ARRAY'" if leaf.is_mixed else "'ARRAY', 'OBJECT'"

@@ -43,7 +43,7 @@ _SEPARATOR = re.compile(rb"sep=([,;\t|])" + _END)
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A separator and its patterns: of a record, of a record after blank lines, of several records, and of a cell.
+    """A separator, with the patterns of a record, a record after blank lines, several records, and a cell.
 
     The cell's pattern, `padded`, includes the separator after the cell and the blanks after that. Without `is_quoted`,
     a quote is a character like others.
@@ -275,11 +275,11 @@ class _Rows:
         return self._number + _line_ends(self._rest)
 
     def of(self, block: bytes) -> Iterator[pa.RecordBatch]:
-        """The rows that end in a block."""
+        """The rows whose records end in a block."""
         yield from self._cut(self._rest + block, self._longest)
 
     def last(self) -> Iterator[pa.RecordBatch]:
-        """The rows after a record that does not end."""
+        """The rows in the data that is left at the end of the file, after a record that does not end."""
         yield from self._cut(self._rest, 0)
 
     def _cut(self, data: bytes, most: int) -> Iterator[pa.RecordBatch]:

@@ -63,7 +63,7 @@ program that unpacks it.
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file to load, and how messages name it."""
+    """A file to load, and its name in messages."""
 
     path: Path
     name: str
@@ -143,7 +143,7 @@ def require_end(source: Source, contents: Path, bracket: bytes) -> None:
 
 
 def damaged(source: Source, why: str) -> UsageError:
-    """The error for a file that is not whole."""
+    """The error for a file that is damaged or not complete."""
     return UsageError(
         f"{source.name} is damaged or cut off: {why}", hint="nothing of it was loaded; copy or download the file again"
     )

@@ -20,7 +20,7 @@ from svcctl.service.engines.duckdb.demo_events import made
 from svcctl.service.language.types import Column, Type
 
 STRETCH = 5 * UNITS["d"]
-"""How many seconds are made in one transaction: an interruption loses little, and memory stays low."""
+"""The seconds of events that are made in one transaction: an interruption loses little, and memory stays low."""
 GROW_SECONDS = 1.0
 """How often a service extends the demo tables, and stores its access log, while requests come."""
 QUIET_SECONDS, QUIET_GROW_SECONDS = 60.0, 60.0
@@ -64,7 +64,7 @@ class Growing:
         self._engine = engine
         self._history = history
         self._ahead: dict[str, tuple[pa.Table, int]] = {}
-        """Events of each table that are not stored yet, and the second before which they are."""
+        """The events of each table that are not stored yet, and the second at which they end."""
 
     def extend(self, until: datetime) -> int:
         """Like the function `extend`, for frequent calls. Returns how many events were added."""

@@ -1,6 +1,6 @@
 """Events in a member of JSON objects: an array such as `Records`, or `items` of the object `result`.
 
-A name with dots is that of a member, or else a path. Events of ndjson are read by SQL from the table `objects`, which
+A name with dots is the name of a member, or else a path. SQL reads the events of ndjson from the table `objects`, which
 has the number and text of each line. The array of a document, which may be large, is copied to a file.
 """
 
@@ -25,7 +25,7 @@ _SHOWN = 200
 
 
 def events_query(member: str) -> str:
-    """The query for the events, each with the number of its object."""
+    """SQL for the events in the objects of ndjson, each with the number of its object."""
     return (
         "SELECT number, coalesce(unnest(events::JSON[])::VARCHAR, 'null') AS line "
         f"FROM ({_objects(member)}) WHERE json_type(events) = 'ARRAY'"
@@ -33,7 +33,7 @@ def events_query(member: str) -> str:
 
 
 def count(cursor: duckdb.DuckDBPyConnection, member: str, tally: Tally) -> None:
-    """Count the objects without events as skipped, and those with other members."""
+    """Count the objects that have no events, which are skipped, and those with other members."""
     unread = (
         f"SELECT number, left(text, {_SHOWN}), line IS NOT NULL FROM ({_objects(member)}) "
         "WHERE coalesce(json_type(events), '') <> 'ARRAY'"
@@ -97,7 +97,7 @@ _WHOLE_VALUES = re.compile(_nested(_SEARCHED_DEPTH), re.DOTALL)
 
 
 class _Unreadable(Exception):
-    """The text is not JSON."""
+    """A text is not JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +133,12 @@ class _JsonText:
         return at
 
     def values(self, at: int, end: int) -> Iterator[tuple[int, int]]:
-        """Where the values between two bytes begin and end."""
+        """The begin and end of each value between two bytes."""
         while (at := _BETWEEN.match(self.data, at, end).end()) < end:  # type: ignore[union-attr]  # it matches any text
             yield at, (at := self.end(at))
 
     def members(self, at: int, end: int) -> Iterator[tuple[str, int, int]]:
-        """The names of the members of an object, and where their values begin and end."""
+        """The name of each member of an object, and the begin and end of its value."""
         at += 1
         while (at := _BETWEEN.match(self.data, at, end).end()) < end - 1:  # type: ignore[union-attr]
             colon = _COLON.match(self.data, name_end := self.end(at))
@@ -149,7 +149,7 @@ class _JsonText:
             yield name, colon.end(), at
 
     def array(self, begin: int, end: int, member: str) -> tuple[int, int, list[str]] | None:
-        """Where the array of a member of an object begins and ends, and the names of other members; None without it."""
+        """The begin and end of the array in a member of an object, and the names of other members; None without it."""
         if self.data[begin : begin + 1] != b"{":
             return None
         first, _, rest = member.partition(".")
@@ -198,7 +198,7 @@ def copy_events(source: Path, target: Path, member: str, name: str, check: Calla
 
 
 def _values(text: _JsonText) -> Iterator[tuple[int, int]]:
-    """The values of an array, or values that follow each other."""
+    """The begin and end of each element of an array, or of each value in a sequence of values."""
     data = text.data
     begin = _BETWEEN.match(data, len(_BOM) if data[: len(_BOM)] == _BOM else 0).end()  # type: ignore[union-attr]
     if data[begin : begin + 1] == b"[":

@@ -85,7 +85,7 @@ class KnownFile:
 
     @property
     def newest(self) -> datetime:
-        """The latest time that an event of the file may have: a day after its change, because clocks differ."""
+        """The latest time of an event in the file: a day after the last change of the file, because clocks differ."""
         return datetime.fromtimestamp(self.source.path.stat().st_mtime, UTC) + timedelta(days=1)
 
     @property
@@ -116,7 +116,7 @@ class KnownFile:
 
 
 class FileReader:
-    """A DuckDB that reads files, one after the other."""
+    """Reads files with a DuckDB of its own, one after the other."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, spill: Path, watch: LoadWatch) -> None:
         self.connection = connection
@@ -127,7 +127,7 @@ class FileReader:
         self._registered: object = None
 
     def open(self, source: Source, kind: FileKind, head: bytes, options: LoadOptions) -> KnownFile:
-        """A file of a kind that begins with `head`.
+        """Open a file of a known kind that begins with `head`.
 
         Compressed parquet and JSON documents are unpacked for DuckDB, which may read cut files. Raises UsageError when
         the file is damaged or cut off.
@@ -176,7 +176,7 @@ class FileReader:
         return rows
 
     def _parquet(self, file: KnownFile) -> KnownFile:
-        """A parquet file whose footer, sizes and pages are within the limits, with the bytes of its widest rows."""
+        """Check the footer, sizes and pages of a parquet file. Returns it with the bytes of its widest rows."""
         width = parquet.check_footer(file.source, file.contents, self._watch)
         described = self.rows(file, f"DESCRIBE FROM {file.table}")
         [(count, size, widest)] = self.rows(file, parquet.size_query(file.table, described))
@@ -323,7 +323,7 @@ class FileReader:
                 pass  # JSON, but not as DuckDB reads it
 
     def _watched(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Batches of a stream. An error ends it and is kept, because DuckDB would keep only its text."""
+        """Pass batches of a stream through. An error ends it and is kept, because DuckDB would keep only its text."""
         try:
             for batch in batches:
                 self._watch.check()

@@ -170,8 +170,8 @@ def _opened(root: EventMember, rules: Flattening) -> tuple[dict[MemberPath, str]
     while waiting:
         path, names, parent = waiting.popleft()
         for at, (name, member) in enumerate(parent.members.items()):
-            place, known_as = (*path, name), (*names, name or f"column{at}")
-            column, count = ".".join(known_as), made + len(member.members) - (len(place) > 1)
+            place, column_path = (*path, name), (*names, name or f"column{at}")
+            column, count = ".".join(column_path), made + len(member.members) - (len(place) > 1)
             decision = rules.decision(column) if member.objects else False
             if decision is None and member.members:
                 decision = len(place) < rules.limits.depth and count <= rules.limits.nested_columns
@@ -179,7 +179,7 @@ def _opened(root: EventMember, rules: Flattening) -> tuple[dict[MemberPath, str]
                     texts.add(column)
             if decision:
                 made, opened[place] = count, column
-                waiting.append((place, known_as, member))
+                waiting.append((place, column_path, member))
     return opened, texts
 
 
@@ -193,13 +193,13 @@ def _places(
     """The members with columns, in the order of the file. A member without a name gets its number."""
     taken: set[str] = set()
     for at, (name, member) in enumerate(parent.members.items()):
-        place, known_as = (*path, name), (*names, name or f"column{at}")
+        place, column_path = (*path, name), (*names, name or f"column{at}")
         is_hidden = hidden or not name or name.casefold() in taken
         taken.add(name.casefold())
         if place not in opened or member.type != NULL:
-            yield place, known_as, member, is_hidden
+            yield place, column_path, member, is_hidden
         if place in opened:
-            yield from _places(member, opened, place, known_as, is_hidden)
+            yield from _places(member, opened, place, column_path, is_hidden)
 
 
 def _inside(root: EventMember, name: str, path: MemberPath = ()) -> Iterator[_Place]:

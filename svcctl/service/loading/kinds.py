@@ -73,14 +73,14 @@ _LINES_WITH_PLACES = 100
 JOURNAL_HEADER = r"-- .* --$"
 """A line that journalctl writes above and between events."""
 _FIRST = r"()((?:\[ *)?)"
-"""The two groups before a time at the beginning of a line: nothing, and `[` or nothing."""
+"""The pattern before a time at the beginning of a line. Its two groups are empty, and `[` or nothing."""
 
 
 def _inner_groups(words: int, *, indented: bool) -> str:
-    """The two groups before a time inside a line: up to `words` words and a text that touches the time; `[`, `ts=`
-    or `msg=audit(`.
+    """The pattern of the text before a time inside a line.
 
-    The touching text does not end with a digit: after a digit, 00:00 may be the rest of 10:00:00.
+    It has two groups. The first matches up to `words` words and a text that touches the time, the second `[`, `ts=` or
+    `msg=audit(`. The touching text does not end with a digit: after a digit, 00:00 may be the rest of 10:00:00.
     """
     joined = r"""(?:(?:[^\s\[({"=]*[^\s\[({"=\d])?[^\s\[({"=\w]|[A-Z])?"""
     blanks = "[ \t]*" if indented else ""
@@ -90,8 +90,8 @@ def _inner_groups(words: int, *, indented: bool) -> str:
 def _entry(before: str, time: str) -> str:
     """The pattern of an entry, with groups: the text before, `[` or nothing, the time, `]` or nothing, the message.
 
-    The message has two groups, of which one is empty: after a separator, or beginning with another character that is no
-    letter and no digit.
+    The message is in one of two groups: in the first if a separator comes before it, in the second if it begins with
+    another character that is neither a letter nor a digit.
     """
     return rf"""(?s)^{before}({time})([\])"]?)(?:(?:[:,;|]\s*|\s+)(.*)|([^A-Za-z0-9\s:,;|].*))?$"""
 

@@ -25,7 +25,7 @@ def with_object(table: str, *, are_mostly_valid: bool = False) -> str:
 def compared(table: str, members: Mapping[MemberPath, str], objects: Collection[MemberPath]) -> tuple[str, str]:
     """A table of `with_object` with the types of members, and the condition that a row has no other members and types.
 
-    `members` are the types of members that are columns, and `objects` the members whose own members are.
+    `members` are the types of members that are columns, and `objects` the members whose own members are columns.
     The condition is never true for a row that differs. For some rows that do not, it is false or null: those with
     values that are objects or arrays, unless the type of the member is JSON, and those with more than MAX_COMPARED.
     """

@@ -63,7 +63,7 @@ NUMBER_UNITS: Mapping[str, NumberUnit] = {unit.name: unit for unit in (*_EPOCHS,
 
 @dataclass(frozen=True, slots=True)
 class NumberTimes:
-    """How numbers are read as times: the unit, and the first and the last time in epoch milliseconds."""
+    """A rule for reading numbers as times: their unit, and the first and last time in epoch milliseconds."""
 
     unit: NumberUnit
     first_ms: int = FIRST_MS
@@ -97,7 +97,7 @@ def numbers_among(values: Sequence[str]) -> list[str]:
 
 
 def detected(numbers: Sequence[str], now_ms: int) -> NumberTimes | None:
-    """How the first numbers of a column are read; None if they are not plausible as epochs in one unit."""
+    """The rule for reading the first numbers of a column; None if they are not plausible as epochs in one unit."""
     return next((times for unit in _EPOCHS if _fits(numbers, times := _plausible(unit, now_ms))), None)
 
 

@@ -16,7 +16,7 @@ from svcctl.service.loading.decompression import Source, damaged
 from svcctl.service.loading.limits import LoadWatch
 
 ROW_NUMBER = "file_row_number"
-"""The column that DuckDB adds."""
+"""The column of row numbers that DuckDB adds to parquet."""
 _BUFFER_BYTES = 1 << 20
 _VALUE_BYTES = 8
 """The least bytes of a value in memory."""

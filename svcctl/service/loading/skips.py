@@ -68,7 +68,7 @@ class Aside(StrEnum):
 
 
 NULLED = "another type"
-"""The kind of a value that does not fit its column, and is null."""
+"""The key for values that do not fit their column, and become null."""
 
 What = Skip | Change | Aside
 
@@ -122,7 +122,7 @@ _REASONS_BY_KIND: Mapping[tuple[Skip, str], str] = {
     (Skip.ENTRY, "log"): "no-time-in-line",
     (Skip.LONG, "ndjson"): "large-json-object",
 }
-"""Such reasons for files of one kind."""
+"""The reasons of errors about unread files, where they apply to one kind of file only."""
 
 
 def sentence(what: str, value: str | None, fields: Sequence[str], kind: str) -> str:
@@ -151,11 +151,11 @@ class Tally:
     """How many rows were loaded."""
     found: dict[What, Found] = field(default_factory=dict)
     nulls: dict[str, Found] = field(default_factory=dict)
-    """The values that do not fit, by column."""
+    """The values that do not fit their column, by column."""
     unfinished: int | None = field(default=None, compare=False)
     """The number of the last line, if the file ends within it."""
     emptied: int = field(default=0, compare=False)
-    """How many of the blank lines were made blank by the reader, because they are too long."""
+    """The number of blank lines that the reader has emptied, and that are counted as something else."""
     _last: tuple[Skip, str | None, str] | None = field(default=None, compare=False)
 
     def add(self, what: What, line: int, value: str | None = None, *, column: str = "", count: int = 1) -> None:
@@ -218,9 +218,9 @@ def incomplete(file: str, time: str, lack: Skip) -> UsageError:
 
 
 def _count(counts: dict[Any, Found], key: object, new: Found) -> None:
-    had = counts.get(key)
-    first = new if had is None or new[1] < had[1] else had
-    counts[key] = ((had[0] if had else 0) + new[0], *first[1:])
+    previous = counts.get(key)
+    first = new if previous is None or new[1] < previous[1] else previous
+    counts[key] = ((previous[0] if previous else 0) + new[0], *first[1:])
 
 
 def unread(file: str, unit: str, tally: Tally, kind: str, hint: str = "") -> UsageError:
@@ -251,7 +251,10 @@ def too_many(file: str, unit: str, tally: Tally, kind: str) -> UsageError:
 def unfit(
     file: str, unit: str, tally: Tally, types: Mapping[str, str], hint: str, wider: Mapping[str, str]
 ) -> UsageError:
-    """The error for the first value that does not fit its column, whose type is in `types`, or could be in `wider`."""
+    """The error for the first value that does not fit its column.
+
+    `types` are the types of columns, and `wider` the wider types that columns could have.
+    """
     column, (_, line, value, _) = min(tally.nulls.items(), key=lambda item: item[1][1])
     return UsageError(
         f"{file} could not be read: {unit} {line}: {column} {sentence(NULLED, value, [column], types[column])}",

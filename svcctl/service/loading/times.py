@@ -1,4 +1,4 @@
-"""Times as SQL, and the formats in which they are written.
+"""SQL for times, and the formats in which times are written.
 
 Without a given format, a time is ISO 8601, dd.MM.yyyy HH:mm:ss, 31-Jan-2026 10:00:00, that of C, or a time as Go prints
 it; with a given order also 31/01/2026 10:00:00. Numbers are times in a known unit, see `number_times.py`. A time
@@ -50,7 +50,7 @@ _ABBREVIATION = r"(:\d\d(?:[.,]\d+)?(?: \d{4})?) [A-Z]{3,5}$"
 
 @dataclass(frozen=True, slots=True)
 class TimeFormat:
-    """How times are written: the zone of those without one, and their format for strptime or one of ORDERS.
+    """The form of times: the zone of times without one, and a format for strptime or one of ORDERS.
 
     `numbers` says how numbers are read, and `newest` is the latest time of those in a format without a year.
     """
@@ -77,7 +77,7 @@ class TimeFormat:
 
 
 def time_format(zone: str | None, format: str | None) -> TimeFormat:
-    """The format that was given. Raises UsageError for a text that is neither a format, an order nor a unit."""
+    """The TimeFormat of a zone and a format. Raises UsageError if that is no format, order or unit."""
     if format is not None and format in NUMBER_UNITS:
         return TimeFormat(zone, numbers=NumberTimes(NUMBER_UNITS[format]))
     if format is not None and "%" not in format:
@@ -138,7 +138,7 @@ def _described(text: str, spec: str, newest: datetime | None) -> str:
 
 
 def text_as_time(text: str, written: TimeFormat) -> str:
-    """Text as a time; numbers are not read as epochs."""
+    """SQL for a text as a time; numbers are not read as epochs."""
     cut = "NULL" if written.zone is None else f"regexp_replace({text}, {literal(_ABBREVIATION)}, '\\1')"
     value = f"(CASE WHEN {is_abbreviated(text)} THEN {cut} ELSE {text} END)"
     offset = f"regexp_replace({value}, {literal(_NAMED_OFFSET)}, '\\1')"
@@ -156,7 +156,7 @@ def text_as_time(text: str, written: TimeFormat) -> str:
 
 
 def _local_time(value: str, written: TimeFormat) -> str:
-    """Text without a zone, and not in ISO 8601, as a TIMESTAMP."""
+    """SQL for a text without a zone, and not in ISO 8601, as a TIMESTAMP."""
     days = ["%d.%m.%Y", *([f"{written.format}/%Y"] if written.format else [])]
     named = f"regexp_replace({value}, {literal(_NAMED_MONTH)}, '\\1 \\2 \\3 \\4')"
     formats = [day + clock for day in days for clock in _CLOCKS]
@@ -164,7 +164,7 @@ def _local_time(value: str, written: TimeFormat) -> str:
 
 
 def _iso_time(value: str) -> str:
-    """Text in ISO 8601 as a TIMESTAMPTZ: a fraction may follow a comma, and an offset a blank."""
+    """SQL for a text in ISO 8601 as a TIMESTAMPTZ: a fraction may follow a comma, and an offset a blank."""
     for written, read in ((",", "."), (" +", "+"), (" -", "-"), (" Z", "Z")):
         value = f"replace({value}, '{written}', '{read}')"
     return f"TRY_CAST({value} AS TIMESTAMPTZ)"
@@ -191,12 +191,12 @@ def has_no_zone(text: str) -> str:
 
 
 def in_utc(time: str, zone: str) -> str:
-    """A time in UTC, as engines store it. A time without a zone is in `zone`, which is that of DuckDB's session."""
+    """SQL for a time in UTC, as engines store it. Times without a zone are in `zone`, that of DuckDB's session."""
     return f"({time})::TIMESTAMP" if zone == "UTC" else f"(({time})::TIMESTAMPTZ AT TIME ZONE 'UTC')"
 
 
 def yearless(text: str, formats: Sequence[str], newest: datetime) -> str:
-    """A text without a year as a time: in the last year in which it is not later than `newest`."""
+    """SQL for a text without a year as a time: in the last year in which it is not later than `newest`."""
     # The last 29 February may be eight years ago.
     this, *others = (
         f"try_strptime('{newest.year - back} ' || {text}, {[f'%Y {format}' for format in formats]})"

@@ -79,7 +79,7 @@ def field(value: str, sql_type: str, zone: str) -> Field:
 
 
 def converted(column: Field, type_: Type, times: TimeFormat, *, has_decimal_commas: bool) -> Field:
-    """The column converted to a type that was named. Commas in numbers are decimal, or between thousands."""
+    """Convert a column to a type that the user names. Commas in numbers are decimal, or between thousands."""
     if type_ is column.type:
         return column
     if type_ is Type.TIMESTAMP:
@@ -112,7 +112,7 @@ def _without_commas(text: str, *, are_decimal: bool) -> str:
 
 
 def merged(types: Sequence[Type]) -> Type:
-    """The type of a column that has these types in several files; str if no file has a value in it."""
+    """The common type of a column that has these types in several files; str if no file has a value in it."""
     distinct_types = set(types)
     if len(distinct_types) == 1:
         return types[0]
@@ -122,5 +122,5 @@ def merged(types: Sequence[Type]) -> Type:
 
 
 def nothing(value: str, texts: Sequence[str]) -> str:
-    """A text, or null where it is one of those that mean null."""
+    """SQL for a text, or null if it is one of the `texts` that mean null."""
     return f"CASE WHEN {value} NOT IN ({', '.join(map(literal, texts))}) THEN {value} END" if texts else value

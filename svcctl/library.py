@@ -219,17 +219,17 @@ class ServiceClient:
 
     @property
     def jobs(self) -> JobOperations:
-        """The jobs of the account."""
+        """The operations on jobs of the account."""
         return JobOperations(self)
 
     @property
     def domains(self) -> DomainOperations:
-        """The domains of a reseller."""
+        """The operations on domains of a reseller."""
         return DomainOperations(self)
 
     @property
     def roles(self) -> RoleOperations:
-        """The roles of domains."""
+        """The operations on roles of domains."""
         return RoleOperations(self)
 
     def query(
@@ -564,7 +564,7 @@ class JobOperations:
         return self._of._open.jobs()
 
     def get(self, job_id: str) -> Job:
-        """A job by its ID. NotFound if there is none."""
+        """A job by its ID. Raises NotFound if there is none."""
         return self._of._open.job(job_id)
 
     def launch(
@@ -614,7 +614,7 @@ class JobOperations:
         return client.job(client.launch(request))
 
     def stop(self, job_id: str) -> Job:
-        """Stop a job. Conflict if it is stopped already."""
+        """Stop a job. Raises Conflict if it is stopped already."""
         return self._of._open.stop_job(job_id)
 
     def start(self, job_id: str) -> Job:
@@ -622,7 +622,7 @@ class JobOperations:
         return self._of._open.start_job(job_id)
 
     def remove(self, job_id: str) -> Job:
-        """Remove a job. NotFound if there is none."""
+        """Remove a job. Raises NotFound if there is none."""
         return self._of._open.remove_job(job_id)
 
     def verify(
@@ -658,7 +658,7 @@ class DomainOperations:
         return self._of._open.domains()
 
     def get(self, name: str) -> Domain:
-        """A domain by its full name. NotFound if there is none."""
+        """A domain by its full name. Raises NotFound if there is none."""
         return self._of._open.domain(name)
 
     def create(self, name: str, plan: str, *, time: float | None = None, volume: float | None = None) -> Domain:
@@ -666,11 +666,11 @@ class DomainOperations:
         return self._of._open.create_domain(name, plan, time=time, volume=volume)
 
     def enable(self, name: str) -> None:
-        """Enable a domain. Conflict if it is enabled already."""
+        """Enable a domain. Raises Conflict if it is enabled already."""
         self._of._open.enable_domain(name)
 
     def disable(self, name: str) -> None:
-        """Disable a domain. Conflict if it is disabled already."""
+        """Disable a domain. Raises Conflict if it is disabled already."""
         self._of._open.disable_domain(name)
 
     def delete(self, name: str) -> None:
@@ -693,7 +693,7 @@ class RoleOperations:
         return self._of._open.roles(domain)
 
     def get(self, domain: str, name: str) -> Role:
-        """A role by its name. NotFound if there is none."""
+        """A role by its name. Raises NotFound if there is none."""
         return self._of._open.role(domain, name)
 
     def create(

@@ -44,10 +44,10 @@ class EventMember:
     objects: int = 0
     others: int = 0
     has_events: bool = False
-    """Whether an array of it has objects."""
+    """Whether the member has an array with objects."""
 
     def add(self, structure: object, count: int) -> None:
-        """Add the structure, as DuckDB describes it, that the member has in `count` rows."""
+        """Add a structure that the member has in `count` rows, as described by DuckDB."""
         if isinstance(structure, dict):
             self.objects += count
             for name, inner in structure.items():
@@ -104,18 +104,21 @@ class Leaf:
 
     @property
     def has_json(self) -> bool:
-        """Whether some values are arrays or objects."""
+        """Whether some values of the column are arrays or objects."""
         return self.member.arrays > 0 or (self.member.objects > 0 and not self.is_mixed)
 
     @property
     def has_values(self) -> bool:
-        """Whether some values are neither arrays nor objects."""
+        """Whether some values of the column are neither arrays nor objects."""
         return self.member.numbers + self.member.others > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Flattened:
-    """The columns of a file, with the objects that became columns, and the names of those beyond the limits."""
+    """The columns of a file. `opened` has the objects that became columns.
+
+    `texts` has the names of objects that did not, because of the limits.
+    """
 
     leaves: Sequence[Leaf]
     opened: Mapping[MemberPath, str]
@@ -162,7 +165,7 @@ def flattened(root: EventMember, rules: Flattening) -> Flattened:
 
 
 def _opened(root: EventMember, rules: Flattening) -> tuple[dict[MemberPath, str], set[str]]:
-    """The objects that become columns, by their paths, and the names of those that do not because of the limits."""
+    """The objects that become columns, by their paths, and the names of objects beyond the limits."""
     opened: dict[MemberPath, str] = {}
     texts: set[str] = set()
     made = 0
@@ -203,7 +206,7 @@ def _places(
 
 
 def _inside(root: EventMember, name: str, path: MemberPath = ()) -> Iterator[_Place]:
-    """The member with this name inside objects, if there is one."""
+    """The member inside objects whose column would have this name, if there is one."""
     for part, member in root.members.items():
         if part == name:
             yield (*path, part), (*path, part), member, True

@@ -22,7 +22,7 @@ from svcctl.service.settings import LOAD_COLUMNS
 from svcctl.words import counted
 
 REST = "rest"
-"""The column with the members of JSON for which a table can have no more columns."""
+"""The column for members of JSON that get no column, because the table may have no more."""
 _ANEW = "load into another table, or replace it"
 DIFFERS = "columns-differ"
 """The reason of errors about files whose columns differ from those of the table."""
@@ -30,7 +30,7 @@ DIFFERS = "columns-differ"
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The files of a load with the columns of its table: `types` are those of the columns in the files.
+    """The changes that the files of a load need in its table. `types` are the types of the columns in the files.
 
     `left` are the columns of JSON that became members of REST. `change` is None if the columns of the table stay.
     """
@@ -55,7 +55,7 @@ class Growth:
 def growth(
     table: Table, layouts: Sequence[Layout], types: Mapping[str, Type], options: LoadOptions, most: int
 ) -> Growth:
-    """How a table takes files whose columns have these types; loads add at most `most` columns to it.
+    """Find the changes that a table needs for files with columns of these types. Loads add at most `most` columns.
 
     A new column without a value in any file is left out: its type is not known yet. Raises UsageError if the table
     cannot take the files, or must keep its columns.
@@ -92,7 +92,7 @@ def check_number(table: str, count: int) -> None:
 
 
 def wider_type(type_: Type, value: str) -> Type | None:
-    """The narrowest wider type of a column that holds a value which does not fit the column; None if there is none."""
+    """The narrowest wider type of a column that can hold a value; None if there is none."""
     for wider in WIDER[type_]:
         try:
             if wider is Type.STR or (wider is Type.FLOAT8 and float(value) is not None):
@@ -143,7 +143,7 @@ def _check_rest(
     count: int,
     most: int,
 ) -> None:
-    """Raise UsageError unless the columns for which there is no room can be members of REST."""
+    """Raise UsageError unless the columns beyond the limit can become members of REST."""
     others = [layout for layout in layouts if not _is_json(layout) and not layout.types.keys().isdisjoint(left)]
     has_own = any(REST in layout.types for layout in layouts) or table_types.get(REST, Type.STR) is not Type.STR
     if others or has_own:

@@ -24,7 +24,7 @@ HEAD_BYTES = 1 << 20
 _MAX_LINES = 1000
 """The most bytes and lines of a head."""
 _LINES_WITH_TIMES = 10
-"""The lines whose times decide whether times lack a part."""
+"""The number of lines whose times are checked for missing parts."""
 _LEAST_PERCENT = 90
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _CONTINUES = re.compile(r"[ \t]|Caused by|at\b|---|[\])}]|#\d+ ")
@@ -33,7 +33,7 @@ _CONTINUES = re.compile(r"[ \t]|Caused by|at\b|---|[\])}]|#\d+ ")
 
 @dataclass(frozen=True, slots=True)
 class FileHead:
-    """The first lines of a file, also blank ones; the last one goes on after the head if `is_cut`."""
+    """The first lines of a file, including blank ones. If `is_cut`, the head ends inside its last line."""
 
     name: str
     lines: Sequence[str]
@@ -41,12 +41,12 @@ class FileHead:
 
     @property
     def has_events(self) -> bool:
-        """Whether there is more than blank lines and comments."""
+        """Whether the head has more than blank lines and comments."""
         return bool(self.first_event)
 
     @property
     def has_one_line(self) -> bool:
-        """Whether there is one line that is neither blank nor a comment."""
+        """Whether the head has just one line that is neither blank nor a comment."""
         return sum(map(_may_be_event, self.lines)) == 1
 
     @property
@@ -60,7 +60,7 @@ def _may_be_event(line: str) -> bool:
 
 
 def head_of(name: str, data: bytes) -> FileHead:
-    """The head of a file whose first bytes are `data`: HEAD_BYTES of them, if the file is not shorter.
+    """The head of a file. `data` has the first HEAD_BYTES bytes of the file, or all of a shorter one.
 
     Raises UsageError for text in another encoding, which has NUL in it.
     """
@@ -99,7 +99,7 @@ class Score:
 
 
 def kind_of(head: FileHead, ending: str, written: str, time_names: Sequence[str]) -> FileKind:
-    """The kind of a file by its head and its ending (`.csv`). Raises UsageError if it is not clear.
+    """Find the kind of a file by its head and its ending, such as `.csv`. Raises UsageError if it is not clear.
 
     `written` is the pattern of the times in a log, or empty. `time_names` are usual names of times in lower case, by
     which a heading of csv is known.
@@ -208,7 +208,7 @@ def _counted(kind: FileKind, head: FileHead) -> Score:
 def _entries(kind: FileKind, head: FileHead) -> list[bool]:
     """The lines that are entries of a kind with a pattern, or continue an entry.
 
-    A line that comes before one that continues an entry continues it, too: stack traces often begin with a message.
+    A line directly before such a continuation belongs to the entry, too: stack traces often begin with a message.
     """
     lines, fits = head.lines, [False] * len(head.lines)
     joins = re.compile(kind.continuation) if kind.continuation else None
@@ -232,7 +232,7 @@ def _objects(kind: FileKind, head: FileHead) -> list[bool]:
 
 
 def _json_end(text: str) -> int:
-    """Where the first JSON value of a text ends; 0 if it is not JSON. A value that is nested too deep is JSON."""
+    """The end of the first JSON value in a text; 0 if it is not JSON. A value that is nested too deep is JSON."""
     try:
         _, end = _DECODER.raw_decode(text)
     except RecursionError:
@@ -243,7 +243,7 @@ def _json_end(text: str) -> int:
 
 
 def _documents(kind: FileKind, head: FileHead) -> list[bool]:
-    """The lines of JSON values one after the other, or of an array; none if each line is an object of its own."""
+    """The lines of an array, or of several JSON values in turn; none if each line is an object of its own."""
     fits = [False] * len(head.lines)
     objects = _objects(kind, head)
     text = "\n".join(head.lines)
@@ -289,7 +289,7 @@ _MEASURES: dict[str, Callable[[FileKind, FileHead], list[bool]]] = {
     "parquet": _magic,
     "fields": _fields,
 }
-"""The functions that find the lines of a head that a kind reads, for kinds without a pattern of an entry."""
+"""For kinds without a pattern of an entry, the function that finds the lines of a head that the kind can read."""
 
 
 def _unclear(head: FileHead, scores: Iterable[Score]) -> UsageError:

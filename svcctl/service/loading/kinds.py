@@ -35,9 +35,9 @@ ACCESS = (
     r'^(?:(\S+:\d+) )?(\S+) \S+ (\S+) \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)'
     r'(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)")?(.*)'
 )
-"""A line in the common log format: host, user, time, request, status and size.
+"""The pattern of a line in the common log format: host, user, time, request, status and size.
 
-Server and port may come before, and in the combined format referrer and agent come after; the last group is the rest.
+Server and port may come before. In the combined format, referrer and agent come after. The last group is the rest.
 """
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) {_MONTH} [ \d]\d"
@@ -47,9 +47,9 @@ _ABBREVIATIONS = (
     "|SGT|WAT|WIB"
 )
 _ZONE = rf" ?Z| ?[+-]\d{{2}}:?\d{{2}}| ?[+-](?:0\d|1[0-4])| (?:UTC|GMT|{_ABBREVIATIONS}|(?:{_AREAS})/[\w+/-]+)"
-"""An offset or a zone after a time; other words in capitals belong to the message."""
+"""The pattern of an offset or a zone after a time; other words in capitals belong to the message."""
 _FRACTION = r"(?:[.,]\d+|:\d{3})?"
-"""A fraction of a second; some programs write milliseconds after a colon."""
+"""The pattern of a fraction of a second; some programs write milliseconds after a colon."""
 _NAMED_DAY = rf"\d\d[/ -]{_MONTH}[/ -]\d{{4}}[: ]"
 _TIME = (
     rf"(?:\d{{4}}[-/]\d{{2}}[-/]\d{{2}}(?:T| +)\d{{2}}:\d{{2}}:\d{{2}}{_FRACTION}"
@@ -69,9 +69,9 @@ _WORD = r"""(?:\[[^\]\n{"]*\][^\s{"]*|\[?[^\s\[{"][^\s{"]*)[ \t]+"""
 """A word or a text in brackets before the time of a log line, without braces and quotes, which JSON and csv have."""
 _MOST_WORDS = 8
 _LINES_WITH_PLACES = 100
-"""The most lines in which the place of the time is looked for."""
+"""The most lines that are searched for the place of the time."""
 JOURNAL_HEADER = r"-- .* --$"
-"""A line that journalctl writes above and between events."""
+"""The pattern of a line that journalctl writes above and between events."""
 _FIRST = r"()((?:\[ *)?)"
 """The pattern before a time at the beginning of a line. Its two groups are empty, and `[` or nothing."""
 
@@ -149,13 +149,16 @@ _HOST = r"(-|[\w:\[](?:[^\s|]*[^\s|:])?)"
 _OLD_TIME = rf"{_MONTH} {{1,2}}\d{{1,2}} (?:\d{{4}} )?\d\d:\d\d:\d\d(?:\.\d{{1,6}})?"
 _ISO_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"
 _PRECISE_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}[+-]\d\d:\d\d"
-"""A time as current syslog daemons write it to files."""
+"""The pattern of a time as current syslog daemons write it to files."""
 SYSLOG = (
     r"(?s)^(?:<(\d{1,3})>1 (\S+) (\S+) ([^\s|]+) ([^\s|]+) ([^\s|]+)"
     r"(?: (-|(?:\[(?:[^\]\\]|\\.)*\])+))?(?: " + "\ufeff?(.*))?"
     rf"|(?:<(\d{{1,3}})>(?:1 )?)?({_OLD_TIME}|{_ISO_TIME}):?(?: (?:{_HOST}(?: |$))?(?:{_TAG})?(.*))?)$"
 )
-"""A line of syslog: the eight parts of RFC 5424, or the parts of RFC 3164, where a tag may come without a host."""
+"""The pattern of a line of syslog: the eight parts of RFC 5424, or the parts of RFC 3164.
+
+In RFC 3164 a tag may come without a host.
+"""
 _LOOKS_SYSLOG = (
     rf"<\d{{1,3}}>1 \S+ |(?:<\d{{1,3}}>)?{_OLD_TIME}:?(?: |$)|<\d{{1,3}}>{_ISO_TIME} \S+ "
     rf"|{_PRECISE_TIME} [a-z0-9][\w.-]* {_TAG}"
@@ -163,7 +166,7 @@ _LOOKS_SYSLOG = (
 """The beginning of a line of syslog. Other programs write precise times, so a lower-case host and a tag must follow."""
 _PAIR = r'[^\s="]+=(?:"(?:[^"\\]|\\.)*"|[^\s"]*)'
 _LOGFMT = rf"{_PAIR}(?:\s+{_PAIR})+\s*$"
-"""A line that consists of at least two pairs key=value; a value with blanks is in quotes."""
+"""The pattern of a line with at least two pairs key=value; a value with blanks is in quotes."""
 
 
 def _matches(pattern: str) -> Looks:
@@ -171,9 +174,9 @@ def _matches(pattern: str) -> Looks:
 
 
 _NAMES_FIELDS = r"#[Ff]ields(?:[:\t]|[^\w\s])|#separator "
-"""A comment above the rows of a file that names its fields."""
+"""The pattern of a comment that names the fields of a file, above its rows."""
 OWN_JSON = r'\{"success":true,"msg":"[^\n]*"object":\[\s*$'
-"""The first line of a JSON answer of a service, before its rows."""
+"""The pattern of the first line of a JSON answer of a service, before its rows."""
 
 FILE_KINDS: Mapping[str, FileKind] = {
     kind.name: kind

@@ -16,9 +16,11 @@ QUERIES = [
 """Every query on the page: a paragraph of its own, indented by four blanks, its other lines by eight."""
 
 
-def test_the_page_is_printed_as_it_is(shell: Shell) -> None:
+def test_the_page_is_printed_with_the_names_of_its_sections(shell: Shell) -> None:
     done = shell("help", "query-language")
-    assert (done.returncode, done.stdout, done.stderr) == (0, page(), "")
+    title, sections, rest = done.stdout.split("\n\n", 2)
+    assert (done.returncode, f"{title}\n\n{rest}", done.stderr) == (0, page(), "")
+    assert sections.startswith("Sections: Groups; ")
 
 
 def test_the_page_fits_a_terminal_and_is_plain_text() -> None:

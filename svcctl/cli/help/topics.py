@@ -1,8 +1,9 @@
 """The pages of topics: templates, filled with the tables of the code when a page is read.
 
 In a template `@name@` stands for what `FILLED` has for the topic under that name: a table between blank lines, or words
-in a paragraph. Paragraphs are wrapped; lines that begin with a blank stay as they are. The page of the query language
-is a file that `.ci/generate` writes: the client prints it where the language is not installed.
+in a paragraph. Paragraphs are wrapped; lines that begin with a blank stay as they are. A page longer than a screen
+names its sections below its title. The page of the query language is a file that `.ci/generate` writes, so that it can
+be printed where the language is not installed.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 WRITTEN = "query-language"
 """The topic whose page is a file."""
+SCREEN_LINES = 24
+"""The lines of a page that fit a terminal; a longer page names its sections below its title."""
 MEMBER_INDENT, MEMBER_WIDTH = 16, 64
 """The columns of the text about a member of a request, in the pages that list them."""
 
@@ -29,17 +32,38 @@ _FOLDER = Path(__file__).parent
 
 
 def read(topic: str) -> str:
-    """The page of a topic, or its part of a page, without the newline at its end."""
+    """The page of a topic, or of a topic that is part of another page, without the newline at its end."""
     if topic in PARTS:
         whole, begin, end = PARTS[topic]
         text = read(whole)
         return text[text.index(begin) : text.index(end)].strip("\n")
     text = _source(topic)
     if topic == WRITTEN:
-        return text
+        return _with_sections(text)
     values = FILLED[topic]() if topic in FILLED else {}
     blocks = re.sub(r"@([a-z_]+)@", lambda match: values[match[1]], text).split("\n\n")
-    return "\n\n".join(block if block.startswith(" ") else "\n".join(_wrapped(block, WIDTH)) for block in blocks)
+    wrapped = (block if block.startswith(" ") else "\n".join(_wrapped(block, WIDTH)) for block in blocks)
+    return _with_sections("\n\n".join(wrapped))
+
+
+def sections(page: str) -> list[str]:
+    """The sections of a page, from its headings: `functions` for all headings that begin with `functions:`.
+
+    A heading is a line between blank lines that is not indented and does not end in a full stop or a colon.
+    """
+    _, *blocks = page.split("\n\n")
+    headings = (block.partition(":")[0] for block in blocks if re.fullmatch(r"\S.*[^.:]", block))
+    return list(dict.fromkeys(headings))
+
+
+def _with_sections(page: str) -> str:
+    """The page with the names of its sections below the title, if it is longer than a screen."""
+    names = sections(page)
+    if len(page.split("\n")) <= SCREEN_LINES or not names:
+        return page
+    title, _, rest = page.partition("\n\n")
+    line = "\n".join(_wrapped(f"Sections: {'; '.join(names)}.", WIDTH))
+    return f"{title}\n\n{line}\n\n{rest}"
 
 
 def _source(topic: str) -> str:

@@ -3,10 +3,12 @@
 import re
 from pathlib import Path
 
+import pytest
+
 import svcctl
 from svcctl.cli.commands import NOUNS
 from svcctl.cli.help import PARTS, TOPICS
-from svcctl.cli.help.topics import FILLED, WRITTEN, read, table
+from svcctl.cli.help.topics import FILLED, WRITTEN, read, sections, table
 from svcctl.errors import EXIT_CODES
 
 TEMPLATES = {
@@ -28,6 +30,23 @@ def test_a_page_is_its_template_with_a_table_of_the_code() -> None:
     title, _, rows = read("exit-codes").partition("\n\n")
     assert (title, re.findall(r"(?m)^ +(\d+)  ", rows)) == ("Exit codes", [str(row.code) for row in EXIT_CODES])
     assert [line for topic in TEMPLATES for line in read(topic).split("\n") if re.search("@[a-z_]+@", line)] == []
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_a_page_longer_than_a_screen_names_its_sections_below_its_title(topic: str) -> None:
+    page = read(topic)
+    _, line, rest = page.split("\n\n", 2)
+    assert (len(page.split("\n")) > 24) == line.startswith("Sections: ")
+    if line.startswith("Sections: "):
+        names = " ".join(line.split()).removeprefix("Sections: ").removesuffix(".").split("; ")
+        starts = [f"\n\n{rest}".find(f"\n\n{name}") for name in names]
+        assert starts == sorted({*starts})
+        assert -1 not in starts
+
+
+def test_the_sections_of_a_page_are_its_headings_without_their_details() -> None:
+    page = "Title\n\nA sentence.\n\nOne\n\n  indented\n\nTwo: more\n\nTwo: others\n\nA list:\n\ntwo\nlines"
+    assert sections(page) == ["One", "Two"]
 
 
 def test_a_table_wraps_its_cells_and_keeps_its_first_column() -> None:

@@ -28,7 +28,7 @@ def test_the_page_begins_with_its_recipes_and_has_at_most_120_lines() -> None:
     assert len(page.split("\n")) <= 120
     firsts = [block.split("\n")[0].split()[0] for block in page.split("\n\n") if block.startswith("  ")]
     assert firsts[:4] == ["svcctl", "PATTERN=/srv/auth/{start:%Y/%m/%d/%H}.csv.gz", "[Service]", "apiVersion:"]
-    explained = page[page.index("\nWindows ") :]
+    explained = page[page.index("\nWindows begin") :]
     assert [line for line in explained.split("\n") if re.search("cron|Service]|apiVersion", line)] == []
 
 
@@ -46,7 +46,7 @@ def test_the_lines_of_the_crontab_run_with_what_cron_gives_them(service: Shell, 
     ).stdout.strip()
     variables = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     variables["SVCCTL_DATA"] = service.environment["SVCCTL_DATA"]
-    lines = [line for line in recipe("cron, ", "systemd:").split("\n") if line]
+    lines = [line for line in recipe("cron:", "systemd:").split("\n") if line]
     for _ in range(2):
         name, _, value = lines.pop(0).partition("=")
         variables[name] = value.replace("/srv/auth", str(tmp_path / "auth"))
@@ -71,12 +71,12 @@ def test_the_lines_of_the_crontab_run_with_what_cron_gives_them(service: Shell, 
 
 def nightly() -> str:
     """The units of the export with the lines of the page that make them those of its reconcile."""
-    command, _, calendar = recipe("Each night,", "Prometheus:").partition("OnCalendar=")
-    units = re.sub(r"ExecStart=.*\\\n.*\n", lambda _: command, recipe("systemd:", "Kubernetes:"))
+    command, _, calendar = recipe("Each night,", "Kubernetes:").partition("OnCalendar=")
+    units = re.sub(r"ExecStart=.*\\\n.*\n", lambda _: command, recipe("systemd:", "Each night,"))
     return units.replace("OnCalendar=hourly", f"OnCalendar={calendar.strip()}")
 
 
-@pytest.mark.parametrize("units_of", [lambda: recipe("systemd:", "Kubernetes:"), nightly])
+@pytest.mark.parametrize("units_of", [lambda: recipe("systemd:", "Each night,"), nightly])
 def test_systemd_takes_the_units(tmp_path: Path, units_of: Callable[[], str]) -> None:
     need("systemd-analyze")
     service, _, timer = units_of().partition("[Timer]")
@@ -102,7 +102,7 @@ def test_the_command_of_the_timer_that_reconciles_runs(service: Shell, tmp_path:
 
 
 def test_the_cron_job_of_kubernetes_is_yaml_and_its_command_an_export(service: Shell, tmp_path: Path) -> None:
-    job = yaml.safe_load(recipe("Kubernetes:", "Each night,"))
+    job = yaml.safe_load(recipe("Kubernetes:", "\nWindows,"))
     assert (job["kind"], job["spec"]["concurrencyPolicy"]) == ("CronJob", "Forbid")
     [container] = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     _, *arguments = (word.replace("s3://events", str(tmp_path)) for word in container["command"])

@@ -75,7 +75,7 @@ class Command(TyperCommand):
         parser = super().make_parser(ctx)
         taken = {name for parameter in self.params for name in (*parameter.opts, *parameter.secondary_opts)}
         for parameter in self.params:
-            names = {name for one in parameter.opts for name in spellings.OPTIONS.get(one, ())} - taken
+            names = {name for option in parameter.opts for name in spellings.OPTIONS.get(option, ())} - taken
             for name in names if parameter.param_type_name == "option" else ():
                 other = copy.copy(parameter)
                 other.opts = [name]
@@ -100,10 +100,10 @@ class Group(TyperGroup):
         return _page(self, ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        known = [name for name, command in self.commands.items() if not command.hidden]
-        name = spellings.verb(args[0], known)
+        verbs = [name for name, command in self.commands.items() if not command.hidden]
+        name = spellings.verb(args[0], verbs)
         if name not in self.commands:
-            raise unknown(ctx, args, known)
+            raise unknown(ctx, args, verbs)
         return super().resolve_command(ctx, [name, *args[1:]])
 
 
@@ -143,28 +143,30 @@ class _Default(Command):
             return ""
         with _in_plain_words(self, ctx, args):
             values, _, _ = self.make_parser(ctx).parse_args(list(args))
-        return next((values[each.name] or "" for each in self.params if each.param_type_name == "argument"), "")
+        return next(
+            (values[parameter.name] or "" for parameter in self.params if parameter.param_type_name == "argument"), ""
+        )
 
 
-def unknown(ctx: Any, words: list[str], known: list[str]) -> UsageError:
-    """The error for words whose first is not a command of the noun; `known` are the noun's commands."""
+def unknown(ctx: Any, words: list[str], commands: list[str]) -> UsageError:
+    """The error for words whose first is not a command of the noun; `commands` are those of the noun."""
     message, hint = f"no such command '{words[0]}'", f"see '{ctx.command_path} --help'"
-    if (command := spellings.meant(ctx.command_path.partition(" ")[2], words, known)) is not None:
+    if (command := spellings.meant(ctx.command_path.partition(" ")[2], words, commands)) is not None:
         return UsageError(message, hint=Advice("use: ", CommandLine(f"{_svcctl(ctx)} {command}")))
-    if (near := spellings.alike(words[0], known)) is not None:
+    if (near := spellings.alike(words[0], commands)) is not None:
         message += f". Did you mean '{near}'?"
     return UsageError(message, hint=hint)
 
 
-def no_query(ctx: Any, words: list[str], known: list[str]) -> UsageError:
-    """The error for words after a noun whose first is not a query; `known` are the noun's verbs."""
+def no_query(ctx: Any, words: list[str], verbs: list[str]) -> UsageError:
+    """The error for words after a noun whose first is not a query; `verbs` are those of the noun."""
     noun, word = ctx.info_name, words[0]
-    if word in known:
+    if word in verbs:
         message = f"'{word}' must come before its options"
         return UsageError(message, hint=Advice("use: ", CommandLine(f"{_svcctl(ctx)} {shlex.join((noun, *words))}")))
     if word != "from":
-        command = spellings.meant(noun, words, known)
-        near = spellings.alike(word, known)
+        command = spellings.meant(noun, words, verbs)
+        near = spellings.alike(word, verbs)
         if command is None and near is not None:
             command = shlex.join((noun, near, *words[1:]))
         if command is not None:
@@ -177,8 +179,8 @@ def no_query(ctx: Any, words: list[str], known: list[str]) -> UsageError:
 def _svcctl(ctx: Any) -> str:
     """The beginning of a command to type: it has the profile of the command that was typed."""
     flags = ctx.find_root().params
-    given = [word for name in ("profile", "config") if flags.get(name) for word in (f"--{name}", flags[name])]
-    return shlex.join(["svcctl", *given])
+    words = [word for name in ("profile", "config") if flags.get(name) for word in (f"--{name}", flags[name])]
+    return shlex.join(["svcctl", *words])
 
 
 def _name(command: Any) -> str:
@@ -199,6 +201,6 @@ class App(typer.Typer):
         """Keep only this verb of each noun that has it, because Typer makes all commands before it runs one."""
         for group in self.registered_groups:
             noun = copy.copy(group.typer_instance)
-            if noun and (kept := [one for one in noun.registered_commands if _name(one) == verb]):
-                noun.registered_commands, noun.registered_groups = kept, []
+            if noun and (commands := [command for command in noun.registered_commands if _name(command) == verb]):
+                noun.registered_commands, noun.registered_groups = commands, []
                 group.typer_instance = noun

@@ -85,13 +85,13 @@ VersionOpt = Annotated[
 
 def _words(*options: Any) -> dict[str, bool]:
     """The names of option types, and whether each takes a value."""
-    found: dict[str, bool] = {}
+    names: dict[str, bool] = {}
     for option in options:
         kind, *marks = get_args(option)
         for mark in marks:
             if isinstance(mark, typer.models.OptionInfo):  # Typer holds the first name as the default
-                found.update(dict.fromkeys((str(mark.default), *(mark.param_decls or ())), kind is not bool))
-    return found
+                names.update(dict.fromkeys((str(mark.default), *(mark.param_decls or ())), kind is not bool))
+    return names
 
 
 GLOBAL_OPTIONS = _words(ProfileOpt, ConfigOpt, TimeoutOpt, RetriesOpt, ColorOpt, QuietOpt, VerboseOpt, NoPagerOpt)

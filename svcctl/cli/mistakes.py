@@ -42,7 +42,7 @@ def in_plain_words(error: typer.TyperException, context: Any) -> UsageError:
     """
     message = " ".join(error.format_message().split())
     message, hint = message[:1].lower() + message[1:].rstrip("."), None
-    name, parameter = (getattr(error, each, None) for each in ("option_name", "param"))
+    name, parameter = (getattr(error, attribute, None) for attribute in ("option_name", "param"))
     if name is not None and hasattr(error, "possibilities"):
         message, hint = _no_option(name, context)
     elif name is not None:
@@ -93,13 +93,13 @@ def _not_a_number(parameter: Any, value: Any) -> str | None:
     return f"{_name(parameter)} {value} is not between {type_.min} and {type_.max}"
 
 
-def check_names(given: Iterable[Any], options: Iterable[Any]) -> None:
+def check_names(occurrences: Iterable[Any], options: Iterable[Any]) -> None:
     """UsageError when an option with a value is given under two names: the last value would hide the other one.
 
-    `given` are the options of a command as typed, where another tool's name of an option is a separate option.
+    `occurrences` are the options of a command as typed. Another tool's name of an option counts as a separate option.
     """
     names: dict[str, dict[str, None]] = {}
-    for option in given:
+    for option in occurrences:
         names.setdefault(option.name, {})[option.opts[0]] = None
     for option in options:
         if len(typed := names.get(option.name, {})) > 1 and not option.is_flag:
@@ -110,7 +110,7 @@ def _missing(parameter: Any, context: Any) -> str:
     """How to give a missing argument or option."""
     if parameter.param_type_name == "argument":
         about = (parameter.help or "").rstrip(".")
-        words = [each.metavar for each in context.command.params if each.param_type_name == "argument"]
+        words = [argument.metavar for argument in context.command.params if argument.param_type_name == "argument"]
         return " ".join(
             ["usage:", context.command_path, *words, f"({parameter.metavar}: {about})" * bool(about)]
         ).strip()
@@ -121,9 +121,9 @@ def _missing(parameter: Any, context: Any) -> str:
 
 def _option(context: Any, name: str) -> Any:
     """The option of a command, or of svcctl, with a name or with another spelling of it."""
-    parameters = [each for one in (context, context.find_root()) for each in one.command.params]
-    names = {name, *(one for one, others in spellings.OPTIONS.items() if name in others)}
-    return next((each for each in parameters if names & set(each.opts)), None)
+    parameters = [option for source in (context, context.find_root()) for option in source.command.params]
+    names = {name, *(spelling for spelling, others in spellings.OPTIONS.items() if name in others)}
+    return next((option for option in parameters if names & set(option.opts)), None)
 
 
 def _metavar(option: Any) -> str:
@@ -131,8 +131,8 @@ def _metavar(option: Any) -> str:
 
 
 def _examples(option: Any) -> Iterator[str]:
-    if (found := EXAMPLES.get(_metavar(option))) is not None:
-        yield found
+    if (example := EXAMPLES.get(_metavar(option))) is not None:
+        yield example
 
 
 def _values(context: Any, option: Any) -> Iterator[str]:
@@ -141,7 +141,12 @@ def _values(context: Any, option: Any) -> Iterator[str]:
 
     yield from (f"such as {text}" for text in _examples(option))
     marker = next(
-        (each for one in (context, context.find_root()) if (each := markers(one.command).get(option.name))), None
+        (
+            candidate
+            for source in (context, context.find_root())
+            if (candidate := markers(source.command).get(option.name))
+        ),
+        None,
     )
     words = [] if marker is None else [word.text for word in marker.known()]
     if words and _metavar(option) not in EXAMPLES:
@@ -154,7 +159,7 @@ def _no_option(name: str, context: Any) -> tuple[str, str | None]:
     text = next((word for word in typed if word.startswith("-") and len(word.split()) > 1), None)
     if text is not None and context.command_path in TAKE_A_QUERY:
         return f"'{' '.join(text.split())}' is not a query", "a query begins with from, and a comment with //"
-    options = [option for each in (context, context.find_root()) for option in each.command.params]
+    options = [option for source in (context, context.find_root()) for option in source.command.params]
     names = [name for option in options if not getattr(option, "hidden", True) for name in option.opts]
     needs, answer = spellings.ANSWERED.get(name, ("-", ""))
     if not needs or needs in names:
@@ -162,6 +167,6 @@ def _no_option(name: str, context: Any) -> tuple[str, str | None]:
     verbs = getattr(context.command, "commands", {}).values()
     if any(name in option.opts for verb in verbs for option in verb.params):
         return message, f"{name} stands after the verb"
-    known = [one[2:] for one in names if one.startswith("--") and one not in CONFIRM]
-    near = nearest(name[2:], known, LIKENESS) if name.startswith("--") else None
+    words = [option_name[2:] for option_name in names if option_name.startswith("--") and option_name not in CONFIRM]
+    near = nearest(name[2:], words, LIKENESS) if name.startswith("--") else None
     return (f"{message}. Did you mean --{near}?" if near else message), None

@@ -233,22 +233,22 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     signature = inspect.signature(command, eval_str=True)
 
     @wraps(command)
-    def called(**given: Any) -> None:
-        command(**{parameter.name: _taken(parameter, given) for parameter in signature.parameters.values()})
+    def called(**values: Any) -> None:
+        command(**{parameter.name: _taken(parameter, values) for parameter in signature.parameters.values()})
 
     options = [option for parameter in signature.parameters.values() for option in _options(parameter)]
     every = [option.replace(kind=option.KEYWORD_ONLY) for option in options]
-    called.__annotations__ = {one.name: one.annotation for one in every}
+    called.__annotations__ = {option.name: option.annotation for option in every}
     setattr(called, "__signature__", signature.replace(parameters=every))  # noqa: B010 (no attribute that is typed)
     return called
 
 
-def _taken(parameter: inspect.Parameter, given: dict[str, Any]) -> Any:
+def _taken(parameter: inspect.Parameter, values: dict[str, Any]) -> Any:
     """The value of a parameter, taken from the values of options; a dataclass takes one for each of its fields."""
     kind = parameter.annotation
     if not (isinstance(kind, type) and is_dataclass(kind)):
-        return given.pop(parameter.name)
-    return kind(**{field.name: _taken(field, given) for field in _fields(kind)})
+        return values.pop(parameter.name)
+    return kind(**{field.name: _taken(field, values) for field in _fields(kind)})
 
 
 def _options(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:

@@ -131,7 +131,7 @@ def meant(noun: str, words: Sequence[str], known: Collection[str]) -> str | None
     if whole is not None:
         table = "TABLE" if not rest or rest[0].startswith("-") else shlex.quote(rest[0])
         return whole.replace("TABLE", table)
-    verb = next((one for one in MEANT.get(typed, ()) if one in known), None)
+    verb = next((candidate for candidate in MEANT.get(typed, ()) if candidate in known), None)
     return f"{noun} {shlex.join((verb, *rest))}" if noun and verb else None
 
 
@@ -139,4 +139,4 @@ def alike(typed: str, known: Iterable[str]) -> str | None:
     """The known command most similar to a mistyped one, among those that change nothing."""
     from svcctl.words import nearest
 
-    return nearest(typed, [one for one in known if one in READ])
+    return nearest(typed, [command for command in known if command in READ])

@@ -32,14 +32,14 @@ class Domains(Noun):
     def steps(self, written: Iterable[WrittenDomain], *, prune: int | None) -> list[DomainStep]:
         """The steps to the written domains, and with `prune` to these alone; it is the most domains to remove."""
         desired: dict[str, WrittenDomain] = {}
-        for one in written:
-            first = desired.setdefault(_short(one.name), one)
-            if first is not one:
-                raise one.document.error(
-                    f"domain '{one.name}' is '{first.name}' in {first.document.place('name')}", "name"
+        for entry in written:
+            first = desired.setdefault(_short(entry.name), entry)
+            if first is not entry:
+                raise entry.document.error(
+                    f"domain '{entry.name}' is '{first.name}' in {first.document.place('name')}", "name"
                 )
         actual = {_short(domain.name): domain for domain in self.client.domains()}
-        steps = plan(desired, actual, differ, lambda found: prune is not None)
+        steps = plan(desired, actual, differ, lambda existing: prune is not None)
         _check_number(steps, prune)
         return steps
 
@@ -91,7 +91,9 @@ def differ(wanted: WrittenDomain, found: Domain | None) -> list[Difference]:
 
 def _check_unchanged(step: DomainStep, wanted: WrittenDomain, found: Domain) -> None:
     """UsageError when something else than the state of a domain differs: no service can change that."""
-    for key, before, after in ((one.key, one.before, one.after) for one in step.differences):
+    for key, before, after in (
+        (difference.key, difference.before, difference.after) for difference in step.differences
+    ):
         if key != "state":
             there = f"no {key}" if before is None else f"{key} {before}"
             raise wanted.document.error(

@@ -67,7 +67,7 @@ class Jobs(Noun):
 
     def steps(self, written: Sequence[WrittenJob], *, prune: bool) -> list[JobStep]:
         """The steps to the written jobs; with `prune`, to these alone. UsageError for a relaunch of another job."""
-        desired = {one.name: one for one in written}
+        desired = {entry.name: entry for entry in written}
         if unknown := [name for name in self.relaunch if name not in desired]:
             hint = did_you_mean(unknown[0], desired)
             raise UsageError(f"no file has the job '{unknown[0]}', which --relaunch names", hint=hint)
@@ -75,7 +75,7 @@ class Jobs(Noun):
         for job in self.client.jobs():
             name = split_name(job.friendly_name or "")[0]
             actual[name] = [*actual.get(name, ()), job]
-        return plan(desired, actual, self._differ, lambda found: prune and any(map(_is_applied, found)))
+        return plan(desired, actual, self._differ, lambda jobs: prune and any(map(_is_applied, jobs)))
 
     def _kept(self, wanted: WrittenJob, found: Sequence[Job] | None) -> Job | None:
         """The job that has the definition of the file, if it is there and not to be launched again."""
@@ -88,8 +88,8 @@ class Jobs(Noun):
         old = kept or _latest(found or ())
         if old is None:
             begins = str(wanted.document.fields["from"])
-            given = (("query", wanted.query), ("from", begins), ("destination", wanted.place), ("state", wanted.state))
-            return [Difference(key, None, value) for key, value in given]
+            values = (("query", wanted.query), ("from", begins), ("destination", wanted.place), ("state", wanted.state))
+            return [Difference(key, None, value) for key, value in values]
         differ = [] if kept else definitions(wanted, old)
         if not _is_in(old, wanted.state):
             differ.append(Difference("state", STOPPED if wanted.state == RUNNING else RUNNING, wanted.state))
@@ -144,7 +144,7 @@ class Jobs(Noun):
             job = self._launched(wanted, self.client.launch(wanted.request()))
         else:
             job = kept or self._replaced(wanted, old)
-        self._remove(one for one in found if one.id != job.id)
+        self._remove(other for other in found if other.id != job.id)
         moved = self._put(job, wanted.state)
         if step.action is Action.CREATE:
             return "created"
@@ -193,8 +193,8 @@ class Jobs(Noun):
             self.note(f"the job '{wanted.name}' that was there {'runs again' if ran else 'is kept'}")
             raise
         if failure is not None:
-            kept = "it has read events, so the one that it continues stays stopped"
-            raise ServiceError(failure, hint=f"{kept}: correct the file, and apply it again")
+            explanation = "it has read events, so the one that it continues stays stopped"
+            raise ServiceError(failure, hint=f"{explanation}: correct the file, and apply it again")
         return job
 
     def _continuing(self, wanted: WrittenJob, old: Job) -> Job:

@@ -72,29 +72,36 @@ def show(svc: Context, kind: str, where: str, steps: Sequence[Step[Any, Any]], f
     """Print the differences of things of a kind: as lines with - and +, or in a format that was asked for."""
     if format is not None:
         changed = [
-            (str(step.action), kind, step.name, one and one.key, one and one.before, one and one.after)
+            (
+                str(step.action),
+                kind,
+                step.name,
+                difference and difference.key,
+                difference and difference.before,
+                difference and difference.after,
+            )
             for step in steps
-            for one in step.differences or (None,)
+            for difference in step.differences or (None,)
         ]
         svc.output.records(CHANGES, changed, svc.format(format, lists=True))
         return
     for step in steps:
         svc.output.text(f"{_TITLES[step.action]}{kind} '{visible(step.name)}'{visible(where)}")
-        for one in step.differences:
-            _show_difference(svc, one, is_change=step.action is Action.CHANGE)
+        for difference in step.differences:
+            _show_difference(svc, difference, is_change=step.action is Action.CHANGE)
 
 
-def _show_difference(svc: Context, one: Difference, *, is_change: bool) -> None:
+def _show_difference(svc: Context, difference: Difference, *, is_change: bool) -> None:
     """Print a difference: the old value and the new one, or the lines of these if one has several."""
-    before, after = (one.before or "none").splitlines(), (one.after or "none").splitlines()
+    before, after = (difference.before or "none").splitlines(), (difference.after or "none").splitlines()
     if len(before) <= 1 and len(after) <= 1:
         if is_change:
-            svc.output.change("-", f"{one.key}: {one.before or 'none'}")
-        svc.output.change("+", f"{one.key}: {one.after or 'none'}")
+            svc.output.change("-", f"{difference.key}: {difference.before or 'none'}")
+        svc.output.change("+", f"{difference.key}: {difference.after or 'none'}")
         return
     import difflib
 
-    svc.output.text(f"  {one.key}:")
+    svc.output.text(f"  {difference.key}:")
     for line in difflib.ndiff(before if is_change else [], after):
         if line[0] == " ":
             svc.output.text(f"  {visible(line)}")

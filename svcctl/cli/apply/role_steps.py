@@ -37,8 +37,8 @@ class Roles(Noun):
 
     def steps(self, written: Sequence[WrittenRole], *, prune: bool) -> list[RoleStep]:
         """The steps to the written roles; with `prune`, to these alone."""
-        desired = {str(one.role.name): one for one in written}
-        actual = {name: found for name in desired if (found := self._found(name)) is not None}
+        desired = {str(entry.role.name): entry for entry in written}
+        actual = {name: existing for name in desired if (existing := self._found(name)) is not None}
         if prune:
             others = {str(role.name): role for role in self.client.roles(self.domain)}
             actual |= {name: role for name, role in others.items() if name not in actual}
@@ -102,7 +102,7 @@ def differ(written: WrittenRole, found: Role | None) -> list[Difference]:
     changed = differences(found or Role(), wanted)
     if found is UNREADABLE:  # it may have to be created
         changed = changed or [Difference("name", None, written.role.name)]
-        return [replace(one, before="unknown") for one in changed]
+        return [replace(difference, before="unknown") for difference in changed]
     return changed
 
 

@@ -122,7 +122,7 @@ def export(ctx: typer.Context, name: ExportedDomainArg = None) -> None:
     svc: Context = ctx.obj
     with known_domain(svc.client, name or ""):
         domains = svc.client.domains() if name is None else [svc.client.domain(name)]
-    svc.output.text(yaml_files.to_yaml([domain_files.exported(one) for one in domains]))
+    svc.output.text(yaml_files.to_yaml([domain_files.exported(domain) for domain in domains]))
 
 
 @_app.command("apply")
@@ -135,8 +135,8 @@ def apply_(ctx: typer.Context, options: ApplyOptions, prune_domains: PruneOpt = 
     before the first change. See 'svcctl help apply'.
     """
     svc: Context = ctx.obj
-    found = yaml_files.read(options.file, "domain", options.var or ())
-    written = list(svc.diagnostics.for_each(found, domain_files.written))
+    documents = yaml_files.read(options.file, "domain", options.var or ())
+    written = list(svc.diagnostics.for_each(documents, domain_files.written))
     domains = domain_steps.Domains(svc.client)
     steps = domains.steps(written, prune=prune_domains)
     carry_out(svc, domains, steps, options)

@@ -48,8 +48,8 @@ def _nearest(topic: str) -> str:
     if near := nearest(topic, [*TOPICS, *PARTS, *NOUNS]):
         return f"did you mean 'svcctl help {near}'?"
     answer, pages = function_answer(topic), topics.holding(topic)
-    found = " and ".join(f"'svcctl help {one}'" for one in pages[:2])
-    if hints := [*([f"in a query, {answer}"] if answer else ()), *([f"{topic} is in {found}"] if found else ())]:
+    commands = " and ".join(f"'svcctl help {page}'" for page in pages[:2])
+    if hints := [*([f"in a query, {answer}"] if answer else ()), *([f"{topic} is in {commands}"] if commands else ())]:
         return "; ".join(hints)
     if near := nearest(topic, topics.functions()):
         return f"did you mean 'svcctl help {near}'?"

@@ -52,13 +52,13 @@ PruneOpt = Annotated[
 ]
 
 
-def _finding(found: Located, width: int) -> str:
+def _finding(finding: Located, width: int) -> str:
     """A finding of `role lint` as wrapped text, so that no part of its message is cut."""
-    line = "" if found.line is None else f", line {found.line}"
-    role = "" if found.role is None else f", role '{found.role}'"
-    rule = "" if found.rule is None else f" (rule {found.rule})"
+    line = "" if finding.line is None else f", line {finding.line}"
+    role = "" if finding.role is None else f", role '{finding.role}'"
+    rule = "" if finding.rule is None else f" (rule {finding.rule})"
     return textwrap.fill(
-        visible(f"{found.file}{line}{role}: {found.level}: {found.message}{rule}"),
+        visible(f"{finding.file}{line}{role}: {finding.level}: {finding.message}{rule}"),
         min(width, 100),
         subsequent_indent=" " * 4,
         break_long_words=False,
@@ -96,8 +96,8 @@ def show(ctx: typer.Context, domain: DomainArg, role: RoleArg, format: FormatOpt
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
     with known_role(svc.client, domain, role):
-        found = svc.client.role(domain, role)
-    svc.output.records(ROLE, [found], chosen, single=True)
+        model = svc.client.role(domain, role)
+    svc.output.records(ROLE, [model], chosen, single=True)
 
 
 @_app.command()
@@ -111,13 +111,13 @@ def export(ctx: typer.Context, domain: DomainArg, role: ExportedRoleArg = None) 
     svc: Context = ctx.obj
     with known_role(svc.client, domain, role or ""):
         roles = svc.client.roles(domain) if role is None else [svc.client.role(domain, role)]
-        roles = [one for one in roles if not is_built_in(str(one.name))]
-    svc.output.text(yaml_files.to_yaml([one.body() for one in roles]))
+        roles = [candidate for candidate in roles if not is_built_in(str(candidate.name))]
+    svc.output.text(yaml_files.to_yaml([candidate.body() for candidate in roles]))
 
 
 @_app.command()
 @spread
-def create(ctx: typer.Context, domain: DomainArg, given: RoleOptions, yes: YesOpt = False) -> None:
+def create(ctx: typer.Context, domain: DomainArg, options: RoleOptions, yes: YesOpt = False) -> None:
     """Create a role from options, or the roles in a file
 
     The interface's rules are checked before anything is sent. Asks before creating a role that grants everything of a
@@ -128,20 +128,20 @@ def create(ctx: typer.Context, domain: DomainArg, given: RoleOptions, yes: YesOp
     svcctl role create acme -F roles.yaml
     """
     svc: Context = ctx.obj
-    written = list(svc.diagnostics.for_each(given.read("no role given"), role_files.require_sound))
+    written = list(svc.diagnostics.for_each(options.read("no role given"), role_files.require_sound))
     _ask_about_grants(svc, domain, written, yes, lambda: reads_roles(svc.client, domain), Action.CREATE)
     with svc.diagnostics.count_before_failure(written, "created") as counted:
-        for one in counted:
+        for role in counted:
             with known_domain(svc.client, domain):
-                svc.client.create_role(domain, one.role)
-            svc.diagnostics.note(f"created {one.label} in {domain}")
+                svc.client.create_role(domain, role.role)
+            svc.diagnostics.note(f"created {role.label} in {domain}")
     _note_labels(svc, written)
 
 
 @_app.command()
 @spread
 def update(
-    ctx: typer.Context, domain: DomainArg, given: RoleOptions, role: OptionalRoleArg = None, yes: YesOpt = False
+    ctx: typer.Context, domain: DomainArg, options: RoleOptions, role: OptionalRoleArg = None, yes: YesOpt = False
 ) -> None:
     """Change the given fields of a role; others stay unchanged
 
@@ -152,14 +152,14 @@ def update(
     """
     svc: Context = ctx.obj
     sound = partial(role_files.require_sound, update=True)
-    written = list(svc.diagnostics.for_each(given.read("nothing to change: no field is given"), sound))
-    changes = [role_files.change(one, role, len(written)) for one in written]
+    written = list(svc.diagnostics.for_each(options.read("nothing to change: no field is given"), sound))
+    changes = [role_files.change(document, role, len(written)) for document in written]
     targets = [target for target, _ in changes]
     _ask_about_grants(svc, domain, written, yes, lambda: _require(svc, domain, targets), Action.CHANGE)
     with svc.diagnostics.count_before_failure(changes, "updated") as counted:
-        for target, wanted in counted:
+        for target, change in counted:
             with known_role(svc.client, domain, target):
-                svc.client.update_role(domain, target, wanted)
+                svc.client.update_role(domain, target, change)
             svc.diagnostics.note(f"updated role '{target}' in {domain}")
     _note_labels(svc, written)
 
@@ -175,8 +175,8 @@ def apply_(ctx: typer.Context, domain: DomainArg, options: ApplyOptions, prune: 
     there are. See 'svcctl help apply'.
     """
     svc: Context = ctx.obj
-    found = role_files.read_roles(options.file, options.var or ())
-    written = list(svc.diagnostics.for_each(found, role_files.applied))
+    file_roles = role_files.read_roles(options.file, options.var or ())
+    written = list(svc.diagnostics.for_each(file_roles, role_files.applied))
     roles = Roles(svc.client, domain)
     with known_domain(svc.client, domain):
         steps = roles.steps(written, prune=prune)
@@ -191,13 +191,13 @@ def rm(
     svc: Context = ctx.obj
     with done_if(if_needed, no_role, svc.diagnostics.note):
         with known_role(svc.client, domain, role):
-            found = require(svc.client, domain, role)
-        lost = f"role '{role}' of {domain}{_whose(found)}"
+            model = require(svc.client, domain, role)
+        lost = f"role '{role}' of {domain}{_whose(model)}"
         if not yes:
             svc.ask(f"Delete {lost}?")
         svc.client.delete_role(domain, role)
         svc.diagnostics.note(f"deleted {lost}")
-        if users := _users(found):
+        if users := _users(model):
             user = users[0] if len(users) == 1 else "EMAIL"
             give = (": ", CommandLine(f"svcctl service accounts user {user} {domain} --role USER"))
             local = give if svc.profile.name in BUILT_IN else ()
@@ -235,9 +235,9 @@ def lint_(ctx: typer.Context, files: FilesArg, format: FormatOpt = None) -> None
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
     linted = [role_files.linted(file) for file in files]
-    found = [one for file in linted for one in file.findings]
-    if found or chosen.raw:
-        svc.output.records(FINDINGS, found, chosen)
+    findings = [finding for file in linted for finding in file.findings]
+    if findings or chosen.raw:
+        svc.output.records(FINDINGS, findings, chosen)
     for file in linted:
         if not file.findings and not chosen.raw:
             svc.output.text(f"{visible(file.source)}: {counted(file.count, 'role')}, no findings")
@@ -258,7 +258,7 @@ def _ask_about_grants(
 
     `look` fails, before anybody is asked, if the role or domain to change does not exist.
     """
-    granted = [text for one in written for text in grants(one, domain, action)]
+    granted = [text for role in written for text in grants(role, domain, action)]
     if granted and not yes:
         with known_domain(svc.client, domain):
             look()
@@ -267,7 +267,7 @@ def _ask_about_grants(
 
 def _note_labels(svc: Context, written: Iterable[WrittenRole]) -> None:
     """Say that the user's labels of resource IDs are lost."""
-    labels = dict.fromkeys(label for one in written for label in one.role.resource_ids or {})
+    labels = dict.fromkeys(label for role in written for label in role.role.resource_ids or {})
     if lost := ", ".join(f"'{label}'" for label in labels if label not in ("*", "ids")):
         svc.diagnostics.note(
             f"a service keeps the integers of resourceIds without their labels: they come back as 'ids', not as {lost}"

@@ -94,10 +94,10 @@ def _columns(svc: Context, name: str, from_: Any) -> list[list[Any]]:
         stored = None
     if stored is None or from_ is not None or stored.oldest is None or stored.newest is None:
         zone = svc.profile.time_zone
-        asked = dates_of(from_ or "1d", "now", None, zone, now=svc.now(), written=False)
-        for text in asked.notes(terminal=False):
+        dates = dates_of(from_ or "1d", "now", None, zone, now=svc.now(), written=False)
+        for text in dates.notes(terminal=False):
             svc.diagnostics.note(text)
-        start, end, said = asked.from_, asked.to, f"from {asked.label}"
+        start, end, said = dates.from_, dates.to, f"from {dates.label}"
     else:
         end, said = min(stored.newest // 1000 + 1, math.floor(svc.clock())), ""  # a service waits for a later end
         start = min(stored.oldest // 1000, end)
@@ -119,11 +119,11 @@ def _check_known(svc: Context, name: str) -> None:
     from svcctl.words import among
 
     try:
-        known = [table.name for table in own_service.tables(svc.client)]
+        names = [table.name for table in own_service.tables(svc.client)]
     except ServiceError:
         return
-    if known and name not in known:
-        raise NotFound(f"no table '{name}'", hint=among(name, known, "tables"))
+    if names and name not in names:
+        raise NotFound(f"no table '{name}'", hint=among(name, names, "tables"))
 
 
 def _sample(svc: Context, name: str, start: Any, end: Any) -> tuple[dict[str, str], dict[str, Any]]:

@@ -44,7 +44,7 @@ def remove(environment: Mapping[str, str], page_names: Iterable[str]) -> Removed
 
     `page_names` are the names of this version's manual pages; a file with another name is not kept, but not ours.
     """
-    removed, manual, known = Removed(), manual_directory(environment), set(page_names)
+    removed, manual, names = Removed(), manual_directory(environment), set(page_names)
     for row in SHELLS.values():
         path = row.place(environment)
         if _remove(path):
@@ -54,7 +54,7 @@ def remove(environment: Mapping[str, str], page_names: Iterable[str]) -> Removed
     for path in sorted(manual.glob(_PAGES)):
         if _remove(path):
             removed.pages += 1
-        elif path.name in known:
+        elif path.name in names:
             removed.kept.append(path)
     return removed
 

@@ -62,10 +62,10 @@ def names(svc: Context, kind: str, of: str = "") -> Pairs:
         return []
     row = KINDS[kind]
     try:
-        found = _cached(svc, row, of) if row.seconds else row.names(svc, of)
+        pairs = _cached(svc, row, of) if row.seconds else row.names(svc, of)
     except (SvcctlError, OSError, ValueError):
         return []
-    return [(name, _short(meaning)) for name, meaning in found if _SAFE.fullmatch(name) and row.includes(meaning)]
+    return [(name, _short(meaning)) for name, meaning in pairs if _SAFE.fullmatch(name) and row.includes(meaning)]
 
 
 def _profiles(svc: Context, of: str) -> Pairs:
@@ -101,8 +101,8 @@ def _loaded(svc: Context, of: str) -> Pairs:
     """The tables with loaded events, not those whose events the service generates."""
     from svcctl.api import own_service
 
-    found = ((table.name, table.events) for table in own_service.tables(svc.connect()) if not table.live)
-    return [(name, counted(events, "event")) for name, events in found]
+    tables = ((table.name, table.events) for table in own_service.tables(svc.connect()) if not table.live)
+    return [(name, counted(events, "event")) for name, events in tables]
 
 
 def _columns(svc: Context, of: str) -> Pairs:
@@ -164,7 +164,7 @@ def _saved_queries(svc: Context, of: str) -> Pairs:
     from svcctl.service.queries import saved_queries
 
     with closing(open_store(svc.files)) as store:
-        return [(one.id, one.text) for one in saved_queries.list_queries(store)]
+        return [(row.id, row.text) for row in saved_queries.list_queries(store)]
 
 
 def _domains(svc: Context, of: str) -> Pairs:
@@ -221,12 +221,12 @@ def _cached(svc: Context, kind: Kind, of: str) -> Pairs:
     account = [profile.name, *(profile.values[name].read() for name in ("base_url", "socket", "api_key"))]
     digest = hashlib.sha256(json.dumps([str(svc.store.path), kind.names.__name__, of, *account]).encode()).hexdigest()
     path = cache_directory() / f"{digest[:32]}.json"
-    age, known = _read(svc, path)
+    age, pairs = _read(svc, path)
     # A command may prompt for a password, on the line that the user is typing.
     stopped = profile.name in BUILT_IN and not process.listens(svc.files)
     if age < kind.seconds or profile.runs_a_command or stopped:
-        return known
-    _refresh(svc, kind, of, path, known)
+        return pairs
+    _refresh(svc, kind, of, path, pairs)
     return _read(svc, path)[1]
 
 

@@ -99,38 +99,38 @@ def commands(tree: Any) -> Iterator[Command]:
 def _commands(tree: Any, path: str, everywhere: Iterable[Parameter]) -> Iterator[Command]:
     options, arguments = _parameters(tree)
     own = {name for option in options for name in option.names}
-    others = (replace(each, names=tuple(name for name in each.names if name not in own)) for each in everywhere)
-    inner = {name: each for name, each in getattr(tree, "commands", {}).items() if not each.hidden}
-    words = tuple(Word(name, each.get_short_help_str(120)) for name, each in inner.items())
-    yield Command(path, (*options, *(each for each in others if each.names)), tuple(arguments), words)
-    for name, each in inner.items():
-        yield from _commands(each, f"{path} {name}", everywhere)
+    others = (replace(option, names=tuple(name for name in option.names if name not in own)) for option in everywhere)
+    inner = {name: command for name, command in getattr(tree, "commands", {}).items() if not command.hidden}
+    words = tuple(Word(name, command.get_short_help_str(120)) for name, command in inner.items())
+    yield Command(path, (*options, *(option for option in others if option.names)), tuple(arguments), words)
+    for name, command in inner.items():
+        yield from _commands(command, f"{path} {name}", everywhere)
 
 
 def _parameters(command: Any) -> tuple[list[Parameter], list[Parameter]]:
     """The visible options and the arguments of one command."""
     marked = markers(command)
     options, arguments = [], []
-    for each in command.params:
-        is_argument = each.param_type_name == "argument"
+    for typer_parameter in command.params:
+        is_argument = typer_parameter.param_type_name == "argument"
         parameter = Parameter(
-            names=() if is_argument else (*each.opts, *each.secondary_opts),
-            accepted=tuple(name for one in each.opts for name in OPTIONS.get(one, ())),
-            meaning=getattr(each, "help", None) or "",
-            takes_value=is_argument or not each.is_flag,
-            repeats=each.nargs < 0,
-            completes=marked.get(each.name, NOTHING),
+            names=() if is_argument else (*typer_parameter.opts, *typer_parameter.secondary_opts),
+            accepted=tuple(name for option in typer_parameter.opts for name in OPTIONS.get(option, ())),
+            meaning=getattr(typer_parameter, "help", None) or "",
+            takes_value=is_argument or not typer_parameter.is_flag,
+            repeats=typer_parameter.nargs < 0,
+            completes=marked.get(typer_parameter.name, NOTHING),
         )
         if is_argument:
             arguments.append(parameter)
-        elif not each.hidden:
+        elif not typer_parameter.hidden:
             options.append(parameter)
     return options, arguments
 
 
 def _declared(callback: Any) -> Any:
     """The function below Typer's wrappers that has the command's options."""
-    return unwrap(callback, stop=lambda each: hasattr(each, "__signature__"))
+    return unwrap(callback, stop=lambda function: hasattr(function, "__signature__"))
 
 
 def markers(command: Any) -> Mapping[str, Completes]:
@@ -146,19 +146,19 @@ def markers(command: Any) -> Mapping[str, Completes]:
 
 def table(tree: Any) -> Table:
     """The table of a command tree."""
-    found = tuple(commands(tree))
-    usual = _usual(found)
+    tree_commands = tuple(commands(tree))
+    usual = _usual(tree_commands)
     return Table(
-        places=tuple(dict.fromkeys(place for command in found for place in _places(command, usual))),
-        commands=tuple(command.path for command in found[1:]),
+        places=tuple(dict.fromkeys(place for command in tree_commands for place in _places(command, usual))),
+        commands=tuple(command.path for command in tree_commands[1:]),
         valued=tuple(sorted(usual)),
     )
 
 
-def _usual(found: Iterable[Command]) -> Mapping[str, Values]:
+def _usual(tree_commands: Iterable[Command]) -> Mapping[str, Values]:
     """What each option with a value takes in most of its commands."""
     counts: dict[str, Counter[Values]] = {}
-    for command in found:
+    for command in tree_commands:
         for option in command.options:
             for name in option.typed:
                 counts.setdefault(name, Counter())[option.values] += 1

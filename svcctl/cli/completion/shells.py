@@ -42,21 +42,21 @@ def script(shell: Shell, tree: Any) -> str:
         table,  # late: 'svcctl complete' is in this noun too, and needs no table
     )
 
-    known = table(tree)
+    script_table = table(tree)
     text = resources.files("svcctl.cli.completion").joinpath("templates", shell.file_name).read_text(encoding="utf-8")
     for name, lines in (
-        ("PLACES", _cases(known, shell)),
-        ("PATHS", iter([shell.case([f"'{path}'" for path in known.commands])])),
-        ("VALUED", iter([shell.case(known.valued)])),
+        ("PLACES", _cases(script_table, shell)),
+        ("PATHS", iter([shell.case([f"'{path}'" for path in script_table.commands])])),
+        ("VALUED", iter([shell.case(script_table.valued)])),
     ):
         text = text.replace(f"@{name}@", "\n".join(lines))
     return text
 
 
-def _cases(known: Table, shell: Shell) -> Iterator[str]:
+def _cases(script_table: Table, shell: Shell) -> Iterator[str]:
     """A case for each different answer. The first match counts, so places with a `*` come last."""
     answers: dict[tuple[int, Values], list[str]] = {}
-    for place in known.places:
+    for place in script_table.places:
         rank = 2 if place.name.endswith("*") else 1 if place.name.startswith("*") else 0
         answers.setdefault((rank, place.values), []).append(shell.pattern(place.name))
     for (_, values), names in sorted(answers.items(), key=lambda item: item[0][0]):

@@ -45,8 +45,8 @@ class Completes(NamedTuple):
         return as_words(self.words() if callable(self.words) else self.words)
 
 
-def as_words(given: Words) -> tuple[Word, ...]:
-    return tuple(word if isinstance(word, Word) else Word(word) for word in given)
+def as_words(words: Words) -> tuple[Word, ...]:
+    return tuple(word if isinstance(word, Word) else Word(word) for word in words)
 
 
 def formats() -> Iterator[Word]:

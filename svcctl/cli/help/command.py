@@ -70,13 +70,13 @@ def described(command: Any, path: str) -> Page:
 
 def _sections(options: Sequence[Any]) -> tuple[Section, ...]:
     """The options in the order of the signature, many of them by heading: those without one come last."""
-    headings = [(len(options) > FEW and each.rich_help_panel) or "" for each in options]
-    rows = [(_names(each), _about(each, each.required)) for each in options]
-    found = [*dict.fromkeys(filter(None, headings)), ""]
-    rest = "Other" if len(found) > 1 else "Options"
+    headings = [(len(options) > FEW and option.rich_help_panel) or "" for option in options]
+    rows = [(_names(option), _about(option, option.required)) for option in options]
+    titles = [*dict.fromkeys(filter(None, headings)), ""]
+    rest = "Other" if len(titles) > 1 else "Options"
     return tuple(
         (heading or rest, tuple(row for row, own in zip(rows, headings, strict=True) if own == heading))
-        for heading in found
+        for heading in titles
     )
 
 

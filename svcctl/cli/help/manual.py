@@ -12,20 +12,20 @@ from svcctl.cli.help.topics import read
 
 def pages(tree: Any) -> dict[str, str]:
     """The manual pages of a command tree by the names of their files."""
-    root, found = described(tree, "svcctl"), list(_commands(tree, "svcctl"))
+    root, command_pages = described(tree, "svcctl"), list(_commands(tree, "svcctl"))
     made = {"svcctl": _root(root)}
     for noun, _ in root.commands:
-        made[f"svcctl-{noun}"] = _noun([page for page in found if page.path.split()[1] == noun])
+        made[f"svcctl-{noun}"] = _noun([page for page in command_pages if page.path.split()[1] == noun])
     return {f"{name}.1": "\n".join(lines) + "\n" for name, lines in made.items()}
 
 
 def _commands(group: Any, path: str) -> Iterator[Page]:
     """The pages of the commands of a group, each noun's before those of its verbs."""
-    for name, each in group.commands.items():
-        if not each.hidden:
-            yield described(each, f"{path} {name}")
-            if hasattr(each, "commands"):
-                yield from _commands(each, f"{path} {name}")
+    for name, command in group.commands.items():
+        if not command.hidden:
+            yield described(command, f"{path} {name}")
+            if hasattr(command, "commands"):
+                yield from _commands(command, f"{path} {name}")
 
 
 def _root(page: Page) -> Iterator[str]:
@@ -46,12 +46,12 @@ def _root(page: Page) -> Iterator[str]:
     yield _line("topics: " + ", ".join(f"'svcctl help {topic}'" for topic in TOPICS))
 
 
-def _noun(found: Sequence[Page]) -> Iterator[str]:
-    first = found[0]
+def _noun(command_pages: Sequence[Page]) -> Iterator[str]:
+    first = command_pages[0]
     yield from _begin(first.path.replace(" ", "-"), first.title, first.usage)
     yield ".SH DESCRIPTION"
     yield from _about(first.about)
-    for page in found:
+    for page in command_pages:
         if page is not first:
             yield f'.SH "{page.path.partition(" ")[2].upper()}"'
             yield from (".nf", _line(page.usage), ".fi", ".PP")

@@ -112,8 +112,8 @@ def of_word(word: str) -> str | None:
     if word in LANGUAGE:
         return read(WRITTEN)
     blocks = read("functions").split("\n\n")
-    found = [block for block in blocks if block.startswith((f"  {word}(", f"  `{word}`("))]
-    return "\n\n".join([*found, "All functions: svcctl help functions"]) if found else None
+    entries = [block for block in blocks if block.startswith((f"  {word}(", f"  `{word}`("))]
+    return "\n\n".join([*entries, "All functions: svcctl help functions"]) if entries else None
 
 
 def holding(word: str) -> list[str]:

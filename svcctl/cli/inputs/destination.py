@@ -34,12 +34,12 @@ def read(
         return None
     from svcctl.api import destinations
 
-    given = {} if file is None else _json_of(file)
-    kind = type_ or given.get("type")
+    content = {} if file is None else _json_of(file)
+    kind = type_ or content.get("type")
     if not isinstance(kind, str):
         raise UsageError(f"the destination in {file} has no type", hint="name it with --dest TYPE")
     typed = {destinations.known_key(kind, key): value for key, value in map(_assignment, assignments)}
-    destination = _in_file(kind, given, text.name(file) if file else "").with_params(typed)
+    destination = _in_file(kind, content, text.name(file) if file else "").with_params(typed)
     if type_ is not None:
         destinations.check(destination, endless=endless)
     for _, warning in warnings(destination):
@@ -78,11 +78,11 @@ def _assignment(assignment: str) -> tuple[str, str]:
     return key, value
 
 
-def _in_file(kind: str, given: dict[str, Any], source: str) -> Destination:
+def _in_file(kind: str, content: dict[str, Any], source: str) -> Destination:
     """The destination that a file holds: the parameters are an object, a list of objects, or beside the type."""
     from svcctl.api.destinations import Destination
 
-    params = given.get("params", {key: value for key, value in given.items() if key != "type"})
+    params = content.get("params", {key: value for key, value in content.items() if key != "type"})
     if isinstance(params, dict):
         return Destination(kind, _with_clean_secrets(params, source))
     parts = [_with_clean_secrets(part, source) for part in params]
@@ -98,13 +98,13 @@ def _with_clean_secrets(params: dict[str, Any], source: str) -> dict[str, Any]:
 
 def _json_of(file: Path) -> dict[str, Any]:
     try:
-        given = json.loads(text.read(file, "the destination"))
+        content = json.loads(text.read(file, "the destination"))
     except (ValueError, RecursionError):
-        given = None
-    params = given.get("params", {}) if isinstance(given, dict) else None
+        content = None
+    params = content.get("params", {}) if isinstance(content, dict) else None
     listed = isinstance(params, list) and all(isinstance(part, dict) for part in params)
-    if not isinstance(given, dict) or not (listed or isinstance(params, dict)):
+    if not isinstance(content, dict) or not (listed or isinstance(params, dict)):
         raise UsageError(
             f"{file} is not a destination in JSON", hint='it must be like {"type": "kafka", "params": {"topic": "…"}}'
         )
-    return given
+    return content

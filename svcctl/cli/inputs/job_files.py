@@ -143,15 +143,15 @@ def written(document: Document, now: datetime) -> WrittenJob:
         ends = dates_of(from_, to, None, zone, now=now, written=False)
     except UsageError as error:
         raise document.error(f"to: {error.message}", "to", hint=error.hint) from None
-    type_, given = _destination(document)
-    params = _parameters(type_, given)
+    type_, parameters = _destination(document)
+    params = _parameters(type_, parameters)
     destination = Destination(type_, {**params.sent, **dict.fromkeys(params.secrets, mask())})
     if needed := destinations.missing(destination):
-        keys = " and ".join(one.key for one in needed)
-        example = ", ".join(f"{one.key}: {one.example}" for one in needed)
+        keys = " and ".join(parameter.key for parameter in needed)
+        example = ", ".join(f"{parameter.key}: {parameter.example}" for parameter in needed)
         raise document.error(f"{type_} needs {keys}", "destination", hint=f"for example: params: {{{example}}}")
     for key, why in destinations.mistakes(destination, endless=ends.to is None):
-        raise given.error(f"{key} {why}", params.keys[key])
+        raise parameters.error(f"{key} {why}", params.keys[key])
     unknown = [
         f"{document.place(f'destination.params.{params.keys[key]}' if key else 'destination.type')}: {text}"
         for key, text in warnings(destination)
@@ -224,26 +224,26 @@ class _Parameters:
     """The keys of all as they are written."""
 
 
-def _parameters(kind: str, given: Document) -> _Parameters:
+def _parameters(kind: str, document: Document) -> _Parameters:
     sent: dict[str, Any] = {}
     hashed: dict[str, tuple[Any, Any, Any]] = {}
     secrets: dict[str, Secret] = {}
     keys: dict[str, str] = {}
-    for key, value in given.fields.items():
+    for key, value in document.fields.items():
         if not isinstance(value, str):
-            raise given.error(f"{key} has no value, or more than one", key)
-        secret = _secret(given, key, value)
+            raise document.error(f"{key} has no value, or more than one", key)
+        secret = _secret(document, key, value)
         name = destinations.known_key(kind, key if secret is None else secret[0])
         if name.casefold() == "friendlyname":
-            raise given.error("the job's name is its 'name', not friendlyName", key)
+            raise document.error("the job's name is its 'name', not friendlyName", key)
         if name in keys:
-            raise given.error(f"{name} is given twice", key)
+            raise document.error(f"{name} is given twice", key)
         keys[name] = key
         if secret is None:
             form = destinations.form_of(kind, name)
             sent[name] = form.read(value) if isinstance(value, PlainText) else value
             if sent[name] is None:
-                raise given.error(f"{key} must be {form.wanted}", key)
+                raise document.error(f"{key} must be {form.wanted}", key)
             hashed[name] = _hashed(form, value, sent[name])
         else:
             secrets[name] = secret[1]
@@ -265,21 +265,21 @@ def _hashed(form: Form, written: str, sent: Any) -> tuple[Any, Any, Any]:
     return same, same, same
 
 
-def _secret(given: Document, key: str, value: str) -> tuple[str, Secret] | None:
+def _secret(document: Document, key: str, value: str) -> tuple[str, Secret] | None:
     """The name of a parameter that is a secret, and how it is read; None for any other parameter."""
     name, _, way = key.rpartition("_")
     if way in ("file", "command") and is_secret(name):
-        return name, cache(partial(_read_secret, given, key, way, value))
+        return name, cache(partial(_read_secret, document, key, way, value))
     if not is_secret(key):
         return None
-    _check_private(given, key)
-    written = _read_secret(given, key, "value", value)
+    _check_private(document, key)
+    written = _read_secret(document, key, "value", value)
     return key, lambda: written
 
 
-def _read_secret(given: Document, key: str, way: str, value: str) -> str:
+def _read_secret(document: Document, key: str, way: str, value: str) -> str:
     """The secret in a text, in a file, which is named from the folder of the document, or that a command prints."""
-    folder = Path() if given.is_standard_input else Path(given.source).parent
+    folder = Path() if document.is_standard_input else Path(document.source).parent
     try:
         if way == "command":
             return SecretCommand(value).text
@@ -287,17 +287,17 @@ def _read_secret(given: Document, key: str, way: str, value: str) -> str:
             return SecretFile(folder / home.expanded_path(value)).text
         return secret_text(value, "the secret")
     except UsageError as error:
-        raise given.error(f"{key}: {error.message}", key, hint=error.hint) from None
+        raise document.error(f"{key}: {error.message}", key, hint=error.hint) from None
 
 
-def _check_private(given: Document, key: str) -> None:
+def _check_private(document: Document, key: str) -> None:
     """UsageError when others can read a file with a secret in it."""
-    if given.is_standard_input:
+    if document.is_standard_input:
         return
-    mode = stat.S_IMODE(Path(given.source).stat().st_mode)
+    mode = stat.S_IMODE(Path(document.source).stat().st_mode)
     if mode & 0o077:
-        raise given.error(
+        raise document.error(
             f"{key} is a secret, and others can read this file (mode {mode:04o})",
             key,
-            hint=f"name where it is: {key}_file: PATH, or {key}_command: COMMAND; or chmod 600 '{given.source}'",
+            hint=f"name where it is: {key}_file: PATH, or {key}_command: COMMAND; or chmod 600 '{document.source}'",
         )

@@ -13,9 +13,13 @@ from svcctl.cli.inputs import text
 from svcctl.errors import Advice, CommandLine, UsageError
 
 
-def read(given: Iterable[str]) -> list[str]:
+def read(arguments: Iterable[str]) -> list[str]:
     """The given IDs, each once; those that standard input lists replace `-`."""
-    ids = [one for word in given for one in (listed(text.read(word, "the list")) if word == text.STDIN else [word])]
+    ids = [
+        job_id
+        for word in arguments
+        for job_id in (listed(text.read(word, "the list")) if word == text.STDIN else [word])
+    ]
     return list(dict.fromkeys(ids))
 
 
@@ -23,7 +27,7 @@ def listed(source: str) -> list[str]:
     """The IDs in a text. UsageError for a list without a column of IDs."""
     source = source.lstrip()
     first = source.partition("\n")[0]
-    delimiter = next((one for one in ("\t", ",") if one in first), None)
+    delimiter = next((separator for separator in ("\t", ",") if separator in first), None)
     if delimiter is not None:
         return _in_column(source, delimiter, first)
     lines = list(filter(None, map(str.strip, source.split("\n"))))

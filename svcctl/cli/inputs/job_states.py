@@ -32,14 +32,14 @@ def _named(text: str | None) -> dict[str, str]:
     return {word.upper(): word for word in words if word}
 
 
-def _checked(states: Mapping[str, str], jobs: Callable[[], Iterable[Job]], known: Collection[str]) -> frozenset[str]:
+def _checked(states: Mapping[str, str], jobs: Callable[[], Iterable[Job]], choices: Collection[str]) -> frozenset[str]:
     """The same states; UsageError for one that is not known, not in OTHER_STATUSES, and not the state of any job."""
-    for state in sorted(states.keys() - {*known, *OTHER_STATUSES}):
-        if state not in {one.status.upper() for one in jobs()}:
-            near = did_you_mean(state, (*known, *OTHER_STATUSES))
-            raise UsageError(f"there is no state '{states[state]}'", hint=near or _listed(known))
+    for state in sorted(states.keys() - {*choices, *OTHER_STATUSES}):
+        if state not in {job.status.upper() for job in jobs()}:
+            near = did_you_mean(state, (*choices, *OTHER_STATUSES))
+            raise UsageError(f"there is no state '{states[state]}'", hint=near or _listed(choices))
     return frozenset(states)
 
 
-def _listed(known: Iterable[str]) -> str:
-    return f"states are {', '.join(known)}"
+def _listed(states: Iterable[str]) -> str:
+    return f"states are {', '.join(states)}"

@@ -139,13 +139,13 @@ class ReadingOptions:
 
 def _types(text: str | None) -> dict[str, str]:
     """The types of `a=ip4,b=str`."""
-    found = {}
+    types = {}
     for pair in filter(None, (text or "").split(",")):
         name, equals, type_ = pair.rpartition("=")
         if not (equals and name):
             raise UsageError(f"--types '{pair}' is not of the form FIELD=TYPE", hint="such as --types srcIp=ip4,n=int8")
-        found[name.strip()] = type_.strip()
-    return found
+        types[name.strip()] = type_.strip()
+    return types
 
 
 def _yes_or_no(text: str | None) -> bool | None:

@@ -68,7 +68,10 @@ class WrittenRole:
     def findings(self) -> list[Located]:
         """The findings of the rules, each with its place."""
         name, line_of = self.fields.get("name"), self.document.line_of
-        return [Located(self.source, line_of(one.key), name, one.level, one.rule, one.message) for one in self.lint()]
+        return [
+            Located(self.source, line_of(finding.key), name, finding.level, finding.rule, finding.message)
+            for finding in self.lint()
+        ]
 
     def grants_all(self, *, update: bool = False) -> str | None:
         """What the role grants without a limit, in words; None when it grants only what is listed."""
@@ -78,7 +81,7 @@ class WrittenRole:
 
 def require_sound(role: WrittenRole, *, update: bool = False) -> WrittenRole:
     """The role; UsageError with the first error that the rules find in it, and how many more there are."""
-    errors = [one for one in role.lint(update=update) if one.level == "error"]
+    errors = [finding for finding in role.lint(update=update) if finding.level == "error"]
     if not errors:
         return role
     first, more = errors[0], len(errors) - 1
@@ -118,7 +121,7 @@ class Linted:
 
     @property
     def errors(self) -> int:
-        return sum(one.level == "error" for one in self.findings)
+        return sum(finding.level == "error" for finding in self.findings)
 
 
 def linted(path: Path) -> Linted:
@@ -129,7 +132,7 @@ def linted(path: Path) -> Linted:
     except UsageError as error:
         line, problem = (error.line, error.problem) if isinstance(error, FileError) else (None, error.message)
         return Linted(source, 0, [Located(source, line, None, "error", None, problem)])
-    return Linted(source, len(roles), [one for role in roles for one in role.findings()])
+    return Linted(source, len(roles), [finding for role in roles for finding in role.findings()])
 
 
 def read_roles(paths: Iterable[Path], var: Sequence[str] = ()) -> list[WrittenRole]:
@@ -196,7 +199,7 @@ class RoleOptions:
 
     def read(self, missing: str) -> list[WrittenRole]:
         """The roles in the file, or the one that the options describe; `missing` is the error when neither is given."""
-        given: dict[str, Any] = {
+        values: dict[str, Any] = {
             "name": self.name,
             "description": self.description,
             "policies": _names(self.policies),
@@ -205,7 +208,7 @@ class RoleOptions:
             "finderName": self.finder_name,
             "defaultApplicationName": self.default_application_name,
         }
-        fields = {key: value for key, value in given.items() if value is not None}
+        fields = {key: value for key, value in values.items() if value is not None}
         if self.file is not None and fields:
             raise UsageError("a role is given by --file and by options", hint="change the file, or leave out --file")
         if self.file is not None:
@@ -220,32 +223,32 @@ def change(written: WrittenRole, named: str | None, count: int) -> tuple[str, Ro
 
     `count` is the number of roles that are written in the same place.
     """
-    wanted = written.role
+    changes = written.role
     if named is not None and count > 1:
         raise UsageError(
             f"{written.source} holds {count} roles", hint=f"leave out '{named}': each is updated by its name"
         )
-    target = named or wanted.name
+    target = named or changes.name
     if target is None or (named is None and written.source == COMMAND_LINE):
         raise written.document.error("no role is named", hint="put its name after the domain")
-    return target, replace(wanted, name=None) if wanted.name == target else wanted
+    return target, replace(changes, name=None) if changes.name == target else changes
 
 
-def _names(given: Sequence[str] | None) -> str | list[str] | None:
+def _names(texts: Sequence[str] | None) -> str | list[str] | None:
     """The names in the values of an option, separated by commas; a name that holds one is put in double quotes."""
-    if given is None:
+    if texts is None:
         return None
-    names = [name for text in given if text for name in next(csv.reader([text], skipinitialspace=True), [])]
+    names = [name for text in texts if text for name in next(csv.reader([text], skipinitialspace=True), [])]
     return ALL if names == [ALL] else names
 
 
-def _resources(given: Sequence[str] | None) -> dict[str, list[int]] | None:
-    if given is None:
+def _resources(texts: Sequence[str] | None) -> dict[str, list[int]] | None:
+    if texts is None:
         return None
-    if list(given) == [ALL]:
+    if list(texts) == [ALL]:
         return {ALL: []}
     ids: dict[str, list[int]] = {}
-    for written in given if list(given) != [""] else []:
+    for written in texts if list(texts) != [""] else []:
         label, equals, numbers = written.rpartition("=")
         words = [word.strip() for word in numbers.split(",") if word.strip()]
         if not equals or not all(word.removeprefix("-").isdecimal() and word.isascii() for word in words):

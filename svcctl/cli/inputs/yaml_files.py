@@ -62,11 +62,11 @@ class Document:
         """The error about a key, or about the whole document."""
         return FileError(self.source, self.line_of(key), problem, hint=hint)
 
-    def check_keys(self, known: Collection[str]) -> None:
+    def check_keys(self, keys: Collection[str]) -> None:
         """UsageError for a key that is not known."""
         for key in self.fields:
-            if key not in known:
-                hint = did_you_mean(key, known) or f"keys are {', '.join(known)}"
+            if key not in keys:
+                hint = did_you_mean(key, keys) or f"keys are {', '.join(keys)}"
                 raise self.error(f"unknown key '{key}'", key, hint=hint)
 
     def needed(self, key: str) -> str:
@@ -108,16 +108,16 @@ def read(paths: Iterable[Path], kind: str, var: Sequence[str] = ()) -> list[Docu
 
     UsageError names the file, and line and key if known; also for two things of one name.
     """
-    found: list[Document] = []
+    documents: list[Document] = []
     for path in paths:
         source = text.name(path)
         here = parse(text.read(path, f"{kind}s"), source, kind)
         if not here:
             raise FileError(source, None, f"it holds no {kind}", hint=f"a {kind} is a mapping with a name")
-        found += here
-    found = fill(found, var)
-    unique(found, kind)
-    return found
+        documents += here
+    documents = fill(documents, var)
+    unique(documents, kind)
+    return documents
 
 
 def parse(written: str, source: str, kind: str) -> list[Document]:
@@ -139,10 +139,10 @@ def _document(tree: Tree, source: str, kind: str) -> Document:
 def unique(documents: Iterable[Document], kind: str) -> None:
     """UsageError when two documents have one name."""
     seen: dict[str, Document] = {}
-    for one in documents:
-        name = one.fields.get("name")
-        if isinstance(name, str) and seen.setdefault(name, one) is not one:
-            raise one.error(f"{kind} '{name}' appears twice, first in {seen[name].place('name')}", "name")
+    for document in documents:
+        name = document.fields.get("name")
+        if isinstance(name, str) and seen.setdefault(name, document) is not document:
+            raise document.error(f"{kind} '{name}' appears twice, first in {seen[name].place('name')}", "name")
 
 
 def fill(documents: Sequence[Document], assignments: Sequence[str]) -> list[Document]:
@@ -167,7 +167,10 @@ def fill(documents: Sequence[Document], assignments: Sequence[str]) -> list[Docu
         used.update(names)
         return result if names else value
 
-    done = [Document(walk(one, one.fields, ""), one.source, one.line, one.lines) for one in documents]
+    done = [
+        Document(walk(document, document.fields, ""), document.source, document.line, document.lines)
+        for document in documents
+    ]
     if unused := sorted(values.keys() - used):
         raise UsageError(f"no file has {{{{{unused[0]}}}}}, which --var gives")
     return done

@@ -86,22 +86,22 @@ def reconcile(
 
     svc: Context = ctx.obj
     states = default_states(svc.environment)
-    found = find(name, states, svc.environment)
-    if (service := found.record.about.service) != svc.profile.base_url:
-        raise UsageError(f"the export to {found.target} is of another service ({service})", hint=PROFILE)
-    start, end = range_of(svc, found, from_, to)
-    export = export_of(found, svc.environment, svc.profile.retries)
-    crew, going = workers_of(svc, found.target, workers, max_requests_per_second), RunProgress()
+    inventory = find(name, states, svc.environment)
+    if (service := inventory.record.about.service) != svc.profile.base_url:
+        raise UsageError(f"the export to {inventory.target} is of another service ({service})", hint=PROFILE)
+    start, end = range_of(svc, inventory, from_, to)
+    export = export_of(inventory, svc.environment, svc.profile.retries)
+    crew, going = workers_of(svc, inventory.target, workers, max_requests_per_second), RunProgress()
     crew.connect()  # a local service starts before the line of progress does
     with (
-        nullcontext() if found.name is None else states.locked(found.name),
-        alone(found.storage, found.stored),
+        nullcontext() if inventory.name is None else states.locked(inventory.name),
+        alone(inventory.storage, inventory.stored),
         time_limit(max_time, partial(late, svc)),
         resumable(svc),
     ):
-        with crew.working(found.storage, going.progress) as ready:
+        with crew.working(inventory.storage, going.progress) as ready:
             run = Reconcile(export, ready, svc.diagnostics.note, dry=dry_run, fewer=allow_fewer)
-            windows = found.record.about.count(entry.window for entry in run.entries(start, end))
+            windows = inventory.record.about.count(entry.window for entry in run.entries(start, end))
             figures = {"windows": windows, "success": 0.0}
             try:
                 with svc.diagnostics.working(lambda: Work(f"comparing {counted(windows, 'window')}")):
@@ -109,57 +109,66 @@ def reconcile(
                 figures["success"] = float(not gaps)
             finally:
                 _print(svc, run, format, dry=dry_run)
-                _measure(svc, metrics, found, run, figures)
+                _measure(svc, metrics, inventory, run, figures)
         if gaps:
             window, error = next(iter(sorted(gaps.items(), key=lambda gap: gap[0])))
-            kind = Unavailable if all(isinstance(each, Unavailable) for each in gaps.values()) else IncompleteResult
+            kind = (
+                Unavailable if all(isinstance(failure, Unavailable) for failure in gaps.values()) else IncompleteResult
+            )
             raise kind(f"{counted(len(gaps), 'window')} could not be fetched, from {window}: {error.message}")
-    _require_files(replace(found, record=run.record), start, end)
+    _require_files(replace(inventory, record=run.record), start, end)
     _conclude(svc, run, windows, dry=dry_run)
 
 
-def _require_files(found: Inventory, start: int, end: int) -> None:
+def _require_files(inventory: Inventory, start: int, end: int) -> None:
     """IncompleteResult for files that are gone or have another size: what is compared is the record."""
-    lost = [entry.path for _, entry in found.holdings()[1] if entry.start < end and start < entry.end]
+    lost = [entry.path for _, entry in inventory.holdings()[1] if entry.start < end and start < entry.end]
     if lost:
-        address = visible(found.storage.address(lost[0]))
+        address = visible(inventory.storage.address(lost[0]))
+        name = shlex.quote(inventory.name or inventory.target)
         raise IncompleteResult(
             f"{counted(len(lost), 'file is', 'files are')} missing or damaged, such as {address}",
-            hint=f"'svcctl export verify {shlex.quote(found.name or found.target)}' finds all, and how to repair them",
+            hint=f"'svcctl export verify {name}' finds all, and how to repair them",
         )
 
 
 def _print(svc: Context, run: Reconcile, format: str | None, *, dry: bool) -> None:
     """Print the windows that were replaced, or that differ, in the order of time."""
-    told = sorted((one for one in run.differences if dry or not one.fewer), key=lambda one: one.entry.window)
-    rows = ([moment(one.entry.start), one.entry.rows, one.rows, one.file] for one in told)
+    differences = sorted(
+        (difference for difference in run.differences if dry or not difference.fewer),
+        key=lambda difference: difference.entry.window,
+    )
+    rows = (
+        [moment(difference.entry.start), difference.entry.rows, difference.rows, difference.file]
+        for difference in differences
+    )
     svc.output.records(RECONCILED, rows, svc.format(format, lists=True))
     tell_left_out(svc, run.left_out)
     for text in loss_notes(run.losses):
         svc.diagnostics.note(text)
 
 
-def _measure(svc: Context, path: Path | None, found: Inventory, run: Reconcile, figures: dict[str, float]) -> None:
+def _measure(svc: Context, path: Path | None, inventory: Inventory, run: Reconcile, figures: dict[str, float]) -> None:
     """Write the figures of a reconcile for Prometheus' textfile collector."""
     if path is None:
         return
-    changed = [one for one in run.differences if not one.fewer]
+    changed = [difference for difference in run.differences if not difference.fewer]
     figures |= {
         "timestamp_seconds": svc.clock(),
         "windows_changed": len(changed),
-        "windows_changed_again": sum(one.times > 1 for one in changed),
+        "windows_changed_again": sum(difference.times > 1 for difference in changed),
         "windows_fewer": len(run.differences) - len(changed),
     }
     values = {f"reconcile_{name}": value for name, value in figures.items()}
-    metrics.write(path, found.name or placed(found.target), values, metrics.RECONCILED)
+    metrics.write(path, inventory.name or placed(inventory.target), values, metrics.RECONCILED)
 
 
 def _conclude(svc: Context, run: Reconcile, windows: int, *, dry: bool) -> None:
     """Say what was found. Differs if something differs still."""
-    fewer = [one for one in run.differences if one.fewer]
+    fewer = [difference for difference in run.differences if difference.fewer]
     changed = len(run.differences) - len(fewer)
     if fewer and not dry:
-        first = min(fewer, key=lambda one: one.entry.window)
+        first = min(fewer, key=lambda difference: difference.entry.window)
         now = f"{first.entry.window} has {first.rows}, and had {first.entry.rows}"
         raise Differs(
             f"{counted(len(fewer), 'window has', 'windows have')} fewer rows at the service: {now}",

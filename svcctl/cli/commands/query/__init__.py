@@ -45,20 +45,20 @@ def query(ctx: typer.Context, options: QueryOptions) -> None:
         files.query(svc, options)
         return
     _check_without_files(options)
-    asked = request.asked(svc, options)
-    if asked.destination is not None:
+    draft = request.asked(svc, options)
+    if draft.destination is not None:
         if (name := options.given(*READING)) is not None:
             raise UsageError(f"{name} cannot be used with --dest: no rows come back")
         from svcctl.cli.commands.query.launch import launch
 
-        launch(svc, request.job(svc, asked, options), options)
+        launch(svc, request.job(svc, draft, options), options)
         return
     if options.every is not None and (name := options.given("output", "follow", "fail_on_empty")) is not None:
         raise UsageError(f"--every and {name} exclude each other")
     chosen = request.format_for(svc, options)
-    asked, selection = request.cut_where_sorted(asked, options.selection)
-    request.check(asked, chosen, selection, options)
-    question = request.question(svc, asked, chosen, selection, options)
+    draft, selection = request.cut_where_sorted(draft, options.selection)
+    request.check(draft, chosen, selection, options)
+    question = request.question(svc, draft, chosen, selection, options)
     if options.dry_run:
         result.show(svc, *question.requests)
     elif options.every is not None:
@@ -66,7 +66,7 @@ def query(ctx: typer.Context, options: QueryOptions) -> None:
 
         repeat(
             svc,
-            lambda first: question if first else request.question(svc, asked, chosen, selection, options, says=False),
+            lambda first: question if first else request.question(svc, draft, chosen, selection, options, says=False),
             options.every,
             options.max_time,
         )

@@ -89,9 +89,9 @@ def _frame(svc: Context, answer: _Answer, interval: float) -> str:
     question = answer.question
     size, top = answer.size or 0, question.selection.top
     shown = f"{top:,} of " if top is not None and top < size else ""
-    found = f"every {length_text(interval)}: {shown}{counted(size, 'row')}, {question.dates.label}"
+    summary = f"every {length_text(interval)}: {shown}{counted(size, 'row')}, {question.dates.label}"
     style = question.style._replace(header=question.selection.header)
-    footer = f"cannot refresh: {answer.failure}; {found}" if answer.failure else found
+    footer = f"cannot refresh: {answer.failure}; {summary}" if answer.failure else summary
     return svc.output.frame(answer.columns, answer.rows, question.format, style, footer)
 
 

@@ -49,23 +49,23 @@ def query(svc: Context, options: QueryOptions) -> None:
     zone = options.load_time_zone or (options.time_zone and options.time_zone.shared_name)
     reading = options.reading.read(options.load_format, zone)
     svc = svc.with_flags(profile=LOCAL)
-    asked = request.asked(svc, options)
-    _check_table(asked.query or "", options)
+    draft = request.asked(svc, options)
+    _check_table(draft.query or "", options)
     chosen = request.format_for(svc, options)
-    asked, selection = request.cut_where_sorted(asked, options.selection)
-    request.check(asked, chosen, selection, options)
+    draft, selection = request.cut_where_sorted(draft, options.selection)
+    request.check(draft, chosen, selection, options)
     begun = time.monotonic()
-    with _loaded(svc, options, asked, reading, selection) as (table, loaded):
+    with _loaded(svc, options, draft, reading, selection) as (table, loaded):
         _tell(svc, loaded)
         start, end = _range(svc, options, loaded)
-        asked = replace(asked, from_=start, to=end, temporary_table=table)
+        draft = replace(draft, from_=start, to=end, temporary_table=table)
         if loaded.newest is None and options.fail_on_empty:
             raise NoRows("the files have no events")
         if loaded.newest is None and chosen.name == "chart":
             return  # its columns have no types, and it prints nothing without rows
         if loaded.newest is None:
-            asked = replace(asked, query=_without_rows(_columns(asked, selection)))
-        question = request.question(svc, asked, chosen, selection, options, loaded=loaded)
+            draft = replace(draft, query=_without_rows(_columns(draft, selection)))
+        question = request.question(svc, draft, chosen, selection, options, loaded=loaded)
         if options.max_time is not None:
             left = round(options.max_time - (time.monotonic() - begun), 1)
             options = replace(options, max_time=max(left, 0.1))
@@ -95,7 +95,7 @@ def _check_table(text: str, options: QueryOptions) -> None:
 
 @contextmanager
 def _loaded(
-    svc: Context, options: QueryOptions, asked: QueryRequest, reading: LoadOptions, selection: Selection
+    svc: Context, options: QueryOptions, draft: QueryRequest, reading: LoadOptions, selection: Selection
 ) -> Iterator[tuple[str, Loaded]]:
     """Load the files within --max-time; during the block there is a table of them, whose ID is returned."""
     from contextlib import ExitStack
@@ -118,10 +118,10 @@ def _loaded(
                 loading.refused_as_usage(load=_READ_AGAIN, format_option="--load-format"),
                 svc.diagnostics.working(loading.reading(files, process.running_process(svc.files) or 0, svc.clock)),
             ):
-                columns = _columns(asked, selection)
-                table = own_service.temporary_table(client, files, reading, asked.query or "", columns)
-                held = holding.enter_context(table)
-        yield held
+                columns = _columns(draft, selection)
+                table = own_service.temporary_table(client, files, reading, draft.query or "", columns)
+                loaded = holding.enter_context(table)
+        yield loaded
 
 
 def _tell(svc: Context, loaded: Loaded) -> None:
@@ -143,9 +143,9 @@ def _range(svc: Context, options: QueryOptions, loaded: Loaded) -> tuple[Any, An
     return start, end if options.to is None else options.to
 
 
-def _columns(asked: QueryRequest, selection: Selection) -> list[str]:
+def _columns(draft: QueryRequest, selection: Selection) -> list[str]:
     """The columns of an answer without rows, as far as the query and the options name them."""
-    names = (*answer(asked.query or ""), *selection.columns, *(key.column for key in selection.sort))
+    names = (*answer(draft.query or ""), *selection.columns, *(key.column for key in selection.sort))
     return list({name.casefold(): name for name in names if name != ALL}.values())
 
 

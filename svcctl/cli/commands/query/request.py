@@ -211,10 +211,10 @@ def _by_offset(request: QueryRequest, chosen: Dates) -> list[QueryRequest]:
     return [replace(request, from_=start, to=end, time_zone=zone) for start, end, zone in chosen.spans]
 
 
-def _span(asked: Range, every: int | None, now: datetime) -> Span | None:
-    if asked.end is None:
+def _span(dates: Range, every: int | None, now: datetime) -> Span | None:
+    if dates.end is None:
         return None
-    start, end, present = map(to_ms, (asked.start, asked.end, now))
+    start, end, present = map(to_ms, (dates.start, dates.end, now))
     return Span(start, end, every and every * 1000, present)
 
 

@@ -178,7 +178,7 @@ def _elsewhere(svc: Context, question: Question) -> str:
     """The dates of the table's events, if none is in the range; only the local service is asked."""
     from svcctl.api import own_service
 
-    name, asked = outline(question.request.query or "").table, question.dates.range
+    name, dates = outline(question.request.query or "").table, question.dates.range
     if svc.profile.name not in BUILT_IN or not name:
         return ""
     stored: Extent | Loaded
@@ -189,7 +189,7 @@ def _elsewhere(svc: Context, question: Question) -> str:
     if stored.oldest is None or stored.newest is None:
         return f"; {name} has no events"
     start, end = (from_ms(moment) for moment in (stored.oldest, stored.newest))
-    if start < (asked.end or svc.now()) and end >= asked.start:
+    if start < (dates.end or svc.now()) and end >= dates.start:
         return ""
     return f"; the events of {name} are from {start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S}"
 

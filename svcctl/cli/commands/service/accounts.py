@@ -119,8 +119,8 @@ def list_(ctx: typer.Context, kind: KindArg, options: ListOptions) -> None:
     Secrets are not shown.
     """
     svc: Context = ctx.obj
-    found = _kind(kind)
-    print_list(svc, found.listing, lambda: [*found.every(open_state(svc))], options)
+    row = _kind(kind)
+    print_list(svc, row.listing, lambda: [*row.every(open_state(svc))], options)
 
 
 @app.command()
@@ -250,9 +250,9 @@ def user(ctx: typer.Context, email: EmailArg, domain: DomainArg, role: RoleOpt =
     from svcctl.service.accounts import users
 
     with _among("domains", domain, store):
-        full, given, former = users.assign(store, domain, email, role)
+        full, role_name, former = users.assign(store, domain, email, role)
     owned = f"; the owner was {former}, who stays ADMIN" if former else ""
-    svc.diagnostics.note(f"{email} has the role {given} in {full}{owned}")
+    svc.diagnostics.note(f"{email} has the role {role_name} in {full}{owned}")
 
 
 @app.command()
@@ -261,16 +261,16 @@ def status(ctx: typer.Context, domain: DomainArg, status: StatusArg) -> None:
 
     This is the only way into Pending and out of it.
     """
-    known = next((state for state in STATES if state.lower() == status.lower()), None)
-    if known is None:
+    spelling = next((state for state in STATES if state.lower() == status.lower()), None)
+    if spelling is None:
         raise UsageError(f"unknown status '{status}'", hint=f"a domain can be {', '.join(STATES)}")
     svc: Context = ctx.obj
     store = open_state(svc)
     from svcctl.service.accounts import domains
 
     with _among("domains", domain, store):
-        full = domains.set_status(store, domain, DomainStatus(known))
-    svc.diagnostics.note(f"domain {full} is {known}")
+        full = domains.set_status(store, domain, DomainStatus(spelling))
+    svc.diagnostics.note(f"domain {full} is {spelling}")
 
 
 @app.command()
@@ -283,16 +283,16 @@ def rm(ctx: typer.Context, kind: RemovableKindArg, name: KindNameArg, yes: YesOp
     svcctl service accounts rm users acme@demo/bob@acme.example --yes
     """
     svc: Context = ctx.obj
-    found = _kind(kind)
-    if found.remove is None:
+    row = _kind(kind)
+    if row.remove is None:
         remove = CommandLine(f"svcctl domain rm {shlex.quote(name)}")
         raise UsageError(f"{kind} cannot be deleted here", hint=Advice("use: ", remove))
     store = open_state(svc)
     with _among(kind, name, store):
-        lost = f"{found.about(store, name)} from the {kind}"
+        lost = f"{row.about(store, name)} from the {kind}"
         if not yes:
             svc.ask(f"Delete {lost}?")
-        found.remove(store, name)
+        row.remove(store, name)
     svc.diagnostics.note(f"deleted {lost}")
 
 
@@ -308,6 +308,6 @@ def _kind(name: str) -> AccountKind[Any]:
 
 def _among(kind: str, name: str | None, store: Store) -> AbstractContextManager[None]:
     """Add the existing names of a kind to the hint of an error about an unknown `name`, unless it has a hint."""
-    known = _kind(kind)
+    row = _kind(kind)
     what = "" if kind == "keys" else kind  # a list of random numbers helps nobody
-    return suggesting(name or "", lambda: map(known.typed, known.every(store)), what, when=lambda error: not error.hint)
+    return suggesting(name or "", lambda: map(row.typed, row.every(store)), what, when=lambda error: not error.hint)

@@ -149,9 +149,9 @@ def restart(ctx: typer.Context) -> None:
         return
     now = places(svc.environment)
     for name, setting in PLACES.items():
-        one, other = now.get(name, "none"), before.uses.get(name, "none")
-        if one != other and name != "folder":  # the service itself tells about the folder
-            svc.diagnostics.note(f"its {name} is {one} now, and was {other}: {setting.environment} sets it")
+        current, previous = now.get(name, "none"), before.uses.get(name, "none")
+        if current != previous and name != "folder":  # the service itself tells about the folder
+            svc.diagnostics.note(f"its {name} is {current} now, and was {previous}: {setting.environment} sets it")
 
 
 @app.command()
@@ -173,11 +173,11 @@ def status(ctx: typer.Context, format: FormatOpt = None) -> None:
         raise NotFound(
             "the local service is not running", reason=process.NOT_RUNNING, data=process.last_start(svc.files)
         )
-    found, chosen = _status(svc), svc.format(format, lists=True)
-    running = RunningService(found, process.running_process(svc.files), svc.files, svc.files.size())
+    answer, chosen = _status(svc), svc.format(format, lists=True)
+    running = RunningService(answer, process.running_process(svc.files), svc.files, svc.files.size())
     svc.output.records(SERVICE, [running], chosen, single=True)
-    if found.problems:
-        raise Unavailable("; ".join(found.problems))
+    if answer.problems:
+        raise Unavailable("; ".join(answer.problems))
     if not chosen.raw:
         svc.output.text("")
         svc.output.records(TABLES, own_service.tables(svc.with_flags(profile=LOCAL).client), chosen)

@@ -51,7 +51,9 @@ def _about_user(store: Store, name: str) -> str:
     """A user, with the memberships that are deleted and those that stay."""
     going = users.memberships_to_end(store, name)
     email = going[0][1].email
-    staying = [one for one in _memberships(store) if one[1].email == email and one not in going]
+    staying = [
+        membership for membership in _memberships(store) if membership[1].email == email and membership not in going
+    ]
     roles = ", ".join(f"{member.role or 'no role'} in {domain.name}" for domain, member in going)
     stays = ", ".join(domain.name for domain, _ in staying)
     return f"{email} ({roles}{f'; stays in {stays}' if stays else ''})"
@@ -111,30 +113,30 @@ KINDS: Mapping[str, AccountKind[Any]] = {
     "domains": AccountKind[DomainWithUsers](
         Listing(
             (
-                Field("name", lambda found: found[0].name),
-                Field("plan", lambda found: found[0].plan),
-                Field("status", lambda found: found[0].status.value),
-                Field("owner", lambda found: ", ".join(member.email for member in found[1] if member.owner)),
+                Field("name", lambda pair: pair[0].name),
+                Field("plan", lambda pair: pair[0].plan),
+                Field("status", lambda pair: pair[0].status.value),
+                Field("owner", lambda pair: ", ".join(member.email for member in pair[1] if member.owner)),
             )
         ),
         domains.list_all,
-        lambda found: found[0].name,
+        lambda pair: pair[0].name,
     ),
     "users": AccountKind[Membership](
         Listing(
             (
-                Field("email", lambda found: found[1].email),
-                Field("domain", lambda found: found[0].name),
+                Field("email", lambda pair: pair[1].email),
+                Field("domain", lambda pair: pair[0].name),
                 Field(
                     "role",
-                    lambda found: found[1].role,
-                    shown=lambda found: "OWNER" if found[1].owner else found[1].role,
+                    lambda pair: pair[1].role,
+                    shown=lambda pair: "OWNER" if pair[1].owner else pair[1].role,
                 ),
-                Field("owner", lambda found: found[1].owner),
+                Field("owner", lambda pair: pair[1].owner),
             )
         ),
         _memberships,
-        lambda found: f"{found[0].name}/{found[1].email}",
+        lambda pair: f"{pair[0].name}/{pair[1].email}",
         users.remove,
         _about_user,
     ),

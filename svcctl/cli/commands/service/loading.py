@@ -157,13 +157,13 @@ def load(
     if create and tables is None:
         raise UsageError("--create makes a shared folder", hint="name it with --tables")
     options = how.read(format, time_zone, replace=replace, fixed_columns=fixed_columns)
-    with as_files(svc, files) as given, refused_as_usage():
+    with as_files(svc, files) as paths, refused_as_usage():
         if tables is None:
-            loaded = _load(svc, given, table, options, load_id)
+            loaded = _load(svc, paths, table, options, load_id)
         else:
             given_up = partial(_tell_given_up, svc, replace=replace)
-            with svc.diagnostics.working(reading(given, os.getpid(), svc.clock)):
-                loaded = shared_folder.load(svc, tables, given, table, options, load_id, given_up, create=create)
+            with svc.diagnostics.working(reading(paths, os.getpid(), svc.clock)):
+                loaded = shared_folder.load(svc, tables, paths, table, options, load_id, given_up, create=create)
             if replace and loaded is not None and loaded.before:
                 loaded = dataclasses.replace(loaded, jobs=shared_folder.readers(svc, tables, table))
     if loaded is None:
@@ -198,7 +198,7 @@ def refused_as_usage(**names: str) -> Iterator[None]:
 
 
 def _load(
-    svc: Context, given: Sequence[tuple[str, str]], table: str, options: LoadOptions, load_id: str | None
+    svc: Context, files: Sequence[tuple[str, str]], table: str, options: LoadOptions, load_id: str | None
 ) -> Loaded | None:
     """Have the service load files. An interrupted load says what was stored, if the service answers in a second."""
     from svcctl.api import own_service
@@ -206,8 +206,8 @@ def _load(
 
     client, attempt = svc.with_flags(profile=LOCAL).client, uuid.uuid4().hex
     try:
-        with svc.diagnostics.working(reading(given, process.running_process(svc.files) or 0, svc.clock)):
-            return own_service.load(client, given, table, options, load_id, attempt)
+        with svc.diagnostics.working(reading(files, process.running_process(svc.files) or 0, svc.clock)):
+            return own_service.load(client, files, table, options, load_id, attempt)
     except (KeyboardInterrupt, Terminated):
         with suppress(SvcctlError):
             soon = svc.with_flags(profile=LOCAL, timeout=1.0, retries=0).connect()
@@ -217,9 +217,9 @@ def _load(
         raise
 
 
-def reading(given: Sequence[tuple[str, str]], process: int, clock: Callable[[], float]) -> Callable[[], Work]:
+def reading(sources: Sequence[tuple[str, str]], process: int, clock: Callable[[], float]) -> Callable[[], Work]:
     """Tells how much of the files a process has read; the whole size where the system does not say how much."""
-    files, began, done = [Path(path) for path, _ in given], clock(), 0
+    files, began, done = [Path(path) for path, _ in sources], clock(), 0
     size = sum(file.stat().st_size for file in files)
 
     def tell() -> Work:
@@ -309,14 +309,14 @@ def drop(ctx: typer.Context, tables: TablesArg, yes: YesOpt = False) -> None:
     names = list(dict.fromkeys(tables))
     if not yes:
         try:
-            found = list(svc.diagnostics.for_each(names, partial(own_service.table, client)))
+            extents = list(svc.diagnostics.for_each(names, partial(own_service.table, client)))
         except Reported:
             svc.diagnostics.done("nothing was dropped")
             raise
-        if lost := [_described(table) for table in found if not table.live]:  # the service drops none of its own
+        if lost := [_described(table) for table in extents if not table.live]:  # the service drops none of its own
             svc.ask(f"Drop {'; '.join(lost)}?")
-    for one in svc.diagnostics.for_each(names, partial(own_service.drop, client)):
-        svc.diagnostics.note(f"dropped {_described(one)}")
+    for extent in svc.diagnostics.for_each(names, partial(own_service.drop, client)):
+        svc.diagnostics.note(f"dropped {_described(extent)}")
 
 
 def trim(
@@ -341,9 +341,9 @@ def trim(
         svc.diagnostics.note(text)
     client = svc.with_flags(profile=LOCAL).client
     if not yes:
-        found = own_service.table(client, table)
-        held = f", which has events {range_text(found.oldest, found.newest)}" if found.events else ""
-        svc.ask(f"Remove the events before {moment_text(date)} (UTC) from {table}{held}?")
+        extent = own_service.table(client, table)
+        content = f", which has events {range_text(extent.oldest, extent.newest)}" if extent.events else ""
+        svc.ask(f"Remove the events before {moment_text(date)} (UTC) from {table}{content}?")
     removed, left = own_service.trim(client, table, to_ms(date))
     rest = f", {range_text(left.oldest, left.newest)}" if left.events else ""
     svc.diagnostics.note(

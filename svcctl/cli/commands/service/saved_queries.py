@@ -61,9 +61,9 @@ def set_(ctx: typer.Context, id: IdArg, text: QueryTextArg = None, file: QueryFi
     need_service()
     from svcctl.service.queries import saved_queries
 
-    wanted = saved_queries.SavedQuery(id, query)
-    saved_queries.check(wanted)  # before a state is created
-    saved_queries.put(open_state(svc), wanted)
+    entry = saved_queries.SavedQuery(id, query)
+    saved_queries.check(entry)  # before a state is created
+    saved_queries.put(open_state(svc), entry)
     svc.diagnostics.note(f"saved query {id}")
 
 

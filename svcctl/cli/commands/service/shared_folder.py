@@ -59,11 +59,11 @@ def folder_of(svc: Context, uri: str | None) -> str:
     from svcctl.api import own_service
     from svcctl.service import process
 
-    if found := uri or TABLES.read(svc.environment):
-        return found
-    known = process.listens(svc.files) and own_service.status(svc.with_flags(profile=LOCAL).client).uses
-    if known and "folder" in known:
-        return known["folder"]
+    if folder := uri or TABLES.read(svc.environment):
+        return folder
+    places = process.listens(svc.files) and own_service.status(svc.with_flags(profile=LOCAL).client).uses
+    if places and "folder" in places:
+        return places["folder"]
     raise UsageError("no shared folder of tables was named", hint=f"name it with --tables or {TABLES.environment}")
 
 
@@ -87,7 +87,7 @@ def load(
     from svcctl.service.loading import shared_folder
     from svcctl.service.loading.decompression import Source
 
-    given = [Source(Path(path), name) for path, name in files]
+    sources = [Source(Path(path), name) for path, name in files]
     gone, state = Event(), known_state(svc)
 
     def go_on() -> None:
@@ -95,7 +95,7 @@ def load(
             raise ServiceError("the load was given up")
 
     with ThreadPoolExecutor(1, initializer=without_signals) as thread:
-        arguments = (uri, os.environ, given, table, options, load_id, go_on, svc.diagnostics.note)
+        arguments = (uri, os.environ, sources, table, options, load_id, go_on, svc.diagnostics.note)
         loads = thread.submit(shared_folder.load_into, *arguments, create=create, state=state)
         try:
             return loads.result()

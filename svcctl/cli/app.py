@@ -1,6 +1,6 @@
-"""svcctl's kind of Typer app: its help pages, the spellings it accepts, and its answers to commands that it lacks.
+"""The Typer app of svcctl: its help pages, the spellings that it accepts, and the errors for unknown commands.
 
-Click's classes have no public types in Typer, so what they pass is Any here.
+Typer has no public types for Click's classes, so their arguments are Any here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.terminal.size import terminal_size
 
 CHECK = "svcctl.check"
-"""The key of a noun's function that checks each of its commands, given by its context, before the command runs."""
+"""The key, in the `meta` of a noun's context, of the function that checks each of its commands before it runs."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -35,7 +35,7 @@ def _page(command: Any, ctx: Any) -> str:
 
 @contextmanager
 def _in_plain_words(command: Any, ctx: Any, args: list[str]) -> Iterator[None]:
-    """Errors of Typer in the block as errors of ours, with what Typer leaves out: the command, and a value as typed."""
+    """Turn Typer's errors in the block into UsageErrors, which also have the command and the value as typed."""
     typed = list(args)  # Typer takes the arguments out of the list
     try:
         yield
@@ -49,7 +49,7 @@ class Command(TyperCommand):
     """A command that also accepts the names that other tools have for its options."""
 
     allow_extra_args = True
-    """`parse_args` refuses extra arguments, with a hint."""
+    """Typer passes extra arguments on, and `parse_args` refuses them with a hint."""
 
     commands: Mapping[str, Any]
     """The verbs on the help page; only the command of a `DefaultGroup` has them."""
@@ -71,7 +71,7 @@ class Command(TyperCommand):
         return super().invoke(ctx)
 
     def make_parser(self, ctx: Any) -> Any:
-        """Typer's parser, in which each accepted name is an option by itself that sets the same parameter."""
+        """Typer's parser, with each accepted other name as an option of its own that sets the same parameter."""
         parser = super().make_parser(ctx)
         taken = {name for parameter in self.params for name in (*parameter.opts, *parameter.secondary_opts)}
         for parameter in self.params:
@@ -108,7 +108,7 @@ class Group(TyperGroup):
 
 
 class DefaultGroup(Group):
-    """A noun that is a command by itself: without a verb it runs its callback, whose options are the noun's.
+    """A noun that can run without a verb: it then runs its callback, whose options are those of the noun.
 
     The callback takes a query. A query has blanks, so a single word is a mistyped verb.
     """
@@ -149,7 +149,7 @@ class _Default(Command):
 
 
 def unknown(ctx: Any, words: list[str], commands: list[str]) -> UsageError:
-    """The error for words whose first is not a command of the noun; `commands` are those of the noun."""
+    """The error for `words` whose first word is not a command of the noun; `commands` are the noun's commands."""
     message, hint = f"no such command '{words[0]}'", f"see '{ctx.command_path} --help'"
     if (command := spellings.meant(ctx.command_path.partition(" ")[2], words, commands)) is not None:
         return UsageError(message, hint=Advice("use: ", CommandLine(f"{_svcctl(ctx)} {command}")))
@@ -159,7 +159,7 @@ def unknown(ctx: Any, words: list[str], commands: list[str]) -> UsageError:
 
 
 def no_query(ctx: Any, words: list[str], verbs: list[str]) -> UsageError:
-    """The error for words after a noun whose first is not a query; `verbs` are those of the noun."""
+    """The error for `words` after a noun if the first one is not a query; `verbs` are the noun's verbs."""
     noun, word = ctx.info_name, words[0]
     if word in verbs:
         message = f"'{word}' must come before its options"
@@ -177,19 +177,19 @@ def no_query(ctx: Any, words: list[str], verbs: list[str]) -> UsageError:
 
 
 def _svcctl(ctx: Any) -> str:
-    """The beginning of a command to type: it has the profile of the command that was typed."""
+    """The start of a suggested command: `svcctl` with the --profile and --config of the typed command."""
     flags = ctx.find_root().params
     words = [word for name in ("profile", "config") if flags.get(name) for word in (f"--{name}", flags[name])]
     return shlex.join(["svcctl", *words])
 
 
 def _name(command: Any) -> str:
-    """The name of a registered command: without one of its own, it has that of its function."""
+    """The name of a registered command: its own, or else the name of its function."""
     return str(command.name or command.callback.__name__)
 
 
 class App(typer.Typer):
-    """An app that is made of Group and Command."""
+    """A Typer app whose groups and commands are Group and Command."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"cls": Group, "rich_markup_mode": None, **settings})
@@ -198,7 +198,7 @@ class App(typer.Typer):
         return super().command(name, **{"cls": Command, **settings})
 
     def keep(self, verb: str) -> None:
-        """Keep only this verb of each noun that has it, because Typer makes all commands before it runs one."""
+        """Drop the other verbs of each noun that has this verb, since Typer builds all commands before it runs one."""
         for group in self.registered_groups:
             noun = copy.copy(group.typer_instance)
             if noun and (commands := [command for command in noun.registered_commands if _name(command) == verb]):

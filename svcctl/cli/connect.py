@@ -1,6 +1,6 @@
-"""The client of a command: what it sends is shown with --verbose, and a retry is a note.
+"""The client of a command. Its requests are shown with --verbose, and its retries as notes.
 
-If it changes something at a service, the names that completion has cached expire.
+After a request that changes something at the service, the cached names of completion expire.
 """
 
 from __future__ import annotations

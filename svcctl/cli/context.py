@@ -1,4 +1,4 @@
-"""What a command works with: the profile, the client, the clock and the output, each built when first used."""
+"""The context of a command: its profile, client, clock and output, each built on first use."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ class Context:
     arguments: Sequence[str] = ()
     """The command line, as it was typed."""
     prompt: Prompt | None = None
-    """Who answers questions; None is the person at the terminal."""
+    """The source of answers to questions; None asks at the terminal."""
     closing: ExitStack = field(default_factory=ExitStack)
 
     def with_flags(self, **changes: Any) -> Context:
-        """The same context with other flags: the parts that depend on flags are built anew, the rest is shared."""
+        """The same context with other flags: the parts that depend on flags are built again, the rest is shared."""
         return replace(self, flags=self.flags._replace(**changes))
 
     @cached_property
@@ -101,7 +101,10 @@ class Context:
         return resolved
 
     def profiles_at(self, base_url: str) -> list[str | None]:
-        """The profiles with a base URL, for -p; only the one in use if it has this URL (None if no -p names it)."""
+        """The names of the profiles with a base URL, for -p.
+
+        If the profile in use has this URL, only its name as given with -p, which is None without -p.
+        """
         # A hint does not report a profile, or a profiles file, that cannot be read.
         with suppress(SvcctlError):
             if self.profile.base_url == base_url:
@@ -133,7 +136,7 @@ class Context:
         return client
 
     def advice(self, error: SvcctlError) -> str | None:
-        """What to do about an error that has no hint, from its kind and the profile in use."""
+        """Advice about an error that has no hint, from its kind and the profile in use."""
         from svcctl.profiles.diagnosis import trust_advice
         from svcctl.service import process
 
@@ -153,7 +156,7 @@ class Context:
         return None
 
     def late(self, seconds: float, otherwise: SvcctlError) -> SvcctlError:
-        """The error of a command whose --max-time is over: why no attempt succeeded, or `otherwise`."""
+        """The error when --max-time is over: the reason why no attempt succeeded, or `otherwise` without one."""
         trouble = self.diagnostics.trouble
         if trouble is None:
             return otherwise
@@ -198,7 +201,7 @@ class Context:
     def ask(self, question: str, *, here: bool = False) -> None:
         """Return only when the answer is yes; Declined otherwise, UsageError when nobody can be asked.
 
-        UsageError from a read-only profile, unless the question is about a file of svcctl's own, `here`.
+        UsageError with a read-only profile, unless the question is about one of svcctl's own files (`here`).
         """
         if not here:
             self._refuse_change()
@@ -219,7 +222,7 @@ class Context:
         self.profile.guard.refuse_change("the change")
 
     def ask_for(self, what: str, *, hidden: bool = False) -> str:
-        """The text that a person types, not shown when it is a secret; empty when nothing is typed."""
+        """The text that a person types; `hidden` does not show it. Empty when nothing is typed."""
         return self._prompt.answer(what, " (not shown): " if hidden else ": ", hidden=hidden).strip()
 
     def start_local(self, *, unasked: bool = False) -> bool:

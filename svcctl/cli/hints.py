@@ -194,7 +194,7 @@ HINTS: Mapping[str, Row] = {
 
 
 def hint_of(error: SvcctlError) -> Advice | None:
-    """The hint for an error's reason; None without a row, or with other data: another service may use the reason.
+    """The hint for an error's reason; None without a row, or with unknown data, as another service may send.
 
     A command with a value that cannot be printed unchanged is left out, since a copy of it would do something else.
     """

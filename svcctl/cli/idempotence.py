@@ -1,4 +1,4 @@
-"""What `--if-needed` means: a request that would change nothing succeeds, with a note."""
+"""The option `--if-needed`: a request that would change nothing succeeds, with a note."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def done_if(wanted: bool, says_done: Callable[[ServiceError], bool], note: Note)
 
 
 def change_job(change: Callable[[str], Job], client: Client, job_id: str, wanted: str, *, if_needed: bool) -> Changed:
-    """Change a job. With `if_needed`, leave a job that is in the wanted state; a conflict may have other reasons."""
+    """Change a job. With `if_needed`, a job that is in the wanted state is left; other conflicts are raised."""
     try:
         return Changed(change(job_id))
     except Conflict as error:

@@ -1,4 +1,4 @@
-"""What the verbs that print a list share: their options, and what is said when there is nothing."""
+"""The common part of verbs that print a list: their options, and the note on an empty list."""
 
 from __future__ import annotations
 

@@ -158,14 +158,14 @@ def root(
 
 
 class Root(Group):
-    """svcctl itself. A noun is a name with a meaning until a command line has it: then its module is imported."""
+    """The root command. A noun is only a name and a description until a command line names it: then it is imported."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = {noun: Command(noun, help=meaning) for noun, meaning in NOUNS.items()}
 
     def load(self, *nouns: str, verb: str = "") -> None:
-        """Import the modules of nouns. If a noun has the verb, no other verb of it is made."""
+        """Import the modules of nouns. If a noun has the verb, its other verbs are not built."""
         app = App()
         for noun in nouns:
             importlib.import_module(f"svcctl.cli.commands.{noun}").register(app)
@@ -223,7 +223,7 @@ def run(arguments: Sequence[str], context: Context | None = None) -> int:
 
 
 def _pages(options: Sequence[str], words: Sequence[str], context: Context) -> AbstractContextManager[None]:
-    """A pager for a command line that asks for a page of help: its global options, and its other words."""
+    """A pager if the words of a command line ask for a help page and its global options allow one."""
     asks = words[:1] == ["help"] or not {"--help", "-h"}.isdisjoint(words)
     return context.output.paged() if asks and "--no-pager" not in options else nullcontext()
 

@@ -1,4 +1,4 @@
-"""Errors for mistakes on the command line, in plain words and with what to type instead: Typer's own say less."""
+"""Errors for mistakes on the command line, in plain words and with the right command. Typer's errors say less."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def in_plain_words(error: typer.TyperException, context: Any) -> UsageError:
 
 
 def unexpected(context: Any, words: Sequence[str]) -> UsageError:
-    """The error for arguments that a command does not take: mostly parts of a value with blanks."""
+    """The error for unexpected arguments, which are mostly the parts of a value without quotes."""
     message = f"unexpected {plural(len(words), 'argument')}: {' '.join(words)}"
     if "--load" in context.meta.get(spellings.WORDS, ()):
         own = Advice("name each file with an option of its own: ", CommandLine("--load a.log --load b.log"))
@@ -154,7 +154,7 @@ def _values(context: Any, option: Any) -> Iterator[str]:
 
 
 def _no_option(name: str, context: Any) -> tuple[str, str | None]:
-    """The message for an option that a command lacks, and what to type."""
+    """The message for an option that a command lacks, and a hint."""
     message, typed = f"no such option: {name}", context.meta.get(spellings.WORDS, ())
     text = next((word for word in typed if word.startswith("-") and len(word.split()) > 1), None)
     if text is not None and context.command_path in TAKE_A_QUERY:

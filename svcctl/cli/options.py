@@ -1,4 +1,4 @@
-"""Option types that commands share, each declared once with what completes it: a signature is a command's synopsis."""
+"""The option types that commands share, each declared once with its completion."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from svcctl.words import format_name
 
 
 class Heading(StrEnum):
-    """What stands above options on the page of a command that has many."""
+    """The headings of options on the page of a command that has many."""
 
     RANGE = "Range"
     OUTPUT = "Output"
@@ -54,7 +54,7 @@ def _timeout(text: str) -> float:
 
 
 def _file(text: str) -> Path:
-    """A path without a / at its end, which `Path` would drop, and without a pattern, except in an existing folder."""
+    """The path of a file. UsageError for a path that ends with / or, unless its folder exists, has a pattern."""
     from svcctl.exports.windows import filled_in
 
     path = Path(text)
@@ -79,7 +79,7 @@ Parse = Callable[[str], Any]
 
 
 def start_option(parser: Parse = _moment, start: str = "Start of the range") -> Any:
-    """The option --from of a command, with the function that reads its dates and what the start is."""
+    """The option --from of a command; `parser` reads its dates, and `start` describes it in the help."""
     meaning = f"{start}; 1h means one hour ago (see 'svcctl help dates')."
     return typer.Option("--from", parser=parser, metavar="DATE", rich_help_panel=Heading.RANGE, help=meaning)
 

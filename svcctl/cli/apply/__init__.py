@@ -1,1 +1,1 @@
-"""The desired state: what files describe, compared with what is there, and the steps from one to the other."""
+"""The verb `apply`: compare the desired state in files with the service, and make the steps between the two."""

@@ -1,4 +1,4 @@
-"""Domains of a reseller as files describe them, compared with those that are there."""
+"""The steps of `domain apply`: a reseller's domains in files, compared with those of the service."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ class Domains(Noun):
         self.client = client
 
     def steps(self, written: Iterable[WrittenDomain], *, prune: int | None) -> list[DomainStep]:
-        """The steps to the written domains, and with `prune` to these alone; it is the most domains to remove."""
+        """The steps that create or change the written domains.
+
+        With `prune` the steps also remove all other domains. UsageError if these are more than `prune`, or if two
+        entries have one name.
+        """
         desired: dict[str, WrittenDomain] = {}
         for entry in written:
             first = desired.setdefault(_short(entry.name), entry)
@@ -80,7 +84,7 @@ class Domains(Noun):
 
 
 def differ(wanted: WrittenDomain, found: Domain | None) -> list[Difference]:
-    """What differs from the domain that is there."""
+    """The differences between a domain in a file and the one of the service, which is None if it does not exist."""
     before = {} if found is None else exported(found)
     after = {key: value for key in KEYS[1:] if (value := getattr(wanted, key)) is not None}
     changed = [key for key, value in after.items() if value != before.get(key)]
@@ -90,7 +94,7 @@ def differ(wanted: WrittenDomain, found: Domain | None) -> list[Difference]:
 
 
 def _check_unchanged(step: DomainStep, wanted: WrittenDomain, found: Domain) -> None:
-    """UsageError when something else than the state of a domain differs: no service can change that."""
+    """UsageError if anything but the state of a domain differs: no service can change its other values."""
     for key, before, after in (
         (difference.key, difference.before, difference.after) for difference in step.differences
     ):
@@ -109,7 +113,7 @@ def removed(steps: Sequence[DomainStep]) -> list[str]:
 
 
 def _check_number(steps: Sequence[DomainStep], most: int | None) -> None:
-    """UsageError when more domains are removed than the user says: their users go with them."""
+    """UsageError if more than `most` domains would be removed, because their users would be removed with them."""
     names = removed(steps)
     if most is not None and len(names) > most:
         raise UsageError(

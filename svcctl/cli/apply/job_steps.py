@@ -1,12 +1,13 @@
-"""Jobs as files describe them, compared with those that are there.
+"""The steps of `job apply`: jobs in files, compared with those of the service.
 
 A service shows the query and the type of a job, and not its parameters. So a job is launched with a name that ends in a
 hash of its definition, as nightly-auth.3f2a9c1b, and another hash means another definition.
 
 A job that changes is continued: svcctl's own service launches the new job and stops the old one in one transaction.
 Another service is asked to stop the old one, and to launch the new one from its lastDatetime. The old one is removed
-when the new one runs; if that fails at once, the old one runs again. Whatever stops in the middle leaves the old job,
-the new one, or both. From these the next plan goes on: of both, from the new one, also when it is no longer wanted.
+when the new one runs; if that fails at once, the old one runs again. An interruption leaves the old job, the new one,
+or both. The next `apply` continues from the job that is left, and from the new one if both are left, even if its
+definition is no longer the desired one.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ JobStep = Step[WrittenJob, Sequence[Job]]
 
 
 class Jobs(Noun):
-    """The jobs of a domain. Their actual state is all jobs of a name, mostly one.
+    """The jobs of a domain. Several jobs of the service can share a name; a step has all of them.
 
     `relaunch` names the jobs that are launched again although their definition is the same.
     """
@@ -66,7 +67,10 @@ class Jobs(Noun):
         return own_service.table_names(self.client) is not None
 
     def steps(self, written: Sequence[WrittenJob], *, prune: bool) -> list[JobStep]:
-        """The steps to the written jobs; with `prune`, to these alone. UsageError for a relaunch of another job."""
+        """The steps that create or change the written jobs; with `prune`, also remove other jobs applied from files.
+
+        UsageError if `relaunch` names a job that no file has.
+        """
         desired = {entry.name: entry for entry in written}
         if unknown := [name for name in self.relaunch if name not in desired]:
             hint = did_you_mean(unknown[0], desired)
@@ -78,12 +82,12 @@ class Jobs(Noun):
         return plan(desired, actual, self._differ, lambda jobs: prune and any(map(_is_applied, jobs)))
 
     def _kept(self, wanted: WrittenJob, found: Sequence[Job] | None) -> Job | None:
-        """The job that has the definition of the file, if it is there and not to be launched again."""
+        """The job that already has the definition in the file; None without one, or if it is to be launched again."""
         same = [job for job in current(found or ()) if _hash(job) in wanted.hashes]
         return None if wanted.name in self.relaunch else _latest(same)
 
     def _differ(self, wanted: WrittenJob, found: Sequence[Job] | None) -> list[Difference]:
-        """How the jobs of a name differ from the one that a file describes; values of secrets are not in it."""
+        """The differences between the jobs of a name and the job in a file, without the values of secrets."""
         kept = self._kept(wanted, found)
         old = kept or _latest(found or ())
         if old is None:
@@ -151,7 +155,7 @@ class Jobs(Noun):
         return moved if moved and kept else "updated"
 
     def _put(self, job: Job, state: str) -> str | None:
-        """Start or stop a job that is not in a state; returns what was done."""
+        """Start or stop a job unless it is in the state already; returns `started`, `stopped` or None."""
         if _is_in(job, state):
             return None
         if state == STOPPED:
@@ -166,7 +170,7 @@ class Jobs(Noun):
                 self.client.remove_job(job.id)
 
     def _launched(self, wanted: WrittenJob, job_id: str) -> Job:
-        """A job that was just launched. It is removed, with a ServiceError, if it has another name than was asked."""
+        """The job that was just launched. If the service named it otherwise, it is removed, with a ServiceError."""
         job = self.client.job(job_id)
         if job.friendly_name == wanted.full_name:
             return job
@@ -177,8 +181,9 @@ class Jobs(Noun):
         )
 
     def _replaced(self, wanted: WrittenJob, old: Job) -> Job:
-        """The job that continues the old one, once it runs. If it is refused, or fails before it has read anything, it
-        is removed, and the old one runs again.
+        """Launch the job that continues the old one, and return it once it runs.
+
+        If the new job is refused, or fails before it has read anything, it is removed, and the old job runs again.
         """
         ran = old.status not in (JobStatus.STOPPED, JobStatus.COMPLETED)
         try:
@@ -198,7 +203,7 @@ class Jobs(Noun):
         return job
 
     def _continuing(self, wanted: WrittenJob, old: Job) -> Job:
-        """Launch the job that continues another one, which is stopped then."""
+        """Launch the job that continues an old one, and stop the old one."""
         if self.is_own:
             return self._launched(wanted, self.client.launch(wanted.request(continues=old.id)))
         if not _is_in(old, STOPPED):
@@ -208,7 +213,7 @@ class Jobs(Noun):
         return self._launched(wanted, self.client.launch(wanted.request(from_=reached / 1000 if reached else None)))
 
     def _settled(self, job: Job, old: Job) -> tuple[str | None, Job]:
-        """Wait until a new job has delivered or read on, or fails; returns why it fails, and the job as it is then."""
+        """Wait until a new job delivers, reads further or fails; returns the failure or None, and the job by then."""
         begun = self.client.job(old.id).last_datetime or 0
         deadline = time.monotonic() + SETTLED_SECONDS
         while True:
@@ -222,7 +227,7 @@ class Jobs(Noun):
 
 
 def definitions(wanted: WrittenJob, old: Job) -> list[Difference]:
-    """How the definition of a job differs from the one of a file, as far as a service shows it."""
+    """The differences between the definition of a job and that in a file, as far as the service shows them."""
     differ = []
     if old.query and old.query.strip() != wanted.query.strip():
         differ.append(Difference("query", old.query, wanted.query))
@@ -235,7 +240,7 @@ def definitions(wanted: WrittenJob, old: Job) -> list[Difference]:
 
 
 def _check_files(wanted: WrittenJob, old: Job) -> None:
-    """UsageError when a job would write other events to files of the same name, and the service numbers them anew."""
+    """UsageError if a changed job would reuse the names of its files: the service cannot continue their numbers."""
     before = _hash(old)
     if wanted.files is None or not _is_of_type(old, wanted):
         return
@@ -248,7 +253,7 @@ def _check_files(wanted: WrittenJob, old: Job) -> None:
 
 
 def exported(job: Job) -> dict[str, Any]:
-    """A job as a file describes it, as far as a service shows it: svcctl's own does so except for secrets."""
+    """A job as an entry of a file, as far as the service shows it: svcctl's own service shows all but the secrets."""
     row = destinations.TYPES.get((job.type or "").lower())
     values: dict[str, Any] = {
         "name": split_name(job.friendly_name or job.id)[0],
@@ -269,7 +274,7 @@ def _date(ms: int | None) -> str | None:
 
 
 def _hash(job: Job) -> str | None:
-    """The hash of a job's definition: that in its name, else of what svcctl's own service shows; None elsewhere."""
+    """The hash of a job's definition: from its name, else computed from what svcctl's own service shows, else None."""
     named, end = split_name(job.friendly_name or "")[1], job.extra.get("to")
     if named is None and "params" in job.extra:
         return hash_of(job.query or "", end and end / 1000, job.type or "", job.extra["params"])
@@ -292,13 +297,13 @@ def _is_of_type(job: Job, wanted: WrittenJob) -> bool:
 
 
 def current(jobs: Sequence[Job]) -> list[Job]:
-    """The jobs that no other one continues: a job that was continued would deliver what the other one has delivered."""
+    """The jobs that no other job continues. A continued job would, if started, deliver the same events again."""
     continued = {job.extra.get("continues") for job in jobs}
     return [job for job in jobs if job.id not in continued]
 
 
 def _latest(jobs: Sequence[Job]) -> Job | None:
-    """The current job that runs, else the one that has read the most; of equal ones the last in the list."""
+    """The current job that is running, else the one that has read the most; among equals, the last in the list."""
     return max(
         reversed(current(jobs)),
         key=lambda job: (job.status == JobStatus.RUNNING, job.last_datetime or 0),

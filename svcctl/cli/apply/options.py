@@ -19,7 +19,7 @@ class ApplyOptions:
 
     file: Annotated[
         list[Path],
-        typer.Option("--file", "-F", metavar="FILE", help="YAML of what there shall be; repeat for more files."),
+        typer.Option("--file", "-F", metavar="FILE", help="YAML file with the desired state; repeat for more files."),
         Completes(FILES),
     ]
     var: Annotated[
@@ -27,7 +27,7 @@ class ApplyOptions:
         typer.Option("--var", metavar="K=V", help="Replace {{K}} in the files by V; in a query as a quoted literal."),
     ] = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the differences and change nothing.")] = False
-    check: Annotated[bool, typer.Option("--check", help="The same, with exit code 10 if there are differences.")] = (
+    check: Annotated[bool, typer.Option("--check", help="Like --dry-run, but exit 10 if there are differences.")] = (
         False
     )
     yes: YesOpt = False

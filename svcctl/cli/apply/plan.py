@@ -1,4 +1,4 @@
-"""The plan: which steps lead from what is there to what is desired, by the comparison of each noun; how it is shown."""
+"""The plan of an `apply`: the steps from the actual state to the desired one, and how they are shown."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[Wanted, Found]):
-    """One thing to create, to change or to remove: as a file describes it, as it is there, and how these differ."""
+    """The creation, change or removal of one thing: its desired state, its actual state, and their differences."""
 
     action: Action
     name: str
@@ -52,7 +52,10 @@ def plan(
     differ: Callable[[Wanted, Found | None], Sequence[Difference]],
     surplus: Callable[[Found], bool],
 ) -> list[Step[Wanted, Found]]:
-    """The steps in the order of the desired things; then those that remove the `surplus` of what nothing describes."""
+    """The steps in the order of the desired things, then the removals.
+
+    An actual thing that is not desired is removed if `surplus` returns true for it.
+    """
     steps: list[Step[Wanted, Found]] = []
     for name, wanted in desired.items():
         found = actual.get(name)
@@ -69,7 +72,7 @@ _TITLES = {Action.CREATE: "new ", Action.CHANGE: "", Action.REMOVE: "removed "}
 
 
 def show(svc: Context, kind: str, where: str, steps: Sequence[Step[Any, Any]], format: str | None) -> None:
-    """Print the differences of things of a kind: as lines with - and +, or in a format that was asked for."""
+    """Print the steps for things of a kind: as lines with - and +, or in `format` if it is not None."""
     if format is not None:
         changed = [
             (
@@ -92,7 +95,7 @@ def show(svc: Context, kind: str, where: str, steps: Sequence[Step[Any, Any]], f
 
 
 def _show_difference(svc: Context, difference: Difference, *, is_change: bool) -> None:
-    """Print a difference: the old value and the new one, or the lines of these if one has several."""
+    """Print the old and the new value of a difference, compared line by line if one of them has several lines."""
     before, after = (difference.before or "none").splitlines(), (difference.after or "none").splitlines()
     if len(before) <= 1 and len(after) <= 1:
         if is_change:

@@ -1,4 +1,4 @@
-"""Roles of a domain as files describe them, compared with those that are there."""
+"""The steps of `role apply`: roles in files, compared with those of the service."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 UNREADABLE = Role()
-"""Stands for a role of a service that cannot show roles: whether it is there, and how, is unknown."""
-NOT_CHECKED = "the names of policies and applications (rule 7), which this service does not tell"
+"""The role of a service that cannot show roles: neither its existence nor its fields are known."""
+NOT_CHECKED = "the names of policies and applications (rule 7), which this service does not list"
 
 RoleStep = Step[WrittenRole, Role]
 
@@ -36,7 +36,7 @@ class Roles(Noun):
         self.where = f" in {domain}"
 
     def steps(self, written: Sequence[WrittenRole], *, prune: bool) -> list[RoleStep]:
-        """The steps to the written roles; with `prune`, to these alone."""
+        """The steps that create or change the written roles; with `prune`, also remove all other custom roles."""
         desired = {str(entry.role.name): entry for entry in written}
         actual = {name: existing for name in desired if (existing := self._found(name)) is not None}
         if prune:
@@ -56,7 +56,7 @@ class Roles(Noun):
 
     @cached_property
     def available(self) -> Mapping[str, Collection[str]] | None:
-        """The names that roles of the domain can grant; None if the service does not tell them."""
+        """The names that roles of the domain can grant; None if the service does not list them."""
         return own_service.available(self.client, self.domain)
 
     def check(self, step: RoleStep) -> str | None:
@@ -107,7 +107,7 @@ def differ(written: WrittenRole, found: Role | None) -> list[Difference]:
 
 
 def differences(current: Role, wanted: Role) -> list[Difference]:
-    """The fields in which a role differs from the wanted one; fields that are not given stay as they are."""
+    """The fields in which a role differs from the wanted one; fields that are not given stay unchanged."""
     before, said, shown = roles.comparable(current), roles.in_words(current), roles.in_words(wanted)
     return [
         Difference(key, said.get(key), shown[key])
@@ -117,6 +117,6 @@ def differences(current: Role, wanted: Role) -> list[Difference]:
 
 
 def grants(written: WrittenRole, domain: str, action: Action) -> list[str]:
-    """A sentence about what a role grants without a limit; no sentence for a role that has limits."""
+    """A warning about all that a role grants without a limit; an empty list for a role that has limits."""
     granted = written.grants_all(update=action is not Action.CREATE)
     return [f"{written.label} grants {granted} of {domain}, including future ones."] if granted else []

@@ -1,4 +1,4 @@
-"""What the verb `apply` of every noun does with its steps: it shows them, asks, and makes one after the other."""
+"""The run of an `apply`: show the steps, ask, and make one step after the other."""
 
 from __future__ import annotations
 
@@ -16,19 +16,22 @@ from svcctl.words import counted
 
 
 class Noun(ABC):
-    """The things that files describe: how these are named, warned about and changed."""
+    """A kind of things that files describe: its name, its warnings, and the changes that a step makes."""
 
     kind: str
     """`role`."""
     where: str = ""
-    """Where they are, behind a name or their plural: ` in acme`, or nothing."""
+    """The place of the things, printed after a name or their plural: ` in acme`, or empty."""
 
     @abstractmethod
     def check(self, step: Any) -> str | None:
-        """What of a step cannot be checked here; None if all is. UsageError for what the service would refuse."""
+        """Check a step before any is made; returns a description of the parts that cannot be checked here, or None.
+
+        UsageError for a step that the service would refuse.
+        """
 
     def warnings(self, steps: Sequence[Any]) -> Iterable[str]:
-        """Sentences about what a person should know before saying yes."""
+        """Warnings to print before the question."""
         return ()
 
     def prepare(self, step: Any) -> None:
@@ -41,7 +44,7 @@ class Noun(ABC):
 
 
 def carry_out(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], options: ApplyOptions) -> None:
-    """Show the steps, and make them unless this is a trial. Differs when there are some, with --check."""
+    """Show the steps, and make them unless --dry-run or --check is given. Differs for any step, with --check."""
     is_trial = options.check or options.dry_run
     unchecked = dict.fromkeys(svc.diagnostics.for_each(steps, noun.check, failures=UsageError))
     for what in filter(None, unchecked if is_trial else ()):
@@ -67,7 +70,7 @@ def carry_out(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], options
 
 @contextmanager
 def _about_step(noun: Noun, step: Step[Any, Any]) -> Iterator[None]:
-    """Note in errors which thing the step is about, and that the step can be repeated."""
+    """Add the thing of the step to errors, and the fact that the step can be repeated."""
     try:
         yield
     except (ServiceError, Unavailable) as error:

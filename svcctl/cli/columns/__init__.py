@@ -1,4 +1,4 @@
-"""The columns of lists that completion or several commands read: one module a noun, which loads no command."""
+"""The columns of lists, one module per noun. Completion reads them, so these modules import no command."""
 
 from __future__ import annotations
 

@@ -21,14 +21,14 @@ NOUNS = {
     "completion": "Print or install the completion script of a shell.",
     "help": "Explain a topic: dates, formats, profiles and more.",
 }
-"""What each noun is for, in the order of the root's help page, which is made without importing the modules."""
+"""The purpose of each noun, in the order of the root's help page. The page is made without importing the modules."""
 
 
 def page_of(noun: str, command: Callable[..., object]) -> str:
-    """The help page of a noun that is a single command: what it is for, then the command's docstring."""
+    """The help page of a noun that is a single command: its purpose, then the command's docstring."""
     return f"{NOUNS[noun]}\n\n{cleandoc(command.__doc__ or '')}"
 
 
 def verbs_of(noun: str, *paragraphs: str) -> App:
-    """The app of a noun to which its module adds verbs; its help page has what the noun is for, then the paragraphs."""
+    """The app of a noun, to which its module adds verbs. Its help page has the noun's purpose, then the paragraphs."""
     return App(help="\n\n".join((NOUNS[noun], *paragraphs)), no_args_is_help=True)

@@ -62,9 +62,8 @@ def api(
     force: ForceOpt = False,
     max_time: MaxTimeOpt = None,
 ) -> None:
-    """The body is printed as it arrives, that of a refusal too; a refusal always goes to standard output, and writes no
-    file. The exit code says whether the service refused, even with HTTP 200. Paths of domains go to the provisioning
-    URL.
+    """The body is printed as it arrives. The body of a refusal goes to standard output and is never written to a file.
+    The exit code says whether the service refused, even with HTTP 200. Paths of domains go to the provisioning URL.
 
     \b
     svcctl api /search/jobs
@@ -87,7 +86,7 @@ def api(
                 start.extend(chunk[: MAX_BODY + 1 - len(start)])
                 yield chunk
         except UnprovenEnd:
-            if answer.error(bytes(start)) is None:  # a refusal is not less of one
+            if answer.error(bytes(start)) is None:  # a refusal counts even without a proven end
                 raise
 
     def late(seconds: float) -> SvcctlError:

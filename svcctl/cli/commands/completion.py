@@ -82,7 +82,7 @@ def manual_pages(ctx: typer.Context, directory: DirectoryArg) -> None:
 
 
 def _uninstall(svc: Context, pages: Mapping[str, str]) -> None:
-    """Remove the installed files, and say which are left and which lines of start files name them."""
+    """Remove the installed files; notes name the files that are kept, and the lines of start files to remove."""
     removed = installed_files.remove(svc.environment, pages)
     for path in removed.scripts:
         svc.diagnostics.note(f"removed {path}")
@@ -110,7 +110,7 @@ def _tree(ctx: typer.Context) -> Any:
 
 
 def complete(ctx: typer.Context, kind: KindArg, of: OfArg = "") -> None:
-    """Print the names of a kind, such as the columns of a table, and what they are, one per line."""
+    """Print the names of a kind, such as the columns of a table, one per line with a short description."""
     from svcctl.cli.completion.names import names
 
     svc: Context = ctx.obj

@@ -98,8 +98,8 @@ def create(
 
     Nobody can use the domain until it has an owner.
 
-    The service decides what the numbers of --time and --volume mean. The local service refuses more than the plan's,
-    takes the plan's if none is given, and limits nothing by them.
+    The service decides what the numbers of --time and --volume mean. The local service refuses more than the plan
+    has, takes the plan's numbers by default, and limits nothing by them.
     """
     svc: Context = ctx.obj
     chosen = svc.format(format, lists=True)
@@ -155,7 +155,7 @@ def enable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False) 
 def disable(ctx: typer.Context, name: DomainArg, if_needed: IfNeededOpt = False) -> None:
     """Disable a domain; nobody can use it until it is enabled
 
-    Its answers end with an error, and its jobs stop; those that ran continue when it is enabled.
+    Its open queries end with an error, and its jobs stop. Jobs that were running continue when it is enabled.
     """
     svc: Context = ctx.obj
     with known_domain(svc.client, name), done_if(if_needed, already_so, svc.diagnostics.note):

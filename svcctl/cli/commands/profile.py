@@ -186,7 +186,7 @@ def rm(ctx: typer.Context, name: NameArg, yes: YesOpt = False) -> None:
 
 
 def _assigned(svc: Context, words: list[str]) -> dict[str, str]:
-    """The fields in words. A secret is prompted for and not shown, or is a line of standard input."""
+    """The fields in FIELD=VALUE words. A secret is prompted for without echo, or read from a line of standard input."""
     lines = text.Lines(sys.stdin.fileno())
     last = None
 

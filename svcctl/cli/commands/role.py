@@ -171,8 +171,8 @@ def apply_(ctx: typer.Context, domain: DomainArg, options: ApplyOptions, prune: 
 
     Roles that do not exist are created. In the others, the fields that the file contains are changed. Roles that no
     file contains stay unchanged without --prune. Applying a file twice changes nothing the second time. Asks before
-    the first change. Policies and applications that do not exist are refused before it, if the service tells which
-    there are. See 'svcctl help apply'.
+    the first change. If the service lists its policies and applications, unknown ones are refused before that.
+    See 'svcctl help apply'.
     """
     svc: Context = ctx.obj
     file_roles = role_files.read_roles(options.file, options.var or ())

@@ -1,4 +1,4 @@
-"""`svcctl tables`: which tables a service stores, and the columns of one.
+"""`svcctl tables`: the tables of a service, and the columns of one table.
 
 The interface has no operation for either. svcctl's own service has routes; for other services, the columns of a table
 come from a query's answer.
@@ -51,9 +51,9 @@ def register(app: typer.Typer) -> None:
 
 @spread
 def tables(ctx: typer.Context, name: NameArg = None, from_: FromOpt = None, *, options: ListOptions) -> None:
-    """Without NAME: each table with its number of events, the dates of the first and the last one, and about how
-    large it is: small tables take a block of 256 KiB on the disk, some time after their load. Only the local service
-    has such a list. Dates in csv, tsv and JSON are ISO 8601 in UTC: 2026-01-31T10:00:00.000Z.
+    """Without NAME: each table with its number of events, the dates of the first and the last event, and its
+    approximate size. A small table takes a block of 256 KiB on the disk, some time after its load. Only the local
+    service has such a list. Dates in csv, tsv and JSON are ISO 8601 in UTC: 2026-01-31T10:00:00.000Z.
 
     With NAME: the columns of that table, their types, and a value of each. Of another service they are read from the
     answer to a query, over the last day unless --from names another start.
@@ -78,7 +78,7 @@ def _listed(svc: Context) -> Sequence[Any]:
         raise NotFound(
             f"the service of profile '{svc.profile.name}' does not list its tables: the interface has no operation for"
             " it",
-            hint="'svcctl tables NAME' shows the columns of a table; who runs the service knows the names",
+            hint="'svcctl tables NAME' shows the columns of a table; ask the operator of the service for the names",
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Where the names of services are cached for completion, which loads no client to read them."""
+"""The cache of names for completion, which is read without loading a client."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The files that `svcctl completion --install` writes, which `--uninstall` removes again.
 
-Each ends in a comment with a checksum of the text before it. So a file of any version is known, and one that somebody
-has changed is not taken for it.
+Each ends in a comment with a checksum of the text before it. So a file of any version is recognised, and a file
+that somebody has changed is kept.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Removed:
 
 
 def write(path: Path, text: str, *, comment: str | None = None) -> None:
-    """Write a file, and make its directory if there is none; with the text that begins a comment, also the checksum."""
+    """Write a file, and its directory if it is missing; `comment`, if given, begins a last line with the checksum."""
     seal = "" if comment is None else f"{comment} {_SEAL}{_checksum(text.encode())}\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,8 @@ def write(path: Path, text: str, *, comment: str | None = None) -> None:
 def remove(environment: Mapping[str, str], page_names: Iterable[str]) -> Removed:
     """Remove the scripts of all shells and the manual pages. UsageError for a file that cannot be read or removed.
 
-    `page_names` are the names of this version's manual pages; a file with another name is not kept, but not ours.
+    `page_names` are the names of this version's manual pages; a changed file with another name is left
+    unreported, because it is not svcctl's.
     """
     removed, manual, names = Removed(), manual_directory(environment), set(page_names)
     for row in SHELLS.values():
@@ -60,7 +61,7 @@ def remove(environment: Mapping[str, str], page_names: Iterable[str]) -> Removed
 
 
 def stale_lines(environment: Mapping[str, str]) -> Iterator[tuple[Path, int]]:
-    """The lines of the shells' start files that load a script that is not there: the file, and the line's number."""
+    """The lines of the shells' start files that load a missing script, as pairs of file and line number."""
     user = home.expanded_path("~")
     zsh = Path(environment.get("ZDOTDIR") or user)
     gone = [path for row in SHELLS.values() if not (path := row.place(environment)).exists()]
@@ -77,7 +78,7 @@ def stale_lines(environment: Mapping[str, str]) -> Iterator[tuple[Path, int]]:
 
 
 def _remove(path: Path) -> bool:
-    """Remove a file if it is as it was written; a link is somebody's arrangement, so it stays."""
+    """Remove a file if it is unchanged; returns whether it was removed. A link is the user's own, so it stays."""
     try:
         if path.is_symlink() or not path.is_file() or not _is_unchanged(path.read_bytes()):
             return False

@@ -46,7 +46,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """All that a script knows: the places in order, the commands, and the options that take a value."""
+    """The content of a script: the places in order, the commands, and the options that take a value."""
 
     places: tuple[Place, ...]
     commands: tuple[str, ...]
@@ -156,7 +156,7 @@ def table(tree: Any) -> Table:
 
 
 def _usual(tree_commands: Iterable[Command]) -> Mapping[str, Values]:
-    """What each option with a value takes in most of its commands."""
+    """The values that each option takes in most of the commands that have it."""
     counts: dict[str, Counter[Values]] = {}
     for command in tree_commands:
         for option in command.options:
@@ -166,7 +166,7 @@ def _usual(tree_commands: Iterable[Command]) -> Mapping[str, Values]:
 
 
 def _places(command: Command, usual: Mapping[str, Values]) -> Iterator[Place]:
-    """The places of one command. What an option usually takes is one place for all commands."""
+    """The places of one command. The usual values of an option are one place for all commands."""
     names = (Word(name, option.meaning) for option in command.options for name in option.long_names)
     yield Place(f"{command.path} -", Values((*names, Word("--help", "Show the help page."))))
     for option in command.options:

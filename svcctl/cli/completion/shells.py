@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """The script's name as packagers install it, how the shell writes a case of its switch, and where a user's own
-    scripts are."""
+    """A shell: the file name of its script, the syntax of a case in it, and the place of a user's own scripts."""
 
     file_name: str
     case: Callable[[Iterable[str]], str]
@@ -31,7 +30,7 @@ class Shell:
     fill: Callable[[Values], str]
     place: Callable[[Mapping[str, str]], Path]
     afterwards: str
-    """What to do once the script is installed, with `{path}` and `{directory}`."""
+    """The note after the installation of the script, with `{path}` and `{directory}`."""
 
 
 def script(shell: Shell, tree: Any) -> str:
@@ -103,12 +102,12 @@ def _data(environment: Mapping[str, str]) -> Path:
 
 
 def manual_directory(environment: Mapping[str, str]) -> Path:
-    """Where a user's own manual pages are; man looks there while PATH has the folder `bin` beside `share`."""
+    """The directory of a user's own manual pages. man searches it if PATH has the folder `bin` next to `share`."""
     return _data(environment) / "man" / "man1"
 
 
 def config_directory(environment: Mapping[str, str]) -> Path:
-    """Where a user's settings of programs are."""
+    """The directory of a user's settings."""
     return Path(environment.get("XDG_CONFIG_HOME") or home.expanded_path("~") / ".config")
 
 

@@ -1,4 +1,4 @@
-"""The marker `Completes`, a member of an option's `Annotated` that says what completes the option; and its words.
+"""The marker `Completes` in an option's `Annotated`: the names and words that complete the option.
 
     ShellArg = Annotated[str, typer.Argument(metavar="SHELL"), Completes(words=SHELLS)]
     OutputOpt = Annotated[Path, typer.Option("--output"), Completes(FILES)]
@@ -33,7 +33,7 @@ Words = Iterable[str | Word]
 
 
 class Completes(NamedTuple):
-    """What completes an option or an argument: names of a kind, known words, or both."""
+    """The completions of an option or an argument: names of a kind, known words, or both."""
 
     kind: str = ""
     words: Words | Callable[[], Words] = ()

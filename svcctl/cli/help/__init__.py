@@ -17,11 +17,11 @@ PARTS = {
     "examples": ("query-language", "\nExamples\n", "\nFunctions\n"),
     "proxy": ("environment", "\nProxies\n", "\nLimits\n"),
 }
-"""Topics that are a part of a page: the page, and the headings at the part's beginning and behind its end."""
+"""Topics that are a part of a page: the page, the heading of the part, and the heading after the part."""
 
 
 LANGUAGE = (
     *("from", "where", "select", "group", "every", "by", "as", "limit", "offset", "pragma"),
     *("and", "or", "not", "null"),
 )
-"""Words of the query language that are no functions; `svcctl help WORD` is the page of the language."""
+"""Words of the query language other than functions; `svcctl help WORD` is the page of the language."""

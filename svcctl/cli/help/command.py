@@ -15,21 +15,21 @@ from svcctl.cli.help import WIDTH
 EVERYWHERE = "Global options (-p, -v, -q, --timeout) may stand anywhere: see 'svcctl --help'."
 NARROWEST = 20
 _LITERAL = "\b"
-"""How a docstring marks a paragraph whose lines stay as they are."""
+"""The mark in a docstring of a paragraph whose lines are kept."""
 
 FEW = 12
 """The most options that stand in one list; more stand under the headings of `rich_help_panel`."""
 
 Row = tuple[str, str]
 Section = tuple[str, tuple[Row, ...]]
-"""A heading and what stands under it."""
+"""A heading and the rows under it."""
 HELP: Row = ("-h, --help", "Show this page.")
 """The last option of every page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What there is to say about a command, or about a noun and its commands."""
+    """The help page of a command, or of a noun and its commands."""
 
     path: str
     usage: str
@@ -43,7 +43,7 @@ class Page:
 
     @property
     def title(self) -> str:
-        """What the command is for, in a line."""
+        """The purpose of the command, in a line."""
         return " ".join(self.about[0].split()).rstrip(".")
 
 
@@ -69,7 +69,7 @@ def described(command: Any, path: str) -> Page:
 
 
 def _sections(options: Sequence[Any]) -> tuple[Section, ...]:
-    """The options in the order of the signature, many of them by heading: those without one come last."""
+    """The options in the order of the signature; if there are many, by heading, and those without one last."""
     headings = [(len(options) > FEW and option.rich_help_panel) or "" for option in options]
     rows = [(_names(option), _about(option, option.required)) for option in options]
     titles = [*dict.fromkeys(filter(None, headings)), ""]
@@ -87,7 +87,7 @@ def _summary(command: Any) -> str:
 
 
 def _names(option: Any) -> str:
-    """The names of an option, the short one first, and what it takes."""
+    """The names of an option, the short one first, and the name of its value."""
     names = sorted(option.opts, key=lambda name: name.startswith("--"))
     text = ", ".join(names)
     if option.secondary_opts:
@@ -96,7 +96,7 @@ def _names(option: Any) -> str:
 
 
 def _about(parameter: Any, required: bool) -> str:
-    """What a parameter is for, with its default."""
+    """The help of a parameter, with its default."""
     default = parameter.default
     extra = ""
     if required:
@@ -138,7 +138,7 @@ def _paragraph(part: str, width: int) -> str:
 
 
 def _column(rows: Sequence[Row], width: int) -> int:
-    """Where the meanings of rows begin."""
+    """The column in which the meanings of rows begin."""
     return min(max(len(name) for name, _ in rows), 30, width // 2 - 4) + 4
 
 

@@ -104,9 +104,9 @@ def _definitions(rows: Sequence[Row]) -> Iterator[str]:
 
 
 ESCAPES = str.maketrans({"\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti"})
-"""What roff would print as something else than people can paste."""
+"""Characters that roff would replace by others, so that the text could not be pasted."""
 
 
 def _line(text: str) -> str:
-    """Text on lines of its own: nothing in it is a request or an escape."""
+    """A text for roff, quoted so that nothing in it is a request or an escape."""
     return "\n".join(rf"\&{line}" if line.startswith(".") else line for line in text.translate(ESCAPES).split("\n"))

@@ -26,7 +26,7 @@ WRITTEN = "query-language"
 SCREEN_LINES = 24
 """The lines of a page that fit a terminal; a longer page names its sections below its title."""
 MEMBER_INDENT, MEMBER_WIDTH = 16, 64
-"""The columns of the text about a member of a request, in the pages that list them."""
+"""The indentation and the width of the text about a member of a request, on pages that list members."""
 
 _FOLDER = Path(__file__).parent
 
@@ -117,7 +117,7 @@ def of_word(word: str) -> str | None:
 
 
 def holding(word: str) -> list[str]:
-    """The topics whose pages have the word, those with the most of it first."""
+    """The topics whose pages have the word, in descending order of its number on the page."""
     whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
     counts = {topic: len(whole.findall(read(topic))) for topic in TOPICS}
     return sorted((topic for topic, count in counts.items() if count), key=lambda topic: -counts[topic])
@@ -199,7 +199,7 @@ def _profiles() -> dict[str, str]:
 
 
 _SEE = {"SVCCTL_DESTINATIONS_ALLOWED": " ('svcctl help destinations')"}
-"""Where more is said about a setting of the service."""
+"""The topics that say more about a setting of the service."""
 
 
 def _environment() -> dict[str, str]:
@@ -278,4 +278,4 @@ FILLED: Mapping[str, Callable[[], Mapping[str, str]]] = {
     "destinations": _destinations,
     "service": _service,
 }
-"""What the templates of topics may ask for; each loads its tables when it is called."""
+"""The functions that return the values for a topic's template; each loads its tables when it is called."""

@@ -25,8 +25,8 @@ def read(
     """The destination, or None without these options. Unknown keys are sent too, with a warning to `note`.
 
     The type of --dest must be known, in upper or lower case, and have the keys that it needs, with values that it
-    takes; `endless` says that the query has no end. A type in a file may be one that only another service has, or has
-    in another way: it is sent unchanged, with a warning if it is unknown.
+    takes; `endless` says that the query has no end. A type in a file may be one of another service, which
+    may define it differently: it is sent unchanged, with a warning if it is unknown.
     """
     if type_ is None and file is None:
         if assignments:
@@ -79,7 +79,7 @@ def _assignment(assignment: str) -> tuple[str, str]:
 
 
 def _in_file(kind: str, content: dict[str, Any], source: str) -> Destination:
-    """The destination that a file holds: the parameters are an object, a list of objects, or beside the type."""
+    """The destination in a file; its parameters are an object, a list of objects, or members next to the type."""
     from svcctl.api.destinations import Destination
 
     params = content.get("params", {key: value for key, value in content.items() if key != "type"})

@@ -1,4 +1,4 @@
-"""Domains as files for `domain apply` describe them: their keys, and what these may hold."""
+"""Domains in files for `domain apply`: their keys, and the allowed values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEYS = ("name", "plan", "time", "volume", "state")
 
 @dataclass(frozen=True, slots=True)
 class WrittenDomain:
-    """A domain as a file describes it; what it does not name may be as it is."""
+    """A domain in a file. Values that the file does not name are left unchanged."""
 
     document: Document
     name: str
@@ -50,7 +50,7 @@ def _amount(document: Document, key: str) -> float | None:
 
 
 def exported(domain: Domain) -> dict[str, Any]:
-    """A domain as `written` reads it."""
+    """The fields of a domain in a file, which `written` can read."""
     values = {
         "name": domain.name,
         "plan": domain.plan,

@@ -1,4 +1,4 @@
-"""Jobs as files describe them.
+"""Jobs in files for `job apply`, such as this one.
 
 name: nightly-auth
 query: from auth.all where result = "FAIL"
@@ -49,7 +49,7 @@ _NAME_OF_FILES = {"s3": "s3.fileName", "hdfs": "file"}
 
 @dataclass(frozen=True, slots=True)
 class WrittenJob:
-    """A job as a file describes it; `secrets` are read when the job is launched."""
+    """A job in a file; `secrets` are read when the job is launched."""
 
     document: Document
     name: str
@@ -64,7 +64,7 @@ class WrittenJob:
     """The hash of the definition, and those of the same definition with other quotes in the file."""
     state: str
     warnings: Sequence[str]
-    """About what is unknown of the destination, and sent all the same."""
+    """Warnings about unknown parts of the destination, which are sent all the same."""
 
     @property
     def files(self) -> str | None:
@@ -100,16 +100,17 @@ class WrittenJob:
 
     @property
     def question(self) -> QueryRequest:
-        """The query without its destination, over an empty range with an end if the job has one: it reads nothing."""
+        """The query over an empty range, to check it without reading. The range has an end if the job has one."""
         from_, to = ("now", None) if self.to is None else (0, 0)
         return QueryRequest(from_, to=to, query=self.query, limit=0)
 
 
 def hash_of(query: str, end: Moment | None, type_: str, params: Mapping[str, Any]) -> str:
-    """Eight digits that tell definitions apart: six of the whole, then two of the name of the files.
+    """The hash of a job's definition: six digits of the whole definition, then two of the name of its files.
 
-    The whole is the query, its end, and the destination without secrets: neither the start nor the state. An end
-    relative to now counts as text, so that it does not differ each time. Services may show URLs masked.
+    The whole definition is the query, its end and the destination without secrets, but not the start or the state. An
+    end relative to now counts as text, so that it does not differ each time. URLs are masked, as services may show
+    them.
     """
     kind, end = destinations.canonical_type(type_), float(end) if isinstance(end, int) else end
     params = {key: mask_urls(value) if isinstance(value, str) else value for key, value in params.items()}
@@ -216,12 +217,12 @@ class _Parameters:
     """The parameters of a destination by their known names."""
 
     sent: Mapping[str, Any]
-    """Those that are no secrets, as they are sent."""
+    """The parameters that are not secret, as they are sent."""
     hashed: Sequence[Mapping[str, Any]]
-    """The same as hashes are made of them: as written, and all texts in quotes or none."""
+    """The same parameters for three hashes: as written, with all texts in quotes, and with none in quotes."""
     secrets: Mapping[str, Secret]
     keys: Mapping[str, str]
-    """The keys of all as they are written."""
+    """The keys of all parameters as the file writes them."""
 
 
 def _parameters(kind: str, document: Document) -> _Parameters:
@@ -252,7 +253,7 @@ def _parameters(kind: str, document: Document) -> _Parameters:
 
 
 def _hashed(form: Form, written: str, sent: Any) -> tuple[Any, Any, Any]:
-    """The form of a parameter in the hash: its text in the file, with quotes if it is a text, and without them.
+    """The value of a parameter in the three hashes: as the file writes it, with quotes, and without quotes.
 
     A text without quotes that spells a number, true or false as JSON does counts as that, although it is sent as text.
     """
@@ -278,7 +279,7 @@ def _secret(document: Document, key: str, value: str) -> tuple[str, Secret] | No
 
 
 def _read_secret(document: Document, key: str, way: str, value: str) -> str:
-    """The secret in a text, in a file, which is named from the folder of the document, or that a command prints."""
+    """The secret: a text, the content of a file (relative to the document's folder), or the output of a command."""
     folder = Path() if document.is_standard_input else Path(document.source).parent
     try:
         if way == "command":

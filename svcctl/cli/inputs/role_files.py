@@ -1,4 +1,4 @@
-"""Roles as they are written, in a file or by the options of a command, checked against the rules."""
+"""Roles from files or from the options of a command, checked against the rules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class WrittenRole:
-    """A role as it is written."""
+    """A role from a file or from options."""
 
     document: Document
 
@@ -80,7 +80,7 @@ class WrittenRole:
 
 
 def require_sound(role: WrittenRole, *, update: bool = False) -> WrittenRole:
-    """The role; UsageError with the first error that the rules find in it, and how many more there are."""
+    """The same role; UsageError with the first error that the rules find in it, and the number of other errors."""
     errors = [finding for finding in role.lint(update=update) if finding.level == "error"]
     if not errors:
         return role
@@ -141,7 +141,7 @@ def read_roles(paths: Iterable[Path], var: Sequence[str] = ()) -> list[WrittenRo
 
 
 def written(document: Document) -> WrittenRole:
-    """The role of a file; the rules find texts in resourceIds that are no numbers."""
+    """The role in a document. Texts in resourceIds become numbers; the rules report those that are not numbers."""
     resources = document.fields.get("resourceIds")
     if not isinstance(resources, Mapping):
         return WrittenRole(document)

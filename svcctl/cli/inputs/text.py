@@ -57,7 +57,7 @@ class Lines:
         return line
 
     def is_over(self, what: str) -> bool:
-        """Whether no further line is there; does not wait for one."""
+        """Whether there is no further line; does not wait for one."""
         while not self._bytes.strip() and select.select([self._stdin], [], [], 0)[0] and (block := self._block(what)):
             self._bytes += block
         return not self._bytes.strip()

@@ -22,7 +22,7 @@ COMMAND_LINE = "the options"
 
 
 class FileError(UsageError):
-    """What is wrong with a file, or with the options that take the place of one; with the line if that is known."""
+    """An error in a file, or in the options that replace a file; it has the line if that is known."""
 
     def __init__(self, source: str, line: int | None, problem: str, *, hint: str | None = None) -> None:
         super().__init__(f"{_place(source, line)}: {problem}", hint=hint)
@@ -37,10 +37,10 @@ def _place(source: str, line: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A thing as it is written: its fields, and the line of each, inner ones as `resourceIds.<label>`, or
-    `resourceIds.<label>[0]` for the first element of a list.
+    """A thing in a file: its fields, and the line of each field.
 
-    A field may be a secret, so none is in the repr.
+    Inner fields are named `resourceIds.<label>`, or `resourceIds.<label>[0]` for the first element of a list. A field
+    may be a secret, so the repr has none.
     """
 
     fields: Mapping[str, Any] = field(repr=False)
@@ -146,7 +146,7 @@ def unique(documents: Iterable[Document], kind: str) -> None:
 
 
 def fill(documents: Sequence[Document], assignments: Sequence[str]) -> list[Document]:
-    """The documents with each `{{name}}` in their texts replaced: in `query` by a quoted literal, elsewhere as it is.
+    """The documents with each `{{name}}` in their texts replaced: in `query` by a quoted literal, elsewhere unquoted.
 
     UsageError for a name without a value, and for a value without a place.
     """

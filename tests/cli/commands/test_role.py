@@ -383,7 +383,7 @@ def test_a_dry_run_says_that_names_are_not_checked_where_the_service_does_not_te
     done = reseller("role", "apply", "acme", "-F", str(file), "--dry-run", answer=answer)
     assert (done.code, done.stdout) == (0, NEW)
     assert done.stderr == (
-        "svcctl: not checked: the names of policies and applications (rule 7), which this service does not tell\n"
+        "svcctl: not checked: the names of policies and applications (rule 7), which this service does not list\n"
     )
 
 

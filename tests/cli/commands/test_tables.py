@@ -20,7 +20,7 @@ WORDS = {
     "another service": (
         "svcctl: error: the service of profile 'local' does not list its tables: the interface has no "
         "operation for it\n"
-        "hint: 'svcctl tables NAME' shows the columns of a table; who runs the service knows the names\n"
+        "hint: 'svcctl tables NAME' shows the columns of a table; ask the operator of the service for the names\n"
     ),
 }
 

@@ -1,13 +1,13 @@
 """`svcctl export`: a long range in windows, into files that are whole.
 
 run.py         the export itself
-report.py      what a run says
+report.py      the notes on a run
 metrics.py     the figures of a run for collectors
 reconcile.py   `reconcile`: compare with the service, and replace what differs
 options.py     the options of an export
-request.py     the export that is requested: its range, and what to say about it
-status.py      `status` and `rm`: what there is of earlier exports
-verify.py      `verify`: what is damaged or missing of them
+request.py     the requested export: its range, and the notes on it
+status.py      `status` and `rm`: show and remove earlier exports
+verify.py      `verify`: find their damaged and missing files
 """
 
 from __future__ import annotations

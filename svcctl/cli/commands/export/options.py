@@ -26,7 +26,7 @@ from svcctl.dates.lengths import length_text, parse_length
 from svcctl.dates.shorthand import parse_second
 
 LAG = 600.0
-"""Seconds; how long to wait for late events by default, with --state."""
+"""The default wait for late events with --state, in seconds."""
 ON_ERROR = ("continue", "stop")
 
 _range, _windows, _output, _run = (
@@ -64,7 +64,7 @@ ExportFormatOpt = Annotated[
 ]
 StateOpt = Annotated[
     str | None,
-    _range("--state", metavar="NAME", help="Start where the last run of NAME ended; --from is for the first."),
+    _range("--state", metavar="NAME", help="Start where the last run of NAME ended; only the first uses --from."),
     Completes("states"),
 ]
 StartOpt = Annotated[Any, start_option(parse_second), Completes(words=words.start_dates)]
@@ -75,7 +75,7 @@ LagOpt = Annotated[
     float | None,
     length_option(
         "--lag",
-        f"Leave out windows younger than this.  [{length_text(LAG)} with --state]",
+        f"Skip windows that ended less than this ago.  [{length_text(LAG)} with --state]",
         Heading.RANGE,
         partial(parse_length, least=0),
     ),

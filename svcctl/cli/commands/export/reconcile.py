@@ -38,15 +38,15 @@ ExportArg = Annotated[
     str, typer.Argument(metavar="NAME|PATH", help="A state, or PATH as given to -o."), Completes(EXPORTS)
 ]
 FromOpt = Annotated[
-    Any, typer.Option("--from", parser=parse_moment, metavar="DATE", help="Windows from then on, as 7ad.  [all]")
+    Any, typer.Option("--from", parser=parse_moment, metavar="DATE", help="Compare windows from this date on.  [all]")
 ]
 ToOpt = Annotated[
-    Any, typer.Option("--to", parser=parse_moment, metavar="DATE", help="Windows that begin before.  [all]")
+    Any, typer.Option("--to", parser=parse_moment, metavar="DATE", help="Compare windows that begin before it.  [all]")
 ]
 DeepOpt = Annotated[bool, typer.Option("--deep", help="Fetch all windows and compare their bytes, not only counts.")]
 DryRunOpt = Annotated[bool, typer.Option("--dry-run", help="Only compare; exit 10 when something differs.")]
 FewerOpt = Annotated[
-    bool, typer.Option("--allow-fewer", help="Replace windows too that have fewer rows at the service than before.")
+    bool, typer.Option("--allow-fewer", help="Also replace windows that now have fewer rows at the service.")
 ]
 
 RECONCILED = row_listing("start", "before", "now", "file", before="int8", now="int8")
@@ -70,9 +70,9 @@ def reconcile(
 
     Prints a row for each window that was replaced: its start, its rows before and now, and the file. Dates are in
     the export's zone.
-    Events are compared by counts, in one query; groups, and all with --deep, by fetching. Counts do not see an event
-    that was changed, or one that came while another went. Windows with fewer rows than before, as after retention, are
-    named and left, exit 10. Files that are missing, or have another size, are exit 7; see verify.
+    Events are compared by counts, in one query; groups, and all with --deep, by fetching. Counts do not show a
+    changed event, or a new event when another one has gone. Windows with fewer rows than before, as after retention,
+    are listed and kept, with exit code 10. Missing files, and files of another size, give exit code 7; see verify.
 
     \b
     svcctl export reconcile auth --from 7ad
@@ -121,7 +121,7 @@ def reconcile(
 
 
 def _require_files(inventory: Inventory, start: int, end: int) -> None:
-    """IncompleteResult for files that are gone or have another size: what is compared is the record."""
+    """IncompleteResult for files that are missing or have another size, because only their record is compared."""
     lost = [entry.path for _, entry in inventory.holdings()[1] if entry.start < end and start < entry.end]
     if lost:
         address = visible(inventory.storage.address(lost[0]))
@@ -164,7 +164,7 @@ def _measure(svc: Context, path: Path | None, inventory: Inventory, run: Reconci
 
 
 def _conclude(svc: Context, run: Reconcile, windows: int, *, dry: bool) -> None:
-    """Say what was found. Differs if something differs still."""
+    """Note the result. Differs if windows still differ from the service."""
     fewer = [difference for difference in run.differences if difference.fewer]
     changed = len(run.differences) - len(fewer)
     if fewer and not dry:

@@ -1,4 +1,4 @@
-"""The export that is requested: its order, its range, from --from or where the state ends, and what to say about it."""
+"""The requested export: its order, its range (from --from, or where the state ends), and the notes on it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def order_of(svc: Context, options: ExportOptions) -> Order:
-    """The export before its range is known. The path of a state's target is the same everywhere."""
+    """The order of an export without its range. A target with --state has a path that holds in every directory."""
     from svcctl.exports.export import Order
     from svcctl.exports.plan import check_target
 
@@ -54,7 +54,7 @@ def order_of(svc: Context, options: ExportOptions) -> Order:
 
 
 def planned(svc: Context, states: States, order: Order, state: State | None, from_: Any, to: Any) -> Export:
-    """The export over the requested range, from where the state ends if there is one, with what to say about it."""
+    """The export over the requested range, with its notes. With a state, the range starts where the state ends."""
     from svcctl.exports.formats import format_of
     from svcctl.exports.plan import plan
     from svcctl.terminal.formats import FORMATS, check_file, refuse_packed
@@ -100,7 +100,7 @@ def planned(svc: Context, states: States, order: Order, state: State | None, fro
 
 
 def _dates(svc: Context, order: Order, until: int | None, from_: Any, to: Any, *, written: bool) -> Dates:
-    """The range in dates, `written` in a format by the service or not. UsageError when there is none."""
+    """The range in dates; `written` if the service writes dates in a format. UsageError for a range without a start."""
     if until is None and from_ is None:
         first = ", on the first run at least" * order.incremental
         raise UsageError("the range has no start", hint=f"give it with --from{first}")
@@ -120,7 +120,7 @@ def _dates(svc: Context, order: Order, until: int | None, from_: Any, to: Any, *
 
 
 def _about_windows(export: Export, start: int, end: int) -> Iterator[str]:
-    """What to say about the windows of a run over the range from `start` to `end`, and about those left out."""
+    """The notes on the windows of a run over the range from `start` to `end`, and on the windows that are left out."""
     yield from export.notes
     whole, zone = export.whole, export.target.zone
     if not export.windows:

@@ -15,7 +15,7 @@ from svcctl.cli.options import spread
 from svcctl.errors import UsageError
 
 READING = ("output", "fail_on_empty", "columns", "sort", "top", "chart", "every", "max_time")
-"""The options that need rows to come back."""
+"""The options that need the rows of the answer."""
 
 
 def register(app: typer.Typer) -> None:

@@ -23,7 +23,7 @@ from svcctl.terminal.size import terminal_size
 from svcctl.words import counted
 
 TURN = 0.1
-"""Seconds between two looks at the size of the terminal."""
+"""Seconds between two checks of the terminal's size."""
 
 Ask = Callable[[bool], Question]
 """Makes a new request, so that relative dates follow the clock; notes are printed if the argument, `first`, is true."""
@@ -31,7 +31,7 @@ Ask = Callable[[bool], Question]
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The answer to a refresh, as far as a screen can show it."""
+    """The rows of a refresh that the screen can show, with its question and its size in rows."""
 
     question: Question
     columns: Sequence[TableColumn]

@@ -34,11 +34,11 @@ _EXCLUDED = {
 }
 """The options that exclude --load, and why."""
 _READ_AGAIN = "svcctl query --load - …"
-"""The command that a pipe into it stands for, in hints."""
+"""The command into which hints pipe their output."""
 
 
 def query(svc: Context, options: QueryOptions) -> None:
-    """Load the files, print the answer, and leave nothing of them. The range is by default that of their events."""
+    """Load the files, print the answer and remove the table. By default the range has all events of the files."""
     if (name := options.given(*_EXCLUDED)) is not None:
         raise UsageError(f"--load and {name} exclude each other: {_EXCLUDED[name[2:].replace('-', '_')]}")
     if svc.flags.profile not in (None, LOCAL):
@@ -73,7 +73,7 @@ def query(svc: Context, options: QueryOptions) -> None:
 
 
 def _check_standard_input(options: QueryOptions) -> None:
-    """UsageError if standard input has to be the files and the query."""
+    """UsageError if both the files and the query would come from standard input."""
     files = [str(file) for file in options.load or ()]
     no_text = options.text is None and options.file is None
     if STDIN in files and (no_text or STDIN in (options.text, str(options.file))):
@@ -97,7 +97,7 @@ def _check_table(text: str, options: QueryOptions) -> None:
 def _loaded(
     svc: Context, options: QueryOptions, draft: QueryRequest, reading: LoadOptions, selection: Selection
 ) -> Iterator[tuple[str, Loaded]]:
-    """Load the files within --max-time; during the block there is a table of them, whose ID is returned."""
+    """Load the files within --max-time into a table that exists during the block; yields its ID and the load."""
     from contextlib import ExitStack
 
     from svcctl.api import own_service
@@ -125,7 +125,7 @@ def _loaded(
 
 
 def _tell(svc: Context, loaded: Loaded) -> None:
-    """Say what was loaded: on a terminal how much, and always what was not read unchanged."""
+    """Print notes on a load: on a terminal how much was loaded, and always what was skipped or changed."""
     from svcctl.cli.commands.service import loading
 
     loading.tell_empty(svc, loaded)
@@ -136,7 +136,7 @@ def _tell(svc: Context, loaded: Loaded) -> None:
 
 
 def _range(svc: Context, options: QueryOptions, loaded: Loaded) -> tuple[Any, Any]:
-    """The ends that were typed; by default the range begins at the first event and ends after the last one, or now."""
+    """The typed ends of the range. By default it begins at the first event and ends after the last one, or now."""
     oldest, newest = (svc.now() if date is None else from_ms(date) for date in (loaded.oldest, loaded.end))
     start = to_seconds(oldest) if options.from_ is None else options.from_
     end = "now" if options.from_ is not None and newest <= svc.now() else to_seconds(newest)

@@ -1,4 +1,4 @@
-"""Answers whose first rows matter: the first one, before anything is printed, or as many as a terminal shows."""
+"""Answers that are judged by their first rows: --fail-on-empty needs one, and a terminal shows a limited number."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class NeededAnswer(NeededRows):
 
 @dataclass
 class ShownAnswer:
-    """An answer for a terminal, which shows as many rows as the profile allows; then `error` is set.
+    """An answer for a terminal: it shows the rows that max_rows of the profile allows, then sets `error`.
 
     A layout that measures rows before it writes them would lose them at an error. Sorted rows and charts mean nothing
     without the other rows, so they end in the error.

@@ -89,7 +89,7 @@ LimitOpt = Annotated[
         min=0,
         metavar="N",
         rich_help_panel=Heading.ROWS,
-        help="Stop after N rows; with --sort, after the first N of it.",
+        help="Stop after N rows; with --sort, after the first N sorted rows.",
     ),
 ]
 SkipOpt = Annotated[

@@ -70,8 +70,10 @@ def format_for(svc: Context, options: QueryOptions) -> Format:
 
 
 def cut_where_sorted(request: QueryRequest, selection: Selection) -> tuple[QueryRequest, Selection]:
-    """With --sort, --limit becomes --top, because a service does not sort and would cut rows too early. UsageError when
-    rows would be cut twice."""
+    """Turn --limit into --top if --sort is given: a service does not sort, so its limit would cut rows too early.
+
+    UsageError when rows would be cut twice.
+    """
     if not selection.sort:
         return request, selection
     if request.skip is not None:
@@ -205,7 +207,7 @@ def _without_notes(chosen: Dates, options: QueryOptions) -> Dates:
 
 
 def _by_offset(request: QueryRequest, chosen: Dates) -> list[QueryRequest]:
-    """A request for each offset that the zone has within the range, or one if their answers differ from that to one."""
+    """One request for each offset of the zone within the range, or a single one if several would return other rows."""
     if not outline(request.query or "").is_plain or (request.query_id, request.limit, request.skip) != (None,) * 3:
         return [request]
     return [replace(request, from_=start, to=end, time_zone=zone) for start, end, zone in chosen.spans]

@@ -53,7 +53,7 @@ def once(svc: Context, question: Question, options: QueryOptions) -> None:
 
 
 def follow(svc: Context, question: Question, options: QueryOptions) -> None:
-    """Print rows as they arrive, until the end, the time is up, the limit is reached or somebody interrupts.
+    """Print rows as they arrive, until --to, --max-time, the limit or an interruption.
 
     The file is kept when somebody interrupts: without --to there is no other end. If the time is up while there is no
     connection, the file is kept too, but the result is incomplete.
@@ -175,7 +175,7 @@ def _note_file(svc: Context, output: Path | None, rows: int | None) -> None:
 
 
 def _elsewhere(svc: Context, question: Question) -> str:
-    """The dates of the table's events, if none is in the range; only the local service is asked."""
+    """A note on the dates of the table's events if none is in the range; empty for any other than the local service."""
     from svcctl.api import own_service
 
     name, dates = outline(question.request.query or "").table, question.dates.range

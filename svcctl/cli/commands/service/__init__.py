@@ -26,7 +26,7 @@ _LOADS_ELSEWHERE = Advice(
 
 
 READS = frozenset({"status", "accounts list", "queries list", "queries show"})
-"""The commands that change nothing. Others work on files and processes of this machine, so no client refuses them."""
+"""The commands that change nothing. Others change files and processes of this machine, which no client could refuse."""
 
 
 def register(app: typer.Typer) -> None:

@@ -64,7 +64,7 @@ KeyResellerOpt = Annotated[
     str | None, typer.Option("--reseller", metavar="NAME", help="Create a key for this reseller.")
 ]
 KeyNameOpt = Annotated[
-    str | None, typer.Option("--name", metavar="NAME", help="Whose key it is, such as ann or etl-2.")
+    str | None, typer.Option("--name", metavar="NAME", help="Name of its owner, such as ann or etl-2.")
 ]
 KeyExpiresOpt = Annotated[
     str | None,
@@ -85,9 +85,7 @@ IncludeAppsOpt = Annotated[
     ),
 ]
 ResellerOpt = Annotated[str, typer.Option("--reseller", metavar="NAME", help="The reseller that sells the plan.")]
-AmountOpt = Annotated[
-    float | None, typer.Option(metavar="N", min=0, help="Maximum for a domain; without it, domains have none.")
-]
+AmountOpt = Annotated[float | None, typer.Option(metavar="N", min=0, help="Maximum for a domain (default: none).")]
 PoliciesOpt = Annotated[
     list[str] | None, typer.Option("--policy", metavar="NAME", help="A policy of the plan; repeatable.")
 ]
@@ -204,7 +202,7 @@ def plan(
 ) -> None:
     """Create a reseller's price plan, or replace it
 
-    The numbers of --time and --volume have no unit: the service compares those of domains with them, and no more.
+    The numbers of --time and --volume have no unit. The service only compares the numbers of domains with them.
     """
     svc: Context = ctx.obj
     store = open_state(svc)
@@ -259,7 +257,7 @@ def user(ctx: typer.Context, email: EmailArg, domain: DomainArg, role: RoleOpt =
 def status(ctx: typer.Context, domain: DomainArg, status: StatusArg) -> None:
     """Set the status of a domain
 
-    This is the only way into Pending and out of it.
+    Only this command can set or end the status Pending.
     """
     spelling = next((state for state in STATES if state.lower() == status.lower()), None)
     if spelling is None:

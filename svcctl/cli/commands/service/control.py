@@ -1,5 +1,7 @@
-"""`svcctl service`: start, stop and reset the local service, show its status, and open its state for other commands,
-which read and change it themselves: the service need not run."""
+"""`svcctl service`: start, stop and reset the local service, and show its status.
+
+Other commands open the state of the service here. They read and change it themselves, so the service need not run.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ EngineOpt = Annotated[
 CreateOpt = Annotated[
     bool,
     typer.Option(
-        "--create", help="Make the shared folder if its state has none yet; a folder that is away is not made anew."
+        "--create", help="Make the shared folder if the state has none yet; a missing folder is never made again."
     ),
 ]
 ReadyFdOpt = Annotated[int | None, typer.Option("--ready-fd", hidden=True)]
@@ -54,7 +56,7 @@ ReadyFdOpt = Annotated[int | None, typer.Option("--ready-fd", hidden=True)]
 
 @dataclass(frozen=True, slots=True)
 class RunningService:
-    """The local service while it runs: its answer, its process and its files, whose size is in bytes."""
+    """The running local service: its status, its process ID and its files, with their size in bytes."""
 
     status: Status
     pid: int | None
@@ -150,7 +152,7 @@ def restart(ctx: typer.Context) -> None:
     now = places(svc.environment)
     for name, setting in PLACES.items():
         current, previous = now.get(name, "none"), before.uses.get(name, "none")
-        if current != previous and name != "folder":  # the service itself tells about the folder
+        if current != previous and name != "folder":  # the service itself reports another folder
             svc.diagnostics.note(f"its {name} is {current} now, and was {previous}: {setting.environment} sets it")
 
 
@@ -214,8 +216,8 @@ def serve(
 ) -> None:
     """Run the service in the foreground until Ctrl-C or SIGTERM
 
-    After --listen, other commands do not start the service in the background when it does not run:
-    this command does, or 'svcctl service start'.
+    After --listen, other commands never start the service in the background. Start it with this command, or with
+    'svcctl service start'.
     """
     from svcctl.io import extras
 
@@ -248,7 +250,7 @@ def reset(ctx: typer.Context, yes: YesOpt = False) -> None:
 
 
 def _held(svc: Context) -> str:
-    """What a reset deletes, as far as it is known at once: only a running service counts its tables."""
+    """The things that a reset deletes, for the question; only a running service can count its tables."""
     from svcctl.api import own_service
     from svcctl.service import process
 
@@ -272,7 +274,7 @@ def _held(svc: Context) -> str:
 
 
 def known_state(svc: Context) -> Store | None:
-    """Open the state until the command ends, if a service has created it; None otherwise: reading creates no state."""
+    """The state, open until the command ends; None if no service has created it, since reading creates no state."""
     made = svc.files.state if STATE.read(svc.environment) is None else svc.files.credentials
     return open_state(svc) if made.exists() else None
 

@@ -184,9 +184,9 @@ def as_files(svc: Context, sources: Iterable[Path]) -> Iterator[list[tuple[str, 
 
 @contextmanager
 def refused_as_usage(**names: str) -> Iterator[None]:
-    """Give refusals by the service the exit code of those found here: a file or an option cannot be used.
+    """Turn the service's refusals of files and options into UsageError, as for mistakes that are found here.
 
-    `names` are the names of commands and options in hints, where they are not those of 'svcctl service load'.
+    `names` are the names of commands and options in hints, if they differ from those of 'svcctl service load'.
     """
     try:
         yield
@@ -200,7 +200,7 @@ def refused_as_usage(**names: str) -> Iterator[None]:
 def _load(
     svc: Context, files: Sequence[tuple[str, str]], table: str, options: LoadOptions, load_id: str | None
 ) -> Loaded | None:
-    """Have the service load files. An interrupted load says what was stored, if the service answers in a second."""
+    """Let the service load files. An interruption prints what was stored if the service answers in a second."""
     from svcctl.api import own_service
     from svcctl.service import process
 
@@ -218,7 +218,7 @@ def _load(
 
 
 def reading(sources: Sequence[tuple[str, str]], process: int, clock: Callable[[], float]) -> Callable[[], Work]:
-    """Tells how much of the files a process has read; the whole size where the system does not say how much."""
+    """A function that returns the progress of a process in files, or only their size if the system shows no more."""
     files, began, done = [Path(path) for path, _ in sources], clock(), 0
     size = sum(file.stat().st_size for file in files)
 
@@ -325,8 +325,8 @@ def trim(
     """Remove the events of a table of the local service before a date
 
     Queries and jobs go on. It is refused while a job has not read those events yet. In a shared folder,
-    'svcctl service compact' gives the room on the disk back, a week later by default; in the service's own file it is
-    used again, and the table is written anew, which takes as long as a load.
+    'svcctl service compact' frees the disk space, a week later by default. In the service's own file, the table is
+    rewritten, which takes as long as a load, and later events use the space.
 
     \b
     svcctl service trim shop.o --before 90d --yes

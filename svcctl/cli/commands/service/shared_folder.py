@@ -44,7 +44,7 @@ MovedArg = Annotated[str, typer.Argument(metavar="TABLE", help="Table to move.")
 KeepOpt = Annotated[
     Any,
     length_option(
-        "--keep-for", "How long files stay that running queries may need.", None, partial(parse_length, least=0)
+        "--keep-for", "How long to keep old files that running queries may need.", None, partial(parse_length, least=0)
     ),
 ]
 ToOpt = Annotated[
@@ -126,8 +126,8 @@ def compact(
 ) -> None:
     """Make large files of the small ones that loads leave in a shared folder
 
-    Queries and loads go on meanwhile. Files that are no longer part of a table are removed after --keep-for; with a day
-    or more, those of loads that were killed, too, so no load may take longer than that.
+    Queries and loads go on meanwhile. Files that are no longer part of a table are removed after --keep-for. If that
+    is a day or more, files of killed loads are removed, too, so no load may take longer than --keep-for.
 
     \b
     svcctl service compact
@@ -146,8 +146,8 @@ def compact(
 def copy(ctx: typer.Context, table: MovedArg, to: ToOpt = "folder", yes: YesOpt = False) -> None:
     """Move a table of the local service to the shared folder, or back
 
-    The service must run with --tables. Queries that begin afterwards read the table where it is then; jobs on it stop
-    with an error, so it asks before it moves a table that has some.
+    The service must run with --tables. Later queries read the table in its new place. Jobs on the table stop
+    with an error, so the command asks first if there are any.
     """
     from svcctl.api import own_service
 

@@ -55,7 +55,7 @@ def tables(ctx: typer.Context, name: NameArg = None, from_: FromOpt = None, *, o
     approximate size. A small table takes a block of 256 KiB on the disk, some time after its load. Only the local
     service has such a list. Dates in csv, tsv and JSON are ISO 8601 in UTC: 2026-01-31T10:00:00.000Z.
 
-    With NAME: the columns of that table, their types, and a value of each. Of another service they are read from the
+    With NAME: the columns of that table, their types, and a value of each. For another service they are read from the
     answer to a query, over the last day unless --from names another start.
 
     \b

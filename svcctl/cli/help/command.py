@@ -34,7 +34,7 @@ class Page:
     path: str
     usage: str
     about: tuple[str, ...]
-    """Paragraphs; the lines of one that begins with a backspace stay as they are."""
+    """Paragraphs; one that begins with a backspace keeps its lines."""
     arguments: tuple[Row, ...] = ()
     commands: tuple[Row, ...] = ()
     options: tuple[Section, ...] = ()

@@ -76,7 +76,7 @@ def _about(paragraphs: Sequence[str]) -> Iterator[str]:
 
 
 def _literal(text: str, indent: int) -> Iterator[str]:
-    """Lines that stay as they are: with the usual indent, those of 80 columns would be wider than a terminal."""
+    """Lines that are kept unchanged: with the usual indent, those of 80 columns would be wider than a terminal."""
     yield from (".PP", ".nf", f".in {indent}n", *map(_line, text.split("\n")), ".in", ".fi")
 
 

@@ -200,7 +200,7 @@ def _moment(document: Document, key: str, zone: Zone | None) -> Moment | None:
 
 
 def _destination(document: Document) -> tuple[str, Document]:
-    """The type and the parameters as they are written."""
+    """The type and the parameters as the file writes them."""
     example = "for example: destination: {type: Kafka, params: {bootstrap.servers: host:9092, topic: web}}"
     destination = document.below("destination", hint=example)
     if not destination.fields:

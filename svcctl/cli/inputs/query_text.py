@@ -66,7 +66,7 @@ def given(text: str | None, file: Path | None, query_id: str | None, var: Sequen
 def fill(text: str, assignments: Sequence[str]) -> str:
     """The query with each `{{k}}` replaced by its value as a string literal; every name must be given and used.
 
-    Without assignments the text stays as it is.
+    Without assignments the text is unchanged.
     """
     values = variables(assignments)
     if not values:

@@ -59,7 +59,7 @@ def test_a_table_wraps_its_cells_and_keeps_its_first_column() -> None:
 
 
 def test_loading_has_a_page_and_the_page_of_the_service_has_its_routes_accounts_and_process() -> None:
-    service, loading = read("service"), read("loading")
+    service, loading = (" ".join(read(topic).split()) for topic in ("service", "loading"))
     for word in ("logfmt", "RFC 3164", "ISO 8601", "--types", "--id", "--replace", "Delta Lake", "--create"):
         assert (word in loading, word in service) == (True, False), word
     for word in ("POST /service/load ", "credentials.json", "service serve' without --listen", "GET /service/health"):

@@ -92,7 +92,7 @@ PoliciesOpt = Annotated[
 ApplicationsOpt = Annotated[
     list[str] | None, typer.Option("--application", metavar="NAME", help="An application of the plan; repeatable.")
 ]
-GenericOpt = Annotated[bool, typer.Option("--generic", help="Include it in every domain, whatever its plan.")]
+GenericOpt = Annotated[bool, typer.Option("--generic", help="Include it in every domain, with any plan.")]
 RoleOpt = Annotated[
     str | None,
     typer.Option(

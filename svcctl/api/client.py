@@ -23,7 +23,7 @@ from svcctl.api.guard import UNGUARDED, Guard
 from svcctl.api.json_text import encoded
 from svcctl.api.operations import Operations
 from svcctl.api.refusals import CID, decoded, is_exact, launched, record, records, refusal_in
-from svcctl.api.transport import CUT_TEXTS, LATE, Call, Event, Preview, Sender
+from svcctl.api.transport import CUT_TEXTS, LATE_HEADER, Call, Event, Preview, Sender
 from svcctl.api.wire.failures import DecodingError, RequestError, TimeoutException
 from svcctl.api.wire.messages import Closing, Response, Transport
 from svcctl.api.wire.pool import CLOSE_SECONDS, Pool
@@ -155,7 +155,7 @@ class Client:
             raise UsageError("a query with a destination is launched, not read")
         if not MODES[request.mode].counts:
             self._guard.check_limit(request.mode, request.limit)
-        headers = None if late is None else {LATE: "lines"}
+        headers = None if late is None else {LATE_HEADER: "lines"}
         call = self._query_call(request, repeatable=True)._replace(once=once, reader=reader, headers=headers)
         with _explained(request), self._answer(call) as response:
             if response.status_code == 204:

@@ -16,7 +16,7 @@ from svcctl.io.urls import names_host
 from svcctl.io.yaml_text import boolean, integer, json_value
 from svcctl.words import DESTINATION_TYPES, is_secret, json_text, mask, mask_urls, nearest
 
-SHORTEST = 4
+MIN_MASKED_CHARS = 4
 """A secret with at least this many characters is masked inside longer words too."""
 
 
@@ -32,7 +32,7 @@ class Form(NamedTuple):
 
 
 _TEXT = Form("text", lambda text: True)
-_ANY = Form("any value", lambda text: True, read=json_value)
+_ANY_VALUE = Form("any value", lambda text: True, read=json_value)
 
 
 def _number(low: int, high: int) -> Form:
@@ -200,7 +200,7 @@ TYPES: Mapping[str, DestinationType] = {
 
 def without_secret(text: str, secret: str) -> str:
     """The text with a secret masked. A very short secret is masked only as a whole word: many words may contain it."""
-    if len(secret) >= SHORTEST:
+    if len(secret) >= MIN_MASKED_CHARS:
         return text.replace(secret, mask())
     return re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", mask(), text) if secret else text
 
@@ -310,7 +310,7 @@ def form_of(destination_type: str, key: str) -> Form:
     """The allowed values of a destination's parameter. An unknown parameter takes any JSON value."""
     row = TYPES.get(canonical_type(destination_type))
     parameter = next((candidate for candidate in row.parameters if candidate.key == key), None) if row else None
-    return (parameter.form or _TEXT) if parameter else _ANY
+    return (parameter.form or _TEXT) if parameter else _ANY_VALUE
 
 
 def unknown_keys(destination: Destination) -> tuple[str, ...]:

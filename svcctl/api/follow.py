@@ -50,7 +50,7 @@ LATE_SECONDS = 60.0
 """The fewest seconds between two notes about late events."""
 DATE_SECONDS = 1.0
 """The precision of the header Date, in seconds: the service's clock is up to this much ahead of it."""
-QUIET = 1.0
+QUIET_SECONDS = 1.0
 """Seconds without a row after which a new connection counts as having sent all events stored during the break."""
 
 
@@ -179,7 +179,7 @@ class Follow:
 
         Rows are missing while there is no connection, and until a new one has sent the events stored during the break.
         """
-        if self._since is None or self.row_count == self._limit or 0 < self._again <= self._clock() - QUIET:
+        if self._since is None or self.row_count == self._limit or 0 < self._again <= self._clock() - QUIET_SECONDS:
             return None
         missing = f"the events since {self._since} have not all arrived"
         why = missing if self._again else f"there has been no connection since {self._since}"

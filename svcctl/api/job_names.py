@@ -13,13 +13,13 @@ from svcctl.api.models import Job, status_text
 from svcctl.errors import MalformedAnswer, UsageError
 from svcctl.words import counted, did_you_mean, some
 
-SHORTEST = 8
+SHOWN_ID_CHARS = 8
 """The number of characters of an ID in lists, unless two IDs begin alike."""
-ENOUGH = 4
+MIN_ID_CHARS = 4
 """The fewest characters of an ID that name a job to a command that changes it."""
 
 _HASHED = r"(?s)(.+)\.([0-9a-f]{8})"
-_WHOLE = r"(?ia)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_FULL_ID = r"(?ia)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 
 class Chosen(NamedTuple):
@@ -36,8 +36,8 @@ class Chosen(NamedTuple):
         return hint(text, () if is_whole(text) else self.jobs())
 
     def short(self, job_id: str) -> int:
-        """The number of characters of an ID to show. For a whole ID it is SHORTEST, so the jobs are not requested."""
-        return SHORTEST if is_whole(job_id) else shortest(job.id for job in self.listed())
+        """The number of characters of an ID to show: SHOWN_ID_CHARS for a whole ID, without a request for the jobs."""
+        return SHOWN_ID_CHARS if is_whole(job_id) else shortest(job.id for job in self.listed())
 
     def listed(self) -> Sequence[Job]:
         """The jobs that the service lists; none if it answers without a list."""
@@ -69,14 +69,14 @@ def split_name(name: str) -> tuple[str, str | None]:
 
 def is_whole(text: str) -> bool:
     """Whether a text has the form of the interface's IDs, a UUID."""
-    return re.fullmatch(_WHOLE, text) is not None
+    return re.fullmatch(_FULL_ID, text) is not None
 
 
 def resolved(texts: Iterable[str], jobs: Callable[[], Iterable[Job]], *, changes: bool = False) -> list[str]:
     """The IDs of the jobs that texts name, without duplicates.
 
     UsageError when a text matches several jobs. For a command that `changes` the jobs, also when a text is less than
-    ENOUGH characters of an ID.
+    MIN_ID_CHARS characters of an ID.
 
     `jobs` lists all jobs. A text that matches none of them is passed on for the service to refuse: services need not
     list all jobs, and their IDs need not be UUIDs.
@@ -92,10 +92,10 @@ def _resolved(text: str, jobs: Sequence[Job], changes: bool) -> str:
     meant = called or begin  # a name takes precedence, so it names the same job when others get new IDs
     if len(meant) > 1:
         raise _ambiguous(text, meant, called=bool(called))
-    if changes and meant and not called and len(text) < ENOUGH:
+    if changes and meant and not called and len(text) < MIN_ID_CHARS:
         raise UsageError(
             f"'{text}' is too short for a command that changes a job: {_listed(begin)}",
-            hint=f"give at least {ENOUGH} characters, or the ID: {begin[0].id}",
+            hint=f"give at least {MIN_ID_CHARS} characters, or the ID: {begin[0].id}",
         )
     return meant[0].id if meant else text
 
@@ -128,9 +128,9 @@ def hint(text: str, jobs: Iterable[Job] = ()) -> str | None:
 
 
 def shortest(ids: Iterable[str]) -> int:
-    """The number of characters that distinguish these IDs, at least SHORTEST."""
+    """The number of characters that distinguish these IDs, at least SHOWN_ID_CHARS."""
     ordered = sorted({job_id.lower() for job_id in ids})
-    return max([SHORTEST, *(_alike(job_id, next_id) + 1 for job_id, next_id in pairwise(ordered))])
+    return max([SHOWN_ID_CHARS, *(_alike(job_id, next_id) + 1 for job_id, next_id in pairwise(ordered))])
 
 
 def _alike(text: str, other: str) -> int:

@@ -166,7 +166,7 @@ def is_amount(value: float) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
-ALL = "*"
+EVERYTHING = "*"
 BUILT_IN_ROLES = ("OWNER", "ADMIN", "USER")
 
 
@@ -179,7 +179,7 @@ def is_built_in(role: str) -> bool:
 class Role:
     """A custom role. An update leaves a field that is None unchanged; `()` is an empty value.
 
-    The interface's `*` is the single element `ALL` in `policies` and `applications`, and the key `ALL` in
+    The interface's `*` is the single element `EVERYTHING` in `policies` and `applications`, and the key `EVERYTHING` in
     `resource_ids`.
     """
 
@@ -255,8 +255,8 @@ def _names(value: object) -> tuple[str, ...] | None:
 
 
 def _resources(value: object) -> Mapping[str, tuple[int, ...]] | None:
-    if value == ALL:
-        return {ALL: ()}
+    if value == EVERYTHING:
+        return {EVERYTHING: ()}
     if not isinstance(value, Mapping):
         return None
     return {str(key): tuple(ids) if isinstance(ids, list | tuple) else (ids,) for key, ids in value.items()}
@@ -265,7 +265,7 @@ def _resources(value: object) -> Mapping[str, tuple[int, ...]] | None:
 def _all_or_list(names: tuple[str, ...] | None) -> str | list[str] | None:
     if names is None:
         return None
-    return ALL if names == (ALL,) else list(names)
+    return EVERYTHING if names == (EVERYTHING,) else list(names)
 
 
 FAILING = "FAILING"

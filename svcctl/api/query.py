@@ -191,7 +191,7 @@ def one_line(text: str) -> str:
     return "".join(pieces).rstrip()
 
 
-ALL = "*"
+ALL_COLUMNS = "*"
 """The name that stands for all columns of the table."""
 EVENTDATE = "eventdate"
 """The column with the date of an event."""
@@ -209,7 +209,7 @@ def is_dated(text: str) -> bool:
     """Whether the rows of a query's answer are single events, each after its date, as far as its text says."""
     items = [item for keyword, tokens in _split(text) if keyword == "select" for item in _items(tokens)]
     unchanged = all(own == EVENTDATE for own, name in items if name == EVENTDATE)
-    return outline(text).is_plain and unchanged and answer(text)[:1] in ((ALL,), (EVENTDATE,))
+    return outline(text).is_plain and unchanged and answer(text)[:1] in ((ALL_COLUMNS,), (EVENTDATE,))
 
 
 def keys(text: str) -> tuple[str, ...]:
@@ -238,7 +238,7 @@ def _answer(clauses: list[tuple[str, list[tuple[str, str]]]]) -> tuple[tuple[str
     if clauses and clauses[0][0] == "select":  # it belongs after the last group
         at = max((index for index, (keyword, _) in enumerate(clauses) if keyword == "group"), default=len(clauses) - 1)
         clauses.insert(at, clauses.pop(0))
-    columns, keys = [ALL], list[str]()
+    columns, keys = [ALL_COLUMNS], list[str]()
     for keyword, tokens in clauses:
         if keyword == "group":
             every, by = ("word", "every"), ("word", "by")
@@ -248,8 +248,8 @@ def _answer(clauses: list[tuple[str, list[tuple[str, str]]]]) -> tuple[tuple[str
             columns = keys = [EVENTDATE] * bool(periods) + [name for _, name in _items(listed)]
         elif keyword == "select":
             items = list(_items(tokens))
-            named = any(word in (ALL, *keys) for item in items for word in item)
-            own = [column for _, name in items for column in (columns if name == ALL else [name])]
+            named = any(word in (ALL_COLUMNS, *keys) for item in items for word in item)
+            own = [column for _, name in items for column in (columns if name == ALL_COLUMNS else [name])]
             before = [] if named else [name for name in columns if name in keys]
             columns = list(dict.fromkeys(name for name in (*before, *own) if name))
             keys = [name for name in keys if name in columns]
@@ -265,7 +265,11 @@ def _items(tokens: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
             continue
         named = len(item) > 1 and item[-2] == ("word", "as")
         item, name = (item[:-2], _name(*item[-1])) if named else (item, "")
-        own = _name(*item[0]) if len(item) == 1 and (item[0][0] in ("word", "quoted") or item[0][1] == ALL) else ""
+        own = (
+            _name(*item[0])
+            if len(item) == 1 and (item[0][0] in ("word", "quoted") or item[0][1] == ALL_COLUMNS)
+            else ""
+        )
         yield own, name or own
         item = []
 

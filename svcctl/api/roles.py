@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from svcctl.api.models import ALL, Role, is_built_in
+from svcctl.api.models import EVERYTHING, Role, is_built_in
 from svcctl.api.refusals import Code, no_domain, no_role
 from svcctl.errors import Conflict, CredentialsError, MalformedAnswer, NotFound, ServiceError
 from svcctl.words import json_text, nearest, suggesting
@@ -102,7 +102,9 @@ def _rule_2(fields: Fields, update: bool) -> Iterator[Finding]:
         value = fields.get(key)
         if _is_all(value):
             yield Finding("warning", 2, key, f"'*' grants all {word} of the domain, later ones too")
-        elif isinstance(value, list | dict) and any(isinstance(element, str) and element == ALL for element in value):
+        elif isinstance(value, list | dict) and any(
+            isinstance(element, str) and element == EVERYTHING for element in value
+        ):
             yield Finding("error", 2, key, f"{key}: '*' means all and cannot be combined with others")
 
 
@@ -162,7 +164,7 @@ def _rule_8(fields: Fields, update: bool) -> Iterator[Finding]:
     """Rule 8: resourceIds are lists of integers by label; only the integers count."""
     key = "resourceIds"
     value = fields.get(key, {})
-    if value == ALL:
+    if value == EVERYTHING:
         return
     if not isinstance(value, dict):
         yield Finding("error", 8, key, f"{key} {_is_not('an object of labels with a list of integers each', value)}")
@@ -175,7 +177,7 @@ def _rule_8(fields: Fields, update: bool) -> Iterator[Finding]:
         for index, item in enumerate(ids):
             if type(item) is not int:
                 yield Finding("error", 8, f"{where}[{index}]", f"{where}: {_shown(item)} {_is_not('an integer', item)}")
-        if label == ALL and ids:
+        if label == EVERYTHING and ids:
             yield Finding("error", 2, where, f"{key}: '*' means all and cannot be combined with others")
 
 
@@ -195,7 +197,7 @@ def _mentions_no_grant(fields: Fields) -> bool:
 
 def _is_all(value: object) -> bool:
     """Whether the value of a field is `*`, alone or as the only element or label."""
-    return value == ALL or (isinstance(value, list | dict) and list(value) == [ALL])
+    return value == EVERYTHING or (isinstance(value, list | dict) and list(value) == [EVERYTHING])
 
 
 def _is_not(expected: str, value: object) -> str:
@@ -225,12 +227,14 @@ def comparable(role: Role) -> dict[str, str | frozenset[str] | frozenset[int]]:
         if isinstance(values.get(key), list):
             values[key] = frozenset(values[key])
     if "resourceIds" in values:
-        values["resourceIds"] = ALL if ALL in values["resourceIds"] else frozenset(flat(values["resourceIds"]))
+        values["resourceIds"] = (
+            EVERYTHING if EVERYTHING in values["resourceIds"] else frozenset(flat(values["resourceIds"]))
+        )
     return values
 
 
 def _words(value: str | frozenset[str] | frozenset[int] | None) -> str | None:
-    if value == ALL:
+    if value == EVERYTHING:
         return "all"
     if isinstance(value, frozenset):
         return ", ".join(map(str, sorted(value))) or None

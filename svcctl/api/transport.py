@@ -37,15 +37,15 @@ from svcctl.api.wire.sockets import origin
 from svcctl.errors import IncompleteResult, ServiceError, SvcctlError, Unavailable, UnprovenEnd, UsageError
 from svcctl.words import is_secret, mask, mask_urls, size_text
 
-SILENCE = 300.0
+SILENCE_SECONDS = 300.0
 """Seconds that a continuous query may wait for a byte: events may be rare, but a dead connection must be noticed."""
-LATE = "x-svc-late"
+LATE_HEADER = "x-svc-late"
 """The header of a request that asks svcctl's own service to report in the answer events that come too late."""
 CUT_TEXTS = "x-svc-cut-texts"
 """The header of an answer of svcctl's own service with the number of texts that it cut to fit a spreadsheet's cells."""
 LOST_TABLES = "x-svc-lost-tables"
 """The header of an answer of svcctl's own service with the number of its tables that have lost events."""
-SKEW = 60
+CLOCK_SKEW_SECONDS = 60
 """The difference between the clocks, in seconds, from which the error about a refused signature mentions it."""
 
 _DEFAULTS = {
@@ -285,7 +285,7 @@ class Sender:
 
     def _built(self, call: Call) -> Request:
         """Build the request of one attempt, without the headers that authorize it."""
-        silence = max(self._timeout, SILENCE) if call.endless else self._timeout
+        silence = max(self._timeout, SILENCE_SECONDS) if call.endless else self._timeout
         target = _target(call.url)
         try:
             return Request(
@@ -345,7 +345,7 @@ class Sender:
     def _skew_hint(self, response: Response) -> str | None:
         theirs = retry.http_date(response.headers.get("date", ""))
         ahead = 0 if theirs is None else round(self._clock() - theirs)
-        if abs(ahead) <= SKEW:
+        if abs(ahead) <= CLOCK_SKEW_SECONDS:
             return None
         direction = "ahead of" if ahead > 0 else "behind"
         return f"this machine's clock is {abs(ahead)} s {direction} the service's, which makes signatures invalid"

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from svcctl.cli import mistakes, spellings
-from svcctl.cli.help import WIDTH
+from svcctl.cli.help import PAGE_WIDTH
 from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.terminal.size import terminal_size
 
@@ -29,7 +29,7 @@ def _page(command: Any, ctx: Any) -> str:
     """The help page of a command, as wide as the terminal if that is narrow."""
     from svcctl.cli.help.command import described, text
 
-    width = min(terminal_size(default=(WIDTH, 24)).columns, WIDTH)
+    width = min(terminal_size(default=(PAGE_WIDTH, 24)).columns, PAGE_WIDTH)
     return text(described(command, ctx.command_path), width)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from svcctl.api.query import ALL, QueryRequest, answer, is_dated, outline
+from svcctl.api.query import ALL_COLUMNS, QueryRequest, answer, is_dated, outline
 from svcctl.dates.epochs import EPOCH
 from svcctl.errors import SvcctlError
 from svcctl.exports.formats import Format
@@ -173,7 +173,7 @@ class Export:
             retries=self.order.retries,
             zone=self.file_zone(self.whole),
             plain=outline(self.order.query).is_plain,
-            columns=self.columns if ALL in answer(self.order.query) else None,
+            columns=self.columns if ALL_COLUMNS in answer(self.order.query) else None,
         )
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SAVING = 0.02
 """The largest share of the time that is spent on saving: with many windows, the record is saved less often."""
-SECONDS = 0.2
+SAVE_INTERVAL_SECONDS = 0.2
 """The shortest time between two savings."""
 
 
@@ -219,7 +219,7 @@ class Journal:
 
     def save_if_due(self) -> None:
         """Save, unless the last time was too recent."""
-        if self._clock() - self._saved > max(self._saving / SAVING, SECONDS):
+        if self._clock() - self._saved > max(self._saving / SAVING, SAVE_INTERVAL_SECONDS):
             self.save()
 
     def save(self) -> None:

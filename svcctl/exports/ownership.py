@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from svcctl.exports.export import Export
     from svcctl.storage import Storage
 
-FEW = 8
+MAX_SINGLE_SIZES = 8
 """The most objects on a server whose sizes are requested one by one; the sizes of more come from one listing."""
 
 
@@ -162,7 +162,7 @@ def _without_the_oldest(export: Export, record: Record) -> Record:
 def sizes_of(storage: Storage, names: Collection[str], *, distant: bool) -> Mapping[str, int]:
     """The sizes of those objects that are there."""
     plain = all(posixpath.normpath(name) == name for name in names)
-    if distant and len(names) > FEW and plain:
+    if distant and len(names) > MAX_SINGLE_SIZES and plain:
         wanted = frozenset(names)
         folder = posixpath.commonprefix(list(names)).rpartition("/")[0]
         return {name: size for name, size in storage.sizes(folder) if name in wanted}

@@ -19,7 +19,7 @@ from svcctl.api.query import QueryRequest, counting, outline
 from svcctl.errors import IncompleteResult, SvcctlError
 from svcctl.exports.export import Export, Order, folder_of
 from svcctl.exports.inventory import Inventory
-from svcctl.exports.journal import SECONDS, Journal
+from svcctl.exports.journal import SAVE_INTERVAL_SECONDS, Journal
 from svcctl.exports.merge import Damaged, Hashed, checked
 from svcctl.exports.ownership import Claim
 from svcctl.exports.plan import plan
@@ -197,7 +197,7 @@ class Reconcile:
                 for entry, fetched in replaced:
                     known[entry.window] = fetched.entry
                     self._note(entry, fetched.entry.rows)
-                    if time.monotonic() - self._saved > SECONDS:
+                    if time.monotonic() - self._saved > SAVE_INTERVAL_SECONDS:
                         self._save(replace(self.record, entries=dict(known)))
         finally:
             if known != self.record.entries:

@@ -22,7 +22,7 @@ from svcctl.api import addresses
 from svcctl.api.addresses import checked_url, trust
 from svcctl.api.client import Client
 from svcctl.api.query import QueryRequest
-from svcctl.api.transport import SKEW, Event, Exchange
+from svcctl.api.transport import CLOCK_SKEW_SECONDS, Event, Exchange
 from svcctl.api.wire.proxies import Proxy
 from svcctl.api.wire.sockets import Origin, Route, origin
 from svcctl.api.wire.tunnels import ProxyFailure, blaming
@@ -331,7 +331,7 @@ def _clock(subject: Subject) -> StepFinding:
     if abs(ahead) < 2:
         return StepFinding("the same as the service's")
     text = f"{length_text(round(abs(ahead)))} {'ahead of' if ahead > 0 else 'behind'} the service's"
-    if abs(ahead) <= SKEW:
+    if abs(ahead) <= CLOCK_SKEW_SECONDS:
         return StepFinding(text)
     return StepFinding(text, "set this machine's clock: signatures contain the time", WARNING)
 

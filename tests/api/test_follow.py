@@ -15,7 +15,7 @@ from support.scripted import Script, Serve, head, http
 
 from svcctl.api.auth import Signature
 from svcctl.api.client import Client
-from svcctl.api.follow import QUIET, Follow
+from svcctl.api.follow import QUIET_SECONDS, Follow
 from svcctl.api.query import QueryRequest
 from svcctl.api.retry import FIRST_DELAY
 from svcctl.errors import IncompleteResult, ServiceError, Unavailable
@@ -259,10 +259,10 @@ def test_a_new_connection_is_incomplete_until_it_is_quiet_or_as_far_as_the_old_o
         assert follow.broken is None
         next(found)
         assert str(follow.broken) == told
-        now[0] += QUIET
+        now[0] += QUIET_SECONDS
         assert follow.broken is None
         next(found)
-        now[0] -= QUIET
+        now[0] -= QUIET_SECONDS
         assert follow.broken is None
     with following(script, query="from t", limit=2, clock=lambda: now[0]) as (follow, _):
         assert len(texts(follow)) == 2

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svcctl.api.job_names import SHORTEST, choose, resolved, shortest
+from svcctl.api.job_names import SHOWN_ID_CHARS, choose, resolved, shortest
 from svcctl.api.models import Job
 from svcctl.errors import UsageError
 
@@ -74,4 +74,4 @@ def test_what_a_list_shows_of_an_id_means_that_job(ids: list[str]) -> None:
     size = shortest(ids)
     assert [resolved([one[:size]], lambda: jobs) for one in ids] == [[one] for one in ids]
     alike = max((len(os.path.commonprefix([a, b])) for a in ids for b in ids if a != b), default=0)  # noqa: RUF071
-    assert size == max(SHORTEST, alike + 1)
+    assert size == max(SHOWN_ID_CHARS, alike + 1)

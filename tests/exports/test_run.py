@@ -30,7 +30,7 @@ from svcctl.exports.inventory import find
 from svcctl.exports.record import Record
 from svcctl.exports.state import States
 from svcctl.exports.verify import damage
-from svcctl.exports.workers.dispatch import AHEAD
+from svcctl.exports.workers.dispatch import WINDOWS_PER_WORKER
 from svcctl.exports.workers.fetch import Stopped
 from svcctl.storage import Growing, Sink
 from svcctl.storage.local import Local
@@ -559,7 +559,7 @@ def test_what_fails_every_window_ends_a_run_that_keeps_going(exports: Exports, s
     exports.url = script.url
     with pytest.raises(CredentialsError):
         exports("all.csv", stops=False, workers=1)
-    assert len(script.requests) <= AHEAD
+    assert len(script.requests) <= WINDOWS_PER_WORKER
 
 
 @pytest.mark.timeout(30)

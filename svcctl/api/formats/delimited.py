@@ -33,7 +33,7 @@ from svcctl.api.refusals import Refusal
 
 _QUOTED = re.compile(rb'"[^"]*"')
 _ROW = re.compile(rb'(?:[^"\n]++|"[^"]*+")*+\n')
-_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_NUMBER_TEXT = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _ERROR_CELLS = 3
 
 
@@ -181,7 +181,7 @@ class Dialect:
         return (self._own_error if exact else self._error).match(row) is not None
 
     def _is_error_of_three(self, row: bytes, exact: bool) -> bool:
-        return self._states_error(row, exact) and (exact or not _NUMBER.fullmatch(self._decode(row)[0][2].strip()))
+        return self._states_error(row, exact) and (exact or not _NUMBER_TEXT.fullmatch(self._decode(row)[0][2].strip()))
 
     def _refusal(self, row: bytes) -> Refusal:
         _name, code, *words = self._decode(row)[0]

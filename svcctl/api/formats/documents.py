@@ -19,7 +19,7 @@ from typing import Any, Literal, NoReturn, Protocol
 
 from svcctl.api.columns import METADATA
 from svcctl.api.formats.lines import rows_of
-from svcctl.api.formats.progress import BLOCK, MAX_COLUMNS, MAX_ROW, NAMES_PER_COLUMN, Delivered
+from svcctl.api.formats.progress import BLOCK_BYTES, MAX_COLUMNS, MAX_ROW, NAMES_PER_COLUMN, Delivered
 from svcctl.api.json_text import without_bytes
 from svcctl.api.refusals import read_refusal
 from svcctl.errors import IncompleteResult
@@ -166,7 +166,7 @@ def _rows(reader: Reader, delivered: Delivered, expected: type) -> Generator[Bat
                     raise delivered.incomplete(f"row {number} has {len(value)} values for {width} columns")
                 else:
                     batch.append(value)
-            if batch and not strays and (len(values) > 1 or reader.drained() or reader.taken() >= BLOCK):
+            if batch and not strays and (len(values) > 1 or reader.drained() or reader.taken() >= BLOCK_BYTES):
                 delivered.add(len(batch))
                 yield reader.take(), batch
                 batch = []
@@ -189,8 +189,8 @@ _GAPS = ("", " ", "\n", "\r\n")
 _BRACKETS: Mapping[str, Kind] = {"{": "map", "[": "array"}
 # A parser error within so many characters of the end of the text may mean that the rest has not arrived yet. No JSON
 # word that Python reads, and no pair of escapes, is longer.
-_LATE = 16
-_MANY = 1024
+_UNFINISHED_CHARS = 16
+_MIN_ARRAY_CHARS = 1024
 """The fewest characters for which it is worth trying to parse elements together."""
 
 
@@ -240,7 +240,7 @@ class JsonReader:
         self._tried = True
         end = self._text.rfind("}," if self._peek() == "{" else "],", self._at) + 1
         text = self._text[self._at : end]
-        if len(text) < _MANY:
+        if len(text) < _MIN_ARRAY_CHARS:
             return []
         try:
             values, parsed = self._parse(f"[{without_bytes(text)}]")
@@ -262,7 +262,9 @@ class JsonReader:
                 if (text := self._text[self._at : end]) != (other := without_bytes(text)):
                     value, _ = self._parse(other)
             except json.JSONDecodeError as error:
-                near_end = error.pos > len(self._text) - _LATE or error.msg.startswith("Unterminated string")
+                near_end = error.pos > len(self._text) - _UNFINISHED_CHARS or error.msg.startswith(
+                    "Unterminated string"
+                )
                 if not near_end:
                     self._wrong()
                 self._more(len(self._text) - self._at)
@@ -324,11 +326,11 @@ class JsonReader:
         """Read more text for a value, after `size` characters of it. IncompleteResult at the end, or beyond MAX_ROW."""
         if size > MAX_ROW:
             raise self._delivered.too_long()
-        if size > BLOCK:
+        if size > BLOCK_BYTES:
             names = self._text.count('":', self._at) - self._text.count('\\":', self._at)
             self._delivered.check_width(names // NAMES_PER_COLUMN)
         # A long value is parsed again only when it has grown by half; parsing would otherwise take longer than reading.
-        if not self._fill(size // 2 if size > BLOCK else 1):
+        if not self._fill(size // 2 if size > BLOCK_BYTES else 1):
             raise self._delivered.cut()
 
     def _fill(self, least: int = 1, *, keep_space: bool = False) -> bool:
@@ -353,7 +355,7 @@ class JsonReader:
         return size > 0
 
     def _wrong(self) -> NoReturn:
-        if self._ended and self._at >= len(self._text) - _LATE:
+        if self._ended and self._at >= len(self._text) - _UNFINISHED_CHARS:
             raise self._delivered.cut()
         raise self._delivered.incomplete("it is not valid JSON")
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from html import unescape
 
-from svcctl.api.formats.progress import BLOCK, Delivered
+from svcctl.api.formats.progress import BLOCK_BYTES, Delivered
 from svcctl.api.refusals import Refusal
 
 _PROLOGUE = rb"(?s)\s+|\xef\xbb\xbf|<\?.*?\?>|<!--.*?-->|<![A-Z][^>]*>"
@@ -30,11 +30,11 @@ def xml(chunks: Iterable[bytes], delivered: Delivered) -> Iterator[bytes]:
     delivered.rows = None
     head = tail = b""
     for chunk in chunks:
-        head += chunk[: BLOCK - len(head)]
+        head += chunk[: BLOCK_BYTES - len(head)]
         tail += chunk
-        if len(tail) > 2 * BLOCK:
-            yield tail[:-BLOCK]
-            tail = tail[-BLOCK:]
+        if len(tail) > 2 * BLOCK_BYTES:
+            yield tail[:-BLOCK_BYTES]
+            tail = tail[-BLOCK_BYTES:]
     root = re.match(_ROOT, _without_prologue(head))
     if root is None:
         raise delivered.incomplete("it is not xml")

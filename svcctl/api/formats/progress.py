@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from svcctl.api.columns import Column
     from svcctl.api.refusals import Refusal
 
-BLOCK = 64 * 1024
+BLOCK_BYTES = 64 * 1024
 """Bytes per delivered block, in formats whose readers collect bytes into blocks."""
 
 MAX_ROW = 64_000_000

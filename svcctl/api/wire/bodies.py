@@ -16,9 +16,9 @@ MAX_LINE = 4096
 """The most bytes of the line before a chunk. Everything after the size in that line is ignored."""
 CUT = "the connection closed in the middle of the answer"
 
-_SIZE = rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?\r\n"
-_FIRST = re.compile(_SIZE)
-_NEXT = re.compile(rb"\r\n" + _SIZE)
+_CHUNK_SIZE = rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?\r\n"
+_FIRST_CHUNK = re.compile(_CHUNK_SIZE)
+_NEXT = re.compile(rb"\r\n" + _CHUNK_SIZE)
 _TRAILER = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\r\n\x00]*\r\n)*\r\n")
 
 
@@ -71,7 +71,7 @@ class Chunked:
     def __init__(self, max_trailer: int) -> None:
         self._max_trailer = max_trailer
         self._left = 0
-        self._line = _FIRST
+        self._line = _FIRST_CHUNK
         self._last = False
         self.ended = False
 
@@ -109,7 +109,7 @@ class Chunked:
 
     def _refuse_bad_line(self, box: bytearray, at: int, end: int) -> None:
         """Raise RemoteProtocolError unless the bytes may be the beginning of the line before a chunk."""
-        lead = 0 if self._line is _FIRST else 2
+        lead = 0 if self._line is _FIRST_CHUNK else 2
         whole = box.find(b"\r\n", at + lead, end) >= 0
         if whole or end - at > MAX_LINE or not b"\r\n".startswith(bytes(box[at : at + lead])[: end - at]):
             raise RemoteProtocolError(f"its answer has the chunk size {bytes(box[at : min(end, at + 20)])!r}")

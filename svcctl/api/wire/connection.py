@@ -22,11 +22,11 @@ from svcctl.words import size_text
 if TYPE_CHECKING:
     from svcctl.api.wire.layered_tls import LayeredTLS
 
-BLOCK = 256 * 1024
+RECEIVED_BYTES = 256 * 1024
 """The most bytes of an answer that are received at once."""
-ROOM = 128 * 1024
+LEFTOVER_BYTES = 128 * 1024
 """Bytes before a block for the rest of the previous block; more than a head or the trailers of a body may have."""
-PIECE = 128 * 1024
+PARSED_BYTES = 128 * 1024
 """Bytes that a framing gets at once; more than trailers may have, and few enough for the cache of a core."""
 
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
@@ -41,8 +41,8 @@ class Connection:
         self._secure = hasattr(connected, "pending")
         self._reads, self._writes = _waits(self._secure)
         self._poll = select.poll()
-        self._box = bytearray(ROOM + BLOCK)
-        self._start = self._end = ROOM
+        self._box = bytearray(LEFTOVER_BYTES + RECEIVED_BYTES)
+        self._start = self._end = LEFTOVER_BYTES
         self._broken: OSError | None = None
         self._reader: int | None = None
         self._over = False
@@ -84,7 +84,7 @@ class Connection:
         """Read the body in blocks. The wait is at most `first` seconds for the first bytes, then `seconds` for more."""
         wait = first
         while True:
-            stop = min(self._end, self._start + PIECE)
+            stop = min(self._end, self._start + PARSED_BYTES)
             data, self._start = framing.take(self._box, self._start, stop)
             if data:
                 wait = seconds
@@ -136,22 +136,22 @@ class Connection:
         """Wait for bytes, and receive all that have arrived. Returns False when the connection has ended."""
         rest = self._box[self._start : self._end]
         size = self._receive(seconds)
-        self._start, self._end = ROOM - len(rest), ROOM + size
-        self._box[self._start : ROOM] = rest
+        self._start, self._end = LEFTOVER_BYTES - len(rest), LEFTOVER_BYTES + size
+        self._box[self._start : LEFTOVER_BYTES] = rest
         return size > 0
 
     def _receive(self, seconds: float | None) -> int:
-        """Wait for bytes, put all that have arrived into the box after its first ROOM bytes, and return their number.
+        """Wait for bytes, put all that have arrived into the box after LEFTOVER_BYTES bytes, and return their number.
 
         It is 0 at the end of the connection. An error after some bytes is raised by the next call.
         """
         view = memoryview(self._box)
-        end = ROOM
+        end = LEFTOVER_BYTES
         while end < len(view) and not self._over and self._broken is None:
             try:
                 size = self._socket.recv_into(view[end:])
             except self._reads:
-                if end > ROOM:
+                if end > LEFTOVER_BYTES:
                     break
                 self._wait(select.POLLIN, seconds)
             except self._writes:
@@ -163,9 +163,9 @@ class Connection:
                 end += size
                 if not self._secure:
                     break  # TLS delivers record by record, a plain socket all at once
-        if end == ROOM and self._broken is not None:
+        if end == LEFTOVER_BYTES and self._broken is not None:
             raise ReadError(str(self._broken)) from self._broken
-        return end - ROOM
+        return end - LEFTOVER_BYTES
 
     def _wait(self, for_what: int, seconds: float | None) -> None:
         self._poll.modify(self._socket, for_what)

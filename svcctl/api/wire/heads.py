@@ -22,7 +22,7 @@ _VALUE = re.compile(rb"[\t\x20-\x7e]*")
 _STATUS = re.compile(r"HTTP/1\.([0-9]) ([1-9][0-9]{2})(?: .*)?")
 _FIELD = re.compile(rf"({_TOKEN}):([^\x00\r]*)")
 _LINE_END = re.compile(r"\r?\n")
-_LENGTH = re.compile(r"([0-9]{1,18})(?:[ \t]*,[ \t]*\1)*")
+_CONTENT_LENGTH = re.compile(r"([0-9]{1,18})(?:[ \t]*,[ \t]*\1)*")
 _EMPTY = frozenset({204, 304})
 
 
@@ -80,7 +80,7 @@ def framing(head: Head, method: str) -> Framing:
         raise RemoteProtocolError("its answer has both a transfer-encoding and a content-length")
     if coding is not None and coding.lower() != "chunked":
         raise RemoteProtocolError(f"its answer has the transfer-encoding {coding[:40]!r}")
-    if length is not None and not _LENGTH.fullmatch(length):
+    if length is not None and not _CONTENT_LENGTH.fullmatch(length):
         raise RemoteProtocolError(f"its answer has the content-length {length[:40]!r}")
     if method == "HEAD" or head.status in _EMPTY:
         return Length(0)

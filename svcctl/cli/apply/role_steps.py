@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from svcctl.api import own_service, roles
-from svcctl.api.models import ALL, Role, is_built_in
+from svcctl.api.models import EVERYTHING, Role, is_built_in
 from svcctl.api.refusals import no_role
 from svcctl.cli.apply.plan import Action, Difference, Step, plan
 from svcctl.cli.apply.steps import Noun
@@ -97,8 +97,8 @@ class Roles(Noun):
 def differ(written: WrittenRole, found: Role | None) -> list[Difference]:
     wanted = replace(written.role, name=None)
     if found is None and not any(key in wanted.body() for key in roles.GRANTS):  # rule 1: a name grants everything
-        everything = (ALL,)
-        wanted = replace(wanted, policies=everything, applications=everything, resource_ids={ALL: ()})
+        everything = (EVERYTHING,)
+        wanted = replace(wanted, policies=everything, applications=everything, resource_ids={EVERYTHING: ()})
     changed = differences(found or Role(), wanted)
     if found is UNREADABLE:  # it may have to be created
         changed = changed or [Difference("name", None, written.role.name)]

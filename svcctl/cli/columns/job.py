@@ -17,7 +17,7 @@ _TYPE = Field[Watched]("type", attrgetter("job.type"), "id")
 _NAME = Field[Watched]("friendlyName", attrgetter("job.friendly_name"), least=18)
 _GENERATED = Field[Watched]("eventGenerated", attrgetter("job.event_generated"), "int8")
 _SENT = Field[Watched]("eventsSent", attrgetter("job.events_sent"), "int8")
-_LAST = Field[Watched](
+_LAST_FIELD = Field[Watched](
     "lastDatetime",
     attrgetter("job.last_datetime"),
     "int8",
@@ -25,7 +25,7 @@ _LAST = Field[Watched](
     shown_type="timestamp",
 )
 _RATE = Field[Watched]("rate", attrgetter("rate"), "float8")
-_LAG = Field[Watched]("lag", attrgetter("lag"), "float8")
+_LAG_FIELD = Field[Watched]("lag", attrgetter("lag"), "float8")
 _ERROR = Field[Watched](
     "error", lambda seen: list(seen.job.error), shown=lambda seen: seen.job.reason or None, below=True
 )
@@ -36,7 +36,9 @@ _IS_FAILING = Field[Watched]("failing", lambda seen: models.status_text(seen.job
 # A narrow terminal leaves out the last columns, so people get the most important ones first.
 _SHORT_ID = replace(_ID, value=attrgetter("short"))
 _STATE = replace(_STATUS, value=lambda seen: models.status_text(seen.job), marks={models.FAILING: 31})
-_LAG_IN_WORDS = replace(_LAG, shown=lambda seen: None if seen.lag is None else rough_text(seen.lag), shown_type="id")
+_LAG_IN_WORDS = replace(
+    _LAG_FIELD, shown=lambda seen: None if seen.lag is None else rough_text(seen.lag), shown_type="id"
+)
 
 
 def _only_generated(jobs: Sequence[Watched]) -> bool:
@@ -48,19 +50,19 @@ _INSTEAD_OF_SENT = replace(_GENERATED, needed=_only_generated)
 _BESIDE_SENT = replace(_GENERATED, needed=lambda jobs: not _only_generated(jobs))
 
 JOBS = Listing[Watched](
-    (_ID, _STATUS, _IS_FAILING, _TYPE, _NAME, _GENERATED, _SENT, _LAST, _ERROR, _QUERY),
-    people=(_SHORT_ID, _STATE, _NAME, _LAG_IN_WORDS, _ERROR, _INSTEAD_OF_SENT, _SENT, _TYPE, _LAST, _QUERY),
+    (_ID, _STATUS, _IS_FAILING, _TYPE, _NAME, _GENERATED, _SENT, _LAST_FIELD, _ERROR, _QUERY),
+    people=(_SHORT_ID, _STATE, _NAME, _LAG_IN_WORDS, _ERROR, _INSTEAD_OF_SENT, _SENT, _TYPE, _LAST_FIELD, _QUERY),
 )
 JOB = replace(
     JOBS,
-    people=(_ID, _STATE, _TYPE, _NAME, _GENERATED, _SENT, _LAST, _LAG_IN_WORDS, _ERROR, _QUERY),
+    people=(_ID, _STATE, _TYPE, _NAME, _GENERATED, _SENT, _LAST_FIELD, _LAG_IN_WORDS, _ERROR, _QUERY),
     extra=attrgetter("job.extra"),
     moments=frozenset(("from", "to", "launched", "failingSince", "lastDelivered", "verified", "keptFrom")),
     whole=True,
 )
 """A job with all that the service returned about it."""
 WATCHED = Listing[Watched](
-    (_ID, _STATUS, _IS_FAILING, _SENT, _RATE, _LAG, _ERROR, _TYPE, _NAME, _GENERATED),
+    (_ID, _STATUS, _IS_FAILING, _SENT, _RATE, _LAG_FIELD, _ERROR, _TYPE, _NAME, _GENERATED),
     people=(
         _SHORT_ID,
         _STATE,

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from svcctl.api import models
-from svcctl.api.job_names import ENOUGH, Chosen, choose, shortest, split_name
+from svcctl.api.job_names import MIN_ID_CHARS, Chosen, choose, shortest, split_name
 from svcctl.api.job_watch import Watched, at_moment, failing_first, looks
 from svcctl.api.jobs import Changed, progress, restart, wait_for
 from svcctl.api.models import FAILING, Job, JobStatus
@@ -51,7 +51,8 @@ _HELP = "Job IDs, the beginning of one is enough, or friendly names"
 _IDS = typer.Argument(metavar="ID…", help=f"{_HELP}; - reads them from standard input.")
 _CHANGED = typer.Argument(
     metavar="ID…",
-    help=f"Job IDs, of which {ENOUGH} characters are enough, or friendly names; - reads them from standard input.",
+    help=f"Job IDs, of which {MIN_ID_CHARS} characters are enough, or friendly names; "
+    "- reads them from standard input.",
 )
 IdsArg = Annotated[list[str], _IDS, Completes("jobs")]
 ChangedIdsArg = Annotated[list[str], _CHANGED, Completes("jobs")]

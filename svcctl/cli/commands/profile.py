@@ -66,7 +66,7 @@ def _step(result: Result, width: int) -> str:
     )
 
 
-SETTINGS = replace(row_listing("setting", "value", "source"), keyed=True)
+SETTINGS_LISTING = replace(row_listing("setting", "value", "source"), keyed=True)
 STEPS: Listing[Result] = Listing(
     (
         Field("step", attrgetter("step")),
@@ -106,7 +106,7 @@ def show(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = N
     """Show every setting and where it comes from, secrets masked"""
     svc: Context = ctx.obj
     profile = svc.profile if name is None else replace(svc.with_flags(profile=name).profile, name_source="argument")
-    svc.output.records(SETTINGS, profile.shown(), svc.format(format, lists=True), single=True)
+    svc.output.records(SETTINGS_LISTING, profile.shown(), svc.format(format, lists=True), single=True)
 
 
 @_app.command("set")

@@ -33,7 +33,7 @@ from svcctl.profiles import BUILT_IN
 from svcctl.service import process
 from svcctl.words import counted
 
-PATIENCE = 0.3
+PROMPT_WAIT_SECONDS = 0.3
 """Seconds for which a prompt waits for a service."""
 ASKING = 5
 """Seconds after which the child process gives up."""
@@ -121,12 +121,12 @@ def _named(svc: Context, of: str, names: Callable[[str], Iterable[str]]) -> Pair
     """The columns of a table, or those that a query names."""
     from svcctl.api import query
 
-    named: Iterable[str] = (query.ALL,)
+    named: Iterable[str] = (query.ALL_COLUMNS,)
     if len(of.split()) > 1:
         text = _unquoted(of)
         of, named = query.outline(text).table, names(text)
-    stored = dict(_cached(svc, KINDS["tables"], "")).get(of, "") if query.ALL in named else ""
-    columns = (column for name in named for column in (stored.split(", ") if name == query.ALL else [name]))
+    stored = dict(_cached(svc, KINDS["tables"], "")).get(of, "") if query.ALL_COLUMNS in named else ""
+    columns = (column for name in named for column in (stored.split(", ") if name == query.ALL_COLUMNS else [name]))
     return [(column, "") for column in dict.fromkeys(columns) if column]
 
 
@@ -240,7 +240,7 @@ def _read(svc: Context, path: Path) -> tuple[float, Pairs]:
 
 
 def _refresh(svc: Context, kind: Kind, of: str, path: Path, known: Iterable[tuple[str, str]]) -> None:
-    """Fill the cache in a child process, and wait for the child for PATIENCE seconds.
+    """Fill the cache in a child process, and wait for the child for PROMPT_WAIT_SECONDS seconds.
 
     After a failure the child writes the known names again, so that the next press of Tab does not repeat the request.
     """
@@ -249,7 +249,7 @@ def _refresh(svc: Context, kind: Kind, of: str, path: Path, known: Iterable[tupl
     reader, writer = os.pipe()
     if os.fork():
         os.close(writer)
-        select.select([reader], [], [], PATIENCE)
+        select.select([reader], [], [], PROMPT_WAIT_SECONDS)
         os.close(reader)
         return
     try:

@@ -25,7 +25,7 @@ from typing import Any, get_type_hints
 from svcctl.cli.completion.words import Completes, Word, as_words
 from svcctl.cli.spellings import OPTIONS
 
-NOTHING = Completes()
+COMPLETES_NOTHING = Completes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _parameters(command: Any) -> tuple[list[Parameter], list[Parameter]]:
             meaning=getattr(typer_parameter, "help", None) or "",
             takes_value=is_argument or not typer_parameter.is_flag,
             repeats=typer_parameter.nargs < 0,
-            completes=marked.get(typer_parameter.name, NOTHING),
+            completes=marked.get(typer_parameter.name, COMPLETES_NOTHING),
         )
         if is_argument:
             arguments.append(parameter)

@@ -6,7 +6,7 @@ The names here are those that every command line knows; printing a page loads th
 
 from __future__ import annotations
 
-WIDTH = 80
+PAGE_WIDTH = 80
 
 TOPICS = (
     *("dates", "formats", "recipes", "profiles", "environment", "exit-codes", "query-language", "destinations"),

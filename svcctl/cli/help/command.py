@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
-from svcctl.cli.help import WIDTH
+from svcctl.cli.help import PAGE_WIDTH
 
 EVERYWHERE = "Global options (-p, -v, -q, --timeout) may stand anywhere: see 'svcctl --help'."
-NARROWEST = 20
+MIN_WIDTH = 20
 _LITERAL = "\b"
 """The mark in a docstring of a paragraph whose lines are kept."""
 
-FEW = 12
+MAX_LISTED_OPTIONS = 12
 """The most options that stand in one list; more stand under the headings of `rich_help_panel`."""
 
 Row = tuple[str, str]
@@ -70,7 +70,7 @@ def described(command: Any, path: str) -> Page:
 
 def _sections(options: Sequence[Any]) -> tuple[Section, ...]:
     """The options in the order of the signature; if there are many, by heading, and those without one last."""
-    headings = [(len(options) > FEW and option.rich_help_panel) or "" for option in options]
+    headings = [(len(options) > MAX_LISTED_OPTIONS and option.rich_help_panel) or "" for option in options]
     rows = [(_names(option), _about(option, option.required)) for option in options]
     titles = [*dict.fromkeys(filter(None, headings)), ""]
     rest = "Other" if len(titles) > 1 else "Options"
@@ -110,9 +110,9 @@ def _ascii(text: str) -> str:
     return text.replace("\u2026", "...")
 
 
-def text(page: Page, width: int = WIDTH) -> str:
+def text(page: Page, width: int = PAGE_WIDTH) -> str:
     """The page in lines of a width, without a newline at its end."""
-    width = max(width, NARROWEST)
+    width = max(width, MIN_WIDTH)
     about = [_paragraph(part, width) for part in page.about]
     lists = (("Arguments", page.arguments), ("Commands", page.commands))
     *headed, (rest, others) = page.options

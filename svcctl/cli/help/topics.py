@@ -15,7 +15,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from svcctl.cli.help import LANGUAGE, PARTS, TOPICS, WIDTH
+from svcctl.cli.help import LANGUAGE, PAGE_WIDTH, PARTS, TOPICS
 
 if TYPE_CHECKING:
     from svcctl.api.destinations import Parameter
@@ -42,7 +42,7 @@ def read(topic: str) -> str:
         return _with_sections(text)
     values = FILLED[topic]() if topic in FILLED else {}
     blocks = re.sub(r"@([a-z_]+)@", lambda match: values[match[1]], text).split("\n\n")
-    wrapped = (block if block.startswith(" ") else "\n".join(_wrapped(block, WIDTH)) for block in blocks)
+    wrapped = (block if block.startswith(" ") else "\n".join(_wrapped(block, PAGE_WIDTH)) for block in blocks)
     return _with_sections("\n\n".join(wrapped))
 
 
@@ -62,7 +62,7 @@ def _with_sections(page: str) -> str:
     if len(page.split("\n")) <= SCREEN_LINES or not names:
         return page
     title, _, rest = page.partition("\n\n")
-    line = "\n".join(_wrapped(f"Sections: {'; '.join(names)}.", WIDTH))
+    line = "\n".join(_wrapped(f"Sections: {'; '.join(names)}.", PAGE_WIDTH))
     return f"{title}\n\n{line}\n\n{rest}"
 
 
@@ -126,7 +126,7 @@ def holding(word: str) -> list[str]:
 def table(rows: Sequence[Sequence[str]]) -> str:
     """Rows of cells: the first column is as wide as it must be, the others share the rest and wrap there."""
     first = max(len(row[0]) for row in rows)
-    width = (WIDTH - 2 - first) // (len(rows[0]) - 1) - 2
+    width = (PAGE_WIDTH - 2 - first) // (len(rows[0]) - 1) - 2
     lines = []
     for name, *cells in rows:
         for at, parts in enumerate(zip_longest(*(_wrapped(cell, width) for cell in cells), fillvalue="")):

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from svcctl.api.models import ALL, Role
+from svcctl.api.models import EVERYTHING, Role
 from svcctl.api.roles import Finding, grants_all, lint
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.inputs import text, yaml_files
@@ -60,7 +60,7 @@ class WrittenRole:
     def granted_names(self) -> list[tuple[str, str]]:
         """The policies and applications that the role names, each with its field."""
         named = (("policies", self.role.policies), ("applications", self.role.applications))
-        return [(key, name) for key, names in named for name in names or () if name != ALL]
+        return [(key, name) for key, names in named for name in names or () if name != EVERYTHING]
 
     def lint(self, *, update: bool = False) -> list[Finding]:
         return lint(self.fields, update=update)
@@ -239,14 +239,14 @@ def _names(texts: Sequence[str] | None) -> str | list[str] | None:
     if texts is None:
         return None
     names = [name for text in texts if text for name in next(csv.reader([text], skipinitialspace=True), [])]
-    return ALL if names == [ALL] else names
+    return EVERYTHING if names == [EVERYTHING] else names
 
 
 def _resources(texts: Sequence[str] | None) -> dict[str, list[int]] | None:
     if texts is None:
         return None
-    if list(texts) == [ALL]:
-        return {ALL: []}
+    if list(texts) == [EVERYTHING]:
+        return {EVERYTHING: []}
     ids: dict[str, list[int]] = {}
     for written in texts if list(texts) != [""] else []:
         label, equals, numbers = written.rpartition("=")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
     from svcctl.storage import Storage
 
-AHEAD = 2
+WINDOWS_PER_WORKER = 2
 """Windows handed out for each worker: while it fetches one, the next one waits."""
 ENDING_SECONDS = 2.0
 """Seconds that a failing run waits for the workers that are fetching a window."""
@@ -138,7 +138,7 @@ class Crew:
             future.add_done_callback(lambda future: ended.put((some, future)))
             future.add_done_callback(hand_out)
 
-        for _ in range(AHEAD * self.count):
+        for _ in range(WINDOWS_PER_WORKER * self.count):
             hand_out()
         try:
             while taken < len(tasks):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from svcctl.errors import SvcctlError
 from svcctl.exports.workers.fetch import Fetched, Task
 
-SHARE = 16
+REQUEST_SHARE = 16
 """A request takes at most one of so many parts of the windows that are left, so that the workers end together."""
 QUICK_SECONDS = 1.0
 """Seconds that a request for several windows may take, estimated from those before it."""
@@ -33,7 +33,7 @@ class Queue:
 
     def __init__(self, tasks: Iterable[Task], workers: int, joined: Joined | None) -> None:
         self._tasks = deque(tasks)
-        self._share = max(SHARE, 2 * workers)
+        self._share = max(REQUEST_SHARE, 2 * workers)
         self._joined = joined
         self._most = 1
 

@@ -12,7 +12,7 @@ producer. But the count alone is not enough, since some brokers show consumers r
 Brokers before 0.11 have no transactions, so they cannot refuse a late request. A request that the broker carries out
 after the end was read delivers its rows twice, with the same keys.
 
-The parameters in SETTINGS are passed on to the client library.
+The parameters in PASSED_SETTINGS are passed on to the client library.
 
 An event that is larger than a batch is sent by itself. Only the broker refuses it, by the topic's `max.message.bytes`,
 or MAX_EVENT_BYTES does. Smaller events are sent in sets that are within the topic's limit, if the broker tells it.
@@ -41,7 +41,7 @@ from svcctl.service.hosts.kafka_brokers import Brokers
 from svcctl.service.rendering import arrow
 from svcctl.service.rendering.rows import ARRAY, OBJECT
 
-SETTINGS = (
+PASSED_SETTINGS = (
     "security.protocol",
     "sasl.mechanism",
     "sasl.username",
@@ -53,7 +53,7 @@ SETTINGS = (
 )
 """The only settings that are passed on: others could read files of the service's machine, or run programs on it."""
 
-QUIET: dict[str, Any] = {"log_level": 0, "queue.buffering.max.messages": 10_000_000}
+FIXED_SETTINGS: dict[str, Any] = {"log_level": 0, "queue.buffering.max.messages": 10_000_000}
 """The library logs nothing, since the job's error says what matters; its queue holds the largest batch."""
 
 MAX_EVENT_BYTES = 10 << 20
@@ -70,7 +70,7 @@ MODES = {"json": OBJECT, "array": ARRAY}
 """How a message is written: as an object, or as the values in the order of the columns."""
 
 
-LIMIT = "max.message.bytes"
+MESSAGE_LIMIT = "max.message.bytes"
 """The setting of a topic that limits its messages."""
 
 _MOMENT = re.compile(r" \(after \d+ms in state \w+(?:, \d+ identical error\(s\) suppressed)?\)")
@@ -105,11 +105,11 @@ class Kafka(Destination):
         self._first_wait = first_wait
         self._topic = params.text("topic")
         self._servers = params.text("bootstrap.servers")
-        settings = {key: value for key in SETTINGS if (value := params.text(key))}
+        settings = {key: value for key in PASSED_SETTINGS if (value := params.text(key))}
         self._brokers = Brokers(allowed)
         self._client: dict[str, Any] = {
             "bootstrap.servers": self._brokers.bootstrap(self._servers, settings),
-            **QUIET,
+            **FIXED_SETTINGS,
             **settings,
             **self._brokers.settings,
             "error_cb": self._note,
@@ -153,7 +153,7 @@ class Kafka(Destination):
         topic = ConfigResource(ConfigResource.Type.TOPIC, self._topic)
         try:
             admin = AdminClient(self._client)  # without a reference it would be closed before it gets its answer
-            limit = admin.describe_configs([topic], request_timeout=self._first_wait)[topic].result().get(LIMIT)
+            limit = admin.describe_configs([topic], request_timeout=self._first_wait)[topic].result().get(MESSAGE_LIMIT)
         except KafkaException:
             return None
         return int(limit.value) if limit is not None and limit.value else None
@@ -260,7 +260,11 @@ class Kafka(Destination):
         largest = max(rows, key=lambda row: len(self._batch[row - self._first]))
         known = self._limit is not None
         if len(rows) == 1 or (self._limit is not None and len(self._batch[largest - self._first]) > self._limit):
-            takes = f"takes at most {self._limit:,} ({LIMIT})" if known else f"does not take as many (see its {LIMIT})"
+            takes = (
+                f"takes at most {self._limit:,} ({MESSAGE_LIMIT})"
+                if known
+                else f"does not take as many (see its {MESSAGE_LIMIT})"
+            )
             return f"{self._event(largest)}, and topic '{self._topic}' {takes}"
         return (
             f"topic '{self._topic}' refuses {len(rows)} events as too large together, of which {self._event(largest)}; "

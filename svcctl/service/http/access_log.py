@@ -23,7 +23,7 @@ UNLOGGED = {HEALTH, PING_PATH}
 
 TABLE = "service.access"
 TRIMMED_EVERY = timedelta(hours=1)
-LONGEST = {"method": 20, "uri": 500, "userAgent": 200}
+MAX_CHARS = {"method": 20, "uri": 500, "userAgent": 200}
 """The most characters of the texts that a client chooses. Longer texts are cut."""
 COLUMNS = (
     Column("eventdate", Type.TIMESTAMP),
@@ -124,4 +124,4 @@ class AccessLog:
 
 
 def _cut(column: str, text: str | None) -> str | None:
-    return text if text is None or len(text) <= LONGEST[column] else f"{text[: LONGEST[column] - 1]}…"
+    return text if text is None or len(text) <= MAX_CHARS[column] else f"{text[: MAX_CHARS[column] - 1]}…"

@@ -35,7 +35,7 @@ from svcctl.service.http.context import Service
 from svcctl.service.http.envelope import failed, succeeded
 from svcctl.service.http.middleware import Answered, for_pages, without_trailing_slashes
 from svcctl.service.http.query_body import read_query
-from svcctl.service.http.streaming import LATE, AnswerResponse, StreamedAnswer
+from svcctl.service.http.streaming import LATE_HEADER, AnswerResponse, StreamedAnswer
 from svcctl.service.jobs import delivery
 from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.continuation import follow
@@ -137,7 +137,7 @@ async def _query(request: Request) -> Response:
     leaving = asyncio.create_task(_end_when_left(request, query))
     try:
         steps, step = await query.run(_planned, service, table.engines if table else None, asked)
-        notes = LATE in request.headers
+        notes = LATE_HEADER in request.headers
         answer = StreamedAnswer(service, query, asked, request.state.cid, steps, notes=notes)
         await answer.begin(step)
     except BaseException:

@@ -12,7 +12,7 @@ CREDENTIALS = 12
 NO_FROM, BAD_FROM, ENDS_FIRST = 405, 406, 408
 """The codes of a query whose `from` is missing, invalid, or after its `to`. They are not HTTP statuses."""
 
-_OWN = frozenset({CREDENTIALS, *JOBS})
+_OWN_CODES = frozenset({CREDENTIALS, *JOBS})
 
 
 class DatesRefused(ServiceError):
@@ -24,4 +24,4 @@ class DatesRefused(ServiceError):
 def code_of(error: SvcctlError) -> int:
     """The code of an error in the envelope; INVALID for an error without its own code."""
     code = error.code if isinstance(error, ServiceError) else None
-    return code if code is not None and (isinstance(error, DatesRefused) or code in _OWN) else INVALID
+    return code if code is not None and (isinstance(error, DatesRefused) or code in _OWN_CODES) else INVALID

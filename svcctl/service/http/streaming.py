@@ -29,7 +29,7 @@ from svcctl.service.rendering import ENCODERS, LINE_ENDS, Dates, Encoder, Render
 
 POLL_SECONDS = 0.2
 """Seconds between two looks of a continuous query for new events."""
-LATE = "x-svc-late"
+LATE_HEADER = "x-svc-late"
 """The header of a request that asks for the number of late events, in a line of json/simple/compact."""
 LEAST_WAIT = 0.01
 """The shortest pause, in seconds, between two checks of a query's time limit, which does not count waits for turns."""

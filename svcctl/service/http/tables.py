@@ -48,7 +48,7 @@ LOAD_MEMBERS = ("files", "table", *LOAD_OPTIONS, "loadId", "attempt")
 _NO_FILES = 'files is not a list of objects with a path, such as [{"path": "/rows.csv"}]'
 FOLDER, FILE = "folder", "file"
 """The places of tables: the shared folder, and the file of the service."""
-_SETTINGS = {ACCESS_TABLE: "SVCCTL_ACCESS_EVENTS and SVCCTL_ACCESS_TIME set how much it keeps"}
+_SIZE_SETTINGS = {ACCESS_TABLE: "SVCCTL_ACCESS_EVENTS and SVCCTL_ACCESS_TIME set how much it keeps"}
 
 
 def _list(request: Request) -> Response:
@@ -68,7 +68,7 @@ def _drop(request: Request) -> Response:
     """Drop a table and return its last description. Jobs that read it stop with an error at their next read."""
     service = operated(request, "drop tables")
     table = service.engines.table(request.path_params["name"])
-    _check_changeable(service, table.name, _SETTINGS.get(table.name, _DEMO_SETTING))
+    _check_changeable(service, table.name, _SIZE_SETTINGS.get(table.name, _DEMO_SETTING))
     description = _described(service, table) | _readers(service.store, table.name)
     service.engines.of(table.name).stored.drop(table.name)
     return succeeded(request, description)
@@ -85,7 +85,7 @@ async def _trim(request: Request) -> Response:
     name, before = request.path_params["name"], fields.get("before")
     if not isinstance(before, int) or not 0 <= before <= LAST_MS:
         raise ServiceError("before is missing" if before is None else "before is not a date in epoch milliseconds")
-    _check_changeable(service, name, _SETTINGS.get(name, _DEMO_SETTING))
+    _check_changeable(service, name, _SIZE_SETTINGS.get(name, _DEMO_SETTING))
     table, jobs, date = service.engines.table(name), request.app.state.jobs, from_ms(before)
 
     def work() -> dict[str, Any]:

@@ -14,7 +14,7 @@ The interface does not define these cases:
   answer is the one that its request caused, even if another request has changed the job since.
 - A removed job is deleted with its parameters. It is refused with 100 like a job that never existed, and like a job of
   another domain.
-- Stop and remove deliver the rows that were read so far, if the destination takes them within PATIENCE. If not, the
+- Stop and remove deliver the rows that were read so far, if the destination takes them within WAIT_SECONDS. If not, the
   thread is fenced: it commits and saves nothing more, so the answer shows where a restart begins. The thread ends when
   the destination answers; until then a restarted job waits for it.
 - The jobs of a domain that is disabled or pending do not run. They keep their status, so those that ran continue when
@@ -61,7 +61,7 @@ CODES = (UNKNOWN, UNCHANGEABLE, NOT_RUNNING)
 
 MOST_RUNNING, MOST_IN_TOTAL = int(RUNNING_JOBS.default_value), int(TOTAL_JOBS.default_value)
 """Jobs that may run at once, of one domain or reseller and of all."""
-PATIENCE = 0.5
+WAIT_SECONDS = 0.5
 """Seconds that an operation waits for the destination. Rows that it did not accept are delivered after a restart."""
 ELSEWHERE_SECONDS = 1.5
 """Seconds that an operation waits for the process that runs the job."""
@@ -112,8 +112,8 @@ class Jobs:
     def settle(self) -> None:
         """Start and end threads so that this process runs exactly the jobs that it should by the state of the store.
 
-        Returns within PATIENCE: then the threads that have to end have ended or are fenced. StateUnavailable while the
-        state cannot be read, or a job cannot be leased; the caller then calls again.
+        Returns within WAIT_SECONDS: then the threads that have to end have ended or are fenced. StateUnavailable while
+        the state cannot be read, or a job cannot be leased; the caller then calls again.
         """
         try:
             self._settle()
@@ -145,7 +145,7 @@ class Jobs:
         finally:
             for run in ending:
                 run.stop()  # also those that were stopped before: the engine may have missed an interrupt
-            _wait([run for run in ending if not run.fenced], PATIENCE)
+            _wait([run for run in ending if not run.fenced], WAIT_SECONDS)
 
     def renew(self) -> None:
         """Renew the leases of the jobs that run here, so that no other process takes the jobs over."""
@@ -219,7 +219,7 @@ class Jobs:
         self._check_last(account, before)
         if (run := self.runs.get(before)) is not None:  # it then saves how far it came
             run.stop()
-            run.ended.wait(PATIENCE)
+            run.ended.wait(WAIT_SECONDS)
 
         def following(stopped: StoredJob) -> StoredJob:
             self._check_last(account, before)  # in the transaction, since another request may have come first

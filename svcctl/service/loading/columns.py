@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from svcctl.errors import UsageError
-from svcctl.service.engines.duckdb.syntax import LINE, SHORT, SQL_TYPES, VALUES, distinct, literal, quote
+from svcctl.service.engines.duckdb.syntax import LINE, SHORT_ROW, SQL_TYPES, VALUES, distinct, literal, quote
 from svcctl.service.language.types import Type
 from svcctl.service.loading import access_log
 from svcctl.service.loading.files import KnownFile
@@ -95,7 +95,7 @@ class Columns:
 def _csv(file: KnownFile, rules: Wanted) -> Columns:
     assert file.heading is not None
     columns = _typed(file.heading.names, "lines", rules)
-    return replace(columns, marks={**columns.marks, Change.SHORT: {"": quote(SHORT)}})
+    return replace(columns, marks={**columns.marks, Change.SHORT: {"": quote(SHORT_ROW)}})
 
 
 def _fields(file: KnownFile, rules: Wanted) -> Columns:

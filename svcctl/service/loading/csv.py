@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from svcctl.errors import UsageError
-from svcctl.service.engines.duckdb.syntax import LINE, SHORT, distinct
+from svcctl.service.engines.duckdb.syntax import LINE, SHORT_ROW, distinct
 from svcctl.service.loading.decompression import Source, opened
 from svcctl.service.loading.limits import MAX_FIELDS, LoadWatch
-from svcctl.service.loading.lines import BLOCK, BOM, blocks
+from svcctl.service.loading.lines import BLOCK_BYTES, BOM, blocks
 from svcctl.service.loading.skips import LONGEST_LINE, NOT_UTF8, Aside, Skip, Tally, shown
 from svcctl.words import counted
 
@@ -94,7 +94,7 @@ class Heading:
 
     @property
     def schema(self) -> pa.Schema:
-        return pa.schema([*((name, pa.string()) for name in self.names), (LINE, pa.int64()), (SHORT, pa.bool_())])
+        return pa.schema([*((name, pa.string()) for name in self.names), (LINE, pa.int64()), (SHORT_ROW, pa.bool_())])
 
 
 def heading(
@@ -206,10 +206,10 @@ def batches(
     head: Heading,
     tally: Tally,
     watch: LoadWatch,
-    block_size: int = BLOCK,
+    block_size: int = BLOCK_BYTES,
     longest: int = LONGEST_LINE,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows after the heading of a file; `tally` counts the lines that are not rows. SHORT is true in short rows."""
+    """The rows after the heading of a file. `tally` counts other lines. SHORT_ROW is true in short rows."""
     rows = _Rows(head, tally, longest)
     tally.add(Aside.BLANK, 1, count=head.blank)
     tally.add(Aside.COMMENT, 1, count=head.comments)

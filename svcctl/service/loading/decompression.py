@@ -23,7 +23,7 @@ from svcctl.service.loading.limits import LoadWatch
 CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 """The codec of a packed file, as Arrow and DuckDB name it, by the first bytes of the file."""
 ENDINGS = (".gz", ".zst")
-BLOCK = 1 << 20
+BLOCK_BYTES = 1 << 20
 
 
 class _Unpacker(str):
@@ -137,7 +137,7 @@ def require_read(source: Source, head: bytes) -> None:
 def require_end(source: Source, contents: Path, bracket: bytes) -> None:
     """Raise UsageError unless a file ends with `bracket`, not counting blanks. DuckDB accepts a file such as `[{},`."""
     with contents.open("rb") as file:
-        file.seek(max(0, contents.stat().st_size - BLOCK))
+        file.seek(max(0, contents.stat().st_size - BLOCK_BYTES))
         if not file.read().rstrip().endswith(bracket):
             raise damaged(source, f"it does not end with {bracket.decode()}")
 

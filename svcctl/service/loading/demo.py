@@ -19,13 +19,13 @@ from svcctl.service.engines import Tables
 from svcctl.service.engines.duckdb.demo_events import made
 from svcctl.service.language.types import Column, Type
 
-STRETCH = 5 * UNITS["d"]
+TRANSACTION_SECONDS = 5 * UNITS["d"]
 """The seconds of events that are made in one transaction: an interruption loses little, and memory stays low."""
 GROW_SECONDS = 1.0
 """How often a service extends the demo tables, and stores its access log, while requests come."""
 QUIET_SECONDS, QUIET_GROW_SECONDS = 60.0, 60.0
 """The interval instead of GROW_SECONDS after QUIET_SECONDS without a request: an idle service should cost nothing."""
-AHEAD = 300
+SECONDS_AHEAD = 300
 """The seconds of events that a running service makes at once: DuckDB takes longer to plan than to make them."""
 
 
@@ -47,7 +47,7 @@ def _extend(engine: Tables, table: str, end: int, history: timedelta) -> Iterato
     start = int(newest.replace(tzinfo=UTC).timestamp()) + 1 if newest else end - int(history.total_seconds())
     if start >= end:
         return
-    bounds = [*range(start, end, STRETCH), end]
+    bounds = [*range(start, end, TRANSACTION_SECONDS), end]
     with ThreadPoolExecutor(1) as ahead:  # a stretch is made while the previous one is stored
         coming = ahead.submit(made, table, *bounds[:2])
         for stop, after in zip(bounds[1:], [*bounds[2:], None], strict=True):
@@ -75,7 +75,7 @@ class Growing:
         ahead, last = self._ahead.pop(table, (None, 0))
         if ahead is None or end > last:
             added = sum(count for *_, count in _extend(self._engine, table, end, self._history))
-            ahead, last = made(table, end, end + AHEAD).sort_by("eventdate"), end + AHEAD
+            ahead, last = made(table, end, end + SECONDS_AHEAD).sort_by("eventdate"), end + SECONDS_AHEAD
         else:
             moment = pa.scalar(datetime.fromtimestamp(end, UTC).replace(tzinfo=None), pa.timestamp("us"))
             is_due = pc.less(ahead["eventdate"], moment)

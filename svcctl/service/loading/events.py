@@ -16,7 +16,7 @@ from svcctl.service.loading.skips import Change, Skip
 from svcctl.service.loading.times import LACKING, as_time, has_no_zone
 from svcctl.service.loading.values import NUMBERS, Field, converted
 
-FIRST = "epoch_ms(0)"
+MIN_DATE = "epoch_ms(0)"
 """The earliest date of a stored event, because queries begin no earlier."""
 MARKS, MISFIT, SKIPPED, NULLS = "(marks)", "(misfit)", "(skipped)", "(nulls)"
 """The added columns: bits of changes, the misfits of `Columns`, why a row is skipped, and values that do not fit."""
@@ -65,7 +65,7 @@ def _bits(conditions: Mapping[Change, str]) -> str:
 
 
 def _when(layout: Layout) -> str:
-    """SQL for the time of a row, which may be earlier than FIRST."""
+    """SQL for the time of a row, which may be earlier than MIN_DATE."""
     given, times = layout.fields[layout.time], layout.times
     if layout.clock is None:
         return as_time(given.stored, given.type, times)
@@ -111,7 +111,7 @@ def _skip(layout: Layout) -> str:
     cases = [
         f"WHEN {time.raw} IS NULL THEN {missing}",
         f"WHEN {when} IS NULL THEN {unread}",
-        f"WHEN {when} < {FIRST} THEN {early}",
+        f"WHEN {when} < {MIN_DATE} THEN {early}",
     ]
     return f"CASE {' '.join(cases)} END"
 

@@ -18,7 +18,7 @@ import duckdb
 
 from svcctl.errors import UsageError
 from svcctl.service.engines.duckdb.syntax import literal
-from svcctl.service.loading.skips import NOTHING, Aside, Skip, Tally, sentence
+from svcctl.service.loading.skips import NOTHING_CHANGED, Aside, Skip, Tally, sentence
 
 _SHOWN = 200
 """The most characters of an object that are shown."""
@@ -182,7 +182,7 @@ def copy_events(source: Path, target: Path, member: str, name: str, check: Calla
             for number, document in enumerate(_values(text := _JsonText(data, check)), 1):
                 if (place := text.array(*document, member)) is None:
                     why = sentence(Skip.NO_EVENTS, None, [member], "json")
-                    raise UsageError(f"{name} could not be read: element {number}: {why}", hint=NOTHING)
+                    raise UsageError(f"{name} could not be read: element {number}: {why}", hint=NOTHING_CHANGED)
                 begin, end, others = place
                 left_out |= dict.fromkeys(others)
                 events.write(b"\n" * data[written:begin].count(b"\n"))
@@ -192,7 +192,7 @@ def copy_events(source: Path, target: Path, member: str, name: str, check: Calla
                     _copy(data, events, begin + 1, end - 1)
                 written = end
         except (_Unreadable, ValueError):
-            raise UsageError(f"{name} could not be read: it is not JSON", hint=NOTHING) from None
+            raise UsageError(f"{name} could not be read: it is not JSON", hint=NOTHING_CHANGED) from None
         events.write(b"]" if separator == b"," else b"[]")
     return ", ".join(left_out)
 

@@ -35,7 +35,7 @@ from svcctl.service.loading.decompression import Source, codec, opened
 from svcctl.service.loading.kinds import OWN_JSON, FileKind
 from svcctl.service.loading.limits import LoadWatch
 from svcctl.service.loading.nesting import without_deep
-from svcctl.service.loading.skips import LONGEST_LINE, NOTHING, Aside, Tally, shown
+from svcctl.service.loading.skips import LONGEST_LINE, NOTHING_CHANGED, Aside, Tally, shown
 from svcctl.words import size_text
 
 HEAD_ROWS = 10_000
@@ -146,7 +146,7 @@ class FileReader:
             self._opened += 1
             contents = self._spill / str(self._opened)
             with opened(source, self._watch) as packed, contents.open("wb") as file:
-                shutil.copyfileobj(packed, file, lines.BLOCK)
+                shutil.copyfileobj(packed, file, lines.BLOCK_BYTES)
         if kind.name == "parquet":
             return self._parquet(KnownFile(source, kind, contents))
         is_array = head.lstrip(lines.BOM + b" \t\r\n").startswith(b"[")
@@ -168,7 +168,7 @@ class FileReader:
         rows = self._spill / str(self._opened)
         with contents.open("rb") as answer, rows.open("wb") as file:
             answer.seek(begin)
-            shutil.copyfileobj(answer, file, lines.BLOCK)
+            shutil.copyfileobj(answer, file, lines.BLOCK_BYTES)
             size = file.tell()
             answer.seek(-min(_ANSWER_END_BYTES, size), os.SEEK_END)
             end = answer.read()
@@ -257,7 +257,7 @@ class FileReader:
         self._failure, self._registered = None, table
         self.connection.register("lines", table)
 
-    def _batches(self, file: KnownFile, tally: Tally, block_size: int = lines.BLOCK) -> Iterator[pa.RecordBatch]:
+    def _batches(self, file: KnownFile, tally: Tally, block_size: int = lines.BLOCK_BYTES) -> Iterator[pa.RecordBatch]:
         if file.heading is not None:
             return csv.batches(file.source, file.heading, tally, self._watch, block_size)
         if file.kind.name == "json":
@@ -305,7 +305,7 @@ class FileReader:
                 if "maximum_object_size" in str(error):
                     raise UsageError(
                         f"{file.source.name} has an object of more than {size_text(LONGEST_LINE)}",
-                        hint=NOTHING,
+                        hint=NOTHING_CHANGED,
                         reason="large-json-object",
                     ) from None
                 self._check_json(file)
@@ -318,7 +318,7 @@ class FileReader:
                 json.loads(file.contents.read_text("utf-8-sig", "replace"), object_pairs_hook=len)
             except json.JSONDecodeError as error:
                 where = f"line {error.lineno} is not JSON: {shown(error.doc[error.pos :])}"
-                raise UsageError(f"{file.source.name} could not be read: {where}", hint=NOTHING) from None
+                raise UsageError(f"{file.source.name} could not be read: {where}", hint=NOTHING_CHANGED) from None
             except (RecursionError, ValueError):
                 pass  # JSON, but not as DuckDB reads it
 

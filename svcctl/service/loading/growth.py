@@ -16,7 +16,7 @@ from svcctl.service.engines.table_rules import WIDER, ColumnChange
 from svcctl.service.language.types import Column, Table, Type
 from svcctl.service.loading.limits import MAX_FIELDS
 from svcctl.service.loading.recognition import Layout
-from svcctl.service.loading.skips import NOTHING
+from svcctl.service.loading.skips import NOTHING_CHANGED
 from svcctl.service.loading.values import field as value_field
 from svcctl.service.settings import LOAD_COLUMNS
 from svcctl.words import counted
@@ -88,7 +88,9 @@ def growth(
 def check_number(table: str, count: int) -> None:
     """Raise UsageError if a table would have too many columns."""
     if count > MAX_FIELDS:
-        raise UsageError(f"table '{table}' would have {count:,} columns, and can have {MAX_FIELDS:,}", hint=NOTHING)
+        raise UsageError(
+            f"table '{table}' would have {count:,} columns, and can have {MAX_FIELDS:,}", hint=NOTHING_CHANGED
+        )
 
 
 def wider_type(type_: Type, value: str) -> Type | None:
@@ -150,7 +152,7 @@ def _check_rest(
         raise UsageError(
             f"the load would add {counted(count, 'column')} to table '{table.name}', to which loads have added "
             f"{table.added} and may add {most}",
-            hint=f"{NOTHING}; set {LOAD_COLUMNS.name} for the service, or {_ANEW}",
+            hint=f"{NOTHING_CHANGED}; set {LOAD_COLUMNS.name} for the service, or {_ANEW}",
             reason=DIFFERS,
         )
 

@@ -72,7 +72,7 @@ _LINES_WITH_PLACES = 100
 """The most lines that are searched for the place of the time."""
 JOURNAL_HEADER = r"-- .* --$"
 """The pattern of a line that journalctl writes above and between events."""
-_FIRST = r"()((?:\[ *)?)"
+_TIME_FIRST = r"()((?:\[ *)?)"
 """The pattern before a time at the beginning of a line. Its two groups are empty, and `[` or nothing."""
 
 
@@ -114,7 +114,7 @@ def log_kinds(lines: Sequence[str], written: str = "") -> Iterator[FileKind]:
     A time is at the beginning of a line, or after some words. Lines that begin with blanks may be entries.
     """
     times = [(written, written)] if written else [(_TIME, _BEGINS_TIME), (_EPOCH, _EPOCH)]
-    yield from (_log(_FIRST, *time) for time in times)
+    yield from (_log(_TIME_FIRST, *time) for time in times)
     inner = (_INNER_NUMBER_TIME,) * 2 if written == NUMBER_TIME else times[0]
     pattern = re.compile(_entry(_inner_groups(_MOST_WORDS, indented=True), inner[0]))
     entries = ((line, pattern.match(line)) for line in lines[:_LINES_WITH_PLACES])
@@ -187,7 +187,7 @@ FILE_KINDS: Mapping[str, FileKind] = {
         FileKind("json", (".json", ".ndjson", ".jsonl")),
         FileKind("parquet", (".parquet", ".pq")),
         FileKind("access", (), _matches(ACCESS), ACCESS),
-        _log(_FIRST, _TIME, _BEGINS_TIME),
+        _log(_TIME_FIRST, _TIME, _BEGINS_TIME),
         FileKind("syslog", (), _matches(_LOOKS_SYSLOG), SYSLOG, "[ \\t]", JOURNAL_HEADER),
         FileKind("logfmt", (), _matches(_LOGFMT)),
         FileKind("fields", (), _matches(_NAMES_FIELDS)),

@@ -19,10 +19,10 @@ from svcctl.service.loading.limits import LoadWatch
 from svcctl.service.loading.nesting import may_be_deep, without_deep
 from svcctl.service.loading.skips import LONGEST_LINE, Aside, Skip, Tally
 
-BLOCK = 1 << 21
+BLOCK_BYTES = 1 << 21
 """How many bytes of a file are read at once; several times as many are in memory."""
 BOM = b"\xef\xbb\xbf"
-LONGEST = 1 << 20
+MAX_ENTRY_BYTES = 1 << 20
 """The most bytes of an entry of several lines; a further line begins a new entry."""
 SCHEMA = pa.schema([("number", pa.int64()), ("line", pa.string())])
 
@@ -38,7 +38,7 @@ def batches(
     continuation: str,
     tally: Tally,
     watch: LoadWatch,
-    block_size: int = BLOCK,
+    block_size: int = BLOCK_BYTES,
     longest: int = LONGEST_LINE,
     *,
     comment: str = "",
@@ -116,11 +116,11 @@ def _cut(data: bytes, inside: re.Pattern[bytes] | None) -> tuple[bytes, bytes]:
     if inside is None or end == 0:
         return data[:end], data[end:]
     start = end
-    while start and end - start < LONGEST:
+    while start and end - start < MAX_ENTRY_BYTES:
         start = data.rfind(b"\n", 0, start - 1) + 1
         if start == 0 or not inside.match(data, start - 1):
             break
-    return (data[:start], data[start:]) if end - start < LONGEST else (data[:end], data[end:])
+    return (data[:start], data[start:]) if end - start < MAX_ENTRY_BYTES else (data[:end], data[end:])
 
 
 def _joined(lines: list[str], numbers: range, continues: re.Pattern[str], tally: Tally) -> tuple[list[str], list[int]]:
@@ -130,10 +130,10 @@ def _joined(lines: list[str], numbers: range, continues: re.Pattern[str], tally:
     """
     entries: list[list[str]] = []
     firsts: list[int] = []
-    size = LONGEST
+    size = MAX_ENTRY_BYTES
     for number, line in zip(numbers, lines, strict=True):
         size += len(line)
-        if size < LONGEST and continues.match(line):
+        if size < MAX_ENTRY_BYTES and continues.match(line):
             entries[-1].append(line)
         else:
             entries.append([line])

@@ -28,7 +28,7 @@ from svcctl.service.loading.growth import Growth, check_number, growth, wider_ty
 from svcctl.service.loading.limits import LoadLimits, LoadWatch
 from svcctl.service.loading.recognition import LOOKED_AT, Layout, Recogniser
 from svcctl.service.loading.skips import (
-    NOTHING,
+    NOTHING_CHANGED,
     NULLED,
     Aside,
     Change,
@@ -103,7 +103,7 @@ def _load(
         layouts = [layout for _, layout in found if layout is not None]
         empty = [name for name, layout in found if layout is None]
         if not layouts and options.replace:
-            raise UsageError(f"no events in {some(empty)}", hint=NOTHING)
+            raise UsageError(f"no events in {some(empty)}", hint=NOTHING_CHANGED)
         if not layouts:
             return Loaded(table, 0, before=before, empty=tuple(empty))
         types = _types(layouts, options.types)
@@ -258,7 +258,7 @@ class _Rows:
         file, skipped = layout.file, tally.skipped
         about = (file.source.name, file.unit, tally)
         if self.options.strict and (skipped or tally.nulls) and tally.rows:
-            hint = f"{NOTHING}; without --strict such {{}}"
+            hint = f"{NOTHING_CHANGED}; without --strict such {{}}"
             if skipped:
                 raise unread(*about, file.kind.name, hint.format("lines are skipped"))
             raise unfit(*about, self.types, hint.format("values are null"), self.wider())

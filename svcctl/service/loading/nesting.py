@@ -10,16 +10,16 @@ import pyarrow.compute as pc
 from svcctl.service.loading.limits import MAX_DEPTH
 from svcctl.service.loading.skips import Skip, Tally
 
-_PART = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 """A text, which may have brackets in it, or a bracket."""
 
 _OTHER_BYTES = bytes(set(range(256)) - set(b"[{\n"))
-_MANY = re.compile(rb"[\[{]{%d}" % (MAX_DEPTH + 1))
+_MANY_BRACKETS = re.compile(rb"[\[{]{%d}" % (MAX_DEPTH + 1))
 
 
 def may_be_deep(data: bytes) -> bool:
     """Whether a line has more brackets than levels are allowed: a quick look at a block of lines."""
-    return _MANY.search(data.translate(None, _OTHER_BYTES)) is not None
+    return _MANY_BRACKETS.search(data.translate(None, _OTHER_BYTES)) is not None
 
 
 def without_deep(batch: pa.RecordBatch, tally: Tally, most: int = MAX_DEPTH) -> pa.RecordBatch:
@@ -40,7 +40,7 @@ def without_deep(batch: pa.RecordBatch, tally: Tally, most: int = MAX_DEPTH) -> 
 
 def _is_deep(text: str, most: int) -> bool:
     depth = 0
-    for part in _PART.finditer(text):
+    for part in _TOKEN.finditer(text):
         bracket = part[0]
         depth += 1 if bracket in "[{" else -1 if bracket in "]}" else 0
         if depth > most:

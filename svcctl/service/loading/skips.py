@@ -22,7 +22,7 @@ LONGEST_LINE = 1 << 24
 
 NOT_UTF8 = "not-utf8"
 """The reason of errors about files in another encoding."""
-NOTHING = "nothing was changed"
+NOTHING_CHANGED = "nothing was changed"
 
 
 class Skip(StrEnum):
@@ -231,7 +231,7 @@ def unread(file: str, unit: str, tally: Tally, kind: str, hint: str = "") -> Usa
     reason = None if hint else _REASONS_BY_KIND.get((what, kind), _REASONS.get(what))
     return UsageError(
         f"{file} could not be read: {unit} {line}: {sentence(what, value, [column], kind)}",
-        hint=None if reason else hint or _HINTS.get(what, NOTHING).format(fields=column),
+        hint=None if reason else hint or _HINTS.get(what, NOTHING_CHANGED).format(fields=column),
         reason=reason,
     )
 
@@ -244,7 +244,8 @@ def too_many(file: str, unit: str, tally: Tally, kind: str) -> UsageError:
     return UsageError(
         f"{tally.skipped:,} of {tally.skipped + tally.rows:,} {unit}s of {file} cannot be read; the first: "
         f"{unit} {line}: {sentence(what, value, [column], kind)}",
-        hint=f"{NOTHING}; to load the others, allow it with --max-skipped {tally.skipped}, or a share such as 50%",
+        hint=f"{NOTHING_CHANGED}; to load the others, allow it with --max-skipped {tally.skipped}, "
+        "or a share such as 50%",
     )
 
 

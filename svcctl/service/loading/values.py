@@ -34,10 +34,10 @@ WAYS: tuple[tuple[Type, str], ...] = (
     (Type.BOOL, "lower({0}) IN ('true', 'false')"),
 )
 """The types of text, each with a test that all values of the column must pass."""
-_NUMBER = r"\d+(\.\d+)?([eE][+-]?\d{{1,2}})?"
-ODD = f"({{0}} IS NOT NULL AND NOT regexp_full_match({{0}}, '-?{_NUMBER}'))"
+_NUMBER_TEXT = r"\d+(\.\d+)?([eE][+-]?\d{{1,2}})?"
+ODD = f"({{0}} IS NOT NULL AND NOT regexp_full_match({{0}}, '-?{_NUMBER_TEXT}'))"
 """The condition that a text is not a number. 007 counts as a number, since it is meant to stay text."""
-NUMBER_LIKE = rf"regexp_full_match({{0}}, '-?({_NUMBER}|\d[\d.]*,\d+|\d{{{{1,3}}}}(,\d{{{{3}}}})+(\.\d+)?)')"
+NUMBER_LIKE = rf"regexp_full_match({{0}}, '-?({_NUMBER_TEXT}|\d[\d.]*,\d+|\d{{{{1,3}}}}(,\d{{{{3}}}})+(\.\d+)?)')"
 """The condition that a text can be read as a number if its type is named; it may have commas."""
 _THOUSANDS = r"-?(\d{1,15}|[1-9]\d{0,2}(,\d{3}){1,4})(\.\d+)?"
 _DECIMALS = r"-?(0|[1-9]\d{0,14}|[1-9]\d{0,2}(\.\d{3}){1,4})(,\d+)?"

@@ -61,7 +61,7 @@ TEXT = Text().with_variant(Text(collation="C"), "postgresql")
 """Text that every database orders by code point, as SQLite does."""
 INTEGER = BigInteger().with_variant(Integer(), "sqlite")
 """A count, a key, or a moment in epoch milliseconds: 64 bits."""
-NUMBER: TypeEngine[float] = Double().with_variant(REAL(), "sqlite")
+DOUBLE: TypeEngine[float] = Double().with_variant(REAL(), "sqlite")
 
 metadata = MetaData()
 
@@ -89,8 +89,8 @@ plans = _table(
     "plans",
     Column("reseller", ForeignKey("resellers.name"), primary_key=True),
     Column("name", TEXT, primary_key=True),
-    Column("time", NUMBER),
-    Column("volume", NUMBER),
+    Column("time", DOUBLE),
+    Column("volume", DOUBLE),
 )
 plan_features = _table(
     "plan_features",
@@ -108,8 +108,8 @@ domains = _table(
     Column("name", TEXT, nullable=False),
     Column("reseller", ForeignKey("resellers.name")),
     Column("plan", TEXT),
-    Column("time", NUMBER),
-    Column("volume", NUMBER),
+    Column("time", DOUBLE),
+    Column("volume", DOUBLE),
     Column("status", TEXT, nullable=False),
     Column("deleted_at", INTEGER),
 )

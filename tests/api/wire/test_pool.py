@@ -16,7 +16,7 @@ from support.certificates import server_context
 
 from svcctl.api import retry
 from svcctl.api.addresses import trust
-from svcctl.api.wire.connection import BLOCK
+from svcctl.api.wire.connection import RECEIVED_BYTES
 from svcctl.api.wire.failures import (
     ConnectError,
     ConnectTimeout,
@@ -508,7 +508,7 @@ def test_no_descriptor_is_left_open() -> None:
     assert descriptors() == before
 
 
-LONG = bytes(range(256)) * (8 * BLOCK // 256)
+LONG = bytes(range(256)) * (8 * RECEIVED_BYTES // 256)
 LONG_HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(LONG)
 
 

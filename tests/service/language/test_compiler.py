@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from svcctl.api.query import ALL, answer
+from svcctl.api.query import ALL_COLUMNS, answer
 from svcctl.service.language import Column, Plan, QueryError, Table, Type
 
 Run = Callable[..., list[tuple[Any, ...]]]
@@ -272,7 +272,7 @@ def test_the_columns_that_a_text_names_are_those_of_the_answer(clauses: str, com
     """The client completes names by them; it does not know the names of expressions."""
     query = f"from web.data {clauses}"
     stored = [column.name for column in compiled("from web.data").columns]
-    named = [name for one in answer(query) for name in (stored if one == ALL else [one])]
+    named = [name for one in answer(query) for name in (stored if one == ALL_COLUMNS else [one])]
     returned = [column.name for column in compiled(query).columns]
     assert named == [name for name in returned if name in stored or name.isidentifier()]
 

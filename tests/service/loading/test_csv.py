@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.loads import UNLIMITED
 
-from svcctl.service.engines.duckdb.syntax import LINE, SHORT
+from svcctl.service.engines.duckdb.syntax import LINE, SHORT_ROW
 from svcctl.service.loading.csv import batches, heading
 from svcctl.service.loading.decompression import Source
 from svcctl.service.loading.skips import Aside, Skip, Tally
@@ -30,7 +30,7 @@ def read(data: bytes, block_size: int = 1 << 16, longest: int = 1 << 16) -> tupl
         head = heading(path.name, data, None)
         for batch in batches(Source(path, path.name), head, tally, UNLIMITED, block_size, longest):
             for row in batch.to_pylist():
-                is_short = row.pop(SHORT)
+                is_short = row.pop(SHORT_ROW)
                 found.append((row.pop(LINE), tuple(row.values())))
                 assert not is_short or row.popitem()[1] is None
     tally.settle()

@@ -50,10 +50,10 @@ def test_entries_are_the_same_whatever_the_size_of_a_block(
 
 def test_an_entry_ends_at_its_largest_size(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
-    path.write_text("x\n" + " y\n" * (lines.LONGEST // 2 + 10), encoding="utf-8")
+    path.write_text("x\n" + " y\n" * (lines.MAX_ENTRY_BYTES // 2 + 10), encoding="utf-8")
     found = entries(path, " ", 1 << 16)
-    assert sum(text.count("y") for _, text in found) == lines.LONGEST // 2 + 10
-    assert max(len(text) for _, text in found) <= 2 * lines.LONGEST
+    assert sum(text.count("y") for _, text in found) == lines.MAX_ENTRY_BYTES // 2 + 10
+    assert max(len(text) for _, text in found) <= 2 * lines.MAX_ENTRY_BYTES
 
 
 def test_a_line_that_is_too_long_is_left_out_and_counted(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from svcctl.cli.options import (
 from svcctl.dates.lengths import length_text, parse_length
 from svcctl.dates.shorthand import parse_second
 
-LAG = 600.0
+LAG_SECONDS = 600.0
 """The default wait for late events with --state, in seconds."""
 ON_ERROR = ("continue", "stop")
 
@@ -75,7 +75,7 @@ LagOpt = Annotated[
     float | None,
     length_option(
         "--lag",
-        f"Skip windows that ended less than this ago.  [{length_text(LAG)} with --state]",
+        f"Skip windows that ended less than this ago.  [{length_text(LAG_SECONDS)} with --state]",
         Heading.RANGE,
         partial(parse_length, least=0),
     ),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from svcctl.api.query import outline
-from svcctl.cli.commands.export.options import LAG, ExportOptions
+from svcctl.cli.commands.export.options import LAG_SECONDS, ExportOptions
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import query_text
 from svcctl.dates.range import Dates, dates_of, period_note
@@ -34,7 +34,7 @@ def order_of(svc: Context, options: ExportOptions) -> Order:
     incremental, profile, lag = options.state is not None, svc.profile, options.lag
     check_target(target, incremental=incremental)
     if lag is None:  # a file of a window has all of it, so that the window has to have ended
-        lag = LAG if incremental else 0.0 if Target(target).per_window else None
+        lag = LAG_SECONDS if incremental else 0.0 if Target(target).per_window else None
     return Order(
         query,
         placed(target) if incremental else target,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svcctl.cli.commands.export.verify import NOTHING, inventory_of
+from svcctl.cli.commands.export.verify import NOTHING_EXPORTED, inventory_of
 from svcctl.cli.completion.words import EXPORTS, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.options import FormatOpt, YesOpt
@@ -64,7 +64,7 @@ def status(ctx: typer.Context, name: NameArg = None, format: FormatOpt = None) -
     holdings = found.holdings()
     svc.output.records(STATUS, _rows(found, *holdings), svc.format(format, lists=True))
     if found.record.is_empty and not found.gaps():
-        svc.diagnostics.note(NOTHING)
+        svc.diagnostics.note(NOTHING_EXPORTED)
     if holdings[1]:
         verify = CommandLine(f"svcctl export verify {shlex.quote(name)}")
         svc.diagnostics.note(Advice("files were removed or changed: ", verify))

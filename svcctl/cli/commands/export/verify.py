@@ -47,7 +47,7 @@ KeepOpt = Annotated[
 ]
 NAMED = 5
 """Damaged and missing files that `verify` names; it counts the others."""
-NOTHING = "nothing is exported yet"
+NOTHING_EXPORTED = "nothing is exported yet"
 RUN_AGAIN = "run the export again: it fetches only what is missing"
 
 
@@ -113,7 +113,7 @@ def _verified(svc: Context, name: str, from_: Any, keeps: bool, format: str | No
         hint = _repair(svc, looked_at, [one.window for one in lost])
         raise IncompleteResult(f"{label}the export to {found.target} is not whole", hint=hint)
     if looked_at.record.is_empty and not looked_at.record.since:
-        return f"{label}{NOTHING}"
+        return f"{label}{NOTHING_EXPORTED}"
     files = looked_at.files()
     size = sum(entry.bytes for entry in files)
     return f"{label}{counted(len(files), 'file')}, {size_text(size)}: all as they were exported"

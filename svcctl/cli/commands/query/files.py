@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from svcctl.api.loads import FILE_TABLE
-from svcctl.api.query import ALL, QueryRequest, answer
+from svcctl.api.query import ALL_COLUMNS, QueryRequest, answer
 from svcctl.cli.commands.query import request, result
 from svcctl.cli.context import Context
 from svcctl.cli.inputs.text import STDIN
@@ -146,7 +146,7 @@ def _range(svc: Context, options: QueryOptions, loaded: Loaded) -> tuple[Any, An
 def _columns(draft: QueryRequest, selection: Selection) -> list[str]:
     """The columns of an answer without rows, as far as the query and the options name them."""
     names = (*answer(draft.query or ""), *selection.columns, *(key.column for key in selection.sort))
-    return list({name.casefold(): name for name in names if name != ALL}.values())
+    return list({name.casefold(): name for name in names if name != ALL_COLUMNS}.values())
 
 
 def _without_rows(columns: list[str]) -> str:

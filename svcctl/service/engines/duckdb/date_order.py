@@ -14,16 +14,16 @@ import pyarrow.compute as pc
 
 from svcctl.service.engines.duckdb.row_groups import combined
 
-AHEAD = 8
+BATCHES_AHEAD = 8
 """How many batches are checked before the first is stored."""
 
 
 class Arriving:
     """Passes the rows of a load through, and notes their order, number and dates.
 
-    AHEAD batches are read at the beginning. `in_order` is true while all rows read so far are in order of date. `count`
-    is the number of these rows. `dates` are their earliest and latest date as stored, in epoch milliseconds; None
-    without rows, or if the dates are not timestamps yet.
+    BATCHES_AHEAD batches are read at the beginning. `in_order` is true while all rows read so far are in order of
+    date. `count` is the number of these rows. `dates` are their earliest and latest date as stored, in epoch
+    milliseconds; None without rows, or if the dates are not timestamps yet.
     """
 
     def __init__(self, rows: pa.RecordBatchReader) -> None:
@@ -33,7 +33,7 @@ class Arriving:
         self._last: pa.Scalar | None = None
         self.dates: tuple[int, int] | None = None
         self.count = 0
-        first = list(islice(rows, AHEAD))
+        first = list(islice(rows, BATCHES_AHEAD))
         for batch in first:
             self._look_at(batch)
         self._batches = chain(first, self._rest(rows))

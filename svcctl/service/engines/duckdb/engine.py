@@ -42,7 +42,7 @@ from svcctl.service.engines.duckdb.opening import (
     readable,
 )
 from svcctl.service.engines.duckdb.reading import Reading, Selects
-from svcctl.service.engines.duckdb.statement import VECTOR, Statement, translated
+from svcctl.service.engines.duckdb.statement import VECTOR_ROWS, Statement, translated
 from svcctl.service.engines.duckdb.syntax import ARRIVED, SQL_TYPES, TYPES, quote
 from svcctl.service.engines.duckdb.widening import is_lossy, widened
 from svcctl.service.engines.duckdb.windows import SORTED_ROWS, windowed
@@ -53,7 +53,7 @@ from svcctl.service.language.types import Column, Plan, Table, Type
 ROWID = "rowid"
 """DuckDB's pseudo-column of row numbers. It counts from 0 without gaps, because tables are rewritten to delete rows."""
 _WITHIN = f"eventdate >= ? AND eventdate < ? AND {ROWID} >= ? AND {ROWID} < ?"
-BLOCK = 1 << 18
+BLOCK_BYTES = 1 << 18
 """DuckDB's unit of storage in bytes, in which the size of a table is counted."""
 _WIDTHS = {Type.TIMESTAMP: 8, Type.INT8: 8, Type.FLOAT8: 8, Type.INT4: 4, Type.IP4: 4, Type.BOOL: 1}
 """Bytes of values of each type; those of texts differ."""
@@ -64,7 +64,7 @@ _RUNS = """
     ) GROUP BY run ORDER BY 1
 """
 """The rows before a date as runs of row numbers: at most one run for each load, because a load is stored sorted."""
-FIRST_ROWS, MANY_ROWS = VECTOR, 200 * VECTOR
+FIRST_ROWS, MANY_ROWS = VECTOR_ROWS, 200 * VECTOR_ROWS
 """How many rows have a statement of their own, so that they come early, in plans that read more than MANY_ROWS."""
 _CONNECT = "USE store; SET enable_progress_bar=false"
 
@@ -147,7 +147,7 @@ class DuckDBEngine(Reading):
             extent = f"SELECT count(*), min(eventdate), max(eventdate) FROM {relation}"
             [(events, oldest, newest)] = cursor.execute(extent).fetchall()
             blocks = "SELECT count(DISTINCT block_id) FILTER (block_id >= 0) FROM pragma_storage_info(?)"
-            size = self._one(cursor, blocks, [f"store.{relation}"]) * BLOCK
+            size = self._one(cursor, blocks, [f"store.{relation}"]) * BLOCK_BYTES
             # The most recent rows have no blocks yet: they are in DuckDB's log of changes, which is small.
             return Extent(events, oldest, newest, size or self._one(cursor, _size(table)))
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import duckdb
 
-from svcctl.service.engines.duckdb.statement import VECTOR
+from svcctl.service.engines.duckdb.statement import VECTOR_ROWS
 from svcctl.service.engines.duckdb.syntax import literal, quote
 
-LARGE = 1 << 26
+MAX_VECTOR_BYTES = 1 << 26
 """A group is read in slices if a vector could have more bytes of texts than this."""
-SLICE = 1 << 23
+SLICE_BYTES = 1 << 23
 """The usual size of a slice, in bytes of text."""
-MOST = 1 << 28
+MAX_SLICE_BYTES = 1 << 28
 """The most bytes of text in a slice, even if every row is as long as the longest. A single row may be longer."""
 
 
@@ -33,12 +33,16 @@ class Group:
 
     @property
     def is_large(self) -> bool:
-        return min(self.total, VECTOR * self.widest) > LARGE
+        return min(self.total, VECTOR_ROWS * self.widest) > MAX_VECTOR_BYTES
 
     @property
     def step(self) -> int:
         """The number of rows in a slice."""
-        return max(1, min(SLICE * self.rows // self.total, MOST // self.widest)) if self.is_large else self.rows
+        return (
+            max(1, min(SLICE_BYTES * self.rows // self.total, MAX_SLICE_BYTES // self.widest))
+            if self.is_large
+            else self.rows
+        )
 
 
 def groups(cursor: duckdb.DuckDBPyConnection, relation: str, texts: Sequence[str]) -> list[Group]:

@@ -16,7 +16,7 @@ import duckdb
 from svcctl.service.engines.duckdb.syntax import quote
 from svcctl.service.engines.lake.snapshot import Part, joined
 
-GROWTH = 4
+PARTS_FACTOR = 4
 """The factor by which the number of parts that are read together grows while they have few matches."""
 
 
@@ -64,10 +64,10 @@ def selects(
         if rows <= most:
             yield statements.of_table("matches")
             at, pause = at + len(group), 0
-            size *= GROWTH if rows * GROWTH <= most and at >= dense else 1
+            size *= PARTS_FACTOR if rows * PARTS_FACTOR <= most and at >= dense else 1
             continue
         dense = max(dense, at + len(group))
         if len(group) > 2:
-            size = max(2, len(group) // GROWTH)
+            size = max(2, len(group) // PARTS_FACTOR)
         else:
             alone = pause = max(1, 2 * pause)

@@ -40,7 +40,7 @@ ROW_GROUP_SIZE = 61_440
 MAX_GROUP_VALUES = 512 * ROW_GROUP_SIZE
 """The most values (rows times columns) that a load may hold; more would not fit into MEMORY_LIMIT."""
 
-_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+_DATABASE_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
@@ -94,7 +94,7 @@ def open_file(path: Path | None, *, memory_limit: str, spill: Path | None) -> du
         check_path(str(path), MISREAD, f"the events file {path}", "set SVCCTL_DATA to another directory: ")
         path.parent.mkdir(parents=True, exist_ok=True)
     spill_folder = Path(f"{path}.tmp") if path else Path(tempfile.gettempdir()) / f"svcctl-{os.getpid()}.tmp"
-    settings = _SETTINGS | {"memory_limit": memory_limit, "temp_directory": str(spill or spill_folder)}
+    settings = _DATABASE_SETTINGS | {"memory_limit": memory_limit, "temp_directory": str(spill or spill_folder)}
     connection = duckdb.connect(":memory:", config=settings)
     try:
         if path is not None:
@@ -111,7 +111,7 @@ def open_file(path: Path | None, *, memory_limit: str, spill: Path | None) -> du
 def open_reader(folder: Path | None, *, memory_limit: str, spill: Path | None) -> duckdb.DuckDBPyConnection:
     """A connection without tables that can read files below `folder` and nothing else. It spills to `spill`."""
     spill_folder = spill or Path(tempfile.gettempdir()) / f"svcctl-{uuid.uuid4().hex}.tmp"
-    settings = _SETTINGS | {"memory_limit": memory_limit, "temp_directory": str(spill_folder)}
+    settings = _DATABASE_SETTINGS | {"memory_limit": memory_limit, "temp_directory": str(spill_folder)}
     connection = duckdb.connect(":memory:", config=settings)
     allowed = "[]" if folder is None else f"[{literal(f'{folder}/')}]"
     connection.execute(_READ.format(folders=allowed))

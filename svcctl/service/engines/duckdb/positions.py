@@ -36,7 +36,7 @@ _HOLES = "SELECT position, rows FROM main.holes WHERE name = ? ORDER BY position
 _BEGUN = "SELECT coalesce(max(position), 0) FROM main.begun WHERE name = ?"
 _REMOVED = "SELECT coalesce(sum(rows), 0) FROM main.holes WHERE name = ?"
 _NEWEST = "SELECT newest FROM main.removed WHERE name = ?"
-_GAP = 'SELECT max("end") FROM main.gaps WHERE name = ? AND "end" < ? AND ? < next'
+_GAP_QUERY = 'SELECT max("end") FROM main.gaps WHERE name = ? AND "end" < ? AND ? < next'
 Run = tuple[int, int]
 """The first position or row number of consecutive rows, and how many rows they are."""
 
@@ -56,7 +56,7 @@ def end(cursor: duckdb.DuckDBPyConnection, name: str, relation: str | None) -> i
 
 def missing(cursor: duckdb.DuckDBPyConnection, name: str, relation: str | None, position: int) -> int:
     """How many positions the file has lost before one that was the end of the table once; 0 if it has lost none."""
-    [(gap,)] = cursor.execute(_GAP, [name, position, position]).fetchall()
+    [(gap,)] = cursor.execute(_GAP_QUERY, [name, position, position]).fetchall()
     return max(0, position - (end(cursor, name, relation) if gap is None else gap))
 
 

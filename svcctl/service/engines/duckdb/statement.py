@@ -78,7 +78,7 @@ class StatementFailed(ServiceError):
             if match := pattern.search(text):
                 self.cause, self.file = cause, match.groupdict().get("file")
         if self.cause is Cause.MEMORY:
-            super().__init__(f"the {work} needs more memory than the service may use", hint=_LARGE[work])
+            super().__init__(f"the {work} needs more memory than the service may use", hint=_TOO_LARGE[work])
         elif self.cause is Cause.FULL:
             super().__init__(f"no space left for the {work}", hint="make room on the disk of the service", code=507)
         else:
@@ -93,7 +93,7 @@ def _kind(error: BaseException) -> type[duckdb.Error] | None:
     return _CLASSES.get(match[1], duckdb.ProgrammingError) if match else None
 
 
-_LARGE = {"query": "narrow the range or group by less", "load": "nothing was changed; load fewer events at a time"}
+_TOO_LARGE = {"query": "narrow the range or group by less", "load": "nothing was changed; load fewer events at a time"}
 """For each kind of work, what to do if it needs too much memory."""
 
 
@@ -101,8 +101,8 @@ _LARGE = {"query": "narrow the range or group by less", "load": "nothing was cha
 def translated(work: str = "query") -> Iterator[None]:
     """Raise errors of DuckDB, and of Arrow where it passes them on, as StatementFailed, of one line.
 
-    `work` is a key of _LARGE. The error has code 500 when the service failed, and no code when the statement or a value
-    in it is refused.
+    `work` is a key of _TOO_LARGE. The error has code 500 when the service failed, and no code when the statement or a
+    value in it is refused.
     """
     try:
         yield
@@ -115,15 +115,15 @@ def first_line(error: BaseException) -> str:
     return _ERROR.sub("", str(error).partition("\n")[0]) or type(error).__name__
 
 
-VECTOR = 2048
+VECTOR_ROWS = 2048
 """The rows that DuckDB works on at once, even if they are large."""
 
 
 class Statement:
     """A Stream of the rows of several SELECTs in turn, from row number `skip` to before number `stop`.
 
-    A batch has at most `rows_per_batch` rows, and at most about BYTES_PER_BATCH. The first one has at most VECTOR rows,
-    so that it comes early. Closing the stream closes its connection. The first SELECT is checked at once. The
+    A batch has at most `rows_per_batch` rows, and at most about BYTES_PER_BATCH. The first one has at most VECTOR_ROWS
+    rows, so that it comes early. Closing the stream closes its connection. The first SELECT is checked at once. The
     others are made while rows are read. An interrupt also stops the work on the connection that prepares them.
     """
 
@@ -176,7 +176,7 @@ class Statement:
             with translated():
                 while self._stopped is None:
                     if self._reader is None:
-                        self._reader = self._relation.to_arrow_reader(min(VECTOR, self._rows_per_batch))
+                        self._reader = self._relation.to_arrow_reader(min(VECTOR_ROWS, self._rows_per_batch))
                     if (batch := next(self._reader, None)) is not None:
                         return batch
                     self._reader = None

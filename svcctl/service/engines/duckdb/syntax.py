@@ -12,11 +12,11 @@ ARRIVED = "(arrived)"
 """The column that numbers rows while they are sorted, so that rows of one date keep their order."""
 LINE = "(line)"
 """The column of line numbers, in formats that are read line by line."""
-SHORT = "(short)"
+SHORT_ROW = "(short)"
 """The column that is true for rows of csv with too few cells."""
 VALUES = "(values)"
 """The column of the typed values of a row of text."""
-RESERVED = (LINE, SHORT, VALUES, "(when)", "(marks)", "(misfit)", "(skipped)", "(nulls)", "(text)", "(keys)")
+RESERVED = (LINE, SHORT_ROW, VALUES, "(when)", "(marks)", "(misfit)", "(skipped)", "(nulls)", "(text)", "(keys)")
 """Names of columns that are added to the columns of a file while it is read."""
 
 SQL_TYPES = {

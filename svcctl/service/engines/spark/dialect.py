@@ -16,7 +16,7 @@ from svcctl.service.language.json_path import JsonStep
 
 POSITION = "(position)"
 """The name for the position of a row in a plan. The engine replaces it by columns."""
-_SMALLEST = exp.Cast(this=exp.Literal.string(str(-(2**63))), to=exp.DataType(this=exp.DType.BIGINT))
+_MIN_INT8 = exp.Cast(this=exp.Literal.string(str(-(2**63))), to=exp.DataType(this=exp.DType.BIGINT))
 _TRIED: Mapping[type[exp.Expr], str] = {
     exp.Add: "try_add",
     exp.Sub: "try_subtract",
@@ -113,7 +113,7 @@ class _SparkJson:
 
 def _but_smallest(sql: exp.Expr) -> exp.Expr:
     """A whole number, or null for the smallest one, which has no negative."""
-    return exp.Nullif(this=sql, expression=_SMALLEST.copy())
+    return exp.Nullif(this=sql, expression=_MIN_INT8.copy())
 
 
 def _float_text(x: str) -> str:

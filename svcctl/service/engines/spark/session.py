@@ -30,11 +30,11 @@ REACHED_SECONDS = 3.0
 """How long to wait for a server that does not answer: it may be restarting."""
 REASON_SECONDS = 0.2
 """How long to wait for the reason why a server does not answer."""
-SECONDS = 30.0
+REQUEST_SECONDS = 30.0
 """How long a server may take to begin or end a session, or to receive an interrupt."""
 MESSAGE_BYTES = 128 << 20
 _TIME_ZONE = "spark.sql.session.timeZone"
-_SETTINGS = {
+_SESSION_SETTINGS = {
     _TIME_ZONE: "UTC",
     "spark.sql.ansi.enabled": "true",
     # Adaptive execution runs a stage to its end if it begins while its operation is interrupted.
@@ -125,10 +125,10 @@ class Session:
         self._metadata = [("authorization", f"Bearer {token}")] if token else []
         self._who: dict[str, Any] = {"session_id": str(uuid.uuid4()), "user_context": proto.UserContext(user_id=_USER)}
         self._server_side: str | None = None
-        pairs = [proto.KeyValue(key=key, value=value) for key, value in _SETTINGS.items()]
+        pairs = [proto.KeyValue(key=key, value=value) for key, value in _SESSION_SETTINGS.items()]
         operation = proto.ConfigRequest.Operation(set=proto.ConfigRequest.Set(pairs=pairs))
         answer = self._stub.Config(
-            self.proto.ConfigRequest(**self._who, operation=operation), metadata=self._metadata, timeout=SECONDS
+            self.proto.ConfigRequest(**self._who, operation=operation), metadata=self._metadata, timeout=REQUEST_SECONDS
         )
         self._server_side = answer.server_side_session_id or None
         self.matcher = self._find_matcher()
@@ -148,7 +148,7 @@ class Session:
         """Raise the error of gRPC if the server does not have this session any more."""
         operation = self.proto.ConfigRequest.Operation(get=self.proto.ConfigRequest.Get(keys=[_TIME_ZONE]))
         request = self.proto.ConfigRequest(**self._who, operation=operation)
-        self._stub.Config(request, metadata=self._metadata, timeout=SECONDS)
+        self._stub.Config(request, metadata=self._metadata, timeout=REQUEST_SECONDS)
 
     def interrupt(self, tag: str) -> None:
         """Stop the work of a plan on the server. Errors are ignored: a server that does not answer does no work."""
@@ -157,14 +157,14 @@ class Session:
         kind = self.proto.InterruptRequest.InterruptType.INTERRUPT_TYPE_TAG
         request = self.proto.InterruptRequest(**self._who, interrupt_type=kind, operation_tag=tag)
         with suppress(grpc.RpcError):
-            self._stub.Interrupt(request, metadata=self._metadata, timeout=SECONDS)
+            self._stub.Interrupt(request, metadata=self._metadata, timeout=REQUEST_SECONDS)
 
     def release(self) -> None:
         import grpc
 
         with suppress(grpc.RpcError):
             self._stub.ReleaseSession(
-                self.proto.ReleaseSessionRequest(**self._who), metadata=self._metadata, timeout=SECONDS
+                self.proto.ReleaseSessionRequest(**self._who), metadata=self._metadata, timeout=REQUEST_SECONDS
             )
 
     def _find_matcher(self) -> Matcher:

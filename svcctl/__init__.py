@@ -7,14 +7,14 @@ are first used.
 TYPE_CHECKING = False  # the module `typing` would take a tenth of the time that the interpreter needs to start
 if TYPE_CHECKING:
     from svcctl import errors
-    from svcctl.api.columns import Column
+    from svcctl.api.columns import ResultColumn
     from svcctl.api.models import Domain, Job, Role
     from svcctl.library import QueryAnswer, ServiceClient, connect
 
 __version__ = "0.1.0"
-__all__ = ["Column", "Domain", "Job", "QueryAnswer", "Role", "ServiceClient", "connect", "errors"]
+__all__ = ["Domain", "Job", "QueryAnswer", "ResultColumn", "Role", "ServiceClient", "connect", "errors"]
 
-_MODULES = {"Column": "api.columns", "Domain": "api.models", "Job": "api.models", "Role": "api.models"}
+_MODULES = {"ResultColumn": "api.columns", "Domain": "api.models", "Job": "api.models", "Role": "api.models"}
 
 
 def __getattr__(name: str) -> object:

@@ -64,7 +64,7 @@ def advice_of(*texts: str | None) -> Advice | None:
     return Advice(*parts) if parts else None
 
 
-class Subject(NamedTuple):
+class ErrorSubject(NamedTuple):
     """The thing in a file that an error is about: its kind, its name, and the file and line if known.
 
     `repeats`: the failed operation can safely be repeated, even if part of it was done.
@@ -89,7 +89,7 @@ class SvcctlError(Exception):
 
     reason = "failed"
     data: Mapping[str, Any] = MappingProxyType({})
-    subject: Subject | None = None
+    subject: ErrorSubject | None = None
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class MissingExtra(UsageError):
         )
 
 
-class Place(NamedTuple):
+class QueryPosition(NamedTuple):
     """A position in a query's text: line and column, counted from 1, in characters."""
 
     line: int
@@ -175,7 +175,7 @@ class ServiceError(SvcctlError):
         code: int | None = None,
         cid: str | None = None,
         hint: str | None = None,
-        place: Place | None = None,
+        place: QueryPosition | None = None,
         query: str | None = None,
         reason: str | None = None,
         data: Mapping[str, Any] | None = None,

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from svcctl.api.client import Client
-    from svcctl.api.columns import Column
+    from svcctl.api.columns import ResultColumn
     from svcctl.api.models import Domain, Job, Role
     from svcctl.api.query import QueryRequest
     from svcctl.api.response import QueryResponse
-    from svcctl.dates.range import Dates
+    from svcctl.dates.range import RequestDates
     from svcctl.dates.shorthand import Typed
     from svcctl.errors import UsageError
     from svcctl.profiles import Profile
@@ -289,7 +289,7 @@ class ServiceClient:
         waits: bool,
         written: bool = False,
         date_format: str | None = None,
-    ) -> Dates:
+    ) -> RequestDates:
         from svcctl.dates.range import dates_of
         from svcctl.dates.zones import named_zone
 
@@ -338,7 +338,7 @@ class QueryAnswer(Iterator["tuple[Any, ...]"]):
         self._stack.close()
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[ResultColumn, ...]:
         """The columns with their names and types, such as `Column(name='n', type='int8')`. Waits for the answer."""
         if self._state == "open":
             with _Closing(self):
@@ -490,7 +490,7 @@ def _tuples(parts: Iterator[Any], response: QueryResponse) -> Iterator[tuple[Any
             yield from _converted(losses.rows(part), response.columns)
 
 
-def _converted(rows: Sequence[Sequence[Any]], columns: Sequence[Column]) -> Iterator[tuple[Any, ...]]:
+def _converted(rows: Sequence[Sequence[Any]], columns: Sequence[ResultColumn]) -> Iterator[tuple[Any, ...]]:
     """Convert timestamps to datetimes and addresses to text. Raises IncompleteResult for a date Python cannot hold."""
     kinds = [column.type for column in columns]
     if not _CONVERTED.intersection(kinds):

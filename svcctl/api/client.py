@@ -23,7 +23,7 @@ from svcctl.api.guard import UNGUARDED, Guard
 from svcctl.api.json_text import encoded
 from svcctl.api.operations import Operations
 from svcctl.api.refusals import CID, decoded, is_exact, launched, record, records, refusal_in
-from svcctl.api.transport import CUT_TEXTS, LATE_HEADER, Call, Event, Preview, Sender
+from svcctl.api.transport import CUT_TEXTS, LATE_HEADER, Event, Preview, RepeatableRequest, Sender
 from svcctl.api.wire.failures import DecodingError, RequestError, TimeoutException
 from svcctl.api.wire.messages import Closing, Response, Transport
 from svcctl.api.wire.pool import CLOSE_SECONDS, Pool
@@ -217,8 +217,8 @@ class Client:
         """A preview of the request that `query` or `launch` would send."""
         return self._sender.preview(self._query_call(request, repeatable=False))
 
-    def _query_call(self, request: QueryRequest, *, repeatable: bool) -> Call:
-        return Call(
+    def _query_call(self, request: QueryRequest, *, repeatable: bool) -> RepeatableRequest:
+        return RepeatableRequest(
             "POST",
             self._base_url + self._paths.query,
             request.body(),
@@ -233,7 +233,7 @@ class Client:
         return _job(record(self._payload(self._job_call("GET", "", job_id)), "id", "status"))
 
     def jobs(self) -> tuple[Job, ...]:
-        payload = self._payload(Call("GET", self._base_url + self._paths.jobs))
+        payload = self._payload(RepeatableRequest("GET", self._base_url + self._paths.jobs))
         return tuple(map(_job, records(payload, "id", "status")))
 
     def stop_job(self, job_id: str) -> Job:
@@ -253,8 +253,8 @@ class Client:
         """Remove a job. Conflict when the service answers a state other than REMOVED."""
         return self._change_job("DELETE", "/remove", job_id, "removed", ("REMOVED",))
 
-    def _job_call(self, method: str, verb: str, job_id: str) -> Call:
-        return Call(method, f"{self._base_url}{self._paths.job}{verb}/{segment(job_id)}")
+    def _job_call(self, method: str, verb: str, job_id: str) -> RepeatableRequest:
+        return RepeatableRequest(method, f"{self._base_url}{self._paths.job}{verb}/{segment(job_id)}")
 
     def _change_job(self, method: str, verb: str, job_id: str, changed: str, states: tuple[str, ...]) -> Job:
         """Change a job to one of some states. After a lost reply, a job that is in such a state counts as changed."""
@@ -315,9 +315,9 @@ class Client:
     def delete_domain(self, name: str) -> None:
         self._done(self._domain_call("DELETE", name), NotFound)
 
-    def _domain_call(self, method: str, *segments: str) -> Call:
+    def _domain_call(self, method: str, *segments: str) -> RepeatableRequest:
         url = "/".join([self._provisioning_url + self._paths.domain, *map(segment, segments)])
-        return Call(method, url, reseller=True)
+        return RepeatableRequest(method, url, reseller=True)
 
     # Roles
 
@@ -346,7 +346,7 @@ class Client:
         """Delete a role. The interface shows no path for this; deployments use this one."""
         self._done(self._role_call("DELETE", domain, name), NotFound)
 
-    def _role_call(self, method: str, domain: str, *name: str) -> Call:
+    def _role_call(self, method: str, domain: str, *name: str) -> RepeatableRequest:
         return self._domain_call(method, domain, "roles", *name)._replace(reseller=False)
 
     # Other requests
@@ -381,12 +381,12 @@ class Client:
         call = self._any_call(method, path, body, None)
         return self._payload(call._replace(repeatable=repeatable or call.repeatable))
 
-    def _any_call(self, method: str, path: str, body: bytes, headers: Mapping[str, str] | None) -> Call:
+    def _any_call(self, method: str, path: str, body: bytes, headers: Mapping[str, str] | None) -> RepeatableRequest:
         if not path.startswith("/"):
             raise UsageError(f"path '{path}' does not start with a slash")
         plain = path.partition("?")[0]
         below_domain = self._paths.is_of_domain(plain)
-        return Call(
+        return RepeatableRequest(
             method.upper(),
             (self._provisioning_url if below_domain else self._base_url) + path,
             body,
@@ -395,7 +395,7 @@ class Client:
             reseller=below_domain and "/roles" not in plain,
         )
 
-    def _counted_mode(self, call: Call) -> Mode | None:
+    def _counted_mode(self, call: RepeatableRequest) -> Mode | None:
         """The response format of a query whose rows the guard limits; None for any other request.
 
         UsageError for a format whose rows cannot be counted, unless the query has a limit that the guard allows.
@@ -443,11 +443,11 @@ class Client:
             if response.is_success and not (isinstance(error, UnprovenEnd) and self._sender.accepts(error)):
                 raise
 
-    def _payload(self, call: Call) -> Any:
+    def _payload(self, call: RepeatableRequest) -> Any:
         """The decoded answer of a small operation. Raises the error that the body states, even with HTTP 200."""
         return self._sender.send(call, decoded)
 
-    def _done(self, call: Call, already: type[ServiceError]) -> None:
+    def _done(self, call: RepeatableRequest, already: type[ServiceError]) -> None:
         """Send a call that may be repeated. After a lost reply, an error of class `already` means that it is done."""
         lost = False
 
@@ -462,7 +462,7 @@ class Client:
                 raise
 
     @contextmanager
-    def _answer(self, call: Call) -> Iterator[Response]:
+    def _answer(self, call: RepeatableRequest) -> Iterator[Response]:
         response = self._sender.send(call, lambda response: response)
         try:
             yield response

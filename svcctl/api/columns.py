@@ -10,37 +10,37 @@ from svcctl.words import json_text
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ResultColumn:
     """A column of a result; `type` is the service's name for its type, None in formats without types."""
 
     name: str
     type: str | None = None
 
 
-def columns_of(m: object) -> tuple[Column, ...]:
+def columns_of(m: object) -> tuple[ResultColumn, ...]:
     """The columns that the member `m` of a compact result describes, in the order of their `index`.
 
     ValueError when `m` is not an object of columns, or the indexes are not 0, 1, 2 and so on.
     """
     if not isinstance(m, Mapping):
         raise ValueError("m is not an object")
-    entries: list[tuple[int, Column]] = []
+    entries: list[tuple[int, ResultColumn]] = []
     for name, entry in m.items():
         index = entry.get("index") if isinstance(entry, Mapping) else None
         if not isinstance(index, int) or isinstance(index, bool):
             raise ValueError(f"column '{name}' has no index")
-        entries.append((index, Column(str(name), _type(entry))))
+        entries.append((index, ResultColumn(str(name), _type(entry))))
     entries.sort(key=lambda entry: entry[0])
     if [index for index, _ in entries] != list(range(len(entries))):
         raise ValueError("the column indexes are not 0, 1, 2 and so on")
     return tuple(column for _, column in entries)
 
 
-def columns_listed(metadata: object) -> tuple[Column, ...]:
+def columns_listed(metadata: object) -> tuple[ResultColumn, ...]:
     """The columns that the member `metadata` of a compact result lists. ValueError when it is not such a list."""
     if not isinstance(metadata, list) or not all(isinstance(entry, Mapping) and "name" in entry for entry in metadata):
         raise ValueError("metadata is not a list of names and types")
-    return tuple(Column(str(entry["name"]), _type(entry)) for entry in metadata)
+    return tuple(ResultColumn(str(entry["name"]), _type(entry)) for entry in metadata)
 
 
 METADATA = {"m": columns_of, "metadata": columns_listed}

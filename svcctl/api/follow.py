@@ -35,7 +35,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self
 
 from svcctl.api import retry
-from svcctl.api.columns import Column
+from svcctl.api.columns import ResultColumn
 from svcctl.api.query import QueryRequest, outline
 from svcctl.dates.lengths import length_text
 from svcctl.errors import IncompleteResult, ServiceError, TooManyRows, Unavailable, UnprovenEnd
@@ -152,7 +152,7 @@ class Follow:
         """The time at which the last attempt was answered; None if it was not."""
         self._limit, self._recounted = _limits(request)
         self._groups = outline(request.query or "").has("group")
-        self.columns: Sequence[Column] = ()
+        self.columns: Sequence[ResultColumn] = ()
         self.row_count = 0
         self._late, self._late_before = 0, 0
         """Events that came too late for their group: on this connection, and on earlier ones."""
@@ -272,7 +272,7 @@ class Follow:
         elif answer.columns != self.columns:
             self._arriving = map(self._same_columns(answer.columns), self._arriving)
 
-    def _same_columns(self, now: Sequence[Column]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    def _same_columns(self, now: Sequence[ResultColumn]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
         """A function that reduces a row to the columns of the first connection: a table may have more columns now.
 
         ServiceError when a column is gone or has another type: its rows could not be compared with delivered ones.

@@ -118,7 +118,7 @@ LOAD_OPTIONS = tuple(LoadOptions().to_json())
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LoadFinding:
     """Something that a load noticed `count` times, first at `place`; `what` is its kind, `sentence` describes it.
 
     `value` is the value at that place, and `fields` are the columns that it concerns.
@@ -152,12 +152,12 @@ class Loaded:
     newest: int | None = None
     before: int = 0
     empty: tuple[str, ...] = ()
-    skips: tuple[Finding, ...] = ()
-    changes: tuple[Finding, ...] = ()
+    skips: tuple[LoadFinding, ...] = ()
+    changes: tuple[LoadFinding, ...] = ()
     jobs: tuple[str, ...] = ()
     """The known names of the jobs that read the table when it was replaced."""
-    nulls: tuple[Finding, ...] = ()
-    asides: tuple[Finding, ...] = ()
+    nulls: tuple[LoadFinding, ...] = ()
+    asides: tuple[LoadFinding, ...] = ()
     added: tuple[str, ...] = ()
     widened: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
@@ -199,8 +199,8 @@ class Loaded:
         return asdict(self)
 
 
-def _findings(source: Mapping[str, Any], kind: str) -> tuple[Finding, ...]:
-    return tuple(Finding(**{**item, "fields": tuple(item["fields"])}) for item in records(source.get(kind) or []))
+def _findings(source: Mapping[str, Any], kind: str) -> tuple[LoadFinding, ...]:
+    return tuple(LoadFinding(**{**item, "fields": tuple(item["fields"])}) for item in records(source.get(kind) or []))
 
 
 def check_table_name(name: str) -> None:

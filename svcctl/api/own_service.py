@@ -48,7 +48,7 @@ class ReadingJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Extent(StoredTable):
+class TableExtent(StoredTable):
     """A table and how much it holds: the dates of its first and last event in epoch milliseconds, its size in bytes.
 
     `jobs` and `queries` read the table: the service lists them for an administrator who asks about a single table.
@@ -64,7 +64,7 @@ class Extent(StoredTable):
     queries: tuple[str, ...] = ()
 
     @classmethod
-    def from_json(cls, source: Mapping[str, Any]) -> Extent:
+    def from_json(cls, source: Mapping[str, Any]) -> TableExtent:
         """NotFound for any other object: a service that is not svcctl's own may answer anything."""
         if not {"name", "columns", "events"} <= source.keys():
             raise NotFound("the service does not describe its tables")
@@ -133,12 +133,12 @@ def _jobs(source: Mapping[str, Any]) -> tuple[ReadingJob, ...]:
     return tuple(ReadingJob(str(job["id"]), str(job["status"]), str(job["friendlyName"])) for job in found)
 
 
-def tables(client: Client) -> list[Extent]:
+def tables(client: Client) -> list[TableExtent]:
     """Every table and how much it holds. NotFound when the service is not svcctl's own."""
     payload = client.call("GET", "/service/tables")
     if not isinstance(payload, list):
         raise NotFound("the service does not list its tables")
-    return [Extent.from_json(row) for row in records(payload)]
+    return [TableExtent.from_json(row) for row in records(payload)]
 
 
 def table_names(client: Client) -> Collection[str] | None:
@@ -155,21 +155,21 @@ def table_names(client: Client) -> Collection[str] | None:
         return None
 
 
-def table(client: Client, name: str) -> Extent:
+def table(client: Client, name: str) -> TableExtent:
     """One table, how much it holds and who reads it. NotFound also when the service is not svcctl's own."""
-    return Extent.from_json(record(client.call("GET", f"/service/tables/{segment(name)}")))
+    return TableExtent.from_json(record(client.call("GET", f"/service/tables/{segment(name)}")))
 
 
-def drop(client: Client, name: str) -> Extent:
+def drop(client: Client, name: str) -> TableExtent:
     """Drop a table; returns what it held."""
-    return Extent.from_json(record(client.call("DELETE", f"/service/tables/{segment(name)}")))
+    return TableExtent.from_json(record(client.call("DELETE", f"/service/tables/{segment(name)}")))
 
 
-def trim(client: Client, name: str, before: int) -> tuple[int, Extent]:
+def trim(client: Client, name: str, before: int) -> tuple[int, TableExtent]:
     """Remove a table's events before a date in epoch milliseconds; returns their number and the table that is left."""
     body = json.dumps({"before": before}).encode()
     answer = record(client.call("POST", f"/service/tables/{segment(name)}/trim", body))
-    return int(answer["removed"]), Extent.from_json(answer)
+    return int(answer["removed"]), TableExtent.from_json(answer)
 
 
 def copy(client: Client, name: str, to: str) -> int:

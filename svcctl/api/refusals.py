@@ -28,7 +28,7 @@ from svcctl.errors import (
     InternalError,
     MalformedAnswer,
     NotFound,
-    Place,
+    QueryPosition,
     ServiceError,
     SvcctlError,
     Unavailable,
@@ -103,7 +103,7 @@ class Refusal(NamedTuple):
     message: str
     code: int | None = None
     cid: str | None = None
-    place: Place | None = None
+    place: QueryPosition | None = None
     """The place of the error in the query, if the body has a `context` with line and column."""
     hint: str | None = None
     """Advice, if the service gives it after the cause."""
@@ -312,11 +312,11 @@ def _with_causes(message: str, causes: Any) -> str:
     return ": ".join(dict.fromkeys(filter(None, parts))) or "the service gave no message"
 
 
-def _place(context: Any) -> Place | None:
+def _place(context: Any) -> QueryPosition | None:
     if not isinstance(context, Mapping):
         return None
     line, column = _code(context.get("line")), _code(context.get("column"))
-    return Place(line, column) if line and column else None
+    return QueryPosition(line, column) if line and column else None
 
 
 def _code(value: Any) -> int | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
-from svcctl.api.columns import Column
+from svcctl.api.columns import ResultColumn
 from svcctl.api.formats.batches import Batches
 from svcctl.api.formats.progress import Delivered, Late
 from svcctl.api.guard import UNGUARDED, Guard
@@ -201,7 +201,7 @@ class QueryResponse:
         return self._delivered.exact
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[ResultColumn, ...]:
         """The columns of the answer; empty if it names none. After a call of `rows()`, this waits until they arrive."""
         while self._delivered.columns is None and (batch := next(self._batches, None)) is not None:
             self._ahead.append(batch)

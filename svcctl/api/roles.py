@@ -33,7 +33,7 @@ Fields = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RoleFinding:
     """A field of a role that breaks a rule. `rule` is the number of the interface's rule, None for other mistakes.
 
     The key of a list of resource IDs is `resourceIds.<label>`, and that of its first element `resourceIds.<label>[0]`.
@@ -45,7 +45,7 @@ class Finding:
     message: str
 
 
-def lint(fields: Fields, *, update: bool = False) -> list[Finding]:
+def lint(fields: Fields, *, update: bool = False) -> list[RoleFinding]:
     """All findings about a new role, or with `update` about the changes to a role. Errors come first."""
     findings = [finding for rule in _RULES for finding in rule(fields, update)]
     return sorted(findings, key=lambda finding: finding.level != "error")
@@ -64,65 +64,67 @@ def flat(resource_ids: object) -> set[int]:
     return {number for ids in lists if isinstance(ids, list | tuple) for number in ids if type(number) is int}
 
 
-def _fields(fields: Fields, update: bool) -> Iterator[Finding]:
+def _fields(fields: Fields, update: bool) -> Iterator[RoleFinding]:
     for key, value in fields.items():
         if key not in (*FIELDS, *READ_ONLY):
             near = nearest(str(key), FIELDS)
-            yield Finding("error", None, key, f"unknown field '{key}'" + (f" (did you mean '{near}'?)" if near else ""))
+            yield RoleFinding(
+                "error", None, key, f"unknown field '{key}'" + (f" (did you mean '{near}'?)" if near else "")
+            )
         elif key in ("description", "finderName") and not isinstance(value, str):
-            yield Finding("error", None, key, f"{key} {_is_not('text', value)}")
+            yield RoleFinding("error", None, key, f"{key} {_is_not('text', value)}")
 
 
-def _rule_1(fields: Fields, update: bool) -> Iterator[Finding]:
+def _rule_1(fields: Fields, update: bool) -> Iterator[RoleFinding]:
     """Rule 1: only the name of a role is required, and a name alone grants everything."""
     name = fields.get("name")
     if "name" not in fields:
         if not update:
-            yield Finding("error", 1, None, "the name is missing")
+            yield RoleFinding("error", 1, None, "the name is missing")
     elif not isinstance(name, str):
-        yield Finding("error", 1, "name", f"name {_is_not('text', name)}")
+        yield RoleFinding("error", 1, "name", f"name {_is_not('text', name)}")
     elif is_built_in(name):
-        yield Finding("error", None, "name", f"'{name}' is the name of a built-in role")
+        yield RoleFinding("error", None, "name", f"'{name}' is the name of a built-in role")
     elif not name.strip() or not name.isprintable():
-        yield Finding("error", 1, "name", "name is blank" if not name.strip() else "name cannot be printed")
+        yield RoleFinding("error", 1, "name", "name is blank" if not name.strip() else "name cannot be printed")
     if update or any(nearest(str(key), GRANTS) for key in fields if key not in FIELDS):
         return  # a misspelled field may be the grant that seems to be left out
     if _mentions_no_grant(fields):
-        yield Finding(
+        yield RoleFinding(
             "warning", 1, None, "only a name: the role grants all policies, all applications and all resources"
         )
     elif left_out := [key for key in GRANTS if key not in fields]:
         message = f"{', '.join(left_out)} not given: svcctl reads this as none, but services may read it as all"
-        yield Finding("warning", 1, None, message)
+        yield RoleFinding("warning", 1, None, message)
 
 
-def _rule_2(fields: Fields, update: bool) -> Iterator[Finding]:
+def _rule_2(fields: Fields, update: bool) -> Iterator[RoleFinding]:
     """Rule 2: `*` means all, so nothing else may be combined with it."""
     for key, word in GRANTS.items():
         value = fields.get(key)
         if _is_all(value):
-            yield Finding("warning", 2, key, f"'*' grants all {word} of the domain, later ones too")
+            yield RoleFinding("warning", 2, key, f"'*' grants all {word} of the domain, later ones too")
         elif isinstance(value, list | dict) and any(
             isinstance(element, str) and element == EVERYTHING for element in value
         ):
-            yield Finding("error", 2, key, f"{key}: '*' means all and cannot be combined with others")
+            yield RoleFinding("error", 2, key, f"{key}: '*' means all and cannot be combined with others")
 
 
-def _rule_3(fields: Fields, update: bool) -> Iterator[Finding]:
+def _rule_3(fields: Fields, update: bool) -> Iterator[RoleFinding]:
     """Rule 3: policies and applications are lists of names, or a single name."""
     for key in ("policies", "applications"):
         value = fields.get(key, [])
         if not isinstance(value, str | list):
-            yield Finding("error", 3, key, f"{key} {_is_not('a list of names or a single name', value)}")
+            yield RoleFinding("error", 3, key, f"{key} {_is_not('a list of names or a single name', value)}")
             continue
         for name in [value] if isinstance(value, str) else value:
             if not isinstance(name, str):
-                yield Finding("error", 3, key, f"{key}: {_shown(name)} {_is_not('text', name)}")
+                yield RoleFinding("error", 3, key, f"{key}: {_shown(name)} {_is_not('text', name)}")
             elif not name:
-                yield Finding("error", 3, key, f"{key} has an empty name")
+                yield RoleFinding("error", 3, key, f"{key} has an empty name")
 
 
-def _rule_4(fields: Fields, update: bool) -> Iterator[Finding]:
+def _rule_4(fields: Fields, update: bool) -> Iterator[RoleFinding]:
     """Rule 4: a role without policies must have an application."""
     policies, applications = fields.get("policies"), fields.get("applications")
     if update:
@@ -131,10 +133,10 @@ def _rule_4(fields: Fields, update: bool) -> Iterator[Finding]:
     else:
         empty = not _mentions_no_grant(fields) and policies in (None, []) and applications in (None, [])
     if empty:
-        yield Finding("error", 4, "applications", "no policies, so there must be at least one application")
+        yield RoleFinding("error", 4, "applications", "no policies, so there must be at least one application")
 
 
-def _rule_5(fields: Fields, update: bool) -> Iterator[Finding]:
+def _rule_5(fields: Fields, update: bool) -> Iterator[RoleFinding]:
     """Rule 5: the default application of a role is one of its applications."""
     default, applications = fields.get("defaultApplicationName"), fields.get("applications")
     if not isinstance(default, str) or not default or _is_all(applications):
@@ -146,46 +148,50 @@ def _rule_5(fields: Fields, update: bool) -> Iterator[Finding]:
     names = [applications] if isinstance(applications, str) else applications or []
     if isinstance(names, list) and default not in names:
         key = "defaultApplicationName"
-        yield Finding("error", 5, key, f"{key} '{default}' is not among the applications")
+        yield RoleFinding("error", 5, key, f"{key} '{default}' is not among the applications")
 
 
-def _rule_6(fields: Fields, update: bool) -> Iterator[Finding]:
+def _rule_6(fields: Fields, update: bool) -> Iterator[RoleFinding]:
     """Rule 6: an empty default application in an update removes the current one."""
     key = "defaultApplicationName"
     if key not in fields:
         return
     if not isinstance(fields[key], str):
-        yield Finding("error", 6, key, f"{key} {_is_not('text', fields[key])} ('' is for none)")
+        yield RoleFinding("error", 6, key, f"{key} {_is_not('text', fields[key])} ('' is for none)")
     elif not fields[key] and not update:
-        yield Finding("warning", 6, key, f"{key} is empty, which removes one on update only")
+        yield RoleFinding("warning", 6, key, f"{key} is empty, which removes one on update only")
 
 
-def _rule_8(fields: Fields, update: bool) -> Iterator[Finding]:
+def _rule_8(fields: Fields, update: bool) -> Iterator[RoleFinding]:
     """Rule 8: resourceIds are lists of integers by label; only the integers count."""
     key = "resourceIds"
     value = fields.get(key, {})
     if value == EVERYTHING:
         return
     if not isinstance(value, dict):
-        yield Finding("error", 8, key, f"{key} {_is_not('an object of labels with a list of integers each', value)}")
+        yield RoleFinding(
+            "error", 8, key, f"{key} {_is_not('an object of labels with a list of integers each', value)}"
+        )
         return
     for label, ids in value.items():
         where = f"{key}.{label}"
         if not isinstance(ids, list):
-            yield Finding("error", 8, where, f"{where} {_is_not('a list of integers', ids)}")
+            yield RoleFinding("error", 8, where, f"{where} {_is_not('a list of integers', ids)}")
             continue
         for index, item in enumerate(ids):
             if type(item) is not int:
-                yield Finding("error", 8, f"{where}[{index}]", f"{where}: {_shown(item)} {_is_not('an integer', item)}")
+                yield RoleFinding(
+                    "error", 8, f"{where}[{index}]", f"{where}: {_shown(item)} {_is_not('an integer', item)}"
+                )
         if label == EVERYTHING and ids:
-            yield Finding("error", 2, where, f"{key}: '*' means all and cannot be combined with others")
+            yield RoleFinding("error", 2, where, f"{key}: '*' means all and cannot be combined with others")
 
 
-def _rule_9(fields: Fields, update: bool) -> Iterator[Finding]:
+def _rule_9(fields: Fields, update: bool) -> Iterator[RoleFinding]:
     """Rule 9: three fields of a role are read-only."""
     for key in READ_ONLY:
         if key in fields:
-            yield Finding("error", 9, key, f"{key} cannot be set")
+            yield RoleFinding("error", 9, key, f"{key} cannot be set")
 
 
 _RULES = (_fields, _rule_1, _rule_2, _rule_3, _rule_4, _rule_5, _rule_6, _rule_8, _rule_9)

@@ -76,7 +76,7 @@ class Exchange:
 
     def __init__(
         self,
-        call: Call,
+        call: RepeatableRequest,
         request: Request,
         response: Response | None,
         seconds: float,
@@ -141,7 +141,7 @@ class Retry(NamedTuple):
 Event = Exchange | Retry | UnprovenEnd
 
 
-class Call(NamedTuple):
+class RepeatableRequest(NamedTuple):
     """A call of the service, from which each attempt builds a new request.
 
     `repeatable` says that the call may be done twice without harm. `reseller` marks an operation for resellers.
@@ -185,7 +185,7 @@ class Sender:
         sleep: Callable[[float], None],
         observe: Callable[[Event], None] | None,
         any_close: bool,
-        change: Callable[[Call], str | None],
+        change: Callable[[RepeatableRequest], str | None],
         guard: Guard,
     ) -> None:
         self._transport = transport
@@ -203,7 +203,9 @@ class Sender:
     def close(self) -> None:
         self._transport.close()
 
-    def send(self, call: Call, read: Callable[[Response], T], after_loss: Callable[[], T | None] | None = None) -> T:
+    def send(
+        self, call: RepeatableRequest, read: Callable[[Response], T], after_loss: Callable[[], T | None] | None = None
+    ) -> T:
         """Send a call until an attempt succeeds or no more are allowed, and return the result of `read` for the answer.
 
         `read` closes the answer, or leaves that to the caller. It raises Unavailable for an unusable answer; the
@@ -260,7 +262,7 @@ class Sender:
         self._accepted = True  # all answers of a service end in the same way: one report is enough
         return True
 
-    def preview(self, call: Call) -> Preview:
+    def preview(self, call: RepeatableRequest) -> Preview:
         request = self._built(call)
         try:
             self._signer(call).authorize(request)
@@ -271,7 +273,7 @@ class Sender:
         body, note = _shown_body(call.body)
         return Preview("\n".join([*head, "", body]), note)
 
-    def _exchange(self, call: Call, request: Request) -> Response:
+    def _exchange(self, call: RepeatableRequest, request: Request) -> Response:
         """Sign and send one attempt, and return the answer, whose body is not read yet."""
         started = time.monotonic()
         try:
@@ -283,7 +285,7 @@ class Sender:
         self._tell(call, request, response, time.monotonic() - started, None)
         return response
 
-    def _built(self, call: Call) -> Request:
+    def _built(self, call: RepeatableRequest) -> Request:
         """Build the request of one attempt, without the headers that authorize it."""
         silence = max(self._timeout, SILENCE_SECONDS) if call.endless else self._timeout
         target = _target(call.url)
@@ -304,12 +306,12 @@ class Sender:
         except _UNSENDABLE as error:
             raise _unsendable(error) from None
 
-    def _signer(self, call: Call) -> Credentials:
+    def _signer(self, call: RepeatableRequest) -> Credentials:
         return self._auth.of_reseller() if call.reseller else self._auth
 
     def _tell(
         self,
-        call: Call,
+        call: RepeatableRequest,
         request: Request,
         response: Response | None,
         seconds: float,
@@ -321,12 +323,12 @@ class Sender:
         secret = self._auth.secret_headers
         self._observe(Exchange(call, request, response, seconds, failure, changes=changes, secret_headers=secret))
 
-    def _is_last(self, call: Call, response: Response, attempt: int) -> bool:
+    def _is_last(self, call: RepeatableRequest, response: Response, attempt: int) -> bool:
         """Whether an unsuccessful answer is the last one, because no attempt follows it."""
         again = response.status_code in retry.STATUSES and not _may_be_done(call, response)
         return not again or attempt == self._attempts
 
-    def error(self, call: Call, response: Response, start: bytes) -> SvcctlError:
+    def error(self, call: RepeatableRequest, response: Response, start: bytes) -> SvcctlError:
         """The error that an unsuccessful answer states; `start` is the beginning of its body."""
         status = response.status_code
         if location := response.headers.get("location") if response.is_redirect else None:
@@ -362,7 +364,7 @@ def _doubtful(*, changes: bool) -> Iterator[None]:
         raise
 
 
-def _headers(call: Call) -> Headers:
+def _headers(call: RepeatableRequest) -> Headers:
     """The headers of a call's request. LocalProtocolError for one that cannot be sent."""
     additions = call.headers or {}
     for name, value in additions.items():
@@ -430,7 +432,7 @@ def _shown_body(body: bytes) -> tuple[str, str]:
     return shown, MASKED if shown != text else ""
 
 
-def _may_be_done(call: Call, response: Response) -> bool:
+def _may_be_done(call: RepeatableRequest, response: Response) -> bool:
     """Whether a gateway answered a call that must not be done twice, and the service may already have done it."""
     return response.status_code in retry.STATUSES - retry.NOT_DONE and not call.repeatable
 
@@ -443,7 +445,7 @@ def _start_of(response: Response) -> bytes:
     return bytes(start)
 
 
-def _no_answer(call: Call, error: Exception, hint: str | None) -> Unavailable:
+def _no_answer(call: RepeatableRequest, error: Exception, hint: str | None) -> Unavailable:
     """The error of a call without an answer. Without `hint`, the advice depends on the reason."""
     host = urlsplit(call.url).netloc
     connected = isinstance(error, ReadError)

@@ -87,7 +87,7 @@ class NoVerb(UsageError):
     """A noun was named without a verb; the message is its help page."""
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """A noun, or the root; the error for an unknown command names the command that was meant."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -107,7 +107,7 @@ class Group(TyperGroup):
         return super().resolve_command(ctx, [name, *args[1:]])
 
 
-class DefaultGroup(Group):
+class DefaultGroup(CommandGroup):
     """A noun that can run without a verb: it then runs its callback, whose options are those of the noun.
 
     The callback takes a query. A query has blanks, so a single word is a mistyped verb.
@@ -123,7 +123,7 @@ class DefaultGroup(Group):
 class _Default(Command):
     """The command that a noun runs without a verb; its help page lists the verbs."""
 
-    def __init__(self, noun: Group) -> None:
+    def __init__(self, noun: CommandGroup) -> None:
         super().__init__(noun.name, callback=noun.callback, params=noun.params, help=noun.help)
         self.commands = noun.commands
 
@@ -192,7 +192,7 @@ class App(typer.Typer):
     """A Typer app whose groups and commands are Group and Command."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**{"cls": Group, "rich_markup_mode": None, **settings})
+        super().__init__(**{"cls": CommandGroup, "rich_markup_mode": None, **settings})
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Function], Function]:
         return super().command(name, **{"cls": Command, **settings})

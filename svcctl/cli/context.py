@@ -19,7 +19,7 @@ from svcctl.dates.lengths import length_text
 from svcctl.errors import Advice, CredentialsError, Declined, NotFound, ProfileError, SvcctlError, Unavailable
 from svcctl.terminal import pager
 from svcctl.terminal.diagnostics import Diagnostics, Work
-from svcctl.terminal.formats import AUTO, Format, find_format
+from svcctl.terminal.formats import AUTO, OutputFormat, find_format
 from svcctl.terminal.output import Output
 from svcctl.terminal.prompt import Prompt, TerminalPrompt, confirm
 from svcctl.terminal.standard_streams import has_glyphs, moves, wants_color
@@ -81,7 +81,7 @@ class Context:
         return profiles.default_store(self.environment, Path(config) if config else None)
 
     @cached_property
-    def files(self) -> process.Files:
+    def files(self) -> process.ServiceFiles:
         from svcctl.service import process
 
         return process.default_files(self.environment)
@@ -173,7 +173,7 @@ class Context:
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)
 
-    def format(self, name: str | None, *, lists: bool = False) -> Format:
+    def format(self, name: str | None, *, lists: bool = False) -> OutputFormat:
         """The format asked for: the option, else what the profile or the environment says, else `auto`."""
         chosen = name or (self._format_of_lists if lists else self.profile.format)
         return find_format(chosen, is_terminal=self.output.is_terminal, lists=lists)

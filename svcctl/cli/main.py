@@ -18,7 +18,7 @@ import typer
 
 from svcctl import __version__
 from svcctl.cli import hints, spellings
-from svcctl.cli.app import App, Command, Group, NoVerb
+from svcctl.cli.app import App, Command, CommandGroup, NoVerb
 from svcctl.cli.commands import NOUNS
 from svcctl.cli.context import Context
 from svcctl.cli.help import TOPICS
@@ -157,7 +157,7 @@ def root(
         ctx.obj.output.text(START)
 
 
-class Root(Group):
+class Root(CommandGroup):
     """The root command. A noun is only a name and a description until a command line names it: then it is imported."""
 
     def __init__(self, **settings: Any) -> None:

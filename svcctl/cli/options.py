@@ -20,7 +20,7 @@ from svcctl.errors import UsageError
 from svcctl.words import format_name
 
 
-class Heading(StrEnum):
+class OptionHeading(StrEnum):
     """The headings of options on the page of a command that has many."""
 
     RANGE = "Range"
@@ -81,7 +81,7 @@ Parse = Callable[[str], Any]
 def start_option(parser: Parse = _moment, start: str = "Start of the range") -> Any:
     """The option --from of a command; `parser` reads its dates, and `start` describes it in the help."""
     meaning = f"{start}; 1h means one hour ago (see 'svcctl help dates')."
-    return typer.Option("--from", parser=parser, metavar="DATE", rich_help_panel=Heading.RANGE, help=meaning)
+    return typer.Option("--from", parser=parser, metavar="DATE", rich_help_panel=OptionHeading.RANGE, help=meaning)
 
 
 def end_option(future: str, parser: Parse = _moment) -> Any:
@@ -90,7 +90,7 @@ def end_option(future: str, parser: Parse = _moment) -> Any:
         "--to",
         parser=parser,
         metavar="DATE",
-        rich_help_panel=Heading.RANGE,
+        rich_help_panel=OptionHeading.RANGE,
         help=f"End of the range (not included); {future}.",
     )
 
@@ -108,7 +108,7 @@ TimeZoneOpt = Annotated[
         "--time-zone",
         parser=_zone,
         metavar="ZONE",
-        rich_help_panel=Heading.RANGE,
+        rich_help_panel=OptionHeading.RANGE,
         help="Time zone of dates, typed and printed: GMT+2, Europe/Berlin or local.",
     ),
     Completes("zones", words=words.time_zones),
@@ -123,7 +123,7 @@ VarOpt = Annotated[
     typer.Option(
         "--var",
         metavar="K=V",
-        rich_help_panel=Heading.QUERY,
+        rich_help_panel=OptionHeading.QUERY,
         help="Replace {{K}} in the query by V as a quoted literal.",
     ),
 ]
@@ -132,21 +132,21 @@ DateFormatOpt = Annotated[
     typer.Option(
         "--date-format",
         metavar="NAME",
-        rich_help_panel=Heading.OUTPUT,
+        rich_help_panel=OptionHeading.OUTPUT,
         help="Format of printed dates: iso is 2026-01-31T10:00:00.000Z, default and sql are 2026-01-31 10:00:00.000.",
     ),
     Completes(words=words.date_formats),
 ]
 QueryFileOpt = Annotated[
     Path | None,
-    typer.Option("--file", "-F", metavar="FILE", rich_help_panel=Heading.QUERY, help="Read the query from FILE."),
+    typer.Option("--file", "-F", metavar="FILE", rich_help_panel=OptionHeading.QUERY, help="Read the query from FILE."),
     Completes(FILES),
 ]
 _FORMAT = typer.Option(
     "--format",
     "-f",
     metavar="FORMAT",
-    rich_help_panel=Heading.OUTPUT,
+    rich_help_panel=OptionHeading.OUTPUT,
     help="Output format; auto is a table on a terminal and csv in a pipe.",
 )
 FormatOpt = Annotated[str | None, _FORMAT, Completes(words=words.list_formats)]
@@ -157,7 +157,7 @@ ObjectsOpt = Annotated[
         "-f",
         parser=_objects,
         metavar="FORMAT",
-        rich_help_panel=Heading.OUTPUT,
+        rich_help_panel=OptionHeading.OUTPUT,
         help="ndjson prints an object for each finding and each result, for programs.",
     ),
     Completes(words=("ndjson",)),
@@ -170,7 +170,7 @@ OutputOpt = Annotated[
         "-o",
         parser=_file,
         metavar="FILE",
-        rich_help_panel=Heading.OUTPUT,
+        rich_help_panel=OptionHeading.OUTPUT,
         help="Write to FILE (complete or not at all); names ending in .gz or .zst are compressed.",
     ),
     Completes(FILES),
@@ -178,7 +178,7 @@ OutputOpt = Annotated[
 ColumnsOpt = Annotated[
     str | None,
     typer.Option(
-        "--columns", metavar="A,B", rich_help_panel=Heading.ROWS, help="Print only these columns, in this order."
+        "--columns", metavar="A,B", rich_help_panel=OptionHeading.ROWS, help="Print only these columns, in this order."
     ),
     Completes("columns"),
 ]
@@ -187,7 +187,7 @@ SortOpt = Annotated[
     typer.Option(
         "--sort",
         metavar="A[:desc],B",
-        rich_help_panel=Heading.ROWS,
+        rich_help_panel=OptionHeading.ROWS,
         help="Sort by these columns; nulls come last. See 'svcctl help formats'.",
     ),
     Completes("columns"),
@@ -195,24 +195,31 @@ SortOpt = Annotated[
 TopOpt = Annotated[
     int | None,
     typer.Option(
-        "--top", min=1, metavar="N", rich_help_panel=Heading.ROWS, help="Print only the first N rows of --sort."
+        "--top", min=1, metavar="N", rich_help_panel=OptionHeading.ROWS, help="Print only the first N rows of --sort."
     ),
 ]
 NoHeaderOpt = Annotated[
     bool,
     typer.Option(
-        "--no-header", rich_help_panel=Heading.OUTPUT, help="Leave out the names of the columns (table, csv, tsv, xls)."
+        "--no-header",
+        rich_help_panel=OptionHeading.OUTPUT,
+        help="Leave out the names of the columns (table, csv, tsv, xls).",
     ),
 ]
 ForceOpt = Annotated[
     bool,
-    typer.Option("--force", rich_help_panel=Heading.OUTPUT, help="Overwrite an existing file; its permissions stay."),
+    typer.Option(
+        "--force", rich_help_panel=OptionHeading.OUTPUT, help="Overwrite an existing file; its permissions stay."
+    ),
 ]
 YesOpt = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 def length_option(
-    name: str, about: str, heading: Heading | None = Heading.RUN, read: Callable[[str], float] = parse_length
+    name: str,
+    about: str,
+    heading: OptionHeading | None = OptionHeading.RUN,
+    read: Callable[[str], float] = parse_length,
 ) -> Any:
     """An option whose value is a length, in seconds; `read` parses it as `parse_length` does, within limits."""
 

@@ -22,7 +22,7 @@ from svcctl.dates.operators import (
     resolve_one,
 )
 from svcctl.dates.shorthand import ALL_OPERATORS, LocalTime, Typed, depends_on_zone, in_zone
-from svcctl.dates.zones import GMT, Local, Zone
+from svcctl.dates.zones import GMT, LocalZone, Zone
 from svcctl.errors import RangeEndsFirst, UsageError
 
 _LONG_AGO = 10**6
@@ -70,7 +70,7 @@ def start_of(typed: Typed, zone: Zone | None, *, now: datetime) -> datetime:
     return resolve(moment, None, now=now, zone=(zone or GMT).clocks, operators=ALL_OPERATORS).start
 
 
-class Dates(NamedTuple):
+class RequestDates(NamedTuple):
     """The dates of a request: start, end, and the format and zone in which the service writes dates, if it does."""
 
     range: Range
@@ -176,7 +176,7 @@ def dates_of(
     written: bool,
     waits: bool = True,
     resent: bool = False,
-) -> Dates:
+) -> RequestDates:
     """The dates to send for a typed range. UsageError for an impossible range or an unknown date format.
 
     `written`: the service writes dates in the answer, so it gets format and zone unchanged. Otherwise (in the JSON
@@ -211,7 +211,7 @@ def dates_of(
         to = to_seconds(resolved.end)
     sent_zone = zone.offset_name(resolved.start.timestamp()) if zone else None
     changes = _changes(zone, resolved, now) if zone else ()
-    return Dates(
+    return RequestDates(
         resolved, from_, to, date_format, sent_zone, zone, plain, changes, reading, cut, slip, short, other_pair
     )
 
@@ -280,7 +280,7 @@ def counted_back(from_: Moment, to: Moment | None, resolved: Range, *, now: date
     return None
 
 
-def period_note(chosen: Dates, every: int, *, formula: bool) -> str | None:
+def period_note(chosen: RequestDates, every: int, *, formula: bool) -> str | None:
     """A note if the periods of a grouped query begin at other times than the periods of the zone.
 
     The service counts periods in UTC; `every` is their length in seconds. With `formula`, the note contains a clause
@@ -300,7 +300,7 @@ def period_note(chosen: Dates, every: int, *, formula: bool) -> str | None:
     if len(aheads) > 1:
         text = f"{text}, whose clocks change within the range"
     name = zone.name
-    if isinstance(zone.clocks, Local):
+    if isinstance(zone.clocks, LocalZone):
         name = zone.offset_name(start) if len(aheads) == 1 and chosen.range.end is not None else ""
     if every != UNITS["d"] or not formula or not name:
         return text

@@ -51,7 +51,7 @@ class Zone:
     @property
     def shared_name(self) -> str:
         """The zone's name for other programs: GMT+02:00 or Europe/Berlin. UsageError for `local`."""
-        if isinstance(self.clocks, Local):
+        if isinstance(self.clocks, LocalZone):
             raise UsageError("the time zone 'local' has no name", hint="name it, such as --time-zone Europe/Berlin")
         return f"GMT{EPOCH.astimezone(self.clocks).isoformat()[19:]}" if self.is_fixed else str(self.clocks)
 
@@ -112,7 +112,7 @@ def named_zone(text: str) -> Zone:
     UsageError for any other text.
     """
     if text.casefold() == "local":
-        return Zone(text, Local())
+        return Zone(text, LocalZone())
     offset = re.sub(r"^(?:UTC|GMT|Z$)?(?=$|[+-])", "GMT", text.upper()) if text else text
     if offset.startswith("GMT"):
         return Zone(text, parse_zone(offset))
@@ -124,7 +124,7 @@ def named_zone(text: str) -> Zone:
         raise UsageError(f"there is no time zone '{text}'", hint=_nearest_zone(text)) from None
 
 
-class Local(tzinfo):
+class LocalZone(tzinfo):
     """The zone of this computer, with the clock changes of the computer."""
 
     def utcoffset(self, moment: datetime | None) -> timedelta | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from svcctl.api.query import ALL_COLUMNS, QueryRequest, answer, is_dated, outline
 from svcctl.dates.epochs import EPOCH
 from svcctl.errors import SvcctlError
-from svcctl.exports.formats import Format
+from svcctl.exports.formats import ExportFormat
 from svcctl.exports.record import NAME, About
 from svcctl.exports.windows import Target, Window
 from svcctl.exports.workers.fetch import Task
@@ -73,7 +73,7 @@ class Export:
 
     order: Order
     about: About
-    format: Format
+    format: ExportFormat
     compression: str
     target: Target
     whole: Window

@@ -17,7 +17,7 @@ from svcctl.api.formats.batches import batches_of
 from svcctl.errors import UsageError
 from svcctl.exports.workers.spool import Spool
 from svcctl.io import arrow, parquet
-from svcctl.io.compression import COMPRESSIONS, Sink
+from svcctl.io.compression import COMPRESSIONS, ByteSink
 from svcctl.io.losses import Losses
 from svcctl.words import format_name
 
@@ -35,15 +35,15 @@ Look = Callable[[tuple[str, ...]], None]
 
 
 class WritePart(Protocol):
-    """Writes the rows of an answer, see `Format`. An answer in ndjson names its columns with its first row."""
+    """Writes the rows of an answer, see `ExportFormat`. An answer in ndjson names its columns with its first row."""
 
     def __call__(
-        self, answer: QueryResponse, sink: Sink, whole: bool, losses: Losses, look: Look | None = None, /
+        self, answer: QueryResponse, sink: ByteSink, whole: bool, losses: Losses, look: Look | None = None, /
     ) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class ExportFormat:
     """One format: the mode.type that is asked for, and its two ways to write.
 
     `part(answer, sink, whole, losses)` writes the rows of one window and returns their head, which all windows must
@@ -56,7 +56,7 @@ class Format:
     name: str
     mode: str
     part: WritePart
-    merged: Callable[[Iterable[Part], str, Sink], None]
+    merged: Callable[[Iterable[Part], str, ByteSink], None]
     heading: bool = False
     joins: bool = True
     """Whether the merged file is the parts as they are, one behind the other."""
@@ -71,7 +71,7 @@ class Format:
 def _lines(*, heading: bool) -> WritePart:
     """Parts of the service's own bytes, the first block of which is the heading in csv and tsv."""
 
-    def part(answer: QueryResponse, sink: Sink, whole: bool, losses: Losses, look: Look | None = None, /) -> str:
+    def part(answer: QueryResponse, sink: ByteSink, whole: bool, losses: Losses, look: Look | None = None, /) -> str:
         blocks = answer.raw()
         first = next(blocks, b"")
         if look is not None and first:
@@ -94,7 +94,7 @@ def members(lines: bytes) -> tuple[str, ...]:
     return tuple(row) if isinstance(row, dict) else ()
 
 
-def _joined(parts: Iterable[Part], head: str, sink: Sink) -> None:
+def _joined(parts: Iterable[Part], head: str, sink: ByteSink) -> None:
     """The parts as they are, one behind the other; the heading has been written before them."""
     for part in parts:
         for piece in part():
@@ -104,7 +104,9 @@ def _joined(parts: Iterable[Part], head: str, sink: Sink) -> None:
 # Parquet
 
 
-def _parquet_part(answer: QueryResponse, sink: Sink, whole: bool, losses: Losses, look: Look | None = None, /) -> str:
+def _parquet_part(
+    answer: QueryResponse, sink: ByteSink, whole: bool, losses: Losses, look: Look | None = None, /
+) -> str:
     batches = map(losses.rows, batches_of(answer.rows()))
     if look is not None:
         look(tuple(column.name for column in answer.columns))
@@ -114,7 +116,7 @@ def _parquet_part(answer: QueryResponse, sink: Sink, whole: bool, losses: Losses
     return head
 
 
-def _merged_parquet(parts: Iterable[Part], head: str, sink: Sink) -> None:
+def _merged_parquet(parts: Iterable[Part], head: str, sink: ByteSink) -> None:
     parquet.write((batch for part in parts for batch in _stored_batches(part)), json.loads(head), sink)
 
 
@@ -132,15 +134,15 @@ def _stored_batches(part: Part) -> Iterator[pa.RecordBatch]:
 FORMATS = {
     row.name: row
     for row in (
-        Format("csv", "csv", _lines(heading=True), _joined, heading=True),
-        Format("tsv", "tsv", _lines(heading=True), _joined, heading=True),
-        Format("ndjson", "json/simple", _lines(heading=False), _joined),
-        Format("parquet", "json/simple/compact", _parquet_part, _merged_parquet, joins=False, compressible=False),
+        ExportFormat("csv", "csv", _lines(heading=True), _joined, heading=True),
+        ExportFormat("tsv", "tsv", _lines(heading=True), _joined, heading=True),
+        ExportFormat("ndjson", "json/simple", _lines(heading=False), _joined),
+        ExportFormat("parquet", "json/simple/compact", _parquet_part, _merged_parquet, joins=False, compressible=False),
     )
 }
 
 
-def format_of(path: str, name: str | None) -> tuple[Format, str]:
+def format_of(path: str, name: str | None) -> tuple[ExportFormat, str]:
     """The format of a path, named or by its ending, and the ending that compresses it ("" for none).
 
     UsageError when the name is unknown, when the ending means another format than the name, or when neither says one.

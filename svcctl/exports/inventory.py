@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from svcctl.errors import NotFound
 from svcctl.exports.export import folder_of
 from svcctl.exports.ownership import sizes_of
-from svcctl.exports.record import Entry, Record, read, read_for
+from svcctl.exports.record import ExportedFile, Record, read, read_for
 from svcctl.exports.state import State, States
 from svcctl.exports.windows import Target, Window
 from svcctl.storage import Storage
@@ -33,7 +33,7 @@ class Inventory:
     def pattern(self) -> Target:
         return Target(self.target, self.record.about.clocks)
 
-    def named_by(self, entry: Entry) -> Window:
+    def named_by(self, entry: ExportedFile) -> Window:
         """The range that gives a file its name again: it starts with the file's run if the name contains that."""
         if not (self.pattern.per_window and self.pattern.per_run):
             return entry.window
@@ -63,7 +63,7 @@ class Inventory:
         """Whether the next run of the export's state, or of none, does not fetch this window again."""
         return self.state is None or window.start < self.state.until
 
-    def holdings(self) -> tuple[list[Entry], list[tuple[str, Entry]]]:
+    def holdings(self) -> tuple[list[ExportedFile], list[tuple[str, ExportedFile]]]:
         """The entries that are there, each window once, and the lost ones: each with `no file`, or `damaged` in size.
 
         Damage that does not change the size is found only by hashing.
@@ -71,7 +71,7 @@ class Inventory:
         record = self.record
         starts = sorted(window.start for window in record.entries)
 
-        def in_windows(merged: Entry) -> bool:
+        def in_windows(merged: ExportedFile) -> bool:
             """Whether windows describe the file, because it does not have its name yet or is being replaced."""
             at = bisect_left(starts, merged.start)
             return at < len(starts) and starts[at] < merged.end
@@ -88,11 +88,11 @@ class Inventory:
         missing = {entry for _, entry in lost}
         return [entry for entry in entries if entry not in missing], lost
 
-    def missing(self, lost: Sequence[tuple[str, Entry]]) -> int:
+    def missing(self, lost: Sequence[tuple[str, ExportedFile]]) -> int:
         """The number of windows that were not exported, or are in files that `holdings` calls lost."""
         return self.record.about.count([*self.gaps(), *(entry.window for _, entry in lost)])
 
-    def verified(self, lost: Sequence[tuple[str, Entry]] = ()) -> int:
+    def verified(self, lost: Sequence[tuple[str, ExportedFile]] = ()) -> int:
         """The epoch second up to which a verify has found all there, 0 if none has.
 
         It is not after a gap, or after the start of a file that `holdings` calls lost, that has come up since.
@@ -100,7 +100,7 @@ class Inventory:
         gaps = [*(gap.start for gap in self.gaps()), *(entry.start for _, entry in lost)]
         return min([self.record.verified, *gaps, *(end for _, end in self.record.ranges[-1:])])
 
-    def files(self) -> list[Entry]:
+    def files(self) -> list[ExportedFile]:
         """The files that should be there: those of windows and of runs, and the parts of a run that has not ended.
 
         A window that is already in the merged file does not count until that file has its name.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from svcctl.errors import IncompleteResult, SvcctlError
 from svcctl.exports.ownership import Claim, sizes_of
-from svcctl.exports.record import Entry, union, write
+from svcctl.exports.record import ExportedFile, union, write
 
 if TYPE_CHECKING:
     from svcctl.exports.windows import Window
@@ -63,7 +63,7 @@ class Journal:
 
     # What is there
 
-    def at(self, window: Window) -> Entry | None:
+    def at(self, window: Window) -> ExportedFile | None:
         """The entry that begins with a window of this run: its own, or that of several that were fetched as one."""
         entry = self.entries.get(window.start)
         return entry if entry is not None and entry.end in self._ends else None
@@ -76,17 +76,17 @@ class Journal:
                 yield window
                 reached = (self.at(window) or window).end
 
-    def inside(self) -> list[Entry]:
+    def inside(self) -> list[ExportedFile]:
         """The entries of this run, in order."""
         return [entry for window in self.windows() if (entry := self.at(window)) is not None]
 
     @property
-    def earlier(self) -> Entry | None:
+    def earlier(self) -> ExportedFile | None:
         """The merged file that has the name of this run's file, whatever its range."""
         return next((file for file in self._record.merged if file.path == self.export.path), None)
 
     @property
-    def merged(self) -> Entry | None:
+    def merged(self) -> ExportedFile | None:
         """The merged file if its range is that of this run."""
         merged = self.earlier
         return merged if merged is not None and merged.window == self.export.whole else None
@@ -117,7 +117,7 @@ class Journal:
                 self.drop(entry.window)
         return [tasks[window] for window in self.windows() if self.at(window) is None]
 
-    def _is_there(self, entry: Entry, path: str, sizes: Mapping[str, int]) -> bool:
+    def _is_there(self, entry: ExportedFile, path: str, sizes: Mapping[str, int]) -> bool:
         if not entry.is_file:
             return True
         if entry.path != path or sizes.get(entry.path) != entry.bytes:
@@ -162,7 +162,7 @@ class Journal:
         for window in windows:
             self.entries.pop(window.start, None)
 
-    def move(self, entry: Entry) -> None:
+    def move(self, entry: ExportedFile) -> None:
         """Note that a window is in the growing file; its part is removed once the note is saved."""
         self._moved.append(entry.path)
         self.entries[entry.start] = entry
@@ -176,7 +176,7 @@ class Journal:
                 self._note_changed(path)
             else:
                 self.replaced.append(f"{self._storage.address(path)}, which held {before.window}")
-        file = Entry(whole.start, whole.end, path, sum(entry.rows for entry in self.inside()), size, sha256, 0)
+        file = ExportedFile(whole.start, whole.end, path, sum(entry.rows for entry in self.inside()), size, sha256, 0)
         self._replace_file(file, self._record.inside)
         self.save()
 
@@ -197,7 +197,7 @@ class Journal:
             self._claim_files()
         self.save()
 
-    def _replace_file(self, file: Entry, inside: tuple[Entry, ...]) -> None:
+    def _replace_file(self, file: ExportedFile, inside: tuple[ExportedFile, ...]) -> None:
         merged = (*(one for one in self._record.merged if one.path != file.path), file)
         self._record = replace(self._record, merged=merged, inside=inside)
 

@@ -17,17 +17,17 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from svcctl.errors import UsageError
-from svcctl.exports.record import Entry
+from svcctl.exports.record import ExportedFile
 from svcctl.io.compression import COMPRESSIONS, Compressed
 
 if TYPE_CHECKING:
     from svcctl.exports.export import Export
     from svcctl.exports.journal import Journal
     from svcctl.exports.windows import Window
-    from svcctl.storage import Growing, Sink, Storage
+    from svcctl.storage import GrowingObject, Sink, Storage
 
 
-class Damaged(Exception):
+class DamagedPart(Exception):
     """A part is not as the record describes it."""
 
     def __init__(self, window: Window) -> None:
@@ -61,7 +61,7 @@ class Merging(Hashed):
         self._journal = journal
         self.grows = grows
 
-    def moved(self, entry: Entry, offset: int) -> None:
+    def moved(self, entry: ExportedFile, offset: int) -> None:
         """Note that a window has been written at this offset; its part is given up if this file can be resumed."""
         if self.grows:
             self._journal.move(replace(entry, offset=offset))
@@ -71,7 +71,7 @@ class Merging(Hashed):
         self._journal.note_merged(self.bytes, self.sha256)
         self._sink.complete()
 
-    def resume(self, growing: Growing, export: Export) -> None:
+    def resume(self, growing: GrowingObject, export: Export) -> None:
         """Keep what earlier runs wrote, as far as it is what they noted and the beginning of this run's file.
 
         A window that is whole but has another place in this run's file becomes a part again.
@@ -120,7 +120,7 @@ def heading_of(export: Export, head: str) -> bytes:
     return packed.getvalue()
 
 
-def checked(storage: Storage, entry: Entry) -> Iterator[bytes]:
+def checked(storage: Storage, entry: ExportedFile) -> Iterator[bytes]:
     """The bytes of a part; Damaged when they are not those that were stored."""
     digest = hashlib.sha256()
     try:
@@ -128,19 +128,19 @@ def checked(storage: Storage, entry: Entry) -> Iterator[bytes]:
             digest.update(piece)
             yield piece
     except UsageError:
-        raise Damaged(entry.window) from None
+        raise DamagedPart(entry.window) from None
     if digest.hexdigest() != entry.sha256:
-        raise Damaged(entry.window)
+        raise DamagedPart(entry.window)
 
 
-def _offset(entry: Entry) -> int:
+def _offset(entry: ExportedFile) -> int:
     assert entry.offset is not None
     return entry.offset
 
 
 def _read_again(
-    growing: Growing, inside: Sequence[Entry], export: Export, head: str | None
-) -> Iterator[tuple[Entry, hashlib._Hash]]:
+    growing: GrowingObject, inside: Sequence[ExportedFile], export: Export, head: str | None
+) -> Iterator[tuple[ExportedFile, hashlib._Hash]]:
     """The windows of the file up to the first that is damaged, each with the hash of the file up to its end."""
     heading = heading_of(export, head or "")
     if b"".join(growing.read(0, len(heading))) != heading:
@@ -157,7 +157,7 @@ def _read_again(
         yield entry, digest.copy()
 
 
-def _ordered(journal: Journal) -> Iterator[Entry]:
+def _ordered(journal: Journal) -> Iterator[ExportedFile]:
     """The windows that this run's file begins with, up to the first that is missing."""
     for window in journal.windows():
         if (entry := journal.at(window)) is None:
@@ -166,7 +166,7 @@ def _ordered(journal: Journal) -> Iterator[Entry]:
             yield entry
 
 
-def _taken_out(growing: Growing, entry: Entry, export: Export) -> Entry:
+def _taken_out(growing: GrowingObject, entry: ExportedFile, export: Export) -> ExportedFile:
     """Turn a window of the file into a part again."""
     with export.storage.create(entry.path, overwrite=True, part_of=export.path) as sink:
         for piece in growing.read(_offset(entry), entry.bytes):

@@ -13,7 +13,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from svcctl.errors import UsageError
-from svcctl.exports.record import BEGINS_ANEW, PROFILE, About, Damaged, Entry, Record, read, read_for, union
+from svcctl.exports.record import (
+    BEGINS_ANEW,
+    PROFILE,
+    About,
+    DamagedRecord,
+    ExportedFile,
+    Record,
+    read,
+    read_for,
+    union,
+)
 from svcctl.exports.windows import Window
 from svcctl.storage import exists
 
@@ -74,7 +84,7 @@ def _anew(export: Export) -> Claim:
     address = export.storage.address(export.record)
     try:
         record = _found(export)
-    except Damaged:
+    except DamagedRecord:
         if export.order.until is not None:
             raise
         return Claim(export, Record(export.about), notes=(f"{address}, which was damaged",), new=True)
@@ -86,7 +96,7 @@ def _anew(export: Export) -> Claim:
         return Claim(export, Record(export.about), notes=(f"{address}, which described another export",), new=True)
     names = {task.path for task in export.tasks().values()} if export.target.per_window else {export.path}
 
-    def stays(entry: Entry) -> bool:
+    def stays(entry: ExportedFile) -> bool:
         apart = entry.end <= export.whole.start or export.whole.end <= entry.start
         return apart and entry.path not in names and not export.target.is_one_file
 
@@ -140,7 +150,9 @@ def _claims(ranges: Iterable[tuple[int, int]], window: Window) -> bool:
     return any(start < window.end and window.start < end for start, end in ranges)
 
 
-def _ranges(export: Export, earlier: Iterable[tuple[int, int]], there: Iterable[Entry]) -> tuple[tuple[int, int], ...]:
+def _ranges(
+    export: Export, earlier: Iterable[tuple[int, int]], there: Iterable[ExportedFile]
+) -> tuple[tuple[int, int], ...]:
     """The ranges that the runs of an export, this one included, are to export; what is missing of them is a gap.
 
     The runs of a state follow each other, so all of them count. Without a state, a killed run may never be repeated, so

@@ -19,7 +19,7 @@ from svcctl.dates.zones import GMT, Zone
 from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.exports.export import Export, Order, folder_of
 from svcctl.exports.formats import format_of
-from svcctl.exports.record import About, Damaged, read
+from svcctl.exports.record import About, DamagedRecord, read
 from svcctl.exports.windows import FIRST_MONDAY, Target, Window, WindowGrid
 from svcctl.io import files, home
 from svcctl.storage import Storage
@@ -141,7 +141,7 @@ def plan(order: Order, environment: Mapping[str, str]) -> Export:
 
 def _counts_from_1970(about: About, storage: Storage, target: Target) -> bool:
     """Whether earlier runs of this export had weeks that begin on Thursday, as multiples of a week since 1970 do."""
-    with suppress(Damaged):  # the claim refuses or replaces a damaged record
+    with suppress(DamagedRecord):  # the claim refuses or replaces a damaged record
         record = read(storage, folder_of(target))
         return record is not None and record.about == about
     return False

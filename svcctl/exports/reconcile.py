@@ -20,11 +20,11 @@ from svcctl.errors import IncompleteResult, SvcctlError
 from svcctl.exports.export import Export, Order, folder_of
 from svcctl.exports.inventory import Inventory
 from svcctl.exports.journal import SAVE_INTERVAL_SECONDS, Journal
-from svcctl.exports.merge import Damaged, Hashed, checked
+from svcctl.exports.merge import DamagedPart, Hashed, checked
 from svcctl.exports.ownership import Claim
 from svcctl.exports.plan import plan
-from svcctl.exports.record import Entry, Record, read, write
-from svcctl.exports.run import Run
+from svcctl.exports.record import ExportedFile, Record, read, write
+from svcctl.exports.run import ExportRun
 from svcctl.exports.windows import Window
 from svcctl.exports.workers.dispatch import Crew, Failures
 from svcctl.exports.workers.fetch import Fetched, Known
@@ -38,13 +38,13 @@ LEAST_PERIOD = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class WindowDifference:
     """A window that differs: the entry as it was exported, and its rows now. `file` is where it is.
 
     `times` says how often reconcile has found it changed, this time included. A window that has `fewer` rows stays.
     """
 
-    entry: Entry
+    entry: ExportedFile
     rows: int
     file: str
     times: int
@@ -77,7 +77,7 @@ def export_of(found: Inventory, environment: Mapping[str, str], retries: int) ->
     )
 
 
-def counts(export: Export, entries: Sequence[Entry], client: Client) -> dict[Window, int]:
+def counts(export: Export, entries: Sequence[ExportedFile], client: Client) -> dict[Window, int]:
     """The rows that the service has of each window, by one grouped query if the windows allow it."""
     period = gcd(*(edge for entry in entries for edge in (entry.start, entry.end)))
     if period < LEAST_PERIOD:
@@ -120,13 +120,13 @@ class Reconcile:
         """The record with what was replaced so far."""
         self._failures = Failures(stops=False)
         self._saved = 0.0
-        self.differences: list[Difference] = []
+        self.differences: list[WindowDifference] = []
         self.losses = Losses()
         """The losses of the windows that were replaced."""
         self.left_out: dict[str, None] = {}
         """The columns that the table has gained since the export began, which are left out."""
 
-    def entries(self, start: int, end: int) -> list[Entry]:
+    def entries(self, start: int, end: int) -> list[ExportedFile]:
         """The windows of finished files that have a part of a range, in order."""
         record = self.record
         known = record.entries.values() if self._export.target.per_window else record.inside
@@ -150,12 +150,12 @@ class Reconcile:
                 self._replace_merged(path, [entry for entry in entries if entry.path == path])
         return self._failures.gaps
 
-    def _note(self, entry: Entry, rows: int) -> None:
+    def _note(self, entry: ExportedFile, rows: int) -> None:
         fewer = rows < entry.rows and not self._fewer
         times = len(entry.changes) + (not fewer and not self._dry)
-        self.differences.append(Difference(entry, rows, self._storage.address(entry.path), times, fewer))
+        self.differences.append(WindowDifference(entry, rows, self._storage.address(entry.path), times, fewer))
 
-    def _fetched(self, entries: Sequence[Entry], *, replaces: bool) -> Generator[tuple[Entry, Fetched]]:
+    def _fetched(self, entries: Sequence[ExportedFile], *, replaces: bool) -> Generator[tuple[ExportedFile, Fetched]]:
         """Fetch windows; yields those whose bytes are not those of the record and replace them."""
         export = self._export
         made, per_window = export.task, export.target.per_window
@@ -189,7 +189,7 @@ class Reconcile:
                     changes = (*entry.changes, (now.when, entry.rows, now.rows))
                     yield entry, replace(outcome, entries=(replace(now, changes=changes),))
 
-    def _replace_files(self, entries: Sequence[Entry]) -> None:
+    def _replace_files(self, entries: Sequence[ExportedFile]) -> None:
         """Replace the files of windows that differ."""
         known = dict(self.record.entries)
         try:
@@ -210,7 +210,7 @@ class Reconcile:
 
     # Merged files
 
-    def _replace_merged(self, path: str, entries: Sequence[Entry]) -> None:
+    def _replace_merged(self, path: str, entries: Sequence[ExportedFile]) -> None:
         """Make a merged file anew if windows in it differ: with the bytes of the others where its format allows it."""
         (file,) = (one for one in self.record.merged if one.path == path)
         apart = {
@@ -233,7 +233,7 @@ class Reconcile:
         if joins and all(fetched.head == self.record.head for _, fetched in changed):
             try:
                 self._splice(file, {entry.window: fetched.entry for entry, fetched in changed})
-            except Damaged as error:
+            except DamagedPart as error:
                 raise IncompleteResult(f"the part of window {error.window} changes while it is read") from None
         else:
             self._fetch_whole(file, [fetched.entry for _, fetched in changed])
@@ -241,10 +241,10 @@ class Reconcile:
             self._note(entry, fetched.entry.rows)
         self._remove_parts(changed)
 
-    def _remove_parts(self, changed: Sequence[tuple[Entry, Fetched]]) -> None:
+    def _remove_parts(self, changed: Sequence[tuple[ExportedFile, Fetched]]) -> None:
         self._storage.remove(*(fetched.entry.path for _, fetched in changed if fetched.entry.path))
 
-    def _splice(self, file: Entry, changed: Mapping[Window, Entry]) -> None:
+    def _splice(self, file: ExportedFile, changed: Mapping[Window, ExportedFile]) -> None:
         """Replace the bytes of windows in a merged file."""
         path = file.path
         inside = sorted((one for one in self.record.inside if one.path == path), key=lambda one: one.window)
@@ -273,7 +273,7 @@ class Reconcile:
             sink.complete()
         self._save(self.record.replaced())
 
-    def _fetch_whole(self, file: Entry, changed: Sequence[Entry]) -> None:
+    def _fetch_whole(self, file: ExportedFile, changed: Sequence[ExportedFile]) -> None:
         """Fetch all windows of a merged file again."""
         self._saying(
             f"{self._storage.address(file.path)} is fetched again whole: its windows cannot be replaced one by one"
@@ -283,11 +283,11 @@ class Reconcile:
         again = replace(export, order=replace(export.order, overwrite=True), whole=file.window, windows=windows)
         journal = Journal(Claim(again, self.record))
         journal.open()
-        Run(journal, self._crew, lambda done, of, fetched: None, stops=True)()
+        ExportRun(journal, self._crew, lambda done, of, fetched: None, stops=True)()
         record = read(self._storage, export.folder)
         assert record is not None
 
-        def noted(entry: Entry) -> Entry:
+        def noted(entry: ExportedFile) -> ExportedFile:
             same = [
                 one for one in changed if entry.path == file.path and one.start < entry.end and entry.start < one.end
             ]

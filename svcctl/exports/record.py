@@ -108,7 +108,7 @@ class About:
         )
 
 
-class Damaged(UsageError):
+class DamagedRecord(UsageError):
     """The record is not what was written."""
 
 
@@ -117,7 +117,7 @@ BEGINS_ANEW = "begin anew: 'svcctl export rm {state} --yes', then the same comma
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ExportedFile:
     """A window that was fetched, checked and stored whole, or the merged file of a run.
 
     `bytes` and `sha256` are those of the stored part or file, compressed as it is stored; `path` is empty for a window
@@ -150,7 +150,7 @@ class Entry:
         return {name: value for name in _ENTRY if (value := getattr(self, name)) not in (None, ())}
 
 
-_ENTRY = tuple(field.name for field in fields(Entry))
+_ENTRY = tuple(field.name for field in fields(ExportedFile))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +171,10 @@ class Record:
 
     about: About
     head: str | None = None
-    entries: Mapping[Window, Entry] = field(default_factory=dict)
-    merged: tuple[Entry, ...] = ()
-    inside: tuple[Entry, ...] = ()
-    replacing: tuple[Entry, ...] = ()
+    entries: Mapping[Window, ExportedFile] = field(default_factory=dict)
+    merged: tuple[ExportedFile, ...] = ()
+    inside: tuple[ExportedFile, ...] = ()
+    replacing: tuple[ExportedFile, ...] = ()
     ranges: tuple[tuple[int, int], ...] = ()
     since: int = 0
     columns: tuple[str, ...] = ()
@@ -254,8 +254,8 @@ class Record:
                 raise ValueError("the document is not what was written")
             written_as = document["directory"]
 
-            def entry(given: Mapping[str, Any]) -> Entry:
-                read = Entry(**given)
+            def entry(given: Mapping[str, Any]) -> ExportedFile:
+                read = ExportedFile(**given)
                 read = replace(read, changes=tuple((when, before, now) for when, before, now in read.changes))
                 if not read.path or not read.path.startswith(written_as):
                     return read
@@ -274,7 +274,9 @@ class Record:
                 int(document.get("verified", 0)),
             )
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise Damaged(f"the record {path} is damaged", hint="begin anew: the same command with --force") from None
+            raise DamagedRecord(
+                f"the record {path} is damaged", hint="begin anew: the same command with --force"
+            ) from None
 
 
 def read(storage: Storage, folder: str) -> Record | None:
@@ -292,8 +294,8 @@ def read_for(state: str, until: int, storage: Storage, folder: str) -> Record:
     begin = BEGINS_ANEW.format(state=state)
     try:
         found = read(storage, folder)
-    except Damaged as error:
-        raise Damaged(error.message, hint=begin) from None
+    except DamagedRecord as error:
+        raise DamagedRecord(error.message, hint=begin) from None
     if found is None:
         raise UsageError(f"the record of the state '{state}' is missing: {address}", hint=begin)
     if not found.ends_at(until):
@@ -309,7 +311,7 @@ def write(storage: Storage, folder: str, record: Record) -> None:
         sink.complete()
 
 
-def _lines(entries: Iterable[Entry]) -> str:
+def _lines(entries: Iterable[ExportedFile]) -> str:
     """A list with a line for each entry."""
     lines = ",\n".join(json.dumps(entry.to_dict()) for entry in entries)
     return f"[\n{lines}\n]"

@@ -18,7 +18,7 @@ from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
 from svcctl.exports.export import Export, Summary, folder_of
 from svcctl.exports.formats import Part
 from svcctl.exports.journal import Journal
-from svcctl.exports.merge import Damaged, Merging, checked, heading_of, merging
+from svcctl.exports.merge import DamagedPart, Merging, checked, heading_of, merging
 from svcctl.exports.ownership import claim
 from svcctl.exports.windows import Target, Window
 from svcctl.exports.workers.dispatch import Crew, Failures
@@ -53,7 +53,7 @@ def opened(export: Export) -> Iterator[Journal]:
         yield journal
 
 
-class Run:
+class ExportRun:
     """One run. `stops` says that the first window that fails ends it; `done` is called with the number of finished
     windows, the number of all, and what was fetched last, None before the first and for a window that failed.
     """
@@ -129,7 +129,7 @@ class Run:
                         return  # the gaps are listed, and a file with gaps is not published
                     file.publish()
                 break
-            except Damaged as error:
+            except DamagedPart as error:
                 if error.window in self._damaged:
                     raise IncompleteResult(f"the part of window {error.window} changes while it is read") from None
                 self._damaged.add(error.window)
@@ -150,7 +150,7 @@ class Run:
             file.write(heading_of(export, journal.head))
         try:
             export.format.merged(pieces, journal.head, file)
-        except Damaged:
+        except DamagedPart:
             for _ in arriving:
                 pass  # the windows that are being fetched are needed all the same
             raise

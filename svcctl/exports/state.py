@@ -38,7 +38,7 @@ class State:
     failed: str = ""
 
 
-class Damaged(UsageError):
+class DamagedState(UsageError):
     """The file of a state is not what was written."""
 
 
@@ -92,7 +92,7 @@ class States:
         except FileNotFoundError:
             return None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            raise Damaged(
+            raise DamagedState(
                 f"state {path} is damaged",
                 hint=f"remove it with 'svcctl export rm {name}', and give the next run --from: 'svcctl export status "
                 "PATH', with PATH as given to -o, shows the end of what is there",

@@ -32,19 +32,19 @@ def compressions(header: str) -> list[str]:
     return [name for name in names if not _UNCOMPRESSED.fullmatch(name)]
 
 
-class Damaged(Exception):
+class DamagedCompression(Exception):
     """Compressed data that cannot be decompressed to its end. The message completes a sentence: `is damaged`."""
 
     @classmethod
-    def cut(cls) -> Damaged:
+    def cut(cls) -> DamagedCompression:
         return cls("ends in the middle")
 
     @classmethod
-    def broken(cls) -> Damaged:
+    def broken(cls) -> DamagedCompression:
         return cls("is damaged")
 
 
-class Sink(Protocol):
+class ByteSink(Protocol):
     """A destination for bytes; `write` takes all of them or fails."""
 
     def write(self, data: bytes | memoryview, /) -> object: ...
@@ -77,7 +77,7 @@ COMPRESSIONS: dict[str, Callable[[], Compressor]] = {
 class Compressed:
     """A sink that compresses the bytes and passes them on to another sink; `end` writes the remainder."""
 
-    def __init__(self, sink: Sink, compressor: Compressor) -> None:
+    def __init__(self, sink: ByteSink, compressor: Compressor) -> None:
         self._sink = sink
         self._compressor = compressor
 
@@ -110,7 +110,7 @@ def gunzip(data: Iterable[bytes]) -> Iterator[bytes]:
             yield from _inflated(member, rest)
             rest = member.unused_data
     if not (begun and member.eof):
-        raise Damaged.cut()
+        raise DamagedCompression.cut()
 
 
 def inflate(data: Iterable[bytes]) -> Iterator[bytes]:
@@ -129,13 +129,13 @@ def inflate(data: Iterable[bytes]) -> Iterator[bytes]:
                 _ZLIB if pending[0] & 15 == 8 and int.from_bytes(pending[:2]) % 31 == 0 else _DEFLATE
             )
         elif stream.eof:
-            raise Damaged.broken()
+            raise DamagedCompression.broken()
         yield from _inflated(stream, pending)
         pending = b""
         if stream.unused_data:
-            raise Damaged.broken()
+            raise DamagedCompression.broken()
     if stream is None or not stream.eof:
-        raise Damaged.cut()
+        raise DamagedCompression.cut()
 
 
 def _unzstd(data: Iterable[bytes]) -> Iterator[bytes]:
@@ -155,9 +155,9 @@ def _unzstd(data: Iterable[bytes]) -> Iterator[bytes]:
                 yield frame.decompress(rest)
                 rest = frame.unused_data
     except zstandard.ZstdError:
-        raise Damaged.broken() from None
+        raise DamagedCompression.broken() from None
     if not (begun and frame.eof):
-        raise Damaged.cut()
+        raise DamagedCompression.cut()
 
 
 _READERS: dict[str, Callable[[Iterable[bytes]], Iterator[bytes]]] = {".gz": gunzip, ".zst": _unzstd}
@@ -173,7 +173,7 @@ def _inflated(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
                 yield text
             data = stream.unconsumed_tail
     except zlib.error:
-        raise Damaged.broken() from None
+        raise DamagedCompression.broken() from None
 
 
 def _in_pieces(data: Iterable[bytes], size: int) -> Iterator[bytes]:

@@ -139,7 +139,7 @@ def remove_abandoned(folder: Path) -> None:
             path.unlink()
 
 
-class Part:
+class PartFile:
     """A file being written: its bytes are in `<name>.part` until `publish` renames it.
 
     Use it in `with`: leaving the block without `publish` removes the part. A killed process leaves its part, which the
@@ -329,7 +329,7 @@ class Part:
 
 def write(path: Path, data: bytes, *, overwrite: bool = True, private: bool = False) -> None:
     """Write a whole file. FileExistsError if it exists, unless `overwrite`."""
-    with Part(path, private=private, wait=True) as part:
+    with PartFile(path, private=private, wait=True) as part:
         part.write(data)
         part.publish(overwrite=overwrite)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from svcctl.io import arrow, extras
 from svcctl.io.arrow import ROWS_AT_ONCE, Columns
-from svcctl.io.compression import Sink
+from svcctl.io.compression import ByteSink
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +35,7 @@ def batches(rows: Iterable[Sequence[Any]], columns: Columns) -> Iterator[pa.Reco
     return arrow.batches(rows, columns)
 
 
-def write(packed: Iterable[pa.RecordBatch], columns: Columns, sink: Sink) -> None:
+def write(packed: Iterable[pa.RecordBatch], columns: Columns, sink: ByteSink) -> None:
     """Write a parquet file. A row group ends with the batch that makes it large enough."""
     pyarrow = _pyarrow()
     from pyarrow import parquet
@@ -69,7 +69,7 @@ class _Appended:
 
     closed = False
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: ByteSink) -> None:
         self._sink = sink
         self._at = 0
 

@@ -74,7 +74,7 @@ class Result:
 
 
 @dataclass
-class Subject:
+class TestedProfile:
     """The profile under test, and the exchanges with its service so far.
 
     `resolve` and `connect` fail for a broken profile, so they are called only by the steps that need them. `connect`
@@ -132,7 +132,7 @@ class Subject:
         return {name: _error_of(self, ask) for name, ask in PERMISSIONS.items()}
 
 
-def run(subject: Subject) -> Iterator[Result]:
+def run(subject: TestedProfile) -> Iterator[Result]:
     """Run the steps of the diagnosis in order, and skip those after the first failure."""
     for name, step in STEPS.items():
         if not _applies(name, subject):
@@ -149,7 +149,7 @@ def run(subject: Subject) -> Iterator[Result]:
             yield Result(name, finding.outcome, finding.text, finding.next)
 
 
-def _applies(step: str, subject: Subject) -> bool:
+def _applies(step: str, subject: TestedProfile) -> bool:
     """Whether a step applies to the profile. All steps apply to a profile that cannot be read."""
     try:
         if step == "limits":
@@ -164,7 +164,7 @@ def _applies(step: str, subject: Subject) -> bool:
 # The steps
 
 
-def _file(subject: Subject) -> StepFinding:
+def _file(subject: TestedProfile) -> StepFinding:
     path = subject.store.path
     subject.store.load()
     if not path.exists():
@@ -172,13 +172,13 @@ def _file(subject: Subject) -> StepFinding:
     return StepFinding(f"{path}, mode {stat.S_IMODE(path.stat().st_mode):04o}")
 
 
-def _profile(subject: Subject) -> StepFinding:
+def _profile(subject: TestedProfile) -> StepFinding:
     profile = subject.profile
     name = profile.name or "none, the environment has all settings"
     return StepFinding(f"{name} ({profile.name_source})")
 
 
-def _settings(subject: Subject) -> StepFinding:
+def _settings(subject: TestedProfile) -> StepFinding:
     profile = subject.profile
     profile.check_complete()
     for url in (profile.base_url, profile.provisioning_url):
@@ -199,7 +199,7 @@ def _settings(subject: Subject) -> StepFinding:
     return StepFinding(text)
 
 
-def _limits(subject: Subject) -> StepFinding:
+def _limits(subject: TestedProfile) -> StepFinding:
     guard = subject.profile.guard
     rules = [f"only queries and lists, by read_only of {guard.read_only_source}"] if guard.read_only else []
     if guard.max_rows is not None:
@@ -207,7 +207,7 @@ def _limits(subject: Subject) -> StepFinding:
     return StepFinding("; ".join(rules))
 
 
-def _socket(subject: Subject) -> StepFinding:
+def _socket(subject: TestedProfile) -> StepFinding:
     path = Path(str(subject.profile.socket))
     try:
         unix_sockets.connect(path, subject.patience).close()
@@ -221,7 +221,7 @@ def _socket(subject: Subject) -> StepFinding:
     return StepFinding(f"{path} answers")
 
 
-def _name(subject: Subject) -> StepFinding:
+def _name(subject: TestedProfile) -> StepFinding:
     proxy = subject.proxy
     host, port, via = subject.origin.host, subject.origin.port, ""
     if proxy is not None:
@@ -239,7 +239,7 @@ def _name(subject: Subject) -> StepFinding:
     return StepFinding(f"{host}{via} is {', '.join(dict.fromkeys(str(row[4][0]) for row in rows))}")
 
 
-def _connection(subject: Subject) -> StepFinding:
+def _connection(subject: TestedProfile) -> StepFinding:
     host, port = subject.origin.host, subject.origin.port
     started = time.monotonic()
     try:
@@ -260,7 +260,7 @@ def _connection(subject: Subject) -> StepFinding:
     return StepFinding(f"port {port}{via} after {length_text(time.monotonic() - started)}")
 
 
-def _tls(subject: Subject) -> StepFinding:
+def _tls(subject: TestedProfile) -> StepFinding:
     where, route = subject.origin, subject.route
     if not where.secure:
         return StepFinding("none: plain http to this machine")
@@ -288,7 +288,7 @@ def _tls(subject: Subject) -> StepFinding:
     return StepFinding(text)
 
 
-def _answer(subject: Subject) -> StepFinding:
+def _answer(subject: TestedProfile) -> StepFinding:
     """Fail if the service does not answer, or refuses all operations for other reasons than permissions."""
     errors = list(subject.answers.values())
     heard = [exchange for exchange in subject.exchanges if exchange.status is not None]
@@ -300,7 +300,7 @@ def _answer(subject: Subject) -> StepFinding:
     return StepFinding(f"HTTP {heard[0].status} after {length_text(heard[0].seconds)}")
 
 
-def _tls_close(subject: Subject) -> StepFinding:
+def _tls_close(subject: TestedProfile) -> StepFinding:
     """Check whether the service sends close_notify. Without it, an answer that was cut can look whole."""
     accepted = subject.profile.accepts_any_close
     try:
@@ -324,7 +324,7 @@ def _tls_close(subject: Subject) -> StepFinding:
     )
 
 
-def _clock(subject: Subject) -> StepFinding:
+def _clock(subject: TestedProfile) -> StepFinding:
     ahead = _ahead(subject)
     if ahead is None:
         return StepFinding("the service does not send its time")
@@ -336,7 +336,7 @@ def _clock(subject: Subject) -> StepFinding:
     return StepFinding(text, "set this machine's clock: signatures contain the time", WARNING)
 
 
-def _credentials(subject: Subject) -> StepFinding:
+def _credentials(subject: TestedProfile) -> StepFinding:
     """Check the credentials: they are accepted if at least one operation was not refused because of them."""
     errors = list(subject.answers.values())
     if any(not isinstance(error, CredentialsError | NotFound | Unavailable) or _is_ours(error) for error in errors):
@@ -352,7 +352,7 @@ def _credentials(subject: Subject) -> StepFinding:
     raise NotFound(error.message, code=error.code, cid=error.cid, hint=hint)
 
 
-def advice(subject: Subject, error: SvcctlError) -> str | None:
+def advice(subject: TestedProfile, error: SvcctlError) -> str | None:
     """The advice for an error without a hint; None if there is no advice either."""
     match error:
         case CredentialsError():
@@ -367,8 +367,8 @@ def trust_advice(name: str) -> str:
     return Advice("trust its CA: ", CommandLine(f"svcctl profile set {name} ca_bundle=FILE"))
 
 
-def _permission(name: str, yes: str, no: str) -> Callable[[Subject], StepFinding]:
-    def step(subject: Subject) -> StepFinding:
+def _permission(name: str, yes: str, no: str) -> Callable[[TestedProfile], StepFinding]:
+    def step(subject: TestedProfile) -> StepFinding:
         error = subject.answers[name]
         if isinstance(error, Unavailable):
             raise error
@@ -385,7 +385,7 @@ def _permission(name: str, yes: str, no: str) -> Callable[[Subject], StepFinding
     return step
 
 
-STEPS: Mapping[str, Callable[[Subject], StepFinding]] = {
+STEPS: Mapping[str, Callable[[TestedProfile], StepFinding]] = {
     "file": _file,
     "profile": _profile,
     "settings": _settings,
@@ -430,7 +430,7 @@ PERMISSIONS: Mapping[str, Callable[[Client, float], object]] = {
 """The read-only operation that tests each permission."""
 
 
-def _error_of(subject: Subject, ask: Callable[[Client, float], object]) -> SvcctlError | None:
+def _error_of(subject: TestedProfile, ask: Callable[[Client, float], object]) -> SvcctlError | None:
     try:
         ask(subject.client, subject.clock())
     except SvcctlError as error:
@@ -438,7 +438,7 @@ def _error_of(subject: Subject, ask: Callable[[Client, float], object]) -> Svcct
     return None
 
 
-def _surprise(subject: Subject, name: str) -> SvcctlError | None:
+def _surprise(subject: TestedProfile, name: str) -> SvcctlError | None:
     """The error of an operation, unless a missing permission or an unknown path explains it.
 
     A service may refuse the query of the check itself. Such a refusal counts only if another operation is refused with
@@ -453,7 +453,7 @@ def _surprise(subject: Subject, name: str) -> SvcctlError | None:
     return error if any(other.message == error.message for other in others) else None
 
 
-def _is_answered(subject: Subject, name: str) -> bool:
+def _is_answered(subject: TestedProfile, name: str) -> bool:
     """Whether an operation got an answer that a working service gives."""
     error = subject.answers[name]
     refused = isinstance(error, ServiceError) and not isinstance(error, CredentialsError | NotFound)
@@ -469,7 +469,7 @@ def _is_ours(error: SvcctlError | None) -> bool:
     return isinstance(error, ServiceError) and not isinstance(error, CredentialsError) and error.code not in unspecific
 
 
-def _ahead(subject: Subject) -> float | None:
+def _ahead(subject: TestedProfile) -> float | None:
     """The seconds by which this machine's clock is ahead of the service's clock; None if the service sends no date.
 
     The service sends whole seconds.
@@ -484,7 +484,7 @@ def _ahead(subject: Subject) -> float | None:
     return None
 
 
-def _proxy_unavailable(subject: Subject, error: ProxyFailure) -> Unavailable:
+def _proxy_unavailable(subject: TestedProfile, error: ProxyFailure) -> Unavailable:
     """The error of a step of the diagnosis that failed because of a proxy."""
     failure = Unavailable(str(error), hint=error.hint(subject.origin.host))
     failure.untrusted = addresses.is_untrusted(error)

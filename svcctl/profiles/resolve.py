@@ -22,7 +22,7 @@ from svcctl.profiles.settings import (
     ProfileSetting,
     setting_of,
 )
-from svcctl.profiles.store import EMPTY, Document, Fields, ProfileStore
+from svcctl.profiles.store import EMPTY, Fields, ProfilesDocument, ProfileStore
 from svcctl.words import nearest
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ ARGUMENT = "argument {}"
 """The words for an argument of a call as the source of a value."""
 
 
-class Value(NamedTuple):
+class SettingValue(NamedTuple):
     """A setting's value and its source in words: `flag`, `environment SVCCTL_FORMAT`, `profile prod`, `default`.
 
     A secret in a file or from a command is read only when it is used, so that showing a profile neither runs commands
@@ -73,7 +73,7 @@ class Profile:
 
     name: str | None
     name_source: str
-    values: Mapping[str, Value]
+    values: Mapping[str, SettingValue]
     mappings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
     """The reasons why other profiles of the file cannot be used."""
@@ -292,7 +292,7 @@ def _without_credentials(fields: Fields, flags: Mapping[str, Any]) -> Fields:
 
 
 def profile_in_use(
-    document: Document, flags: Mapping[str, Any], environment: Mapping[str, str], spelled: str = FLAG
+    document: ProfilesDocument, flags: Mapping[str, Any], environment: Mapping[str, str], spelled: str = FLAG
 ) -> tuple[str | None, str]:
     """The name of the profile in use, and the source of that name.
 
@@ -313,7 +313,7 @@ def profile_in_use(
 
 def _resolve_one(
     setting: ProfileSetting, flag: Any, text: str | None, fields: Fields, name: str, path: Path, spelled: str
-) -> Value:
+) -> SettingValue:
     profile = f"profile {name}"
     texts = {
         spelled.format(setting.name): flag,
@@ -322,7 +322,7 @@ def _resolve_one(
     }
     if (strictness := setting.strictness) is not None:
         values = [
-            Value(setting, _value_of(setting, str(source_text), source), source)
+            SettingValue(setting, _value_of(setting, str(source_text), source), source)
             for source, source_text in reversed(texts.items())
             if source_text is not None
         ]
@@ -330,24 +330,24 @@ def _resolve_one(
             return max(values, key=lambda value: strictness(value.value))
     if flag is not None:
         source = spelled.format(setting.name)
-        return Value(setting, _value_of(setting, flag, source) if isinstance(flag, str) else flag, source)
+        return SettingValue(setting, _value_of(setting, flag, source) if isinstance(flag, str) else flag, source)
     if text is not None:
         source = f"environment {setting.environment}"
-        return Value(setting, _value_of(setting, text, source), source)
+        return SettingValue(setting, _value_of(setting, text, source), source)
     if setting.secret:
         if (file := fields.get(f"{setting.name}_file")) is not None:
-            return Value(
+            return SettingValue(
                 setting,
                 SecretFile(path.parent / home.expanded_path(file), {"profile": name, "field": f"{setting.name}_file"}),
                 f"{profile}, file {file}",
             )
         if (command := fields.get(f"{setting.name}_command")) is not None:
-            return Value(setting, SecretCommand(command), f"{profile}, command {command}")
+            return SettingValue(setting, SecretCommand(command), f"{profile}, command {command}")
     if callable(make := fields.get(setting.name)):
-        return Value(setting, MadeOnUse(make), profile)
+        return SettingValue(setting, MadeOnUse(make), profile)
     if fields.get(setting.name) is not None:
-        return Value(setting, _value_of(setting, str(fields[setting.name]), profile), profile)
-    return Value(setting, setting.default_value, "default" if setting.default is not None else "not set")
+        return SettingValue(setting, _value_of(setting, str(fields[setting.name]), profile), profile)
+    return SettingValue(setting, setting.default_value, "default" if setting.default is not None else "not set")
 
 
 def _value_of(setting: ProfileSetting, text: str, source: str) -> Any:

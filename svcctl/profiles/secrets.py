@@ -157,7 +157,7 @@ class SecretCommand:
             raise ProfileError(f"{name} was not found", hint="check its name, and PATH")
         try:
             ended = shell_command.run(self.command, seconds=self.seconds, max_bytes=MAX_BYTES)
-        except shell_command.Late:
+        except shell_command.CommandTimeout:
             raise ProfileError(
                 f"{name} did not end in {length_text(self.seconds)}", hint="run it by itself to see what it waits for"
             ) from None

@@ -28,7 +28,7 @@ _GRACE_SECONDS = 0.5
 """The seconds between SIGTERM and SIGKILL."""
 
 
-class Late(Exception):
+class CommandTimeout(Exception):
     """A command that did not end in time."""
 
 
@@ -95,7 +95,7 @@ def _output(process: subprocess.Popen[bytes], deadline: float, max_bytes: int) -
         if now >= deadline:
             if ended:
                 return bytes(output)
-            raise Late
+            raise CommandTimeout
         if select.select(sources, [], [], _TURN_SECONDS)[0]:
             block = os.read(sources[0], 1 << 16)
             output += block

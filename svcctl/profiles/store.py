@@ -33,7 +33,7 @@ Fields = Mapping[str, Any]
 """A profile in the file: texts by the names of settings, and a mapping of texts for each of MAPPINGS."""
 
 
-class Document(NamedTuple):
+class ProfilesDocument(NamedTuple):
     """The content of the profiles file. `extra` keeps keys that svcctl does not know."""
 
     profiles: Mapping[str, Fields]
@@ -86,7 +86,7 @@ class Document(NamedTuple):
         )
 
 
-EMPTY = Document({}, None, {}, {})
+EMPTY = ProfilesDocument({}, None, {}, {})
 """The document of a file that does not exist, or has nothing in it."""
 
 
@@ -110,7 +110,7 @@ class ProfileStore(NamedTuple):
             pass
         return False
 
-    def load(self) -> Document:
+    def load(self) -> ProfilesDocument:
         """The content of the file; empty if it does not exist. ProfileError if it cannot be read, parsed or trusted."""
         try:
             mode = self.path.stat().st_mode
@@ -132,7 +132,7 @@ class ProfileStore(NamedTuple):
             )
         return _parsed(text, self.path)
 
-    def before(self) -> Document:
+    def before(self) -> ProfilesDocument:
         """The content of the file before a change; the file need not exist yet."""
         return self._replace(origin=None).load()
 
@@ -165,7 +165,7 @@ class ProfileStore(NamedTuple):
         if not name or not name.isprintable() or "/" in name:
             raise ProfileError(f"'{name}' is not a valid profile name", hint="choose another name")
 
-        def changed() -> Document:
+        def changed() -> ProfilesDocument:
             document = self.before()
             fields = dict(document.fields(name))
             for key, text in changes.items():
@@ -178,7 +178,7 @@ class ProfileStore(NamedTuple):
     def use(self, name: str) -> None:
         """Make a profile the default."""
 
-        def changed() -> Document:
+        def changed() -> ProfilesDocument:
             document = self.load()
             if name not in document.names:
                 raise document.unknown(name)
@@ -189,7 +189,7 @@ class ProfileStore(NamedTuple):
     def remove(self, name: str) -> None:
         """Delete a profile."""
 
-        def changed() -> Document:
+        def changed() -> ProfilesDocument:
             document = self.load()
             document.stored(name)
             profiles = {other: fields for other, fields in document.profiles.items() if other != name}
@@ -197,7 +197,7 @@ class ProfileStore(NamedTuple):
 
         self._save(changed)
 
-    def _save(self, changed: Callable[[], Document]) -> None:
+    def _save(self, changed: Callable[[], ProfilesDocument]) -> None:
         """Apply a change and write the file.
 
         The change is first tried without a lock, so that a refused change creates nothing. ProfileError if the file has
@@ -245,7 +245,7 @@ def default_store(environment: Mapping[str, str], config: Path | None, origin: s
         return ProfileStore(Path("~/.config/svcctl/config.yaml"))
 
 
-def _parsed(text: str, path: Path) -> Document:
+def _parsed(text: str, path: Path) -> ProfilesDocument:
     from svcctl.io.yaml_text import YamlError, documents
 
     place = f"profiles file {path}"
@@ -280,7 +280,7 @@ def _parsed(text: str, path: Path) -> Document:
             line = tree.lines[f"profiles.{name}"]
             raise ProfileError(f"{_at(f'profile {name} in {path}', line)} must be a mapping of fields")
         _check_fields(fields, partial(_field_place, tree, name, path))
-    return Document(profiles, default, content, unclear)
+    return ProfilesDocument(profiles, default, content, unclear)
 
 
 def _field_place(tree: Tree, name: str, path: Path, key: str) -> str:

@@ -60,7 +60,7 @@ _CREDENTIALS: Mapping[str, Callable[[], str]] = {
 """The credentials of a built-in profile, each with the function that makes a new one."""
 
 
-class Files(NamedTuple):
+class ServiceFiles(NamedTuple):
     """The files of the local service, all in one directory of mode 0700."""
 
     directory: Path
@@ -140,20 +140,20 @@ class Files(NamedTuple):
             ) from None
 
 
-def default_files(environment: Mapping[str, str]) -> Files:
+def default_files(environment: Mapping[str, str]) -> ServiceFiles:
     """The service's files in the directory SVCCTL_DATA, or by default in the user's data directory."""
     if named := environment.get(DATA_ENVIRONMENT):
-        return Files(home.expanded_path(named).absolute())
-    return Files(home.directory("data", DATA_ENVIRONMENT) / "service")
+        return ServiceFiles(home.expanded_path(named).absolute())
+    return ServiceFiles(home.directory("data", DATA_ENVIRONMENT) / "service")
 
 
-def profile_fields(files: Files, name: str) -> dict[str, Any]:
+def profile_fields(files: ServiceFiles, name: str) -> dict[str, Any]:
     """The fields of a built-in profile. Credentials are functions, because reading them may create them."""
     made = {field: partial(_credential, files, name, field) for field in _CREDENTIALS}
     return {"base_url": LOCAL_URL, "socket": str(files.socket), "auth": "signature", **made}
 
 
-def credentials(files: Files, name: str) -> dict[str, str]:
+def credentials(files: ServiceFiles, name: str) -> dict[str, str]:
     """The credentials of a built-in profile. They are created on first use, in a file that only this user can read."""
     files.make()
     with files.within():
@@ -163,11 +163,11 @@ def credentials(files: Files, name: str) -> dict[str, str]:
             return _make_credentials(files)[name]
 
 
-def _credential(files: Files, name: str, field: str) -> str:
+def _credential(files: ServiceFiles, name: str, field: str) -> str:
     return credentials(files, name)[field]
 
 
-def _read_credentials(files: Files) -> dict[str, dict[str, str]]:
+def _read_credentials(files: ServiceFiles) -> dict[str, dict[str, str]]:
     """Read the credentials of each built-in profile. SvcctlError if their file is damaged."""
     try:
         content = json.loads(files.credentials.read_text(encoding="utf-8"))
@@ -178,12 +178,12 @@ def _read_credentials(files: Files) -> dict[str, dict[str, str]]:
         ) from None
 
 
-def all_credentials(files: Files) -> list[dict[str, str]]:
+def all_credentials(files: ServiceFiles) -> list[dict[str, str]]:
     """The credentials of each built-in profile, in the order of BUILT_IN."""
     return [credentials(files, name) for name in BUILT_IN]
 
 
-def _make_credentials(files: Files) -> dict[str, dict[str, str]]:
+def _make_credentials(files: ServiceFiles) -> dict[str, dict[str, str]]:
     made = {name: {field: make() for field, make in _CREDENTIALS.items()} for name in BUILT_IN}
     try:
         write(files.credentials, json.dumps(made).encode(), overwrite=False, private=True)
@@ -192,14 +192,14 @@ def _make_credentials(files: Files) -> dict[str, dict[str, str]]:
     return made
 
 
-def place(files: Files) -> str:
+def place(files: ServiceFiles) -> str:
     """The identifier of the service of a directory. Copies of the directory have the same, other services do not."""
     import hashlib
 
     return hashlib.sha256(credentials(files, BUILT_IN[0])["api_key"].encode()).hexdigest()[:16]
 
 
-def running_process(files: Files) -> int | None:
+def running_process(files: ServiceFiles) -> int | None:
     """The process ID of the running service, or 0 while it writes its ID; None if no service runs."""
     with files.within():
         try:
@@ -211,7 +211,7 @@ def running_process(files: Files) -> int | None:
             ) from None
 
 
-def hold_lock(files: Files) -> int:
+def hold_lock(files: ServiceFiles) -> int:
     """Lock the lock file until this process ends, and write the process ID to it. Locked if a service holds it."""
     files.make()
     # `running_process` takes the lock for an instant to test it: wait that long.
@@ -223,7 +223,7 @@ def hold_lock(files: Files) -> int:
     return handle
 
 
-def holds_lock(files: Files, handle: int) -> bool:
+def holds_lock(files: ServiceFiles, handle: int) -> bool:
     """Whether the lock file is still the one that `hold_lock` locked: it was neither deleted nor replaced."""
     try:
         return files.lock.stat().st_ino == os.fstat(handle).st_ino
@@ -231,7 +231,7 @@ def holds_lock(files: Files, handle: int) -> bool:
         return False
 
 
-def keep_serve_command(files: Files, command: str | None) -> None:
+def keep_serve_command(files: ServiceFiles, command: str | None) -> None:
     """Save the command line of a service that listens on TCP. None removes it, so commands may start the service."""
     with files.within():
         if command is None:
@@ -240,7 +240,7 @@ def keep_serve_command(files: Files, command: str | None) -> None:
             write(files.serve_command, command.encode(), private=True)
 
 
-def serve_command(files: Files) -> str | None:
+def serve_command(files: ServiceFiles) -> str | None:
     """The saved command line of the service, or None. While one is saved, no command starts the service by itself."""
     with files.within(), suppress(FileNotFoundError):
         return files.serve_command.read_text(encoding="utf-8", errors="replace")
@@ -251,12 +251,12 @@ NOT_RUNNING = "service-not-running"
 """The reason of errors about a service that does not run; their data is `last_start`."""
 
 
-def last_start(files: Files) -> dict[str, str | None]:
+def last_start(files: ServiceFiles) -> dict[str, str | None]:
     """The data of errors about a service that does not run: its last `command`, if that ran in the foreground."""
     return {"command": serve_command(files)}
 
 
-def require_background(files: Files) -> None:
+def require_background(files: ServiceFiles) -> None:
     """Raise Unavailable if the last service listened on TCP.
 
     Such a service is started by a supervisor, which could not start it while one in the background runs. Call this only
@@ -270,7 +270,7 @@ def require_background(files: Files) -> None:
         )
 
 
-def listens(files: Files) -> bool:
+def listens(files: ServiceFiles) -> bool:
     """Whether a process listens on the service's socket. A service listens already while it starts."""
     try:
         unix_sockets.connect(files.socket, _LOOK_SECONDS).close()
@@ -281,7 +281,7 @@ def listens(files: Files) -> bool:
     return True
 
 
-def await_answer(files: Files, starting: Callable[[], object], silent_seconds: float = SILENT_SECONDS) -> bool:
+def await_answer(files: ServiceFiles, starting: Callable[[], object], silent_seconds: float = SILENT_SECONDS) -> bool:
     """Wait until the service answers; return False if no service runs.
 
     For a service that is starting or stopping there is no limit; `starting` is called once, after STARTING_SECONDS.
@@ -308,7 +308,7 @@ def await_answer(files: Files, starting: Callable[[], object], silent_seconds: f
     return False
 
 
-def _seconds_untouched(files: Files) -> float:
+def _seconds_untouched(files: ServiceFiles) -> float:
     """The seconds since the service took its lock, or last touched the lock file while it was starting or stopping."""
     try:
         return abs(time.time() - files.lock.stat().st_mtime)
@@ -316,7 +316,7 @@ def _seconds_untouched(files: Files) -> float:
         return 0.0  # the lock file is being made
 
 
-def _silent(files: Files) -> Unavailable:
+def _silent(files: ServiceFiles) -> Unavailable:
     fault = "does not answer" if listens(files) else "holds its lock, but does not listen on its socket"
     return Unavailable(
         f"{_name(files)} {fault}",
@@ -324,7 +324,7 @@ def _silent(files: Files) -> Unavailable:
     )
 
 
-def _name(files: Files) -> str:
+def _name(files: ServiceFiles) -> str:
     """The name of the service in messages: its directory, and its process ID if that is known."""
     process = running_process(files)
     return f"the local service in {files.directory}" + (f" (process {process})" if process else "")
@@ -336,7 +336,7 @@ def _request(method: str, path: str, token: str | None = None) -> bytes:
     return f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{authorization}{length}Connection: close\r\n\r\n".encode()
 
 
-def _answer(files: Files, request: bytes, go_on: Callable[[], bool]) -> int | None:
+def _answer(files: ServiceFiles, request: bytes, go_on: Callable[[], bool]) -> int | None:
     """Send a request to the service and return the HTTP status; None if `go_on` returns False before that."""
     answer = b""
     try:
@@ -354,7 +354,7 @@ def _answer(files: Files, request: bytes, go_on: Callable[[], bool]) -> int | No
 
 
 def ensure_running(
-    files: Files, notify: Callable[[str], None], note: Callable[[str], None], *, unasked: bool = True
+    files: ServiceFiles, notify: Callable[[str], None], note: Callable[[str], None], *, unasked: bool = True
 ) -> bool:
     """Start the service unless it runs, and wait until it answers; return False if it was already running.
 
@@ -369,7 +369,7 @@ def ensure_running(
     return start(files, notify, note)
 
 
-def start(files: Files, notify: Callable[[str], None], note: Callable[[str], None]) -> bool:
+def start(files: ServiceFiles, notify: Callable[[str], None], note: Callable[[str], None]) -> bool:
     """Start the service in the background and wait until it answers; return False if another process has started it.
 
     `notify` receives its lines of progress (demo events, at the first start), and `note` its other lines. SvcctlError
@@ -465,7 +465,7 @@ def _relay_lines(lines: Iterable[str], notify: Callable[[str], None], note: Call
     return {}
 
 
-def reset(files: Files) -> None:
+def reset(files: ServiceFiles) -> None:
     """Delete the service's events and state. Credentials and the saved command line stay. Locked if it runs."""
     with os.fdopen(hold_lock(files), "rb"), files.within():
         files.reset.touch(mode=0o600)
@@ -473,20 +473,20 @@ def reset(files: Files) -> None:
         _remove(files, files.state)
 
 
-def complete_reset(files: Files) -> None:
+def complete_reset(files: ServiceFiles) -> None:
     """Delete the events if there was a reset since the last start: the reset may have been killed halfway."""
     if files.reset.exists():
         with files.within():
             _remove(files, files.events)
 
 
-def _remove(files: Files, stored: Path) -> None:
+def _remove(files: ServiceFiles, stored: Path) -> None:
     """Delete a database file and its logs, whose names begin with the name of the file."""
     for path in files.directory.glob(f"{stored.name}*"):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def stop(files: Files, silent_seconds: float = SILENT_SECONDS, stop_seconds: float = STOP_SECONDS) -> bool:
+def stop(files: ServiceFiles, silent_seconds: float = SILENT_SECONDS, stop_seconds: float = STOP_SECONDS) -> bool:
     """Stop the service and wait until it has stopped; return False if no service runs.
 
     The service gets a request over its socket. If it does not accept that, it gets SIGTERM, but only if the socket
@@ -513,7 +513,7 @@ def stop(files: Files, silent_seconds: float = SILENT_SECONDS, stop_seconds: flo
     return True
 
 
-def _request_stop(files: Files, silent_seconds: float) -> bool:
+def _request_stop(files: ServiceFiles, silent_seconds: float) -> bool:
     """Request the service to stop; return whether it accepts. It has more time if it cannot get a signal instead."""
     try:
         token = _read_credentials(files)[BUILT_IN[0]]["token"]
@@ -525,7 +525,7 @@ def _request_stop(files: Files, silent_seconds: float) -> bool:
     return status is not None and status < 300
 
 
-def _send_signal(files: Files) -> bool:
+def _send_signal(files: ServiceFiles) -> bool:
     """Send SIGTERM if the process ID is proven; return whether it was sent. A suspended process continues first."""
     process = _proven_process(files)
     if process is None:
@@ -538,7 +538,7 @@ def _send_signal(files: Files) -> bool:
     return True
 
 
-def _proven_process(files: Files) -> int | None:
+def _proven_process(files: ServiceFiles) -> int | None:
     """The process ID in the lock file, if the kernel confirms that this process listens on the socket.
 
     None if another process listens, as in another PID namespace, or none does, as on another host.
@@ -549,7 +549,7 @@ def _proven_process(files: Files) -> int | None:
     return None
 
 
-def _did_not_start(files: Files, code: int, last: Mapping[str, Any]) -> SvcctlError:
+def _did_not_start(files: ServiceFiles, code: int, last: Mapping[str, Any]) -> SvcctlError:
     """Make the error for a service that did not start, from its exit code and its last line on the pipe."""
     kind = {2: UsageError, 6: Unavailable}.get(code, SvcctlError)
     cause = last.get("error") or (f"signal {-code} ended it" if code < 0 else f"it ended with exit code {code}")

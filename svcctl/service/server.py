@@ -39,7 +39,7 @@ from svcctl.service.hosts.allowed_hosts import EVERYTHING, PUBLIC_ONLY
 from svcctl.service.http.access_log import TABLE as ACCESS_TABLE
 from svcctl.service.http.access_log import AccessLog
 from svcctl.service.http.app import build, delivering, settle
-from svcctl.service.http.connection import Connection, Limits
+from svcctl.service.http.connection import Limits, ServerConnection
 from svcctl.service.http.context import Service
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.listeners import UnixListener, address_of, tcp_listener
@@ -179,7 +179,7 @@ class _Server(uvicorn.Server):
 
 
 def serve(
-    files: process.Files,
+    files: process.ServiceFiles,
     command: str,
     *,
     listen: str | None = None,
@@ -242,7 +242,7 @@ def serve(
         app = build(service, jobs, settings[CORS_ORIGINS] or ())
         log = AccessLog(app, own, most=settings[ACCESS_EVENTS], age=settings[ACCESS_TIME])
         is_ours = partial(process.holds_lock, files, lock)
-        closing.enter_context(_running_thread(partial(_grow, demo.Growing(own, history), log, is_ours)))
+        closing.enter_context(_running_thread(partial(_grow, demo.GrowingTables(own, history), log, is_ours)))
         closing.callback(jobs.close)
         service.record_events()
         pause = SHARED_SETTLE_SECONDS if store.shared else SETTLE_SECONDS
@@ -284,7 +284,7 @@ def _prepare_process() -> None:
 
 @contextmanager
 def _tables(
-    files: process.Files,
+    files: process.ServiceFiles,
     progress: Callable[[str, float], None],
     history: timedelta,
     check_record: Callable[[DuckDBEngine], EventsRecord],
@@ -327,7 +327,9 @@ def _tables(
         yield own, record
 
 
-def _check_record(files: process.Files, store: Store, note: Callable[[str], None], own: DuckDBEngine) -> EventsRecord:
+def _check_record(
+    files: process.ServiceFiles, store: Store, note: Callable[[str], None], own: DuckDBEngine
+) -> EventsRecord:
     """Compare the service's own file of events with its record in the state, and report a loss; return the record."""
     record = EventsRecord(store, process.place(files), own)
     try:
@@ -351,7 +353,7 @@ def _record(record: EventsRecord) -> None:
 def _config(app: AccessLog, limits: Limits) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=Connection.limited(limits),
+        http=ServerConnection.limited(limits),
         access_log=False,
         log_config=None,
         lifespan="off",
@@ -472,7 +474,7 @@ def settle_repeatedly(service: Service, jobs: Jobs, pause: float, stopping: thre
             return
 
 
-def _grow(tables: demo.Growing, log: AccessLog, is_ours: Callable[[], bool], stopping: threading.Event) -> None:
+def _grow(tables: demo.GrowingTables, log: AccessLog, is_ours: Callable[[], bool], stopping: threading.Event) -> None:
     """Extend the tables of demo and access events until `stopping` is set; end the process if its files are gone."""
     grown = 0.0
     while not stopping.wait(demo.GROW_SECONDS):

@@ -74,7 +74,7 @@ class Sink(Protocol):
         self.abandon()
 
 
-class Growing(Sink, Protocol):
+class GrowingObject(Sink, Protocol):
     """An object being written whose bytes survive its writer, whether that abandons the object, fails or is killed.
 
     Only `complete` makes the bytes durable. If the machine fails before, some may be lost, so check them by their hash.
@@ -114,7 +114,7 @@ class Storage(Protocol):
         for sink in sinks:
             sink.complete()
 
-    def grow(self, name: str, part: str, *, overwrite: bool) -> Growing | None:
+    def grow(self, name: str, part: str, *, overwrite: bool) -> GrowingObject | None:
         """Begin or resume an object whose bytes are kept in `part`, a name that `names` never lists.
 
         None if objects of this storage cannot grow; only local files can.

@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from svcctl.errors import IncompleteResult, UsageError
-from svcctl.io.compression import Damaged, check
-from svcctl.io.files import PART_SUFFIX, Part, derived_name, remove_abandoned, resolved_path, sync_directory, write
-from svcctl.storage import Growing, Sink, Storage, absent, exists
+from svcctl.io.compression import DamagedCompression, check
+from svcctl.io.files import PART_SUFFIX, PartFile, derived_name, remove_abandoned, resolved_path, sync_directory, write
+from svcctl.storage import GrowingObject, Sink, Storage, absent, exists
 
 PIECE_BYTES = 1 << 20
 
@@ -22,7 +22,7 @@ _NO_FILE_ERRNOS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """The errors at a path that names nothing."""
 
 
-class Local(Storage):
+class LocalStorage(Storage):
     """Files under `directory`. With an empty `directory`, names are paths, relative or absolute.
 
     With `take`, an object that another process is writing is taken over; the other process cannot complete it.
@@ -45,10 +45,10 @@ class Local(Storage):
                 self._make(path.parent)
                 self._there.add(folder)
             try:
-                part = Part(path, take=self._take, like=like)
+                part = PartFile(path, take=self._take, like=like)
             except FileNotFoundError:  # another run removed the empty folder at that moment
                 self._make(path.parent)
-                part = Part(path, take=self._take, like=like)
+                part = PartFile(path, take=self._take, like=like)
             return _File(part, overwrite=overwrite, durable=part_of is None)
 
     def complete_all(self, sinks: Sequence[Sink]) -> None:
@@ -59,7 +59,7 @@ class Local(Storage):
             with _explained(directory, "write"):
                 sync_directory(directory)
 
-    def grow(self, name: str, part: str, *, overwrite: bool) -> Growing | None:
+    def grow(self, name: str, part: str, *, overwrite: bool) -> GrowingObject | None:
         path, growing = self._directory / name, self._directory / f"{part}{PART_SUFFIX}"
         with _explained(path, "write"):
             _refuse_taken(path, overwrite=overwrite)
@@ -67,7 +67,7 @@ class Local(Storage):
             self._make(growing.parent)
             if resolved_path(path).parent.stat().st_dev != growing.parent.stat().st_dev:
                 return None  # a file cannot be renamed to another file system
-            return _Growing(Part(path, growing=growing), overwrite=overwrite)
+            return _Growing(PartFile(path, growing=growing), overwrite=overwrite)
 
     def size(self, name: str) -> int | None:
         path = self._directory / name
@@ -148,7 +148,7 @@ class Local(Storage):
 class _File(Sink):
     """A file being written."""
 
-    def __init__(self, part: Part, *, overwrite: bool, durable: bool = True) -> None:
+    def __init__(self, part: PartFile, *, overwrite: bool, durable: bool = True) -> None:
         self._part = part
         self._overwrite = overwrite
         self._durable = durable
@@ -178,7 +178,7 @@ class _File(Sink):
             yield
         except FileExistsError:
             raise exists(str(self._part.path)) from None
-        except Damaged as error:
+        except DamagedCompression as error:
             raise IncompleteResult(f"cannot write {self._part.path}: the written data {error}") from None
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -188,7 +188,7 @@ class _File(Sink):
             ) from None
 
 
-class _Growing(_File, Growing):
+class _Growing(_File, GrowingObject):
     """A file being written whose bytes stay at their path until they are complete and renamed."""
 
     def read(self, start: int, size: int) -> Iterator[bytes]:

@@ -105,7 +105,7 @@ def from_environment(bucket: str, environment: Mapping[str, str]) -> S3:
     )
 
 
-class Proxy(Protocol):
+class S3Proxy(Protocol):
     """A proxy that can report the reason for a failed connection."""
 
     url: str
@@ -132,7 +132,7 @@ class S3(Storage):
         keys: Keys | None,
         region: str = DEFAULT_REGION,
         endpoint: str | None = None,
-        proxy: Proxy | None = None,
+        proxy: S3Proxy | None = None,
     ) -> None:
         if endpoint and not names_host(endpoint, "http", "https"):
             raise UsageError(f"S3 endpoint '{mask_urls(endpoint)}' is not an http or https URL")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from svcctl.errors import UsageError
 from svcctl.io import extras
 from svcctl.storage import Storage
-from svcctl.storage.local import Local
+from svcctl.storage.local import LocalStorage
 
 
 def _s3(place: str, environment: Mapping[str, str]) -> Storage:
@@ -52,7 +52,7 @@ def open_target(target: str, environment: Mapping[str, str], *, take: bool = Fal
     """
     scheme, separator, rest = target.partition("://")
     if not separator:
-        return Local(take=take), target
+        return LocalStorage(take=take), target
     if scheme not in SCHEMES:
         *first, last = ("a local path", *(f"{name}://{row.place}/name" for name, row in SCHEMES.items()))
         raise UsageError(f"unknown kind of target '{target}'", hint=f"targets are {', '.join(first)} and {last}")

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from svcctl.api.formats.batches import Batches, batches_of
 from svcctl.errors import UsageError
 from svcctl.io import extras
-from svcctl.io.compression import COMPRESSIONS, Sink
+from svcctl.io.compression import COMPRESSIONS, ByteSink
 from svcctl.io.losses import MAX_SHEET_COLUMNS, Losses
 from svcctl.terminal import layout
 from svcctl.terminal.layout import Style, TableColumn
@@ -34,11 +34,11 @@ Layout = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Note],
 
 Its last argument receives notes, for example on cells that were cut.
 """
-Packing = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Losses, Sink], None]
+Packing = Callable[[Sequence[TableColumn], Iterable[Sequence[Any]], Style, Losses, ByteSink], None]
 """Writes columns and rows as binary data, and counts the values that it cannot write."""
 
 
-class Format(NamedTuple):
+class OutputFormat(NamedTuple):
     """An output format: the mode.type to request from the service, and the layout or packing that writes rows in it.
 
     A format with neither is written only by the service, so only unchanged answers of queries can be printed in it.
@@ -137,7 +137,7 @@ class Format(NamedTuple):
         return _with_loss_notes(losses, note, self.layout(columns, _writable_rows(rows, losses), style, note))
 
     def pack(
-        self, columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, sink: Sink, note: Note
+        self, columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, sink: ByteSink, note: Note
     ) -> None:
         """Write rows as binary data, then print notes on lost values."""
         assert self.packing is not None
@@ -185,7 +185,7 @@ def _with_loss_notes(losses: Losses, note: Note, blocks: Iterator[list[str]]) ->
 
 
 def sorted_blocks(
-    format: Format,
+    format: OutputFormat,
     columns: Sequence[TableColumn],
     rows: Iterable[Sequence[Any]],
     selection: Selection,
@@ -328,7 +328,7 @@ def _envelope(
 
 
 def _parquet(
-    columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, losses: Losses, sink: Sink
+    columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, losses: Losses, sink: ByteSink
 ) -> None:
     from svcctl.io import parquet
 
@@ -337,7 +337,7 @@ def _parquet(
 
 
 def _spreadsheet(
-    columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, losses: Losses, sink: Sink
+    columns: Sequence[TableColumn], rows: Iterable[Sequence[Any]], style: Style, losses: Losses, sink: ByteSink
 ) -> None:
     from svcctl.io.spreadsheet import Spreadsheet
 
@@ -373,7 +373,7 @@ ROWS = "json/simple/compact"
 FORMATS = {
     row.name: row
     for row in (
-        Format(
+        OutputFormat(
             "table",
             ROWS,
             "columns that fit the terminal",
@@ -384,9 +384,11 @@ FORMATS = {
             lines=True,
             widest=500,
         ),
-        Format("vertical", ROWS, "one line per column, for wide rows", _vertical, raw=False, lists=True, lines=True),
-        Format("chart", ROWS, "a bar per row, or a line over time", _chart, raw=False, widest=50),
-        Format(
+        OutputFormat(
+            "vertical", ROWS, "one line per column, for wide rows", _vertical, raw=False, lists=True, lines=True
+        ),
+        OutputFormat("chart", ROWS, "a bar per row, or a line over time", _chart, raw=False, widest=50),
+        OutputFormat(
             "csv",
             "csv",
             "comma-separated, with a heading; null is an empty cell",
@@ -399,7 +401,7 @@ FORMATS = {
             by_row=True,
             keeps_bytes=True,
         ),
-        Format(
+        OutputFormat(
             "tsv",
             "tsv",
             "the same, separated by tabs",
@@ -412,7 +414,7 @@ FORMATS = {
             by_row=True,
             keeps_bytes=True,
         ),
-        Format(
+        OutputFormat(
             "ndjson",
             "json/simple",
             "one JSON object per line",
@@ -424,7 +426,7 @@ FORMATS = {
             keyed=True,
             finite=True,
         ),
-        Format(
+        OutputFormat(
             "json",
             "json",
             "one JSON document: the envelope, rows in object",
@@ -435,9 +437,11 @@ FORMATS = {
             keyed=True,
             finite=True,
         ),
-        Format("json/compact", "json/compact", "one JSON document: columns in object.m, value arrays in object.d"),
-        Format("json/simple", "json/simple", "the same as ndjson", _objects, lines=True, keyed=True, finite=True),
-        Format(
+        OutputFormat(
+            "json/compact", "json/compact", "one JSON document: columns in object.m, value arrays in object.d"
+        ),
+        OutputFormat("json/simple", "json/simple", "the same as ndjson", _objects, lines=True, keyed=True, finite=True),
+        OutputFormat(
             ROWS,
             ROWS,
             "one line with the columns, then one array of values per row",
@@ -446,9 +450,9 @@ FORMATS = {
             keyed=True,
             finite=True,
         ),
-        Format("msgpack", "msgpack", "the json document in MessagePack", endings=("msgpack",), binary=True),
-        Format("xml", "xml", "one <event> element per row", endings=("xml",), counted=False, dates=True),
-        Format(
+        OutputFormat("msgpack", "msgpack", "the json document in MessagePack", endings=("msgpack",), binary=True),
+        OutputFormat("xml", "xml", "one <event> element per row", endings=("xml",), counted=False, dates=True),
+        OutputFormat(
             "xls",
             "xls",
             "a spreadsheet, .xlsx",
@@ -461,7 +465,7 @@ FORMATS = {
             finite=True,
             extra="xlsx",
         ),
-        Format(
+        OutputFormat(
             "parquet",
             ROWS,
             "typed columns, compressed",
@@ -484,7 +488,7 @@ UNWRITTEN = frozenset(
 """Endings of file types that svcctl does not write. Csv in such a file would surprise everybody."""
 
 
-def alone(format: Format, *, keyed: bool = False) -> Format:
+def alone(format: OutputFormat, *, keyed: bool = False) -> OutputFormat:
     """The format for a single object: in json, an object instead of a list.
 
     With `keyed`, each row is a member of that object.
@@ -500,7 +504,7 @@ def _members(
     yield [_json({row[0]: dict(zip(names, row[1:], strict=True)) for row in rows})]
 
 
-def find_format(name: str, *, is_terminal: bool, lists: bool = False) -> Format:
+def find_format(name: str, *, is_terminal: bool, lists: bool = False) -> OutputFormat:
     """The format of a name; `auto` is a table on a terminal and csv elsewhere. UsageError lists the known names."""
     name, typed_name = format_name(name), name
     if name == AUTO:
@@ -517,7 +521,7 @@ def find_format(name: str, *, is_terminal: bool, lists: bool = False) -> Format:
     return FORMATS[name]
 
 
-def of_file(path: Path) -> Format | None:
+def of_file(path: Path) -> OutputFormat | None:
     """The format that the ending of a path stands for; None if it stands for none.
 
     UsageError for an ending that svcctl does not write.
@@ -547,7 +551,7 @@ def refuse_packed(path: Path) -> None:
         raise UsageError(f"svcctl cannot write .{ending} files", hint="write .gz or .zst instead")
 
 
-def check_file(name: Path | str, chosen: Format, note: Note, *, by_user: bool) -> None:
+def check_file(name: Path | str, chosen: OutputFormat, note: Note, *, by_user: bool) -> None:
     """Print a note if the ending of a file stands for a format other than `chosen`.
 
     A note is also printed if the ending stands for no format, unless the format was chosen `by_user`. UsageError if the

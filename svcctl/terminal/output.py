@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
 from svcctl.errors import Advice, CommandLine, IncompleteResult, ReaderClosed, UsageError, reason
 from svcctl.io import files, home
-from svcctl.io.compression import COMPRESSIONS, Compressed, Damaged, check
+from svcctl.io.compression import COMPRESSIONS, Compressed, DamagedCompression, check
 from svcctl.io.losses import Losses
 from svcctl.terminal import layout
 from svcctl.terminal.diagnostics import Diagnostics, Reported
 from svcctl.terminal.escapes import Styled, joined, styled, visible
-from svcctl.terminal.formats import FORMATS, Format, alone, sorted_blocks
+from svcctl.terminal.formats import FORMATS, OutputFormat, alone, sorted_blocks
 from svcctl.terminal.layout import Style, TableColumn
 from svcctl.terminal.notes import loss_notes
 from svcctl.terminal.records import LIST
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Rows(Protocol):
+class PrintedRows(Protocol):
     """Rows that can be printed, such as those of a followed query."""
 
     @property
@@ -43,7 +43,7 @@ class Rows(Protocol):
     def rows(self) -> Iterator[tuple[Any, ...]]: ...
 
 
-class Answer(Rows, Protocol):
+class Answer(PrintedRows, Protocol):
     """An answer to a query: its rows, and the bytes in which they arrived."""
 
     def raw(self) -> Iterator[bytes]: ...
@@ -51,7 +51,7 @@ class Answer(Rows, Protocol):
     def cut_texts(self) -> int: ...
 
 
-class Sink:
+class OutputSink:
     """A destination for data: stdout or a file. ReaderClosed if the pipe is closed, IncompleteResult if a write fails.
 
     The stream is unbuffered: written data can be read at once, and no later write can fail for it. `before` is called
@@ -130,7 +130,7 @@ def _refuse_what_is_no_file(path: Path) -> None:
 
 
 @contextmanager
-def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
+def open_file(path: Path, *, force: bool) -> Iterator[OutputSink]:
     """A sink for a file, which appears under its name only when all data is written and synced to the disk.
 
     The endings `.gz` and `.zst` compress the data. UsageError if the file exists and `force` is not given, Locked if
@@ -139,27 +139,27 @@ def open_file(path: Path, *, force: bool) -> Iterator[Sink]:
     """
     if _opened(path, lambda: files.is_direct(path)):
         with _opened(path, lambda: files.open_direct(path)) as stream:
-            yield Sink(stream, str(path))
+            yield OutputSink(stream, str(path))
         return
     exists = _opened(path, path.exists)
     _refuse_what_is_no_file(path)
     if exists and not force:
         raise UsageError(f"file {path} already exists", hint="choose another name, or overwrite it with --force")
-    with _opened(path, lambda: files.Part(path)) as part:
+    with _opened(path, lambda: files.PartFile(path)) as part:
         try:
             if path.suffix in COMPRESSIONS:
                 compressed = Compressed(part, COMPRESSIONS[path.suffix]())
-                yield Sink(compressed, str(path))
+                yield OutputSink(compressed, str(path))
                 compressed.end()
                 check(path.suffix, part.read())
             else:
-                yield Sink(part, str(path))
+                yield OutputSink(part, str(path))
             part.publish(overwrite=force)
         except FileExistsError:
             raise UsageError(
                 f"file {path} was created in the meantime", hint="choose another name, or overwrite it with --force"
             ) from None
-        except Damaged as error:
+        except DamagedCompression as error:
             raise IncompleteResult(f"cannot write to {path}: the written data {error}") from None
         except OSError as error:
             raise _unwritten(str(path), error) from None
@@ -209,7 +209,7 @@ class Output:
         # Unless stdout is a file, data may appear on the same terminal as the progress line, which is erased first.
         self._before = None if _is(stat.S_ISREG, stdout) else diagnostics.clear_progress
         pipe = stdout.fileno() if _is(stat.S_ISFIFO, stdout) or _is(stat.S_ISSOCK, stdout) else None
-        self.sink = Sink(getattr(stdout.buffer, "raw", stdout.buffer), _NAME, self._before, pipe)
+        self.sink = OutputSink(getattr(stdout.buffer, "raw", stdout.buffer), _NAME, self._before, pipe)
 
     @property
     def is_terminal(self) -> bool:
@@ -233,7 +233,7 @@ class Output:
             yield f"svcctl: {self._diagnostics.laid_out(notes.pop(0), 8)}\n"
 
     @contextmanager
-    def target(self, path: Path | None, format: Format, *, force: bool) -> Iterator[Sink]:
+    def target(self, path: Path | None, format: OutputFormat, *, force: bool) -> Iterator[OutputSink]:
         """The sink for a result: a file or stdout. UsageError for a binary format on a terminal."""
         if path is not None and str(path) != "-":
             with open_file(path, force=force) as sink:
@@ -248,8 +248,8 @@ class Output:
     def query(
         self,
         answer: Answer,
-        format: Format,
-        sink: Sink,
+        format: OutputFormat,
+        sink: OutputSink,
         selection: Selection = NO_SELECTION,
         style: Style = _PLAIN,
         *,
@@ -266,7 +266,9 @@ class Output:
         with self.paged() if paged and not waits and sink is self.sink else nullcontext():
             self._query(answer, format, sink, selection, style)
 
-    def _query(self, answer: Answer, format: Format, sink: Sink, selection: Selection, style: Style) -> None:
+    def _query(
+        self, answer: Answer, format: OutputFormat, sink: OutputSink, selection: Selection, style: Style
+    ) -> None:
         if not format.writes(selection):
             blocks = answer.raw()
             if format.heading and not selection.header:
@@ -294,7 +296,7 @@ class Output:
         self,
         listing: Listing[T],
         models: Iterable[T],
-        format: Format,
+        format: OutputFormat,
         selection: Selection = NO_SELECTION,
         *,
         single: bool = False,
@@ -307,7 +309,7 @@ class Output:
         with _available(models) as there:
             self._records(listing, there, alone(format, keyed=listing.keyed) if single else format, selection)
 
-    def _records(self, listing: Listing[T], models: Iterable[T], format: Format, selection: Selection) -> None:
+    def _records(self, listing: Listing[T], models: Iterable[T], format: OutputFormat, selection: Selection) -> None:
         if format is FORMATS["table"] and listing.paragraph is not None:
             width = terminal_size(self._stdout).columns
             for model in models:
@@ -322,7 +324,7 @@ class Output:
         with self.paged() if isinstance(models, Sequence) else nullcontext():
             self._write(columns, rows, format, self.sink, LIST._replace(header=selection.header))
 
-    def watch(self, listing: Listing[Watched], looks: Iterable[Look], format: Format) -> None:
+    def watch(self, listing: Listing[Watched], looks: Iterable[Look], format: OutputFormat) -> None:
         """Print jobs at each look: on a terminal a table updated in place, elsewhere rows with their time."""
         if format is FORMATS["table"] and self.is_terminal:
             style = LIST._replace(color=self._color, ellipsis=self._ellipsis)
@@ -340,7 +342,7 @@ class Output:
         self._write([TableColumn("time", "int8"), *columns], rows, format, self.sink, _LIVE)
 
     def first_rows(
-        self, answer: Answer, format: Format, selection: Selection
+        self, answer: Answer, format: OutputFormat, selection: Selection
     ) -> tuple[Sequence[TableColumn], Sequence[Sequence[Any]]]:
         """The first rows of an answer, as many as a screen can show; for a chart, all rows."""
         values = answer.rows()
@@ -356,7 +358,7 @@ class Output:
         self,
         columns: Sequence[TableColumn],
         rows: Sequence[Sequence[Any]],
-        format: Format,
+        format: OutputFormat,
         style: Style,
         footer: str,
     ) -> str:
@@ -383,7 +385,12 @@ class Output:
         self.text(styled(31 if sign == "-" else 32, line) if self._color else line)
 
     def live(
-        self, answer: Rows, format: Format, sink: Sink, selection: Selection = NO_SELECTION, style: Style = _PLAIN
+        self,
+        answer: PrintedRows,
+        format: OutputFormat,
+        sink: OutputSink,
+        selection: Selection = NO_SELECTION,
+        style: Style = _PLAIN,
     ) -> None:
         """Print the rows of a query that may never end, each as it arrives."""
         columns, rows = selection.pick(_table_columns(answer.columns), answer.rows())
@@ -393,8 +400,8 @@ class Output:
         self,
         columns: Sequence[TableColumn],
         rows: Iterable[Sequence[Any]],
-        format: Format,
-        sink: Sink,
+        format: OutputFormat,
+        sink: OutputSink,
         style: Style,
     ) -> None:
         """Write rows line by line. Only stdout has a width and colours."""
@@ -424,7 +431,7 @@ class Output:
             self._stdout.write(text)
             self._stdout.flush()
 
-    def stream(self, chunks: Iterable[bytes], sink: Sink) -> None:
+    def stream(self, chunks: Iterable[bytes], sink: OutputSink) -> None:
         """Pass bytes on as they arrive; on a terminal, end the last line with a newline."""
         chunk = b"\n"
         for chunk in filter(None, chunks):

@@ -22,7 +22,7 @@ LIST = Style(null="-")
 
 
 @dataclass(frozen=True)
-class Field(Generic[T]):
+class ListField(Generic[T]):
     """A column of a listing: its name, the type of its values (see TableColumn), and the function that reads a value.
 
     `shown` reads the value for people, which has the type `shown_type`. Without it, people get the same value as
@@ -43,7 +43,7 @@ class Field(Generic[T]):
     needed: Callable[[Sequence[T]], bool] | None = None
     """Decides, from all objects of the list, whether the column appears; None if it always does."""
 
-    def for_people(self) -> Field[T]:
+    def for_people(self) -> ListField[T]:
         """This column of a listing, with the values for people."""
         return self if self.shown is None else replace(self, value=self.shown, type=self.shown_type)
 
@@ -59,8 +59,8 @@ def _no_members(model: Any) -> Mapping[str, Any]:
 class Listing(Generic[T]):
     """The columns of one kind of object."""
 
-    fields: tuple[Field[T], ...]
-    people: tuple[Field[T], ...] = ()
+    fields: tuple[ListField[T], ...]
+    people: tuple[ListField[T], ...] = ()
     """The columns for people, if they differ from those for programs."""
     extra: Callable[[T], Mapping[str, Any]] = _no_members
     """Reads members that only some objects have. Each becomes a column after the others."""
@@ -87,7 +87,7 @@ class Listing(Generic[T]):
         """
         fields = self.people if shown and self.people else self.fields
         if every:
-            by_name: dict[str, Field[T]] = {}
+            by_name: dict[str, ListField[T]] = {}
             for column in (*fields, *self.fields, *self.people):
                 by_name.setdefault(column.name, column)
             fields = tuple(by_name.values())
@@ -111,8 +111,8 @@ class Listing(Generic[T]):
         keys = selection.keys(columns)(list(values))
         return [models[at] for at in sorted(range(len(models)), key=keys.__getitem__)[: selection.top]]
 
-    def _extra_field(self, name: str) -> Field[T]:
-        return Field(
+    def _extra_field(self, name: str) -> ListField[T]:
+        return ListField(
             name,
             lambda model: self.extra(model).get(name),
             shown=lambda model: _listed(self.extra(model).get(name)),
@@ -122,12 +122,12 @@ class Listing(Generic[T]):
 
 def row_listing(*names: str, **types: str) -> Listing[Sequence[Any]]:
     """A listing of rows that are lists of values, in the order of `names`. `types` has the types of columns."""
-    return Listing(tuple(Field(name, itemgetter(at), types.get(name)) for at, name in enumerate(names)))
+    return Listing(tuple(ListField(name, itemgetter(at), types.get(name)) for at, name in enumerate(names)))
 
 
-def attributes(*names: str, **types: str) -> tuple[Field[Any], ...]:
+def attributes(*names: str, **types: str) -> tuple[ListField[Any], ...]:
     """Fields that read the attributes of the same names. `types` has the types of columns."""
-    return tuple(Field(name, attrgetter(name), types.get(name)) for name in names)
+    return tuple(ListField(name, attrgetter(name), types.get(name)) for name in names)
 
 
 def _listed(value: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from svcctl.api.columns import Column, columns_of
+from svcctl.api.columns import ResultColumn, columns_of
 from svcctl.api.destinations import TYPES, Destination, suggest_key, suggest_type, unknown_keys, without_secret
 from svcctl.api.models import Domain, Job, Role
 from svcctl.api.query import QueryRequest
@@ -72,7 +72,7 @@ def test_a_role_body_sends_what_is_empty_and_not_what_is_absent_or_read_only() -
 
 def test_columns_are_ordered_by_index() -> None:
     m = {"b": {"type": "str", "index": 1}, "a": {"type": "int8", "index": 0}}
-    assert columns_of(m) == (Column("a", "int8"), Column("b", "str"))
+    assert columns_of(m) == (ResultColumn("a", "int8"), ResultColumn("b", "str"))
 
 
 @pytest.mark.parametrize("m", [None, [], {"a": 1}, {"a": {"type": "str"}}, {"a": {"type": "str", "index": 1}}])

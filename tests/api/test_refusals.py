@@ -3,7 +3,7 @@
 import pytest
 
 from svcctl.api.refusals import Refusal, error_of, is_error_line, is_exact, read_refusal, refusal_in
-from svcctl.errors import Conflict, CredentialsError, InternalError, NotFound, Place, ServiceError, Unavailable
+from svcctl.errors import Conflict, CredentialsError, InternalError, NotFound, QueryPosition, ServiceError, Unavailable
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_refusal_in_all_forms_keeps_its_place_in_the_query() -> None:
     refusal = read_refusal(
         {"msg": "m", "status": 1, "error": {"code": 1, "message": "m"}, "context": {"line": 2, "column": 7}}
     )
-    assert refusal == Refusal("m", 1, None, Place(2, 7))
+    assert refusal == Refusal("m", 1, None, QueryPosition(2, 7))
 
 
 @pytest.mark.parametrize("value", ["exact", "Exact", " exact ", "exact, exact", "other,exact"])

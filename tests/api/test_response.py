@@ -11,7 +11,7 @@ from typing import Any
 import msgpack
 import pytest
 
-from svcctl.api.columns import Column
+from svcctl.api.columns import ResultColumn
 from svcctl.api.formats import progress as limits
 from svcctl.api.refusals import refusal_in
 from svcctl.api.response import MODES, QueryResponse
@@ -44,7 +44,7 @@ NASTY = 'a "b",\u2028c\u0085d\x0b\x1e    \\ é\n{"e":[500]}'
 ROWS = [(9007199254740993, NASTY, True), (-1, "", None), (3, "error", False)]
 NAMES = ("n", "text", "flag")
 M = {"text": {"type": "str", "index": 1}, "flag": {"type": "bool", "index": 2}, "n": {"type": "int8", "index": 0}}
-COLUMNS = (Column("n", "int8"), Column("text", "str"), Column("flag", "bool"))
+COLUMNS = (ResultColumn("n", "int8"), ResultColumn("text", "str"), ResultColumn("flag", "bool"))
 RECORDS = [dict(zip(NAMES, row, strict=True)) for row in ROWS]
 
 
@@ -130,16 +130,16 @@ def test_rows_are_decoded(mode: str, cut: Any) -> None:
 @pytest.mark.parametrize(
     ("mode", "columns"),
     [
-        ("json", tuple(map(Column, NAMES))),
+        ("json", tuple(map(ResultColumn, NAMES))),
         ("json/compact", COLUMNS),
-        ("json/simple", tuple(map(Column, NAMES))),
+        ("json/simple", tuple(map(ResultColumn, NAMES))),
         ("json/simple/compact", COLUMNS),
-        ("msgpack", tuple(map(Column, NAMES))),
-        ("csv", tuple(Column(name, "str") for name in NAMES)),
-        ("tsv", tuple(Column(name, "str") for name in NAMES)),
+        ("msgpack", tuple(map(ResultColumn, NAMES))),
+        ("csv", tuple(ResultColumn(name, "str") for name in NAMES)),
+        ("tsv", tuple(ResultColumn(name, "str") for name in NAMES)),
     ],
 )
-def test_columns_are_known_before_the_first_row_is_taken(mode: str, columns: tuple[Column, ...]) -> None:
+def test_columns_are_known_before_the_first_row_is_taken(mode: str, columns: tuple[ResultColumn, ...]) -> None:
     response = answer(mode, bytewise(BODIES[mode]))
     rows = response.rows()
     assert response.columns == columns

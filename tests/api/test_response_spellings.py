@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from svcctl.api.columns import Column
+from svcctl.api.columns import ResultColumn
 from svcctl.api.response import MODES, QueryResponse
 from svcctl.errors import IncompleteResult, ServiceError, SvcctlError
 
@@ -98,7 +98,7 @@ def test_columns_are_read_from_m_or_metadata_or_both(told: str) -> None:
     ):
         response = QueryResponse(MODES[mode], "", [body.encode()])
         assert list(response.rows()) == [("x", 3221225985)]
-        assert response.columns == (Column("a", "str"), Column("b", "ip4"))
+        assert response.columns == (ResultColumn("a", "str"), ResultColumn("b", "ip4"))
         assert b"".join(QueryResponse(MODES[mode], "", [body.encode()]).raw()) == body.encode()
 
 

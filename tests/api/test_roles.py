@@ -4,47 +4,52 @@ from typing import Any
 
 import pytest
 
-from svcctl.api.roles import Finding, grants_all, lint
+from svcctl.api.roles import RoleFinding, grants_all, lint
 
-NAME_ONLY = Finding("warning", 1, None, "only a name: the role grants all policies, all applications and all resources")
+NAME_ONLY = RoleFinding(
+    "warning", 1, None, "only a name: the role grants all policies, all applications and all resources"
+)
 
 
-def left_out(*keys: str) -> Finding:
+def left_out(*keys: str) -> RoleFinding:
     message = f"{', '.join(keys)} not given: svcctl reads this as none, but services may read it as all"
-    return Finding("warning", 1, None, message)
+    return RoleFinding("warning", 1, None, message)
 
 
 WHOLE = {"policies": ["Search"], "applications": ["explorer"], "resourceIds": {"a": [1]}}
-CREATES: list[tuple[dict[str, Any], list[Finding]]] = [
+CREATES: list[tuple[dict[str, Any], list[RoleFinding]]] = [
     ({}, []),
-    ({"name": 7}, [Finding("error", 1, "name", "name is not text: put it in quotes")]),
-    ({"name": None}, [Finding("error", 1, "name", "name has no value")]),
-    ({"name": " "}, [Finding("error", 1, "name", "name is blank")]),
-    ({"name": "a\tb"}, [Finding("error", 1, "name", "name cannot be printed")]),
-    ({"policies": "*"}, [Finding("warning", 2, "policies", "'*' grants all policies of the domain, later ones too")]),
+    ({"name": 7}, [RoleFinding("error", 1, "name", "name is not text: put it in quotes")]),
+    ({"name": None}, [RoleFinding("error", 1, "name", "name has no value")]),
+    ({"name": " "}, [RoleFinding("error", 1, "name", "name is blank")]),
+    ({"name": "a\tb"}, [RoleFinding("error", 1, "name", "name cannot be printed")]),
+    (
+        {"policies": "*"},
+        [RoleFinding("warning", 2, "policies", "'*' grants all policies of the domain, later ones too")],
+    ),
     (
         {"resourceIds": {"*": []}},
-        [Finding("warning", 2, "resourceIds", "'*' grants all resources of the domain, later ones too")],
+        [RoleFinding("warning", 2, "resourceIds", "'*' grants all resources of the domain, later ones too")],
     ),
     (
         {"applications": ["*", "explorer"]},
-        [Finding("error", 2, "applications", "applications: '*' means all and cannot be combined with others")],
+        [RoleFinding("error", 2, "applications", "applications: '*' means all and cannot be combined with others")],
     ),
-    ({"policies": 7}, [Finding("error", 3, "policies", "policies is not a list of names or a single name")]),
+    ({"policies": 7}, [RoleFinding("error", 3, "policies", "policies is not a list of names or a single name")]),
     (
         {"policies": ["Search", True]},
-        [Finding("error", 3, "policies", "policies: 'true' is not text: put it in quotes")],
+        [RoleFinding("error", 3, "policies", "policies: 'true' is not text: put it in quotes")],
     ),
-    ({"policies": [None]}, [Finding("error", 3, "policies", "policies: an element has no value")]),
-    ({"applications": [""]}, [Finding("error", 3, "applications", "applications has an empty name")]),
+    ({"policies": [None]}, [RoleFinding("error", 3, "policies", "policies: an element has no value")]),
+    ({"applications": [""]}, [RoleFinding("error", 3, "applications", "applications has an empty name")]),
     (
         {"policies": [], "applications": []},
-        [Finding("error", 4, "applications", "no policies, so there must be at least one application")],
+        [RoleFinding("error", 4, "applications", "no policies, so there must be at least one application")],
     ),
     (
         {"defaultApplicationName": "reports"},
         [
-            Finding(
+            RoleFinding(
                 "error",
                 5,
                 "defaultApplicationName",
@@ -56,7 +61,7 @@ CREATES: list[tuple[dict[str, Any], list[Finding]]] = [
     (
         {"defaultApplicationName": ""},
         [
-            Finding(
+            RoleFinding(
                 "warning",
                 6,
                 "defaultApplicationName",
@@ -67,7 +72,7 @@ CREATES: list[tuple[dict[str, Any], list[Finding]]] = [
     (
         {"defaultApplicationName": 7},
         [
-            Finding(
+            RoleFinding(
                 "error",
                 6,
                 "defaultApplicationName",
@@ -78,7 +83,7 @@ CREATES: list[tuple[dict[str, Any], list[Finding]]] = [
     (
         {"resourceIds": [1]},
         [
-            Finding(
+            RoleFinding(
                 "error",
                 8,
                 "resourceIds",
@@ -89,27 +94,27 @@ CREATES: list[tuple[dict[str, Any], list[Finding]]] = [
     (
         {"resourceIds": {"a": 1, "b": [1, "2"]}},
         [
-            Finding("error", 8, "resourceIds.a", "resourceIds.a is not a list of integers"),
-            Finding("error", 8, "resourceIds.b[1]", "resourceIds.b: '2' is not an integer"),
+            RoleFinding("error", 8, "resourceIds.a", "resourceIds.a is not a list of integers"),
+            RoleFinding("error", 8, "resourceIds.b[1]", "resourceIds.b: '2' is not an integer"),
         ],
     ),
-    ({"defVault": 1}, [Finding("error", 9, "defVault", "defVault cannot be set")]),
+    ({"defVault": 1}, [RoleFinding("error", 9, "defVault", "defVault cannot be set")]),
     (
         {"polices": ["Search"]},
-        [Finding("error", None, "polices", "unknown field 'polices' (did you mean 'policies'?)")],
+        [RoleFinding("error", None, "polices", "unknown field 'polices' (did you mean 'policies'?)")],
     ),
-    ({"zone": 1}, [Finding("error", None, "zone", "unknown field 'zone'")]),
-    ({"description": False}, [Finding("error", None, "description", "description is not text: put it in quotes")]),
+    ({"zone": 1}, [RoleFinding("error", None, "zone", "unknown field 'zone'")]),
+    ({"description": False}, [RoleFinding("error", None, "description", "description is not text: put it in quotes")]),
 ]
 
 
 @pytest.mark.parametrize(("fields", "findings"), CREATES)
-def test_a_role_that_is_to_be_created_is_told_this(fields: dict[str, Any], findings: list[Finding]) -> None:
+def test_a_role_that_is_to_be_created_is_told_this(fields: dict[str, Any], findings: list[RoleFinding]) -> None:
     assert lint({"name": "ops", **WHOLE, **fields}) == findings
 
 
 def test_a_role_without_a_name_is_told_so() -> None:
-    assert lint(WHOLE) == [Finding("error", 1, None, "the name is missing")]
+    assert lint(WHOLE) == [RoleFinding("error", 1, None, "the name is missing")]
 
 
 def test_a_name_only_is_a_warning() -> None:
@@ -122,7 +127,7 @@ def test_what_services_may_read_in_two_ways_is_a_warning() -> None:
 
 
 def test_resources_alone_are_no_role() -> None:
-    nothing = Finding("error", 4, "applications", "no policies, so there must be at least one application")
+    nothing = RoleFinding("error", 4, "applications", "no policies, so there must be at least one application")
     assert lint({"name": "ops", "resourceIds": {"a": [1]}}) == [nothing, left_out("policies", "applications")]
 
 

@@ -99,7 +99,7 @@ class Chaos:
         self._shell = shell
         self._targets = targets
         self._rows = rows
-        self._files = process.Files(Path(shell.environment["SVCCTL_DATA"]))
+        self._files = process.ServiceFiles(Path(shell.environment["SVCCTL_DATA"]))
         self._start = datetime.now(UTC) - timedelta(hours=1)
         self._jobs: dict[str, Target] = {}
         self._killing = threading.Lock()

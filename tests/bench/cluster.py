@@ -126,7 +126,7 @@ def asked(home: Path, variables: Mapping[str, str], query: str, server: Process 
         times = ["-w", "%{time_starttransfer} %{time_total}", "http://localhost/search/query"]
         done = subprocess.run([*command, *times, "--data-binary", json.dumps(body)], capture_output=True, check=True)
         first, last = map(float, done.stdout.split())
-        pid = process.running_process(process.Files(data))
+        pid = process.running_process(process.ServiceFiles(data))
         assert pid is not None
         return Figures(first, last, peak(pid), None if server is None else peak(server.pid))
     finally:

@@ -32,7 +32,7 @@ from svcctl.service import (
     process,
     server,  # noqa: F401 - the processes have it when they begin
 )
-from svcctl.service.process import Files
+from svcctl.service.process import ServiceFiles
 from svcctl.service.state.postgresql import PostgreSQL
 from svcctl.service.state.store import Store
 
@@ -57,9 +57,9 @@ def run(directory: Path, *, kills: int, seed: int, state: str | None = None, sec
     """Kill first starts; each service has a directory of its own below this one, and a schema in a shared `state`."""
     print(f"seed {seed}", flush=True)
     dice, outcome = random.Random(seed), Outcome()
-    whole = _next_start(Files(directory / "whole"), _of_its_own(state, f"whole_{seed}"))
+    whole = _next_start(ServiceFiles(directory / "whole"), _of_its_own(state, f"whole_{seed}"))
     while outcome.kills < kills:
-        files, url = Files(directory / str(outcome.kills)), _of_its_own(state, f"kill_{seed}_{outcome.kills}")
+        files, url = ServiceFiles(directory / str(outcome.kills)), _of_its_own(state, f"kill_{seed}_{outcome.kills}")
         after = dice.uniform(0, seconds)
         with _service(files, url):
             while not files.directory.exists():
@@ -78,7 +78,7 @@ def run(directory: Path, *, kills: int, seed: int, state: str | None = None, sec
     return outcome
 
 
-def _answers(files: Files) -> bool:
+def _answers(files: ServiceFiles) -> bool:
     """Whether the service answers at once, which it does when it has started."""
     with httpx.Client(transport=httpx.HTTPTransport(verify=False, uds=str(files.socket)), timeout=0.1) as client:
         try:
@@ -88,7 +88,7 @@ def _answers(files: Files) -> bool:
 
 
 @contextmanager
-def _service(files: Files, state: str | None) -> Iterator[int]:
+def _service(files: ServiceFiles, state: str | None) -> Iterator[int]:
     """A service in a process that is killed at the end."""
     sys.stdout.flush()
     if (child := os.fork()) == 0:
@@ -104,7 +104,7 @@ def _service(files: Files, state: str | None) -> Iterator[int]:
         os.waitpid(child, 0)
 
 
-def _next_start(files: Files, state: str | None) -> dict[str, Any]:
+def _next_start(files: ServiceFiles, state: str | None) -> dict[str, Any]:
     """Start the service and wait until it answers; what is stored and which files there are."""
     with _service(files, state) as child:
         deadline = time.monotonic() + START_SECONDS

@@ -97,8 +97,8 @@ class Cluster(Chaos):
             rows = connection.execute("select holder from jobs where holder is not null").fetchall()
         return [int(str(holder).split("/")[1]) for (holder,) in rows]
 
-    def _service_files(self, shell: Shell) -> process.Files:
-        return process.Files(Path(shell.environment["SVCCTL_DATA"]))
+    def _service_files(self, shell: Shell) -> process.ServiceFiles:
+        return process.ServiceFiles(Path(shell.environment["SVCCTL_DATA"]))
 
     def _log(self, shell: Shell) -> str:
         return self._service_files(shell).log.read_text(encoding="utf-8")[-4000:]

@@ -330,7 +330,7 @@ class Table:
             with bench.service(0) as (given, data, _):
                 environment = {**self.environment, **given}
                 subprocess.run([*SVCCTL, "service", "start"], env=environment, check=True, capture_output=True)
-                process = service_process.running_process(service_process.Files(data))
+                process = service_process.running_process(service_process.ServiceFiles(data))
                 assert process is not None
                 tables = map("{}{}".format, repeat(kind), count())
                 load_text = partial(self._load_text, process, text, tables, environment)

@@ -151,7 +151,7 @@ def lines(directory: Path, given: argparse.Namespace) -> Iterator[str]:
     started = shell("service", "start")
     assert started.returncode == 0, started.stderr
     try:
-        pid = process.running_process(process.Files(Path(shell.environment["SVCCTL_DATA"])))
+        pid = process.running_process(process.ServiceFiles(Path(shell.environment["SVCCTL_DATA"])))
         assert pid is not None
         for question in (question for question in QUESTIONS if given.only in question.name):
             for millions in given.millions:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svcctl.dates.zones import Local, named_zone, parse_zone
+from svcctl.dates.zones import LocalZone, named_zone, parse_zone
 from svcctl.errors import UsageError
 
 
@@ -131,7 +131,7 @@ def test_a_range_is_cut_exactly_where_the_offset_of_a_zone_changes(name: str, da
 
 def test_the_local_zone_is_that_of_the_computer_all_year(in_berlin: None) -> None:
     berlin = ZoneInfo("Europe/Berlin")
-    assert isinstance(named_zone("local").clocks, Local)
+    assert isinstance(named_zone("local").clocks, LocalZone)
     for hour in range(0, 366 * 24, 7):
         moment = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(hours=hour)
         here = moment.astimezone(named_zone("local").clocks)

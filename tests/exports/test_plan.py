@@ -13,7 +13,7 @@ import pytest
 from svcctl.errors import UsageError
 from svcctl.exports.export import Export, Order
 from svcctl.exports.plan import check_target, check_window, plan
-from svcctl.exports.record import Entry, Record, write
+from svcctl.exports.record import ExportedFile, Record, write
 
 WEEK = 7 * 86_400
 THURSDAY = 2_820 * WEEK
@@ -115,7 +115,7 @@ def test_an_export_whose_record_has_weeks_that_begin_on_thursday_continues_with_
     new = _weekly(tmp_path)
     about = replace(new.about, window_origin=0)
     window = about.grid.around(MONDAY)
-    entry = Entry(window.start, window.end, "", 0, 0, "", 0)
+    entry = ExportedFile(window.start, window.end, "", 0, 0, "", 0)
     write(new.storage, new.folder, Record(about, "", {window: entry}, ranges=((window.start, window.end),)))
     export = _weekly(tmp_path, **changes)
     assert _days(export) == {day}

@@ -25,8 +25,8 @@ from svcctl.api.loads import LoadOptions
 from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
 from svcctl.exports.export import Export
 from svcctl.exports.inventory import find
-from svcctl.exports.reconcile import Difference, Reconcile, export_of
-from svcctl.exports.record import Entry, Record, write
+from svcctl.exports.reconcile import Reconcile, WindowDifference, export_of
+from svcctl.exports.record import ExportedFile, Record, write
 from svcctl.exports.run import alone
 from svcctl.exports.state import States
 from svcctl.exports.verify import damage
@@ -35,7 +35,7 @@ from svcctl.exports.workers.dispatch import Crew
 from svcctl.exports.workers.fetch import Progress, fetch
 from svcctl.exports.workers.pace import Pace
 from svcctl.storage import Sink
-from svcctl.storage.local import Local
+from svcctl.storage.local import LocalStorage
 
 NAMES = ("all.csv", "all.csv.gz", "all.ndjson", "all.parquet", "{start:%H%M}.csv", "{from:%H%M}.tsv.gz")
 GROUPED = " group every 10m by n % 3 as kind select count() as c"
@@ -46,7 +46,7 @@ class Killed(BaseException):
     """The end of a process, as far as one of its threads can tell."""
 
 
-class Mortal(Local):
+class Mortal(LocalStorage):
     """Files of a process that is killed as it completes one of them, before or after."""
 
     def __init__(self, lives: int, *, after: bool) -> None:
@@ -104,7 +104,7 @@ class Late:
         exports = self.exports if folder is None else replace(self.exports, folder=folder)
         assert exports(self.name, query=f"from {self.table}{self.query}").gaps == ()
 
-    def reconcile(self, storage: Local | None = None, **options: Any) -> tuple[list[Difference], bool]:
+    def reconcile(self, storage: LocalStorage | None = None, **options: Any) -> tuple[list[WindowDifference], bool]:
         """What differed, and whether all windows were fetched; the requests are kept in `asked`."""
         deep, end = options.pop("deep", False), options.pop("end", START + WINDOW * WINDOWS)
         self.exports.proxy.asked.clear()
@@ -197,7 +197,7 @@ def test_thirty_days_of_hours_without_a_change_take_one_request(late: Late) -> N
     end = START + 30 * 24 * 3600
     export = late.exports.export(late.name, query=f"from {late.table}", end=end, window=3600)
     entries = {
-        window: Entry(
+        window: ExportedFile(
             window.start, window.end, late.exports.folder.name, (window.start - START) // 3600 in hours, 0, "", 1
         )
         for window in export.windows

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from svcctl.dates.zones import named_zone
 from svcctl.errors import UsageError
-from svcctl.exports.record import About, Entry, Record
+from svcctl.exports.record import About, ExportedFile, Record
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -24,17 +24,17 @@ HINTS = {
 }
 
 ABOUT = About("from auth.all", "csv", 3600, "https://events.example.com", time_zone=named_zone("GMT+2"))
-TEN = Entry(36_000, 39_600, "a.csv", 2, 31, "00" * 32, 1_700_000_000)
-ELEVEN = Entry(39_600, 43_200, "", 0, 0, "", 1_700_000_001)
+TEN = ExportedFile(36_000, 39_600, "a.csv", 2, 31, "00" * 32, 1_700_000_000)
+ELEVEN = ExportedFile(39_600, 43_200, "", 0, 0, "", 1_700_000_001)
 
 
-def record(*entries: Entry, about: About = ABOUT, head: str | None = None, **given: Any) -> Record:
+def record(*entries: ExportedFile, about: About = ABOUT, head: str | None = None, **given: Any) -> Record:
     return Record(about, head, {entry.window: entry for entry in entries}, **given)
 
 
 ENTRIES = st.lists(
     st.builds(
-        Entry,
+        ExportedFile,
         st.integers(0, 10**10),
         st.integers(0, 10**10),
         st.text(),
@@ -49,7 +49,9 @@ ENTRIES = st.lists(
 
 
 @given(entries=ENTRIES, query=st.text(), head=st.none() | st.text(), merged=ENTRIES)
-def test_a_record_reads_back_as_it_was(entries: list[Entry], query: str, head: str | None, merged: list[Entry]) -> None:
+def test_a_record_reads_back_as_it_was(
+    entries: list[ExportedFile], query: str, head: str | None, merged: list[ExportedFile]
+) -> None:
     written = record(*entries, about=replace(ABOUT, query=query), head=head, merged=tuple(merged))
     assert Record.from_text(written.to_text(), "m.json") == written
 

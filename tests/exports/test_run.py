@@ -32,8 +32,8 @@ from svcctl.exports.state import States
 from svcctl.exports.verify import damage
 from svcctl.exports.workers.dispatch import WINDOWS_PER_WORKER
 from svcctl.exports.workers.fetch import Stopped
-from svcctl.storage import Growing, Sink
-from svcctl.storage.local import Local
+from svcctl.storage import GrowingObject, Sink
+from svcctl.storage.local import LocalStorage
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -315,7 +315,7 @@ def test_a_damaged_part_does_not_hold_up_the_windows_behind_it(exports: Exports,
     assert (exports.folder / "all.csv").read_bytes() == query(events, "csv")
 
 
-class Rotten(Local):
+class Rotten(LocalStorage):
     """A disk that reads other bytes than were written."""
 
     def read(self, name: str) -> Iterator[bytes]:
@@ -341,14 +341,14 @@ class Killed(BaseException):
     """The end of a process, as far as one of its threads can tell."""
 
 
-class Deadly(Local):
+class Deadly(LocalStorage):
     """Files during whose completion the process is killed: before the name is there, or after."""
 
     def __init__(self, *, after: bool) -> None:
         super().__init__()
         self.after = after
 
-    def grow(self, name: str, part: str, *, overwrite: bool) -> Growing | None:
+    def grow(self, name: str, part: str, *, overwrite: bool) -> GrowingObject | None:
         sink = super().grow(name, part, overwrite=overwrite)
         assert sink is not None
         complete = sink.complete
@@ -633,7 +633,7 @@ def test_a_file_is_whole_by_itself_whatever_a_killed_run_of_an_earlier_start_lef
     assert [path.name for path in folder.iterdir()] == ["record.json"]
 
 
-class Counting(Local):
+class Counting(LocalStorage):
     """A storage that counts what it is asked."""
 
     def __init__(self) -> None:
@@ -682,7 +682,7 @@ def test_five_windows_in_a_row_that_fail_end_a_run(
     assert "5 windows in a row" in caught.value.message
 
 
-class Watched(Local):
+class Watched(LocalStorage):
     """Files whose permissions are noted while they are written, and when they have their names."""
 
     def __init__(self, folder: Path) -> None:

@@ -10,7 +10,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svcctl.io.compression import COMPRESSIONS, Compressed, Damaged, check, compressions, gunzip, inflate
+from svcctl.io.compression import COMPRESSIONS, Compressed, DamagedCompression, check, compressions, gunzip, inflate
 
 Reader = Callable[[Iterable[bytes]], Iterator[bytes]]
 
@@ -58,7 +58,7 @@ def test_a_whole_file_of_one_or_more_members_passes_the_check(ending: str, size:
 def test_a_file_that_is_cut_anywhere_does_not_pass(ending: str) -> None:
     data = compressed(ending, TEXT)
     for at in range(len(data)):
-        with pytest.raises(Damaged, match=r"^ends in the middle$"):
+        with pytest.raises(DamagedCompression, match=r"^ends in the middle$"):
             check(ending, [data[:at]])
 
 
@@ -66,7 +66,7 @@ def test_a_file_that_is_cut_anywhere_does_not_pass(ending: str) -> None:
 def test_a_file_with_a_wrong_byte_does_not_pass(ending: str) -> None:
     data = compressed(ending, TEXT)
     for at in range(len(data) // 2, len(data)):
-        with pytest.raises(Damaged):
+        with pytest.raises(DamagedCompression):
             check(ending, [data[:at], bytes([data[at] ^ 1]), data[at + 1 :]])
 
 
@@ -85,7 +85,7 @@ def test_members_that_end_within_a_piece_after_more_text_than_fits_in_one_come_b
 def test_bytes_after_a_deflate_stream_of_much_text_are_damage(bits: int) -> None:
     compressor = zlib.compressobj(wbits=bits)
     sent = compressor.compress(TEXT * 60) + compressor.flush()
-    with pytest.raises(Damaged, match=r"^is damaged$"):
+    with pytest.raises(DamagedCompression, match=r"^is damaged$"):
         b"".join(inflate([sent + b"more"]))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from svcctl.errors import Locked
-from svcctl.io.files import Part, derived_name, is_locked, lock, write
+from svcctl.io.files import PartFile, derived_name, is_locked, lock, write
 
 
 def test_a_written_file_replaces_the_old_one_and_leaves_nothing_else(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_link_stays_and_the_file_that_it_names_is_written(tmp_path: Path, over
     link.symlink_to("far/real.csv")
     if overwrite:
         (tmp_path / "far" / "data.csv").write_bytes(b"old")
-    with Part(link) as part:
+    with PartFile(link) as part:
         part.write(b"new")
         assert (tmp_path / "far" / "data.csv.part").read_bytes() == b"new"
         part.publish(overwrite=overwrite)
@@ -80,14 +80,14 @@ def test_a_pipe_is_never_replaced_nor_a_link_to_itself(tmp_path: Path) -> None:
     loop = tmp_path / "loop"
     loop.symlink_to("loop")
     with pytest.raises(OSError, match="Too many levels of symbolic links"):
-        Part(loop)
+        PartFile(loop)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="it is not a regular file"):
-        Part(tmp_path / "pipe")
+        PartFile(tmp_path / "pipe")
 
 
 def test_a_part_that_is_not_published_disappears(tmp_path: Path) -> None:
-    with Part(tmp_path / "rows.csv") as part:
+    with PartFile(tmp_path / "rows.csv") as part:
         part.write(b"half")
         assert (tmp_path / "rows.csv.part").read_bytes() == b"half"
     assert list(tmp_path.iterdir()) == []
@@ -95,10 +95,10 @@ def test_a_part_that_is_not_published_disappears(tmp_path: Path) -> None:
 
 def test_a_second_writer_is_refused_or_waits_for_the_first(tmp_path: Path) -> None:
     target = tmp_path / "config.yaml"
-    with Part(target) as part:
+    with PartFile(target) as part:
         part.write(b"first")
         with pytest.raises(Locked) as caught:
-            Part(target)
+            PartFile(target)
         assert caught.value.message == f"another run is writing {target}"
         waiting = threading.Thread(target=write, args=(target, b"second"))
         waiting.start()
@@ -109,9 +109,9 @@ def test_a_second_writer_is_refused_or_waits_for_the_first(tmp_path: Path) -> No
 
 def test_a_second_writer_may_take_the_file_over_and_the_first_cannot_publish_it(tmp_path: Path) -> None:
     target = tmp_path / "rows.csv"
-    with Part(target, take=True) as first:
+    with PartFile(target, take=True) as first:
         first.write(b"first")
-        with Part(target, take=True) as second:
+        with PartFile(target, take=True) as second:
             second.write(b"second")
             with pytest.raises(OSError, match=r"another program removed or replaced rows\.csv\.part meanwhile"):
                 first.publish()
@@ -161,15 +161,15 @@ def test_a_name_of_the_longest_size_has_a_part_that_a_rerun_finds(tmp_path: Path
     width = len(os.fsencode(letter))
     name = letter * ((size - 4) // width) + "x" * ((size - 4) % width) + ".csv"
     assert len(os.fsencode(name)) == size
-    with Part(tmp_path / name, growing=tmp_path / "kept") as part:
+    with PartFile(tmp_path / name, growing=tmp_path / "kept") as part:
         part.publish()
     (tmp_path / name).unlink()
     part_names: set[str] = set()
     for _ in range(2):
-        with Part(tmp_path / name) as part:
+        with PartFile(tmp_path / name) as part:
             part_names.update(path.name for path in tmp_path.iterdir())
             with pytest.raises(Locked):
-                Part(tmp_path / name)
+                PartFile(tmp_path / name)
             part.write(b"rows")
     (part_name,) = part_names
     assert (part_name == f"{name}.part") == (size <= 250)
@@ -182,7 +182,7 @@ def test_a_name_of_the_longest_size_has_a_part_that_a_rerun_finds(tmp_path: Path
 
 def test_long_names_that_differ_at_their_end_have_parts_of_their_own(tmp_path: Path) -> None:
     first, second = (tmp_path / ("n" * 254 + end) for end in "ab")
-    with Part(first) as one, Part(second) as other:
+    with PartFile(first) as one, PartFile(second) as other:
         one.write(b"first")
         other.write(b"second")
         one.publish()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support.users import as_root, user
 
-from svcctl.io.files import Part, write
+from svcctl.io.files import PartFile, write
 from svcctl.io.permissions import without_openings
 
 UMASK = 0o022
@@ -59,7 +59,7 @@ def shared(folder: Path) -> Iterator[None]:
 )
 def test_a_replaced_file_keeps_its_mode_and_its_part_never_has_more(tmp_path: Path, before: int) -> None:
     target = made(tmp_path / "rows.csv", before)
-    with Part(target) as part:
+    with PartFile(target) as part:
         for _ in range(2):
             assert mode(tmp_path / "rows.csv.part") & ~before == 0
             part.write(b"new")
@@ -70,7 +70,7 @@ def test_a_replaced_file_keeps_its_mode_and_its_part_never_has_more(tmp_path: Pa
 @pytest.mark.parametrize("umask", [0o022, 0o027, 0o077, 0o002])
 def test_a_new_file_follows_the_umask(tmp_path: Path, umask: int) -> None:
     os.umask(umask)
-    with Part(tmp_path / "rows.csv") as part:
+    with PartFile(tmp_path / "rows.csv") as part:
         assert mode(tmp_path / "rows.csv.part") == 0o666 & ~umask
         part.publish()
     assert mode(tmp_path / "rows.csv") == 0o666 & ~umask
@@ -94,12 +94,12 @@ def test_a_private_file_is_for_its_owner_only(tmp_path: Path, before: int | None
 
 def test_the_mode_at_the_end_counts_if_it_changes_while_the_file_is_written(tmp_path: Path) -> None:
     target = made(tmp_path / "rows.csv", 0o644)
-    with Part(target) as part:
+    with PartFile(target) as part:
         target.chmod(0o600)
         part.publish()
     assert mode(target) == 0o600
     target.chmod(0o640)
-    with Part(target) as part:
+    with PartFile(target) as part:
         target.unlink()
         part.publish()
     assert mode(target) == 0o640
@@ -122,7 +122,7 @@ def test_a_part_that_a_killed_writer_left_is_neither_written_nor_followed(tmp_pa
 
 def test_a_kept_part_is_restricted_when_it_is_resumed(tmp_path: Path) -> None:
     target, kept = made(tmp_path / "rows.csv", 0o640), made(tmp_path / "growing", 0o666)
-    with Part(target, growing=kept) as part:
+    with PartFile(target, growing=kept) as part:
         assert (mode(kept), part.size) == (0o640, 3)
         part.write(b"new")
         part.publish()
@@ -131,7 +131,7 @@ def test_a_kept_part_is_restricted_when_it_is_resumed(tmp_path: Path) -> None:
 
 def test_a_part_of_another_file_has_the_permissions_of_that_file(tmp_path: Path) -> None:
     made(tmp_path / "all.csv", 0o600)
-    with Part(tmp_path / "part.csv", like=tmp_path / "all.csv") as part:
+    with PartFile(tmp_path / "part.csv", like=tmp_path / "all.csv") as part:
         assert mode(tmp_path / "part.csv.part") == 0o600
         part.publish()
     assert mode(tmp_path / "part.csv") == 0o600
@@ -141,7 +141,7 @@ def test_a_part_of_another_file_has_the_permissions_of_that_file(tmp_path: Path)
 @pytest.mark.parametrize("before", [0o600, 0o640, 0o4750, 0o6755, 0o400, 0o060])
 def test_root_gives_the_new_file_to_the_owner_and_group_of_the_old(tmp_path: Path, before: int) -> None:
     target = made(tmp_path / "rows.csv", before, BOB, TEAM)
-    with Part(target) as part:
+    with PartFile(target) as part:
         assert (owners(tmp_path / "rows.csv.part"), mode(tmp_path / "rows.csv.part")) == ((BOB, TEAM), before & 0o777)
         part.write(b"new")
         part.publish()
@@ -158,7 +158,7 @@ def test_a_user_resumes_and_replaces_parts_of_a_file_that_is_read_only(tmp_path:
                 write(target, b"new", private=private)
             assert (mode(target), target.read_bytes()) == (before, b"new")
             kept = made(Path("growing"), before, ANN, STAFF)
-            with user(ANN, STAFF), Part(target, growing=kept) as part:
+            with user(ANN, STAFF), PartFile(target, growing=kept) as part:
                 assert mode(kept) == before
                 part.write(b"new")
                 part.publish()
@@ -188,7 +188,7 @@ def test_what_an_owner_or_a_group_that_cannot_be_kept_would_open_is_dropped(
 ) -> None:
     with shared(tmp_path):
         target, part_path = made(Path("rows.csv"), before, owner, group), Path("rows.csv.part")
-        with user(ANN, STAFF, groups), Part(target) as part:
+        with user(ANN, STAFF, groups), PartFile(target) as part:
             assert mode(part_path) & ~after == 0
             part.write(b"new")
             part.publish()

@@ -6,7 +6,7 @@ import pytest
 from support.profiles import PROD, look_up
 
 from svcctl.errors import ProfileError
-from svcctl.profiles.resolve import Value, misspelled_variables
+from svcctl.profiles.resolve import SettingValue, misspelled_variables
 from svcctl.profiles.settings import PROFILE_SETTINGS
 from svcctl.profiles.store import ProfileStore
 
@@ -25,7 +25,7 @@ def test_with_nothing_configured_the_local_service_is_used(store: ProfileStore) 
 
 
 def test_a_flag_beats_the_environment_beats_the_profile_beats_the_default(store: ProfileStore) -> None:
-    def timeout(*given: Any) -> Value:
+    def timeout(*given: Any) -> SettingValue:
         return look_up(store, *given).values["timeout"]
 
     store.set("prod", PROD)

@@ -16,7 +16,7 @@ from support.shells import Shell
 from support.terminal import Terminal, open_shell
 from support.waiting import eventually
 
-from svcctl.profiles.shell_command import Ended, Late, TooLong, run
+from svcctl.profiles.shell_command import CommandTimeout, Ended, TooLong, run
 
 
 def has_ended(pid: int) -> bool:
@@ -67,7 +67,7 @@ def test_a_child_that_holds_the_pipe_is_left_and_not_waited_for(tmp_path: Path) 
     ],
 )
 def test_all_that_a_late_command_started_is_ended(tmp_path: Path, command: str) -> None:
-    with pytest.raises(Late):
+    with pytest.raises(CommandTimeout):
         run(command.format(pids=tmp_path / "pids"), seconds=0.3, max_bytes=99)
     for pid in pids(tmp_path / "pids"):
         eventually(partial(has_ended, pid))

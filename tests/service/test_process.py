@@ -17,7 +17,7 @@ import pytest
 
 from svcctl.errors import Locked, SvcctlError, Unavailable, UsageError
 from svcctl.service import process
-from svcctl.service.process import Files
+from svcctl.service.process import ServiceFiles
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -34,21 +34,21 @@ def test_a_directory_that_others_can_use_is_refused_and_left_as_it_is(tmp_path: 
     directory.mkdir()
     directory.chmod(mode)
     with pytest.raises(UsageError) as caught:
-        Files(directory).make()
+        ServiceFiles(directory).make()
     assert (caught.value.message, caught.value.hint) == (
         WORDS["open to others"].format(directory=directory, mode=mode),
         HINTS["open to others"].format(directory=directory),
     )
     assert directory.stat().st_mode & 0o7777 == mode
     directory.chmod(0o700)
-    Files(directory).make()
+    ServiceFiles(directory).make()
 
 
 @dataclass
 class Impostors:
     """Starts processes of `support.impostor` in one directory."""
 
-    files: Files
+    files: ServiceFiles
     _closing: ExitStack
 
     def __call__(self, answer: str, claimed: str = "") -> subprocess.Popen[bytes]:
@@ -65,7 +65,7 @@ class Impostors:
 
 @pytest.fixture
 def impostor(tmp_path: Path) -> Iterator[Impostors]:
-    files = Files(tmp_path / "data")
+    files = ServiceFiles(tmp_path / "data")
     process.credentials(files, "local")
     with ExitStack() as closing:
         yield Impostors(files, closing)

@@ -8,7 +8,7 @@ import pytest
 
 from svcctl.errors import MissingExtra, UsageError
 from svcctl.storage.hdfs import Hdfs
-from svcctl.storage.local import Local
+from svcctl.storage.local import LocalStorage
 from svcctl.storage.s3 import S3
 from svcctl.storage.targets import open_target
 
@@ -26,8 +26,8 @@ KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
 @pytest.mark.parametrize(
     ("target", "kind", "name"),
     [
-        ("rows.csv", Local, "rows.csv"),
-        ("/data/out/{start:%Y/%m/%d}.csv", Local, "/data/out/{start:%Y/%m/%d}.csv"),
+        ("rows.csv", LocalStorage, "rows.csv"),
+        ("/data/out/{start:%Y/%m/%d}.csv", LocalStorage, "/data/out/{start:%Y/%m/%d}.csv"),
         ("s3://bucket/rows.csv", S3, "rows.csv"),
         ("s3://bucket/out/{start:%Y/%m/%d}?#.csv.gz", S3, "out/{start:%Y/%m/%d}?#.csv.gz"),
         ("hdfs://host:8020/out/rows.csv", Hdfs, "out/rows.csv"),

@@ -25,7 +25,7 @@ from svcctl.service.engines.duckdb.lake_reader import LakeReader
 from svcctl.service.engines.duckdb.syntax import SQL_TYPES, quote
 from svcctl.service.engines.duckdb.widening import is_lossy, widened
 from svcctl.service.engines.lake.shared_tables import LakeTables
-from svcctl.service.engines.spark import Connection, Server, SparkReader
+from svcctl.service.engines.spark import Server, SparkConnection, SparkReader
 from svcctl.service.engines.table_rules import (
     AlreadyLoaded,
     ColumnChange,
@@ -330,7 +330,7 @@ def _on_lake() -> Iterator[Engine]:
 @contextmanager
 def on_connect(uri: str, **options: Any) -> Iterator[Engine]:
     """Tables in a folder, with queries that run on a server of Spark Connect."""
-    with own_folder() as lake, closing(SparkReader(lake, Connection(Server(uri)), **options)) as reader:
+    with own_folder() as lake, closing(SparkReader(lake, SparkConnection(Server(uri)), **options)) as reader:
         yield Engine(lake, reader)
 
 

@@ -17,7 +17,7 @@ from svcctl.api.auth import Signature
 from svcctl.api.client import Client
 from svcctl.exports.export import Export, Order, Summary
 from svcctl.exports.plan import plan
-from svcctl.exports.run import Run, opened
+from svcctl.exports.run import ExportRun, opened
 from svcctl.exports.workers.dispatch import Crew
 from svcctl.exports.workers.fetch import Progress, fetch
 from svcctl.exports.workers.pace import Pace
@@ -107,7 +107,7 @@ class Exports:
             crew = Crew(work, pool, workers, stopping)
             with opened(export) as journal:
                 self.changes = journal.columns
-                return Run(journal, crew, lambda windows, of, fetched: None, stops=stops)()
+                return ExportRun(journal, crew, lambda windows, of, fetched: None, stops=stops)()
 
     def alone(self, name: str, **changes: Any) -> None:
         """Make the files of windows with a request for each window, without a record."""

@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 
 from svcctl.io import unix_sockets
-from svcctl.service.process import Files, hold_lock
+from svcctl.service.process import ServiceFiles, hold_lock
 
 
 def main() -> None:
     directory, answer, claimed = sys.argv[1:]
-    files = Files(Path(directory))
+    files = ServiceFiles(Path(directory))
     if claimed != "-":
         lock = hold_lock(files)
         if claimed:

@@ -27,7 +27,7 @@ from svcctl.api.job_names import split_name
 from svcctl.errors import Unavailable
 from svcctl.service.accounts import accounts, seed
 from svcctl.service.accounts.accounts import Account
-from svcctl.service.destinations import Destination, Memo
+from svcctl.service.destinations import JobDestination, Memo
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build
 from svcctl.service.http.context import Service
@@ -45,7 +45,7 @@ class Killed(BaseException):
     """The command is killed."""
 
 
-class Kept(Destination):
+class Kept(JobDestination):
     """Appends a batch whole to what it holds of its job, and counts, as Kafka does; the topic `down` is not there."""
 
     rows = CSV
@@ -176,7 +176,7 @@ def opened(directory: Path, *, is_own: bool = True, batch: int = 400) -> Iterato
     """A world whose destinations take batches of so many bytes."""
     held: dict[tuple[str, str], list[bytes]] = {}
 
-    def connect(type_: str, job_id: str, params: Mapping[str, Any], /, *, endless: bool) -> Destination:
+    def connect(type_: str, job_id: str, params: Mapping[str, Any], /, *, endless: bool) -> JobDestination:
         name = split_name(str(params.get("friendlyName")))[0]
         return Kept(held.setdefault((name, job_id), []), str(params.get("topic")), batch)
 

@@ -21,14 +21,14 @@ from typing import Any
 from sqlalchemy import Engine, event, select
 
 from svcctl.service.accounts.seed import open_store
-from svcctl.service.process import Files, all_credentials
+from svcctl.service.process import ServiceFiles, all_credentials
 from svcctl.service.state import schema
 from svcctl.service.state.store import Store
 
 SECRETS = {"api_key", "api_secret", "token"}
 
 
-def contents(store: Store, files: Files) -> dict[str, list[Any]]:
+def contents(store: Store, files: ServiceFiles) -> dict[str, list[Any]]:
     """The rows of every table; an account is replaced by the name of the built-in profile that uses it."""
     keys = [fields["api_key"] for fields in all_credentials(files)]
     found: dict[str, list[Any]] = {}
@@ -45,17 +45,17 @@ def contents(store: Store, files: Files) -> dict[str, list[Any]]:
     return found
 
 
-def without_place(account: dict[str, Any], files: Files) -> dict[str, Any]:
+def without_place(account: dict[str, Any], files: ServiceFiles) -> dict[str, Any]:
     """The name and the date of an account, without what differs between directories and moments."""
     return {"name": account["name"].replace(str(files.directory), "DIRECTORY"), "created": account["created"] > 0}
 
 
-def opened(files: Files, url: str | None) -> dict[str, list[Any]]:
+def opened(files: ServiceFiles, url: str | None) -> dict[str, list[Any]]:
     with closing(open_store(files, os.environ, state=url)) as store:
         return contents(store, files)
 
 
-def is_killed(files: Files, url: str | None, after: int) -> bool:
+def is_killed(files: ServiceFiles, url: str | None, after: int) -> bool:
     """Open the state in another process and kill it after `after` statements. Returns whether it sent as many."""
     if (child := os.fork()) == 0:
         left = count(after, -1)
@@ -73,7 +73,7 @@ def is_killed(files: Files, url: str | None, after: int) -> bool:
 def main(directory: Path, step: int, urls: list[str]) -> None:
     outcomes, kills, killed = set(), 0, True
     while killed:
-        files, url = Files(directory / str(kills)), urls[kills] if urls else None
+        files, url = ServiceFiles(directory / str(kills)), urls[kills] if urls else None
         killed = is_killed(files, url, 1 + kills * step)
         outcomes.add(json.dumps(opened(files, url), sort_keys=True))
         kills += killed

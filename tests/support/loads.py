@@ -17,7 +17,7 @@ from typing import Any
 import zstandard
 from hypothesis import strategies as st
 
-from svcctl.api.loads import Finding, Loaded, LoadOptions, SkipLimit
+from svcctl.api.loads import Loaded, LoadFinding, LoadOptions, SkipLimit
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Type
 from svcctl.service.loading import load as loading
@@ -76,7 +76,7 @@ def load(engine: DuckDBEngine, path: Path | list[Path], table: str, **options: A
     return loaded
 
 
-def told(finding: Finding) -> str:
+def told(finding: LoadFinding) -> str:
     return f"{finding.place}: {finding.sentence}"
 
 

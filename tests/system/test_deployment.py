@@ -62,7 +62,7 @@ class Deployed:
     client: Shell
 
     def pid(self, name: str) -> int:
-        pid = process.running_process(process.Files(Path(self.shells[name].environment["SVCCTL_DATA"])))
+        pid = process.running_process(process.ServiceFiles(Path(self.shells[name].environment["SVCCTL_DATA"])))
         assert pid
         return pid
 

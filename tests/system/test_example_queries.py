@@ -27,7 +27,7 @@ from svcctl.service.engines.duckdb.demo_events import SELECTS
 from svcctl.service.engines.duckdb.demo_events import made as made_events
 from svcctl.service.language import Column, compile, parse
 from svcctl.service.loading import demo
-from svcctl.service.rendering import Dates
+from svcctl.service.rendering import DateStyle
 from svcctl.service.rendering.rows import CSV
 
 OF_ARROW = {arrow: type_ for type_, arrow in ARROW.items()}
@@ -180,7 +180,7 @@ def test_an_example_has_the_same_bytes_on_every_engine(filled: Callable[[str], E
             end=end,
             now=datetime.now(UTC),
         )
-        with rendering.stream(engine.reader, plan, [CSV.text(plan.columns, Dates())]) as batches:
+        with rendering.stream(engine.reader, plan, [CSV.text(plan.columns, DateStyle())]) as batches:
             answers.append([line for batch in batches for line in batch.column(0).to_pylist()])
     assert sorted(answers[1]) == sorted(answers[0])  # events of one moment are stored in any order
     assert bool(answers[0]) == (query != "from T where false")

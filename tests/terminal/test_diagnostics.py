@@ -95,7 +95,7 @@ def test_an_error_without_a_hint_gets_advice_and_notes_stand_behind_both(
 def test_what_can_be_repeated_asks_for_no_check_of_what_was_done_and_what_is_refused_is_not_repeated(
     error: errors.SvcctlError, hint: str
 ) -> None:
-    error.subject = errors.Subject("job", "a", None, repeats=True)
+    error.subject = errors.ErrorSubject("job", "a", None, repeats=True)
     assert report(error)[1] == f"svcctl: error: job 'a': {error.message}\n{hint}"
 
 
@@ -116,12 +116,12 @@ def test_an_error_can_have_the_advice_of_its_cause() -> None:
 
 
 def test_a_place_in_the_query_is_shown_with_a_caret() -> None:
-    error = errors.ServiceError("unexpected 'wher'", place=errors.Place(2, 8), query="from a\nselect wher")
+    error = errors.ServiceError("unexpected 'wher'", place=errors.QueryPosition(2, 8), query="from a\nselect wher")
     assert report(error)[1] == ("svcctl: error: unexpected 'wher'\n  select wher\n         ^\n")
 
 
 def test_a_place_far_to_the_right_is_shown_in_part() -> None:
-    error = errors.ServiceError("odd", place=errors.Place(1, 301), query="x" * 300 + "!" + "y" * 300)
+    error = errors.ServiceError("odd", place=errors.QueryPosition(1, 301), query="x" * 300 + "!" + "y" * 300)
     lines = report(error)[1].split("\n")
     assert lines[1] == "  " + "x" * 60 + "!" + "y" * 39
     assert lines[2] == " " * 62 + "^"

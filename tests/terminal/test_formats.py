@@ -8,7 +8,7 @@ import pytest
 
 from svcctl.errors import UsageError
 from svcctl.terminal.diagnostics import Diagnostics
-from svcctl.terminal.formats import FORMATS, Format, alone, check_file, find_format, of_file
+from svcctl.terminal.formats import FORMATS, OutputFormat, alone, check_file, find_format, of_file
 from svcctl.terminal.layout import Style, TableColumn
 from svcctl.terminal.output import Output
 from svcctl.terminal.records import row_listing
@@ -78,7 +78,7 @@ def test_a_list_is_printed_in_every_list_format(name: str) -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in FORMATS.values() if row.lists or row.lines or not row.raw])
-def test_a_format_of_rows_has_its_layout(row: Format) -> None:
+def test_a_format_of_rows_has_its_layout(row: OutputFormat) -> None:
     assert row.arranges
 
 
@@ -107,7 +107,7 @@ def test_too_many_columns_are_refused_before_a_row_is_read(name: str, most: int)
 
 
 def test_a_single_thing_is_an_object_in_json_and_the_same_in_other_formats() -> None:
-    def printed(format: Format, rows: list[list[object]]) -> list[str]:
+    def printed(format: OutputFormat, rows: list[list[object]]) -> list[str]:
         return list(format.write(COLUMNS, rows, Style(), lambda note: None))
 
     assert printed(alone(FORMATS["json"]), ROWS[:1]) == ['{"name":"say \\"hi\\", ü","used":true,"n":1}']

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from support.limits import files_of_at_most
 
-from svcctl.api.columns import Column
+from svcctl.api.columns import ResultColumn
 from svcctl.api.response import MODES, QueryResponse
 from svcctl.errors import IncompleteResult, Locked, ReaderClosed, UsageError
 from svcctl.terminal.diagnostics import Diagnostics
@@ -276,7 +276,7 @@ class Arriving:
 
     stdout: io.BytesIO
     shown: bytes = b""
-    columns: tuple[Column, ...] = (Column("n", "int8"),)
+    columns: tuple[ResultColumn, ...] = (ResultColumn("n", "int8"),)
     cut_texts: int = 0
 
     def rows(self) -> Iterator[tuple[int]]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from svcctl.api.addresses import is_closed_without_notify
 from svcctl.api.wire.failures import DecodingError, ReadError
 from svcctl.errors import Unavailable, UnprovenEnd
-from svcctl.io.compression import Damaged, compressions, gunzip, inflate
+from svcctl.io.compression import DamagedCompression, compressions, gunzip, inflate
 from svcctl.words import size_text
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _explained(body: Iterator[bytes], name: str) -> Iterator[bytes]:
     """A decompressed body, with DecodingError if its compression is damaged; `name` is the compression."""
     try:
         yield from body
-    except Damaged as error:
+    except DamagedCompression as error:
         raise DecodingError(f"its {name} compression {error}") from None
 
 

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from svcctl.api.columns import Column
+from svcctl.api.columns import ResultColumn
 from svcctl.api.formats.progress import MAX_ROW, Delivered
 from svcctl.api.refusals import Refusal
 
@@ -37,7 +37,7 @@ _NUMBER_TEXT = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _ERROR_CELLS = 3
 
 
-class Dialect:
+class DelimitedDialect:
     """A reader of rows with a separator: `CSV` or `TSV`."""
 
     def __init__(self, separator: bytes) -> None:
@@ -61,7 +61,7 @@ class Dialect:
                 shape = self._skeleton(self._marks(header))
                 delivered.check_width(len(shape), len(header))
                 delivered.columns = tuple(
-                    Column(name, "str") for name in self._decode(header, _ends_in_crlf(header))[0]
+                    ResultColumn(name, "str") for name in self._decode(header, _ends_in_crlf(header))[0]
                 )
                 yield header
                 marks = self._marks(block)  # noqa: PLW2901
@@ -226,5 +226,5 @@ def _last_row_end(chunk: bytes, inside: bool) -> int:
     return 0
 
 
-CSV = Dialect(b",")
-TSV = Dialect(b"\t")
+CSV = DelimitedDialect(b",")
+TSV = DelimitedDialect(b"\t")

@@ -27,10 +27,10 @@ from svcctl.words import json_text
 
 Kind = Literal["map", "array", "value", "end"]
 Batch = tuple[bytes, list[Any]]
-Source = Callable[[Iterator[bytes], Delivered], "Reader"]
+Source = Callable[[Iterator[bytes], Delivered], "DocumentReader"]
 
 
-class Reader(Protocol):
+class DocumentReader(Protocol):
     """Decodes a body in one encoding, from front to back. Every method may wait for more bytes."""
 
     def kind(self) -> Kind:
@@ -84,7 +84,7 @@ def rows(source: Source) -> Callable[[Iterable[bytes], Delivered], Iterator[list
     return read
 
 
-def _walk(reader: Reader, delivered: Delivered) -> Iterator[Batch]:
+def _walk(reader: DocumentReader, delivered: Delivered) -> Iterator[Batch]:
     envelope: dict[str, Any] = {}
     has_rows = False
     if reader.kind() == "end":
@@ -115,7 +115,7 @@ def _walk(reader: Reader, delivered: Delivered) -> Iterator[Batch]:
 
 
 def _compact(
-    reader: Reader, delivered: Delivered, envelope: dict[str, Any]
+    reader: DocumentReader, delivered: Delivered, envelope: dict[str, Any]
 ) -> Generator[Batch, None, tuple[bool, dict[str, Any]]]:
     """Read an object with `m` and `d`, and yield its rows; an error may follow the rows inside or outside it.
 
@@ -145,7 +145,7 @@ def _compact(
     return has_rows, other
 
 
-def _rows(reader: Reader, delivered: Delivered, expected: type) -> Generator[Batch, None, list[Any]]:
+def _rows(reader: DocumentReader, delivered: Delivered, expected: type) -> Generator[Batch, None, list[Any]]:
     """Read an array, and yield its rows, which are of the expected type, in batches.
 
     Returns the elements of other types: an error lists its causes in the same array.

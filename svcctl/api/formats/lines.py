@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from svcctl.api.columns import METADATA, Column
+from svcctl.api.columns import METADATA, ResultColumn
 from svcctl.api.formats.progress import MAX_ROW, NAMES_PER_COLUMN, Delivered
 from svcctl.api.json_text import without_bytes
 from svcctl.api.refusals import is_error_line, lone_refusal, read_refusal
@@ -232,7 +232,7 @@ def _pieces(blocks: Iterable[bytes]) -> Iterator[bytes]:
 def rows_of(records: list[dict[str, Any]], delivered: Delivered) -> list[tuple[Any, ...]]:
     """Records as tuples in the order of the columns, which the first record of the result names."""
     if delivered.columns is None and records:
-        delivered.columns = tuple(Column(name) for name in records[0])
+        delivered.columns = tuple(ResultColumn(name) for name in records[0])
     names = [column.name for column in delivered.columns or ()]
     rows = []
     for record in records:
@@ -302,7 +302,7 @@ def _is_late(value: Any, delivered: Delivered) -> bool:
     return True
 
 
-def _columns(value: Any, delivered: Delivered) -> tuple[Column, ...]:
+def _columns(value: Any, delivered: Delivered) -> tuple[ResultColumn, ...]:
     members = value if isinstance(value, dict) else {}
     name = "metadata" if "metadata" in members and "m" not in members else "m"
     try:

@@ -10,7 +10,7 @@ from svcctl.errors import IncompleteResult, MalformedAnswer
 from svcctl.words import size_text
 
 if TYPE_CHECKING:
-    from svcctl.api.columns import Column
+    from svcctl.api.columns import ResultColumn
     from svcctl.api.refusals import Refusal
 
 BLOCK_BYTES = 64 * 1024
@@ -42,7 +42,7 @@ class Delivered:
     """
 
     rows: int | None = 0
-    columns: tuple[Column, ...] | None = None
+    columns: tuple[ResultColumn, ...] | None = None
     cid: str | None = None
     late: Late | None = None
     marks_end: bool = False

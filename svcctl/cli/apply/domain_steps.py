@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from svcctl.api.models import Domain
 from svcctl.api.own_service import check_domain
-from svcctl.cli.apply.plan import Action, Difference, Step, plan
+from svcctl.cli.apply.plan import Action, FieldDifference, PlanStep, plan
 from svcctl.cli.apply.steps import Noun
 from svcctl.cli.inputs.domain_files import DISABLED, KEYS, WrittenDomain, exported
 from svcctl.errors import UsageError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NOT_CHECKED = "the names, plans, times and volumes of new domains, which only svcctl's own service checks beforehand"
 
-DomainStep = Step[WrittenDomain, Domain]
+DomainStep = PlanStep[WrittenDomain, Domain]
 
 
 class Domains(Noun):
@@ -83,13 +83,14 @@ class Domains(Noun):
         return str(wanted.state)
 
 
-def differ(wanted: WrittenDomain, found: Domain | None) -> list[Difference]:
+def differ(wanted: WrittenDomain, found: Domain | None) -> list[FieldDifference]:
     """The differences between a domain in a file and the one of the service, which is None if it does not exist."""
     before = {} if found is None else exported(found)
     after = {key: value for key in KEYS[1:] if (value := getattr(wanted, key)) is not None}
     changed = [key for key, value in after.items() if value != before.get(key)]
     return [
-        Difference(key, json_text(before[key]) if key in before else None, json_text(after[key])) for key in changed
+        FieldDifference(key, json_text(before[key]) if key in before else None, json_text(after[key]))
+        for key in changed
     ]
 
 

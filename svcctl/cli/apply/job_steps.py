@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from svcctl.api import destinations, own_service
 from svcctl.api.job_names import split_name
 from svcctl.api.models import Job, JobStatus, status_text
-from svcctl.cli.apply.plan import Action, Difference, Step, plan
+from svcctl.cli.apply.plan import Action, FieldDifference, PlanStep, plan
 from svcctl.cli.apply.steps import Noun
 from svcctl.cli.inputs.job_files import RUNNING, STOPPED, WrittenJob, hash_of
 from svcctl.dates.epochs import from_ms
@@ -37,10 +37,10 @@ POLL_SECONDS = 0.1
 NOT_CHECKED = "the queries, which only svcctl's own service checks without running them"
 MISSED = "events that came late while job '{name}' changed may be missed: this service has no 'continues'"
 
-JobStep = Step[WrittenJob, Sequence[Job]]
+JobStep = PlanStep[WrittenJob, Sequence[Job]]
 
 
-class Jobs(Noun):
+class DomainJobs(Noun):
     """The jobs of a domain. Several jobs of the service can share a name; a step has all of them.
 
     `relaunch` names the jobs that are launched again although their definition is the same.
@@ -86,20 +86,20 @@ class Jobs(Noun):
         same = [job for job in current(found or ()) if _hash(job) in wanted.hashes]
         return None if wanted.name in self.relaunch else _latest(same)
 
-    def _differ(self, wanted: WrittenJob, found: Sequence[Job] | None) -> list[Difference]:
+    def _differ(self, wanted: WrittenJob, found: Sequence[Job] | None) -> list[FieldDifference]:
         """The differences between the jobs of a name and the job in a file, without the values of secrets."""
         kept = self._kept(wanted, found)
         old = kept or _latest(found or ())
         if old is None:
             begins = str(wanted.document.fields["from"])
             values = (("query", wanted.query), ("from", begins), ("destination", wanted.place), ("state", wanted.state))
-            return [Difference(key, None, value) for key, value in values]
+            return [FieldDifference(key, None, value) for key, value in values]
         differ = [] if kept else definitions(wanted, old)
         if not _is_in(old, wanted.state):
-            differ.append(Difference("state", STOPPED if wanted.state == RUNNING else RUNNING, wanted.state))
+            differ.append(FieldDifference("state", STOPPED if wanted.state == RUNNING else RUNNING, wanted.state))
         others = [job for job in found or () if job.id != old.id]
         return differ + [
-            Difference("another job of this name", f"{job.id} {status_text(job)}", "removed") for job in others
+            FieldDifference("another job of this name", f"{job.id} {status_text(job)}", "removed") for job in others
         ]
 
     def check(self, step: JobStep) -> str | None:
@@ -226,17 +226,17 @@ class Jobs(Noun):
             job = self.client.job(job.id)
 
 
-def definitions(wanted: WrittenJob, old: Job) -> list[Difference]:
+def definitions(wanted: WrittenJob, old: Job) -> list[FieldDifference]:
     """The differences between the definition of a job and that in a file, as far as the service shows them."""
     differ = []
     if old.query and old.query.strip() != wanted.query.strip():
-        differ.append(Difference("query", old.query, wanted.query))
+        differ.append(FieldDifference("query", old.query, wanted.query))
     if old.type and not _is_of_type(old, wanted):
-        differ.append(Difference("destination", old.type, wanted.place))
+        differ.append(FieldDifference("destination", old.type, wanted.place))
     before = _hash(old)
     if before in wanted.hashes:
-        return [Difference("launched", old.id, "again, with the secrets of now")]
-    return differ or [Difference("definition", before or "unknown", f"{wanted.hash} (end or parameters differ)")]
+        return [FieldDifference("launched", old.id, "again, with the secrets of now")]
+    return differ or [FieldDifference("definition", before or "unknown", f"{wanted.hash} (end or parameters differ)")]
 
 
 def _check_files(wanted: WrittenJob, old: Job) -> None:

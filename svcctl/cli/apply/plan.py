@@ -27,7 +27,7 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class FieldDifference:
     """A field whose value is to change, both values in words; None where there is no value."""
 
     key: str
@@ -36,42 +36,42 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Generic[Wanted, Found]):
+class PlanStep(Generic[Wanted, Found]):
     """The creation, change or removal of one thing: its desired state, its actual state, and their differences."""
 
     action: Action
     name: str
     wanted: Wanted | None
     found: Found | None
-    differences: Sequence[Difference] = ()
+    differences: Sequence[FieldDifference] = ()
 
 
 def plan(
     desired: Mapping[str, Wanted],
     actual: Mapping[str, Found],
-    differ: Callable[[Wanted, Found | None], Sequence[Difference]],
+    differ: Callable[[Wanted, Found | None], Sequence[FieldDifference]],
     surplus: Callable[[Found], bool],
-) -> list[Step[Wanted, Found]]:
+) -> list[PlanStep[Wanted, Found]]:
     """The steps in the order of the desired things, then the removals.
 
     An actual thing that is not desired is removed if `surplus` returns true for it.
     """
-    steps: list[Step[Wanted, Found]] = []
+    steps: list[PlanStep[Wanted, Found]] = []
     for name, wanted in desired.items():
         found = actual.get(name)
         differences = differ(wanted, found)
         if found is None:
-            steps.append(Step(Action.CREATE, name, wanted, None, differences))
+            steps.append(PlanStep(Action.CREATE, name, wanted, None, differences))
         elif differences:
-            steps.append(Step(Action.CHANGE, name, wanted, found, differences))
+            steps.append(PlanStep(Action.CHANGE, name, wanted, found, differences))
     rest = {name: found for name, found in actual.items() if name not in desired and surplus(found)}
-    return steps + [Step(Action.REMOVE, name, None, found) for name, found in rest.items()]
+    return steps + [PlanStep(Action.REMOVE, name, None, found) for name, found in rest.items()]
 
 
 _TITLES = {Action.CREATE: "new ", Action.CHANGE: "", Action.REMOVE: "removed "}
 
 
-def show(svc: Context, kind: str, where: str, steps: Sequence[Step[Any, Any]], format: str | None) -> None:
+def show(svc: Context, kind: str, where: str, steps: Sequence[PlanStep[Any, Any]], format: str | None) -> None:
     """Print the steps for things of a kind: as lines with - and +, or in `format` if it is not None."""
     if format is not None:
         changed = [
@@ -94,7 +94,7 @@ def show(svc: Context, kind: str, where: str, steps: Sequence[Step[Any, Any]], f
             _show_difference(svc, difference, is_change=step.action is Action.CHANGE)
 
 
-def _show_difference(svc: Context, difference: Difference, *, is_change: bool) -> None:
+def _show_difference(svc: Context, difference: FieldDifference, *, is_change: bool) -> None:
     """Print the old and the new value of a difference, compared line by line if one of them has several lines."""
     before, after = (difference.before or "none").splitlines(), (difference.after or "none").splitlines()
     if len(before) <= 1 and len(after) <= 1:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from svcctl.api import own_service, roles
 from svcctl.api.models import EVERYTHING, Role, is_built_in
 from svcctl.api.refusals import no_role
-from svcctl.cli.apply.plan import Action, Difference, Step, plan
+from svcctl.cli.apply.plan import Action, FieldDifference, PlanStep, plan
 from svcctl.cli.apply.steps import Noun
 from svcctl.cli.inputs.role_files import WrittenRole, require_available, require_sound
 from svcctl.errors import NotFound, ServiceError
@@ -22,7 +22,7 @@ UNREADABLE = Role()
 """The role of a service that cannot show roles: neither its existence nor its fields are known."""
 NOT_CHECKED = "the names of policies and applications (rule 7), which this service does not list"
 
-RoleStep = Step[WrittenRole, Role]
+RoleStep = PlanStep[WrittenRole, Role]
 
 
 class Roles(Noun):
@@ -94,23 +94,23 @@ class Roles(Noun):
         return "created"
 
 
-def differ(written: WrittenRole, found: Role | None) -> list[Difference]:
+def differ(written: WrittenRole, found: Role | None) -> list[FieldDifference]:
     wanted = replace(written.role, name=None)
     if found is None and not any(key in wanted.body() for key in roles.GRANTS):  # rule 1: a name grants everything
         everything = (EVERYTHING,)
         wanted = replace(wanted, policies=everything, applications=everything, resource_ids={EVERYTHING: ()})
     changed = differences(found or Role(), wanted)
     if found is UNREADABLE:  # it may have to be created
-        changed = changed or [Difference("name", None, written.role.name)]
+        changed = changed or [FieldDifference("name", None, written.role.name)]
         return [replace(difference, before="unknown") for difference in changed]
     return changed
 
 
-def differences(current: Role, wanted: Role) -> list[Difference]:
+def differences(current: Role, wanted: Role) -> list[FieldDifference]:
     """The fields in which a role differs from the wanted one; fields that are not given stay unchanged."""
     before, said, shown = roles.comparable(current), roles.in_words(current), roles.in_words(wanted)
     return [
-        Difference(key, said.get(key), shown[key])
+        FieldDifference(key, said.get(key), shown[key])
         for key, after in roles.comparable(wanted).items()
         if before.get(key) != after and (before.get(key) or after)
     ]

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from svcctl.cli.apply.options import ApplyOptions
-from svcctl.cli.apply.plan import Step, show
+from svcctl.cli.apply.plan import PlanStep, show
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import text
-from svcctl.errors import Differs, ServiceError, Subject, Unavailable, UsageError
+from svcctl.errors import Differs, ErrorSubject, ServiceError, Unavailable, UsageError
 from svcctl.words import counted
 
 
@@ -43,7 +43,7 @@ class Noun(ABC):
         """Make a step; returns what was done, as `created`."""
 
 
-def carry_out(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], options: ApplyOptions) -> None:
+def carry_out(svc: Context, noun: Noun, steps: Sequence[PlanStep[Any, Any]], options: ApplyOptions) -> None:
     """Show the steps, and make them unless --dry-run or --check is given. Differs for any step, with --check."""
     is_trial = options.check or options.dry_run
     unchecked = dict.fromkeys(svc.diagnostics.for_each(steps, noun.check, failures=UsageError))
@@ -69,11 +69,11 @@ def carry_out(svc: Context, noun: Noun, steps: Sequence[Step[Any, Any]], options
 
 
 @contextmanager
-def _about_step(noun: Noun, step: Step[Any, Any]) -> Iterator[None]:
+def _about_step(noun: Noun, step: PlanStep[Any, Any]) -> Iterator[None]:
     """Add the thing of the step to errors, and the fact that the step can be repeated."""
     try:
         yield
     except (ServiceError, Unavailable) as error:
         place = None if step.wanted is None else step.wanted.document.place("name")
-        error.subject = Subject(noun.kind, step.name, place, repeats=True)
+        error.subject = ErrorSubject(noun.kind, step.name, place, repeats=True)
         raise

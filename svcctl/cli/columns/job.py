@@ -9,28 +9,28 @@ from operator import attrgetter
 from svcctl.api import models
 from svcctl.api.job_watch import Watched
 from svcctl.dates.lengths import rough_text
-from svcctl.terminal.records import Field, Listing
+from svcctl.terminal.records import ListField, Listing
 
-_ID = Field[Watched]("id", attrgetter("job.id"), "id")
-_STATUS = Field[Watched]("status", attrgetter("job.status"), "id")
-_TYPE = Field[Watched]("type", attrgetter("job.type"), "id")
-_NAME = Field[Watched]("friendlyName", attrgetter("job.friendly_name"), least=18)
-_GENERATED = Field[Watched]("eventGenerated", attrgetter("job.event_generated"), "int8")
-_SENT = Field[Watched]("eventsSent", attrgetter("job.events_sent"), "int8")
-_LAST_FIELD = Field[Watched](
+_ID = ListField[Watched]("id", attrgetter("job.id"), "id")
+_STATUS = ListField[Watched]("status", attrgetter("job.status"), "id")
+_TYPE = ListField[Watched]("type", attrgetter("job.type"), "id")
+_NAME = ListField[Watched]("friendlyName", attrgetter("job.friendly_name"), least=18)
+_GENERATED = ListField[Watched]("eventGenerated", attrgetter("job.event_generated"), "int8")
+_SENT = ListField[Watched]("eventsSent", attrgetter("job.events_sent"), "int8")
+_LAST_FIELD = ListField[Watched](
     "lastDatetime",
     attrgetter("job.last_datetime"),
     "int8",
     shown=lambda seen: seen.job.last_datetime or None,
     shown_type="timestamp",
 )
-_RATE = Field[Watched]("rate", attrgetter("rate"), "float8")
-_LAG_FIELD = Field[Watched]("lag", attrgetter("lag"), "float8")
-_ERROR = Field[Watched](
+_RATE = ListField[Watched]("rate", attrgetter("rate"), "float8")
+_LAG_FIELD = ListField[Watched]("lag", attrgetter("lag"), "float8")
+_ERROR = ListField[Watched](
     "error", lambda seen: list(seen.job.error), shown=lambda seen: seen.job.reason or None, below=True
 )
-_QUERY = Field[Watched]("query", attrgetter("job.query"))
-_IS_FAILING = Field[Watched]("failing", lambda seen: models.status_text(seen.job) == models.FAILING, "bool")
+_QUERY = ListField[Watched]("query", attrgetter("job.query"))
+_IS_FAILING = ListField[Watched]("failing", lambda seen: models.status_text(seen.job) == models.FAILING, "bool")
 """A column in formats for programs only, where the status is the service's own word."""
 
 # A narrow terminal leaves out the last columns, so people get the most important ones first.

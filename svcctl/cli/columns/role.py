@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from svcctl.api.models import Role
-from svcctl.terminal.records import Field, Listing
+from svcctl.terminal.records import ListField, Listing
 
 
-def _role_field(name: str) -> Field[Role]:
+def _role_field(name: str) -> ListField[Role]:
     def shown(role: Role) -> Any:
         from svcctl.api.roles import in_words
 
         value = (role.to_json() | in_words(role)).get(name)
         return None if value == [] else value
 
-    return Field(name, lambda role: role.to_json().get(name), shown=shown)
+    return ListField(name, lambda role: role.to_json().get(name), shown=shown)
 
 
 _GRANTS = ("name", "policies", "applications", "resourceIds", "defaultApplicationName")

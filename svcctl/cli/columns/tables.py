@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from svcctl.terminal.layout import iso_text, second_text
-from svcctl.terminal.records import Field, Listing
+from svcctl.terminal.records import ListField, Listing
 from svcctl.words import size_text
 
 if TYPE_CHECKING:
-    from svcctl.api.own_service import Extent
+    from svcctl.api.own_service import TableExtent
 
 
-def _date(name: str, milliseconds: Callable[[Extent], int | None]) -> Field[Extent]:
-    return Field(
+def _date(name: str, milliseconds: Callable[[TableExtent], int | None]) -> ListField[TableExtent]:
+    return ListField(
         name,
         lambda table: iso_text(milliseconds(table)),
         shown=lambda table: second_text(milliseconds(table)),
@@ -22,13 +22,13 @@ def _date(name: str, milliseconds: Callable[[Extent], int | None]) -> Field[Exte
     )
 
 
-TABLES: Listing[Extent] = Listing(
+TABLES: Listing[TableExtent] = Listing(
     (
-        Field("name", lambda table: table.name, "id"),
-        Field("events", lambda table: table.events, "int8"),
+        ListField("name", lambda table: table.name, "id"),
+        ListField("events", lambda table: table.events, "int8"),
         _date("from", lambda table: table.oldest),
         _date("to", lambda table: table.newest),
-        Field(
+        ListField(
             "size",
             lambda table: table.bytes,
             "int8",

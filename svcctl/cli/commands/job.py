@@ -293,14 +293,14 @@ def apply_(ctx: typer.Context, options: ApplyOptions, relaunch: RelaunchOpt = No
       state: running                     or stopped
     A secret has its own file: sasl.password_file: PATH, or ..._command: COMMAND.
     """
-    from svcctl.cli.apply.job_steps import Jobs
+    from svcctl.cli.apply.job_steps import DomainJobs
     from svcctl.cli.apply.steps import carry_out
     from svcctl.cli.inputs import job_files, yaml_files
 
     svc: Context = ctx.obj
     found = yaml_files.read(options.file, "job", options.var or ())
     written = list(svc.diagnostics.for_each(found, partial(job_files.written, now=svc.now())))
-    jobs = Jobs(svc.client, svc.diagnostics.note, relaunch=relaunch or ())
+    jobs = DomainJobs(svc.client, svc.diagnostics.note, relaunch=relaunch or ())
     steps = jobs.steps(written, prune=prune)
     carry_out(svc, jobs, steps, options)
 

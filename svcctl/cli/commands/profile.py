@@ -27,7 +27,7 @@ from svcctl.profiles.resolve import profile_in_use
 from svcctl.profiles.settings import names_file, setting_of
 from svcctl.terminal.escapes import visible
 from svcctl.terminal.formats import find_format
-from svcctl.terminal.records import Field, Listing, row_listing
+from svcctl.terminal.records import ListField, Listing, row_listing
 
 if TYPE_CHECKING:
     from svcctl.profiles.diagnosis import Result
@@ -69,10 +69,10 @@ def _step(result: Result, width: int) -> str:
 SETTINGS_LISTING = replace(row_listing("setting", "value", "source"), keyed=True)
 STEPS: Listing[Result] = Listing(
     (
-        Field("step", attrgetter("step")),
-        Field("result", attrgetter("outcome")),
-        Field("found", attrgetter("text")),
-        Field("next", lambda result: result.next or None),
+        ListField("step", attrgetter("step")),
+        ListField("result", attrgetter("outcome")),
+        ListField("found", attrgetter("text")),
+        ListField("next", lambda result: result.next or None),
     ),
     paragraph=_step,
 )
@@ -160,7 +160,7 @@ def check(ctx: typer.Context, name: OptionalNameArg = None, format: FormatOpt = 
     svc: Context = ctx.obj
     svc = svc.with_flags(profile=name or svc.flags.profile, retries=svc.flags.retries or 0)
     layout = find_format(format or "auto", is_terminal=svc.output.is_terminal, lists=True)
-    subject = diagnosis.Subject(svc.store, lambda: svc.profile, svc.connect, svc.environment, svc.clock)
+    subject = diagnosis.TestedProfile(svc.store, lambda: svc.profile, svc.connect, svc.environment, svc.clock)
     svc.diagnostics.advice = partial(diagnosis.advice, subject)
     svc.output.records(STEPS, diagnosis.run(subject), layout)
     if subject.failure is not None:
@@ -187,7 +187,7 @@ def rm(ctx: typer.Context, name: NameArg, yes: YesOpt = False) -> None:
 
 def _assigned(svc: Context, words: list[str]) -> dict[str, str]:
     """The fields in FIELD=VALUE words. A secret is prompted for without echo, or read from a line of standard input."""
-    lines = text.Lines(sys.stdin.fileno())
+    lines = text.InputLines(sys.stdin.fileno())
     last = None
 
     def secret(key: str) -> str:

@@ -22,7 +22,7 @@ from svcctl.cli.options import FromOpt, spread
 from svcctl.dates.range import dates_of
 from svcctl.errors import EmptyResult, NotFound, ServiceError
 from svcctl.terminal.layout import Style, format_cell, iso_text
-from svcctl.terminal.records import Field, Listing
+from svcctl.terminal.records import ListField, Listing
 
 EXAMPLES = 20
 """Events to request; a column that is null in all of them has no example."""
@@ -33,9 +33,9 @@ NameArg = Annotated[
 
 COLUMNS = Listing[Sequence[Any]](
     (
-        Field("column", itemgetter(0), "id"),
-        Field("type", itemgetter(1), "id"),
-        Field(
+        ListField("column", itemgetter(0), "id"),
+        ListField("type", itemgetter(1), "id"),
+        ListField(
             "example",
             lambda row: iso_text(row[2]) if row[1] == "timestamp" and isinstance(row[2], int) else row[2],
             shown=lambda row: None if row[2] is None else format_cell(row[2], row[1], Style()),

@@ -46,7 +46,7 @@ Pairs = list[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class NameKind:
     """A kind of names: the function that lists them, and the seconds for which its answer is cached (0: not at all)."""
 
     names: Callable[[Context, str], Pairs]
@@ -192,21 +192,23 @@ def _file_formats(svc: Context, of: str) -> Pairs:
 
 
 KINDS = {
-    "profiles": Kind(_profiles),
-    "jobs": Kind(_jobs, 5),
-    "running": Kind(_jobs, 5, lambda meaning: meaning.startswith(("RUNNING", "FAILING", "RECONNECTING", "CREATED"))),
-    "stopped": Kind(_jobs, 5, lambda meaning: meaning.startswith(("STOPPED", "PAUSED"))),
-    "tables": Kind(_tables, 60),
-    "loaded": Kind(_loaded, 5),
-    "columns": Kind(_columns),
-    "language": Kind(_language),
-    "roles": Kind(_roles, 30),
-    "queries": Kind(_saved_queries),
-    "domains": Kind(_domains, 30),
-    "states": Kind(_states),
-    "exports": Kind(_states),
-    "zones": Kind(_zones),
-    "file-formats": Kind(_file_formats),
+    "profiles": NameKind(_profiles),
+    "jobs": NameKind(_jobs, 5),
+    "running": NameKind(
+        _jobs, 5, lambda meaning: meaning.startswith(("RUNNING", "FAILING", "RECONNECTING", "CREATED"))
+    ),
+    "stopped": NameKind(_jobs, 5, lambda meaning: meaning.startswith(("STOPPED", "PAUSED"))),
+    "tables": NameKind(_tables, 60),
+    "loaded": NameKind(_loaded, 5),
+    "columns": NameKind(_columns),
+    "language": NameKind(_language),
+    "roles": NameKind(_roles, 30),
+    "queries": NameKind(_saved_queries),
+    "domains": NameKind(_domains, 30),
+    "states": NameKind(_states),
+    "exports": NameKind(_states),
+    "zones": NameKind(_zones),
+    "file-formats": NameKind(_file_formats),
 }
 
 
@@ -215,7 +217,7 @@ def _short(meaning: str) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def _cached(svc: Context, kind: Kind, of: str) -> Pairs:
+def _cached(svc: Context, kind: NameKind, of: str) -> Pairs:
     """The names that the service last sent, requested again if the cache is too old."""
     profile = svc.profile
     account = [profile.name, *(profile.values[name].read() for name in ("base_url", "socket", "api_key"))]
@@ -239,7 +241,7 @@ def _read(svc: Context, path: Path) -> tuple[float, Pairs]:
         return float("inf"), []
 
 
-def _refresh(svc: Context, kind: Kind, of: str, path: Path, known: Iterable[tuple[str, str]]) -> None:
+def _refresh(svc: Context, kind: NameKind, of: str, path: Path, known: Iterable[tuple[str, str]]) -> None:
     """Fill the cache in a child process, and wait for the child for PROMPT_WAIT_SECONDS seconds.
 
     After a failure the child writes the known names again, so that the next press of Tab does not repeat the request.

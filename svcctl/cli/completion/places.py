@@ -37,7 +37,7 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CompletionPlace:
     """A row of the table."""
 
     name: str
@@ -45,16 +45,16 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CompletionTable:
     """The content of a script: the places in order, the commands, and the options that take a value."""
 
-    places: tuple[Place, ...]
+    places: tuple[CompletionPlace, ...]
     commands: tuple[str, ...]
     valued: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class CompletedParameter:
     """An option or an argument of a command, with its marker; an argument has no names."""
 
     names: tuple[str, ...]
@@ -81,39 +81,39 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CompletedCommand:
     """A command of the tree: its words, its options with the global ones after them, and what may follow it."""
 
     path: str
-    options: tuple[Parameter, ...]
-    arguments: tuple[Parameter, ...]
+    options: tuple[CompletedParameter, ...]
+    arguments: tuple[CompletedParameter, ...]
     commands: tuple[Word, ...] = ()
 
 
-def commands(tree: Any) -> Iterator[Command]:
+def commands(tree: Any) -> Iterator[CompletedCommand]:
     """Every visible command, each followed by those below it."""
     own, _ = _parameters(tree)
     return _commands(tree, "svcctl", [option for option in own if "--version" not in option.names])
 
 
-def _commands(tree: Any, path: str, everywhere: Iterable[Parameter]) -> Iterator[Command]:
+def _commands(tree: Any, path: str, everywhere: Iterable[CompletedParameter]) -> Iterator[CompletedCommand]:
     options, arguments = _parameters(tree)
     own = {name for option in options for name in option.names}
     others = (replace(option, names=tuple(name for name in option.names if name not in own)) for option in everywhere)
     inner = {name: command for name, command in getattr(tree, "commands", {}).items() if not command.hidden}
     words = tuple(Word(name, command.get_short_help_str(120)) for name, command in inner.items())
-    yield Command(path, (*options, *(option for option in others if option.names)), tuple(arguments), words)
+    yield CompletedCommand(path, (*options, *(option for option in others if option.names)), tuple(arguments), words)
     for name, command in inner.items():
         yield from _commands(command, f"{path} {name}", everywhere)
 
 
-def _parameters(command: Any) -> tuple[list[Parameter], list[Parameter]]:
+def _parameters(command: Any) -> tuple[list[CompletedParameter], list[CompletedParameter]]:
     """The visible options and the arguments of one command."""
     marked = markers(command)
     options, arguments = [], []
     for typer_parameter in command.params:
         is_argument = typer_parameter.param_type_name == "argument"
-        parameter = Parameter(
+        parameter = CompletedParameter(
             names=() if is_argument else (*typer_parameter.opts, *typer_parameter.secondary_opts),
             accepted=tuple(name for option in typer_parameter.opts for name in OPTIONS.get(option, ())),
             meaning=getattr(typer_parameter, "help", None) or "",
@@ -144,18 +144,18 @@ def markers(command: Any) -> Mapping[str, Completes]:
     }
 
 
-def table(tree: Any) -> Table:
+def table(tree: Any) -> CompletionTable:
     """The table of a command tree."""
     tree_commands = tuple(commands(tree))
     usual = _usual(tree_commands)
-    return Table(
+    return CompletionTable(
         places=tuple(dict.fromkeys(place for command in tree_commands for place in _places(command, usual))),
         commands=tuple(command.path for command in tree_commands[1:]),
         valued=tuple(sorted(usual)),
     )
 
 
-def _usual(tree_commands: Iterable[Command]) -> Mapping[str, Values]:
+def _usual(tree_commands: Iterable[CompletedCommand]) -> Mapping[str, Values]:
     """The values that each option takes in most of the commands that have it."""
     counts: dict[str, Counter[Values]] = {}
     for command in tree_commands:
@@ -165,21 +165,21 @@ def _usual(tree_commands: Iterable[Command]) -> Mapping[str, Values]:
     return {name: count.most_common(1)[0][0] for name, count in counts.items()}
 
 
-def _places(command: Command, usual: Mapping[str, Values]) -> Iterator[Place]:
+def _places(command: CompletedCommand, usual: Mapping[str, Values]) -> Iterator[CompletionPlace]:
     """The places of one command. The usual values of an option are one place for all commands."""
     names = (Word(name, option.meaning) for option in command.options for name in option.long_names)
-    yield Place(f"{command.path} -", Values((*names, Word("--help", "Show the help page."))))
+    yield CompletionPlace(f"{command.path} -", Values((*names, Word("--help", "Show the help page."))))
     for option in command.options:
         for name in option.typed:
             if option.values == usual[name] != Values():
-                yield Place(f"* {name}", option.values)
+                yield CompletionPlace(f"* {name}", option.values)
             elif option.values != usual[name]:
-                yield Place(f"{command.path} {name}", option.values)
+                yield CompletionPlace(f"{command.path} {name}", option.values)
             for destination, words in option.completes.by_destination().items():
-                yield Place(f"{command.path} {name} {destination}", Values(as_words(words)))
+                yield CompletionPlace(f"{command.path} {name} {destination}", Values(as_words(words)))
     if command.commands:
         kind = next((argument.values.kind for argument in command.arguments), "")
-        yield Place(f"{command.path} 0", Values(command.commands, kind))
+        yield CompletionPlace(f"{command.path} 0", Values(command.commands, kind))
     for at, argument in enumerate(command.arguments):
         if argument.values != Values() and not (at == 0 and command.commands):
-            yield Place(f"{command.path} {'*' if argument.repeats else at}", argument.values)
+            yield CompletionPlace(f"{command.path} {'*' if argument.repeats else at}", argument.values)

@@ -16,7 +16,7 @@ from svcctl.cli.completion.words import Word
 from svcctl.io import home
 
 if TYPE_CHECKING:
-    from svcctl.cli.completion.places import Table, Values
+    from svcctl.cli.completion.places import CompletionTable, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def script(shell: Shell, tree: Any) -> str:
     return text
 
 
-def _cases(script_table: Table, shell: Shell) -> Iterator[str]:
+def _cases(script_table: CompletionTable, shell: Shell) -> Iterator[str]:
     """A case for each different answer. The first match counts, so places with a `*` come last."""
     answers: dict[tuple[int, Values], list[str]] = {}
     for place in script_table.places:

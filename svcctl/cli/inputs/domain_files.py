@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from svcctl.api.models import Domain, DomainStatus, is_amount
-from svcctl.cli.inputs.yaml_files import Document
+from svcctl.cli.inputs.yaml_files import YamlDocument
 from svcctl.io.yaml_text import NUMBERS, number
 
 ENABLED, DISABLED = "enabled", "disabled"
@@ -17,7 +17,7 @@ KEYS = ("name", "plan", "time", "volume", "state")
 class WrittenDomain:
     """A domain in a file. Values that the file does not name are left unchanged."""
 
-    document: Document
+    document: YamlDocument
     name: str
     plan: str
     time: float | None
@@ -25,7 +25,7 @@ class WrittenDomain:
     state: str | None
 
 
-def written(document: Document) -> WrittenDomain:
+def written(document: YamlDocument) -> WrittenDomain:
     """A domain of a file. UsageError names the key that is wrong."""
     document.check_keys(KEYS)
     return WrittenDomain(
@@ -38,7 +38,7 @@ def written(document: Document) -> WrittenDomain:
     )
 
 
-def _amount(document: Document, key: str) -> float | None:
+def _amount(document: YamlDocument, key: str) -> float | None:
     text = document.text(key)
     if text is None:
         return None

@@ -26,11 +26,11 @@ from svcctl.api import destinations, job_names
 from svcctl.api.destinations import Destination, Form
 from svcctl.api.query import QueryRequest
 from svcctl.cli.inputs.destination import warnings
-from svcctl.cli.inputs.yaml_files import Document
+from svcctl.cli.inputs.yaml_files import YamlDocument
 from svcctl.dates.operators import Moment
 from svcctl.dates.range import dates_of
 from svcctl.dates.shorthand import depends_on_zone, in_zone, parse_moment
-from svcctl.dates.zones import Local, Zone, named_zone
+from svcctl.dates.zones import LocalZone, Zone, named_zone
 from svcctl.errors import UsageError
 from svcctl.io import home
 from svcctl.io.yaml_text import PlainText, json_value
@@ -51,7 +51,7 @@ _NAME_OF_FILES = {"s3": "s3.fileName", "hdfs": "file"}
 class WrittenJob:
     """A job in a file; `secrets` are read when the job is launched."""
 
-    document: Document
+    document: YamlDocument
     name: str
     query: str
     from_: Moment
@@ -126,7 +126,7 @@ def _digits(value: Any, count: int) -> str:
     return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode()).hexdigest()[:count]
 
 
-def written(document: Document, now: datetime) -> WrittenJob:
+def written(document: YamlDocument, now: datetime) -> WrittenJob:
     """A job of a file. UsageError names the key that is wrong."""
     document.check_keys(KEYS)
     name = document.needed("name")
@@ -175,7 +175,7 @@ def written(document: Document, now: datetime) -> WrittenJob:
     )
 
 
-def _zone(document: Document) -> Zone | None:
+def _zone(document: YamlDocument) -> Zone | None:
     """The zone of the dates; UsageError for `local`, since a file means the same on every computer."""
     text = document.text("time_zone")
     if text is None:
@@ -184,12 +184,12 @@ def _zone(document: Document) -> Zone | None:
         zone = named_zone(text)
     except UsageError as error:
         raise document.error(f"time_zone: {error.message}", "time_zone", hint=error.hint) from None
-    if isinstance(zone.clocks, Local):
+    if isinstance(zone.clocks, LocalZone):
         raise document.error("time_zone is another one on each computer", "time_zone", hint="such as Europe/Berlin")
     return zone
 
 
-def _moment(document: Document, key: str, zone: Zone | None) -> Moment | None:
+def _moment(document: YamlDocument, key: str, zone: Zone | None) -> Moment | None:
     value = document.text(key)
     if value is None:
         return None
@@ -199,7 +199,7 @@ def _moment(document: Document, key: str, zone: Zone | None) -> Moment | None:
         raise document.error(f"{key}: {error.message}", key, hint=error.hint) from None
 
 
-def _destination(document: Document) -> tuple[str, Document]:
+def _destination(document: YamlDocument) -> tuple[str, YamlDocument]:
     """The type and the parameters as the file writes them."""
     example = "for example: destination: {type: Kafka, params: {bootstrap.servers: host:9092, topic: web}}"
     destination = document.below("destination", hint=example)
@@ -225,7 +225,7 @@ class _Parameters:
     """The keys of all parameters as the file writes them."""
 
 
-def _parameters(kind: str, document: Document) -> _Parameters:
+def _parameters(kind: str, document: YamlDocument) -> _Parameters:
     sent: dict[str, Any] = {}
     hashed: dict[str, tuple[Any, Any, Any]] = {}
     secrets: dict[str, Secret] = {}
@@ -266,7 +266,7 @@ def _hashed(form: Form, written: str, sent: Any) -> tuple[Any, Any, Any]:
     return same, same, same
 
 
-def _secret(document: Document, key: str, value: str) -> tuple[str, Secret] | None:
+def _secret(document: YamlDocument, key: str, value: str) -> tuple[str, Secret] | None:
     """The name of a parameter that is a secret, and how it is read; None for any other parameter."""
     name, _, way = key.rpartition("_")
     if way in ("file", "command") and is_secret(name):
@@ -278,7 +278,7 @@ def _secret(document: Document, key: str, value: str) -> tuple[str, Secret] | No
     return key, lambda: written
 
 
-def _read_secret(document: Document, key: str, way: str, value: str) -> str:
+def _read_secret(document: YamlDocument, key: str, way: str, value: str) -> str:
     """The secret: a text, the content of a file (relative to the document's folder), or the output of a command."""
     folder = Path() if document.is_standard_input else Path(document.source).parent
     try:
@@ -291,7 +291,7 @@ def _read_secret(document: Document, key: str, way: str, value: str) -> str:
         raise document.error(f"{key}: {error.message}", key, hint=error.hint) from None
 
 
-def _check_private(document: Document, key: str) -> None:
+def _check_private(document: YamlDocument, key: str) -> None:
     """UsageError when others can read a file with a secret in it."""
     if document.is_standard_input:
         return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from svcctl.cli.completion.words import Completes
-from svcctl.cli.options import Heading
+from svcctl.cli.options import OptionHeading
 from svcctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class ReadingOptions:
         str | None,
         typer.Option(
             "--time-field",
-            rich_help_panel=Heading.COLUMNS,
+            rich_help_panel=OptionHeading.COLUMNS,
             metavar="F",
             help="Field with the date of each event, or DATE,TIME (detected if not given).",
         ),
@@ -39,7 +39,7 @@ class ReadingOptions:
         str | None,
         typer.Option(
             "--time-format",
-            rich_help_panel=Heading.COLUMNS,
+            rich_help_panel=OptionHeading.COLUMNS,
             metavar="FORMAT",
             help="How that date is written: '%m/%d/%Y %I:%M %p', only %d/%m or %m/%d, or epoch, epoch_ms, … for "
             "numbers.",
@@ -49,7 +49,7 @@ class ReadingOptions:
         str | None,
         typer.Option(
             "--types",
-            rich_help_panel=Heading.COLUMNS,
+            rich_help_panel=OptionHeading.COLUMNS,
             metavar="F=TYPE,...",
             help="Types of fields: str, int4, int8, float8, bool, ip4, timestamp.",
         ),
@@ -57,14 +57,17 @@ class ReadingOptions:
     null: Annotated[
         str | None,
         typer.Option(
-            "--null", rich_help_panel=Heading.COLUMNS, metavar="TEXT,...", help="Texts that mean null, such as n/a,-."
+            "--null",
+            rich_help_panel=OptionHeading.COLUMNS,
+            metavar="TEXT,...",
+            help="Texts that mean null, such as n/a,-.",
         ),
     ] = None
     header: Annotated[
         str | None,
         typer.Option(
             "--header",
-            rich_help_panel=Heading.COLUMNS,
+            rich_help_panel=OptionHeading.COLUMNS,
             metavar="yes|no",
             help="Whether the first row of csv names the columns (detected if not given).",
         ),
@@ -74,7 +77,7 @@ class ReadingOptions:
         str | None,
         typer.Option(
             "--names",
-            rich_help_panel=Heading.COLUMNS,
+            rich_help_panel=OptionHeading.COLUMNS,
             metavar="F,...",
             help="Names of the columns of csv; the first row is data without --header yes.",
         ),
@@ -83,7 +86,7 @@ class ReadingOptions:
         str | None,
         typer.Option(
             "--events-in",
-            rich_help_panel=Heading.FILES,
+            rich_help_panel=OptionHeading.FILES,
             metavar="MEMBER",
             help="Member of JSON with an array of events, such as Records or result.items.",
         ),
@@ -92,7 +95,7 @@ class ReadingOptions:
         str | None,
         typer.Option(
             "--max-skipped",
-            rich_help_panel=Heading.FILES,
+            rich_help_panel=OptionHeading.FILES,
             metavar="N|N%",
             help="Lines of a file that may be unreadable, or their share (default: one line, or 10%).",
         ),
@@ -101,7 +104,7 @@ class ReadingOptions:
         bool,
         typer.Option(
             "--strict",
-            rich_help_panel=Heading.FILES,
+            rich_help_panel=OptionHeading.FILES,
             help="Load nothing if a line or a value of a named type cannot be read.",
         ),
     ] = False

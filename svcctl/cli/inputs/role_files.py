@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from svcctl.api.models import EVERYTHING, Role
-from svcctl.api.roles import Finding, grants_all, lint
+from svcctl.api.roles import RoleFinding, grants_all, lint
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.inputs import text, yaml_files
-from svcctl.cli.inputs.yaml_files import COMMAND_LINE, Document, FileError
+from svcctl.cli.inputs.yaml_files import COMMAND_LINE, FileError, YamlDocument
 from svcctl.errors import UsageError
 from svcctl.io.yaml_text import integer
 from svcctl.words import choices, did_you_mean
@@ -36,7 +36,7 @@ class Located:
 class WrittenRole:
     """A role from a file or from options."""
 
-    document: Document
+    document: YamlDocument
 
     @property
     def fields(self) -> Mapping[str, Any]:
@@ -62,7 +62,7 @@ class WrittenRole:
         named = (("policies", self.role.policies), ("applications", self.role.applications))
         return [(key, name) for key, names in named for name in names or () if name != EVERYTHING]
 
-    def lint(self, *, update: bool = False) -> list[Finding]:
+    def lint(self, *, update: bool = False) -> list[RoleFinding]:
         return lint(self.fields, update=update)
 
     def findings(self) -> list[Located]:
@@ -140,7 +140,7 @@ def read_roles(paths: Iterable[Path], var: Sequence[str] = ()) -> list[WrittenRo
     return list(map(written, yaml_files.read(paths, "role", var)))
 
 
-def written(document: Document) -> WrittenRole:
+def written(document: YamlDocument) -> WrittenRole:
     """The role in a document. Texts in resourceIds become numbers; the rules report those that are not numbers."""
     resources = document.fields.get("resourceIds")
     if not isinstance(resources, Mapping):
@@ -215,7 +215,7 @@ class RoleOptions:
             return read_roles([self.file])
         if not fields:
             raise UsageError(missing, hint="describe it with options or with --file")
-        return [WrittenRole(Document(fields))]
+        return [WrittenRole(YamlDocument(fields))]
 
 
 def change(written: WrittenRole, named: str | None, count: int) -> tuple[str, Role]:

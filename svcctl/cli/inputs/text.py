@@ -40,7 +40,7 @@ def read_bytes(source: Path | str, what: str) -> bytes:
         raise _unreadable(source, what, error) from None
 
 
-class Lines:
+class InputLines:
     """The lines of standard input that are not blank, as bytes. A pipe need not end for its lines to be read."""
 
     def __init__(self, stdin: int) -> None:

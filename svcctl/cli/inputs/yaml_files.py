@@ -36,7 +36,7 @@ def _place(source: str, line: int | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class YamlDocument:
     """A thing in a file: its fields, and the line of each field.
 
     Inner fields are named `resourceIds.<label>`, or `resourceIds.<label>[0]` for the first element of a list. A field
@@ -86,14 +86,14 @@ class Document:
             raise self.error(f"{key} is not text", key)
         return value
 
-    def below(self, key: str, *, hint: str | None = None) -> Document:
+    def below(self, key: str, *, hint: str | None = None) -> YamlDocument:
         """The mapping of a key as a document of its own, which is empty if the key has no value."""
         value = self.fields.get(key)
         if value is not None and not isinstance(value, Mapping):
             raise self.error(f"{key} is not a mapping", key, hint=hint)
         prefix = f"{key}."
         lines = {name.removeprefix(prefix): line for name, line in self.lines.items() if name.startswith(prefix)}
-        return Document(value or {}, self.source, self.line_of(key), lines)
+        return YamlDocument(value or {}, self.source, self.line_of(key), lines)
 
     def one_of(self, key: str, words: Sequence[str]) -> str | None:
         """The word of a key that takes one of these; None if it is not given."""
@@ -103,12 +103,12 @@ class Document:
         return word
 
 
-def read(paths: Iterable[Path], kind: str, var: Sequence[str] = ()) -> list[Document]:
+def read(paths: Iterable[Path], kind: str, var: Sequence[str] = ()) -> list[YamlDocument]:
     """The things of a kind (`role`) in files, or in standard input for `-`, with their variables filled in.
 
     UsageError names the file, and line and key if known; also for two things of one name.
     """
-    documents: list[Document] = []
+    documents: list[YamlDocument] = []
     for path in paths:
         source = text.name(path)
         here = parse(text.read(path, f"{kind}s"), source, kind)
@@ -120,7 +120,7 @@ def read(paths: Iterable[Path], kind: str, var: Sequence[str] = ()) -> list[Docu
     return documents
 
 
-def parse(written: str, source: str, kind: str) -> list[Document]:
+def parse(written: str, source: str, kind: str) -> list[YamlDocument]:
     """The things in a text."""
     try:
         return [_document(tree, source, kind) for tree in yaml_text.items(written)]
@@ -128,24 +128,24 @@ def parse(written: str, source: str, kind: str) -> list[Document]:
         raise FileError(source, error.line, error.problem, hint=error.hint) from None
 
 
-def _document(tree: Tree, source: str, kind: str) -> Document:
+def _document(tree: Tree, source: str, kind: str) -> YamlDocument:
     if not isinstance(tree.value, Mapping):
         raise FileError(source, tree.line, f"a {kind} must be a mapping of fields")
     for key in tree.repeated:
         raise FileError(source, key.line, key.problem)
-    return Document(tree.value, source, tree.line, tree.lines)
+    return YamlDocument(tree.value, source, tree.line, tree.lines)
 
 
-def unique(documents: Iterable[Document], kind: str) -> None:
+def unique(documents: Iterable[YamlDocument], kind: str) -> None:
     """UsageError when two documents have one name."""
-    seen: dict[str, Document] = {}
+    seen: dict[str, YamlDocument] = {}
     for document in documents:
         name = document.fields.get("name")
         if isinstance(name, str) and seen.setdefault(name, document) is not document:
             raise document.error(f"{kind} '{name}' appears twice, first in {seen[name].place('name')}", "name")
 
 
-def fill(documents: Sequence[Document], assignments: Sequence[str]) -> list[Document]:
+def fill(documents: Sequence[YamlDocument], assignments: Sequence[str]) -> list[YamlDocument]:
     """The documents with each `{{name}}` in their texts replaced: in `query` by a quoted literal, elsewhere unquoted.
 
     UsageError for a name without a value, and for a value without a place.
@@ -153,7 +153,7 @@ def fill(documents: Sequence[Document], assignments: Sequence[str]) -> list[Docu
     values = variables(assignments)
     used: set[str] = set()
 
-    def walk(document: Document, value: Any, key: str) -> Any:
+    def walk(document: YamlDocument, value: Any, key: str) -> Any:
         if isinstance(value, Mapping):
             return {name: walk(document, inner, f"{key}.{name}".lstrip(".")) for name, inner in value.items()}
         if isinstance(value, list):
@@ -168,7 +168,7 @@ def fill(documents: Sequence[Document], assignments: Sequence[str]) -> list[Docu
         return result if names else value
 
     done = [
-        Document(walk(document, document.fields, ""), document.source, document.line, document.lines)
+        YamlDocument(walk(document, document.fields, ""), document.source, document.line, document.lines)
         for document in documents
     ]
     if unused := sorted(values.keys() - used):

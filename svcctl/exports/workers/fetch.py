@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from svcctl.api import retry
 from svcctl.api.query import selecting
 from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
-from svcctl.exports.formats import FORMATS, Format, Look, members
-from svcctl.exports.record import Entry
+from svcctl.exports.formats import FORMATS, ExportFormat, Look, members
+from svcctl.exports.record import ExportedFile
 from svcctl.exports.windows import Window
 from svcctl.exports.workers.pace import Pace
 from svcctl.exports.workers.split import Split, Unsplittable, object_edges, text_edges
@@ -114,7 +114,7 @@ class Task:
 class Fetched:
     """The result of a task: the entries for the record, and the head that all windows must share."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ExportedFile, ...]
     head: str
     seconds: float
     attempts: int
@@ -127,7 +127,7 @@ class Fetched:
     """The columns that the table has gained since the first window, which are not in the part."""
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> ExportedFile:
         """The entry of a task with one part."""
         (entry,) = self.entries
         return entry
@@ -236,7 +236,7 @@ class _Attempt:
         self.columns: tuple[str, ...] = ()
         self.left_out: tuple[str, ...] = ()
 
-    def __call__(self) -> tuple[Entry, ...]:
+    def __call__(self) -> tuple[ExportedFile, ...]:
         """Send the requests and store the rows; returns the entries of the windows."""
         return self._split() if self._task.parts else (self._whole(),)
 
@@ -253,7 +253,7 @@ class _Attempt:
         self.stored += len(data)
         self._progress.add(bytes=len(data))
 
-    def _whole(self) -> Entry:
+    def _whole(self) -> ExportedFile:
         """Write the part of one window while its rows arrive."""
         task = self._task
         with _Part(task, self._storage, self) as part:
@@ -265,7 +265,7 @@ class _Attempt:
                     part.sink.complete()
         return part.entry(self.rows, made=made)
 
-    def _split(self) -> tuple[Entry, ...]:
+    def _split(self) -> tuple[ExportedFile, ...]:
         """Write the files of several windows once all of their rows are there."""
         task, heading = self._task, self._format.heading
         windows = [part.window for part in task.parts]
@@ -281,7 +281,7 @@ class _Attempt:
             groups = iter(lambda: list(islice(files, TOGETHER)), [])
             return tuple(chain.from_iterable(map(self._files, groups)))
 
-    def _files(self, group: Sequence[tuple[Task, tuple[int, Iterator[bytes]]]]) -> list[Entry]:
+    def _files(self, group: Sequence[tuple[Task, tuple[int, Iterator[bytes]]]]) -> list[ExportedFile]:
         """Write the files of some windows, each with the heading."""
         parts, entries = [], []
         with ExitStack() as stack:
@@ -372,11 +372,11 @@ class _Part:
         self._digest.update(data)
         self._bytes += len(data)
 
-    def entry(self, rows: int, *, made: bool = True) -> Entry:
+    def entry(self, rows: int, *, made: bool = True) -> ExportedFile:
         """The entry of the window, whose part was not `made` if there was nothing to store."""
         window = self._task.window
         stored = (self._task.path, rows, self._bytes, self.sha256) if made else ("", rows, 0, "")
-        return Entry(window.start, window.end, *stored, int(time.time()))
+        return ExportedFile(window.start, window.end, *stored, int(time.time()))
 
 
 @contextmanager
@@ -388,7 +388,7 @@ def _storing() -> Iterator[None]:
         raise Unstored(error.message, hint=error.hint) from None
 
 
-def check(request: QueryRequest, format: Format, client: Client) -> None:
+def check(request: QueryRequest, format: ExportFormat, client: Client) -> None:
     """Request an empty range, to raise what the service says about the query or the credentials."""
     with client.query(replace(request, to=request.from_)) as answer:
         format.part(answer, BytesIO(), False, Losses())

@@ -69,12 +69,12 @@ class Pace:
             with self._lock:
                 self._waiting.discard(number)
 
-    def turns(self) -> Turns:
+    def turns(self) -> RequestTurns:
         """The turns of a window."""
-        return Turns(self)
+        return RequestTurns(self)
 
 
-class Turns:
+class RequestTurns:
     """The requests of one window among those of others: use `with turns:` around each request.
 
     A service that has fewer places than there are workers refuses some requests, and may refuse the same one again and

@@ -44,7 +44,7 @@ PLANS = (
 
 
 def open_store(
-    files: process.Files,
+    files: process.ServiceFiles,
     environment: Mapping[str, str] | None = None,
     *,
     state: str | None = None,
@@ -88,7 +88,7 @@ def _database(environment: Mapping[str, str], state: str | None) -> Database | N
     return database_of(url, STATE_PASSWORD_FILE.read(environment), may_hold_password=state is None)
 
 
-def _require_no_service(files: process.Files) -> None:
+def _require_no_service(files: process.ServiceFiles) -> None:
     """Raise Locked if the service runs: it uses the tables that an upgrade would change."""
     if process.running_process(files) is not None:
         raise Locked(

@@ -35,7 +35,7 @@ Memo = Mapping[str, Any]
 """The JSON object that a destination wants back when it is opened the next time."""
 
 
-class Destination(Protocol):
+class JobDestination(Protocol):
     """A destination as one job uses it. The constructor checks parameters and hosts, and connects to nothing."""
 
     rows: RowFormat

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from svcctl.service.destinations import Destination, Memo
+from svcctl.service.destinations import JobDestination, Memo
 from svcctl.service.rendering import arrow
 from svcctl.service.rendering.rows import OBJECT_LINE
 
 BATCH_BYTES = 1_000_000
 
 
-class DoNothing(Destination):
+class DoNothing(JobDestination):
     """Counts the bytes of the rows in JSON, and drops the rows."""
 
     rows = OBJECT_LINE

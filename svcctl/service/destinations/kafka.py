@@ -34,7 +34,7 @@ from svcctl.dates.epochs import from_ms
 from svcctl.dates.lengths import length_text
 from svcctl.dates.operators import moment_text
 from svcctl.errors import Unavailable
-from svcctl.service.destinations import Destination, Memo
+from svcctl.service.destinations import JobDestination, Memo
 from svcctl.service.destinations.params import Params
 from svcctl.service.hosts.allowed_hosts import EVERYTHING, AllowedHosts
 from svcctl.service.hosts.kafka_brokers import Brokers
@@ -88,7 +88,7 @@ _TOLD = {
 _UNREACHED = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._RESOLVE)
 
 
-class Kafka(Destination):
+class Kafka(JobDestination):
     """Writes to a topic, in transactions if the broker has them, else by requests in order."""
 
     counts = True

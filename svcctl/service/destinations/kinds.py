@@ -12,41 +12,41 @@ from typing import Any
 from svcctl.api.destinations import canonical_type, suggest_type
 from svcctl.errors import ServiceError, Unavailable
 from svcctl.io import extras
-from svcctl.service.destinations import Destination, Memo
+from svcctl.service.destinations import JobDestination, Memo
 from svcctl.service.destinations.params import Params
 from svcctl.service.hosts.allowed_hosts import EVERYTHING, AllowedHosts, HostRefused
 from svcctl.words import DESTINATION_TYPES
 
 
-def _kafka(job_id: str, params: Params, allowed: AllowedHosts) -> Destination:
+def _kafka(job_id: str, params: Params, allowed: AllowedHosts) -> JobDestination:
     from svcctl.service.destinations.kafka import Kafka
 
     return Kafka(job_id, params, allowed=allowed)
 
 
-def _s3(job_id: str, params: Params, allowed: AllowedHosts) -> Destination:
+def _s3(job_id: str, params: Params, allowed: AllowedHosts) -> JobDestination:
     from svcctl.service.destinations.s3_and_hdfs import s3
 
     return s3(job_id, params, allowed)
 
 
-def _hdfs(job_id: str, params: Params, allowed: AllowedHosts) -> Destination:
+def _hdfs(job_id: str, params: Params, allowed: AllowedHosts) -> JobDestination:
     from svcctl.service.destinations.s3_and_hdfs import hdfs
 
     return hdfs(job_id, params, allowed)
 
 
-def _donothing(job_id: str, params: Params, allowed: AllowedHosts) -> Destination:
+def _donothing(job_id: str, params: Params, allowed: AllowedHosts) -> JobDestination:
     from svcctl.service.destinations.donothing import DoNothing
 
     return DoNothing()
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class DestinationKind:
     """A row of KINDS: makes the destination from a job's ID and parameters; `extra` has the packages it needs."""
 
-    make: Callable[[str, Params, AllowedHosts], Destination]
+    make: Callable[[str, Params, AllowedHosts], JobDestination]
     extra: str | None = None
     place: tuple[str, ...] = ()
     """The parameters that name the place of the rows."""
@@ -54,11 +54,11 @@ class Kind:
     """The members of the memo that hold for another job which writes to the same place."""
 
 
-KINDS: Mapping[str, Kind] = {
-    "kafka": Kind(_kafka, "kafka", ("bootstrap.servers", "topic"), ("partition",)),
-    "s3": Kind(_s3, "s3", ("aws.bucket", "aws.endpoint", "s3.fileName"), ("parts",)),
-    "hdfs": Kind(_hdfs, "hdfs", ("fs.defaultFS", "file"), ("parts",)),
-    "donothing": Kind(_donothing),
+KINDS: Mapping[str, DestinationKind] = {
+    "kafka": DestinationKind(_kafka, "kafka", ("bootstrap.servers", "topic"), ("partition",)),
+    "s3": DestinationKind(_s3, "s3", ("aws.bucket", "aws.endpoint", "s3.fileName"), ("parts",)),
+    "hdfs": DestinationKind(_hdfs, "hdfs", ("fs.defaultFS", "file"), ("parts",)),
+    "donothing": DestinationKind(_donothing),
 }
 
 
@@ -87,7 +87,7 @@ def check(type_: str, params: Mapping[str, Any], *, endless: bool, allowed: Allo
 
 def destination(
     type_: str, job_id: str, params: Mapping[str, Any], *, endless: bool = True, allowed: AllowedHosts = EVERYTHING
-) -> Destination:
+) -> JobDestination:
     """Make the destination of a job, whose query has no end if `endless`.
 
     ServiceError names the parameters that are missing, or one that cannot be used; MissingExtra the missing extra;

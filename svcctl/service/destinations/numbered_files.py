@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from svcctl.errors import SvcctlError, Unavailable
 from svcctl.io.files import PART_SUFFIX, derived_name
-from svcctl.service.destinations import Destination, Memo
+from svcctl.service.destinations import JobDestination, Memo
 from svcctl.service.destinations.gzip_and_zip import PACKINGS, Counted, Packer
 from svcctl.service.hosts.proxy import CheckingProxy
 from svcctl.service.rendering import arrow
@@ -83,7 +83,7 @@ class _File:
     finished: bool = False
 
 
-class NumberedFiles(Destination):
+class NumberedFiles(JobDestination):
     """Files of a storage with the names of `names`, and the suffix of the packing.
 
     A file has at most `size` bytes, unless a single row has more, and waits at most `age` seconds for its completion.

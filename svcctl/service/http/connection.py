@@ -56,13 +56,13 @@ class Limits:
     """The seconds that a request may take to arrive, from the first byte of its head to the last byte of its body."""
 
 
-class Connection(HttpToolsProtocol):
+class ServerConnection(HttpToolsProtocol):
     """uvicorn's HTTP connection with limits; `limited` makes the class that is passed to uvicorn."""
 
     limits: ClassVar[Limits] = Limits()
 
     @classmethod
-    def limited(cls, limits: Limits) -> type[Connection]:
+    def limited(cls, limits: Limits) -> type[ServerConnection]:
         return type(cls.__name__, (cls,), {"limits": limits})
 
     def __init__(self, *args: Any, **named: Any) -> None:
@@ -83,7 +83,7 @@ class Connection(HttpToolsProtocol):
         """Whether the request asks for another protocol. The parser then leaves the body to that protocol."""
         self._answers_due = 0
         """The number of requests that were passed to the application and are not answered yet."""
-        self._refusal: Refusal | None = None
+        self._refusal: EarlyRefusal | None = None
         """The last answer of this connection; nothing is parsed after it."""
         self._refused = False
         self._ignored_bytes = 0
@@ -228,15 +228,15 @@ class Connection(HttpToolsProtocol):
             self._refuse(self._too_large())
             raise ValueError
 
-    def _too_large(self) -> Refusal:
+    def _too_large(self) -> EarlyRefusal:
         fields = (
             "the head of the request is" if self._current is None else "the head and the trailers of the request are"
         )
-        return Refusal(431, f"{fields} larger than {size_text(MAX_HEAD_BYTES)}")
+        return EarlyRefusal(431, f"{fields} larger than {size_text(MAX_HEAD_BYTES)}")
 
     def _give_up(self, status: int, message: str) -> NoReturn:
         """Refuse a request in a callback of the parser, by an exception that ends the parsing."""
-        self._refuse(Refusal(status, message))
+        self._refuse(EarlyRefusal(status, message))
         raise ValueError(message)  # ends the parsing with an HttpParserError
 
     # Limits
@@ -247,13 +247,13 @@ class Connection(HttpToolsProtocol):
         return self._arriving or self.cycle is None or self.cycle.response_complete
 
     def _make_room(self) -> None:
-        others = [other for other in self.connections if isinstance(other, Connection) and other is not self]
+        others = [other for other in self.connections if isinstance(other, ServerConnection) and other is not self]
         waiting = [other for other in others if other._waits and not other.transport.is_closing()]
         if waiting:
             min(waiting, key=lambda other: other._waiting_since).transport.abort()
         else:
             self._stop_timer()
-            self._refusal = Refusal(503, f"all {self.limits.connections} connections are in use")
+            self._refusal = EarlyRefusal(503, f"all {self.limits.connections} connections are in use")
             self.transport.write(self._refusal.answer(self.url.decode("latin-1").partition("?")[0]))
             self.transport.close()
 
@@ -263,7 +263,7 @@ class Connection(HttpToolsProtocol):
         self._start_timer(self.limits.idle_seconds, self.transport.close)
 
     def _too_slow(self) -> None:
-        self._refuse(Refusal(408, f"the request did not arrive within {length_text(self.limits.request_seconds)}"))
+        self._refuse(EarlyRefusal(408, f"the request did not arrive within {length_text(self.limits.request_seconds)}"))
 
     def _start_timer(self, seconds: float, work: Any) -> None:
         self._stop_timer()
@@ -276,7 +276,7 @@ class Connection(HttpToolsProtocol):
 
     # Refusals
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _refuse(self, refusal: EarlyRefusal) -> None:
         """Refuse the request that is arriving, and end the connection, after the answers to earlier requests.
 
         The application has not received all of the request.
@@ -315,7 +315,7 @@ class Connection(HttpToolsProtocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class EarlyRefusal:
     """The answer to a request that is refused by its connection and never reaches the application."""
 
     status: int
@@ -335,10 +335,10 @@ class Refusal:
         return "\r\n".join([*lines, "", ""]).encode() + body
 
 
-def _not_http(error: httptools.HttpParserError) -> Refusal:
+def _not_http(error: httptools.HttpParserError) -> EarlyRefusal:
     """The refusal of a request that the parser cannot read, with the parser's reason."""
     reason = "" if isinstance(error, httptools.HttpParserCallbackError) else f": {error}"
-    return Refusal(400, f"the request is not HTTP/1.1{reason}")
+    return EarlyRefusal(400, f"the request is not HTTP/1.1{reason}")
 
 
 def _fault(headers: Sequence[tuple[bytes, bytes]], version: str) -> str | None:

@@ -20,7 +20,7 @@ from svcctl.service.disk import Disk
 from svcctl.service.engines import Engines
 from svcctl.service.hosts.allowed_hosts import EVERYTHING, AllowedHosts
 from svcctl.service.loading.limits import LoadLimits
-from svcctl.service.queries.concurrency import LONG_PIECE_SECONDS, Turns
+from svcctl.service.queries.concurrency import LONG_PIECE_SECONDS, QueryTurns
 from svcctl.service.queries.temporary_tables import TemporaryTables
 from svcctl.service.settings import LAG_TIME, LINE_END, OPEN_QUERIES, PADDING_TIME, QUERY_PLACES, QUERY_TIME
 from svcctl.service.state.database import StateUnavailable
@@ -70,7 +70,7 @@ class Service:
     places: int = QUERY_PLACES.default_value
     share: int = OPEN_QUERIES.default_value
     slice_seconds: float = LONG_PIECE_SECONDS
-    """The options of `Turns`, which describes them."""
+    """The options of `QueryTurns`, which describes them."""
     line_end: str = LINE_END.default_value
     """The line ending of line formats: lf or crlf."""
     allowed: AllowedHosts = EVERYTHING
@@ -96,12 +96,12 @@ class Service:
     counts: Counts = field(default_factory=Counts)
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
     """The semaphore that is held while a large body is read, so that only some are in memory at a time."""
-    turns: Turns = field(init=False)
+    turns: QueryTurns = field(init=False)
     key_uses: KeyUses = field(init=False)
 
     def __post_init__(self) -> None:
         self.key_uses = KeyUses(self.store)
-        self.turns = Turns(self.executor, places=self.places, share=self.share, slice_seconds=self.slice_seconds)
+        self.turns = QueryTurns(self.executor, places=self.places, share=self.share, slice_seconds=self.slice_seconds)
 
     @property
     def loss(self) -> Loss | None:

@@ -24,8 +24,8 @@ from svcctl.service.http.envelope import cut, http_status, refusal
 from svcctl.service.queries.concurrency import INTERRUPT_SECONDS, OpenQuery
 from svcctl.service.queries.continuous import Steps
 from svcctl.service.queries.request import AskedQuery
-from svcctl.service.queries.schedule import Late, Step
-from svcctl.service.rendering import ENCODERS, LINE_ENDS, Dates, Encoder, Rendering
+from svcctl.service.queries.schedule import LateEvents, Step
+from svcctl.service.rendering import ENCODERS, LINE_ENDS, DateStyle, Encoder, Rendering
 
 POLL_SECONDS = 0.2
 """Seconds between two looks of a continuous query for new events."""
@@ -52,7 +52,7 @@ class StreamedAnswer:
         self._cid = cid
         self._steps = steps
         self._notes = notes
-        self._late: Late | None = None
+        self._late: LateEvents | None = None
         self._step: Step | None = None
         self._rows = 0
         self._most = query.seconds + service.query_seconds
@@ -72,7 +72,7 @@ class StreamedAnswer:
         response = Rendering(
             self._cid,
             seconds_to_ms(self._service.clock()),
-            Dates(self._asked.date_format, self._asked.zone),
+            DateStyle(self._asked.date_format, self._asked.zone),
             LINE_ENDS[self._service.line_end],
             self._asked.ip_as_string,
             self._asked.keep_alive,
@@ -151,12 +151,12 @@ class StreamedAnswer:
                 quiet_since = time.monotonic()
                 yield self._encoder.padding
 
-    def _look(self) -> tuple[Step | None, Late | None]:
+    def _look(self) -> tuple[Step | None, LateEvents | None]:
         """The next step of the query, if it is due, and the late events so far."""
         step = self._steps.next(self._step, self._rows)
         return step, self._steps.late_after(self._step, step, self._rows, self._late)
 
-    def _note_late(self, late: Late | None) -> bytes:
+    def _note_late(self, late: LateEvents | None) -> bytes:
         """Note the late events so far, and return the bytes that report them to the client; empty without new ones."""
         before, after = (0 if counted is None else counted.count for counted in (self._late, late))
         self._late = late

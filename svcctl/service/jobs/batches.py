@@ -15,11 +15,11 @@ from time import monotonic
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from svcctl.service.destinations import Destination, Memo
+from svcctl.service.destinations import JobDestination, Memo
 from svcctl.service.jobs.checkpoint import Batch, Checkpoint, JobProgress
-from svcctl.service.jobs.runner import Run
+from svcctl.service.jobs.runner import JobRun
 from svcctl.service.jobs.step_log import FileEntry, LogEntries, StepEntry, file_of
-from svcctl.service.queries.schedule import Late, Step
+from svcctl.service.queries.schedule import LateEvents, Step
 
 POLL_SECONDS = 0.5
 """How often a job that has delivered everything looks for new events."""
@@ -36,7 +36,7 @@ class SavedProgress:
     def __init__(
         self,
         progress: JobProgress,
-        run: Run,
+        run: JobRun,
         keep: Callable[[JobProgress, LogEntries], None],
         job_id: str,
         *,
@@ -71,13 +71,13 @@ class _Open:
 class DeliveryBatches:
     """The rows that are written to a destination, batch by batch."""
 
-    def __init__(self, destination: Destination, saved: SavedProgress) -> None:
+    def __init__(self, destination: JobDestination, saved: SavedProgress) -> None:
         checkpoint = saved.progress.checkpoint
         self.written = saved.progress.sent
         """The number of rows that were written; those that are not saved as delivered are in the open batch."""
         self.step = checkpoint.step
         """The last step of which rows were written, or all rows were read."""
-        self.late: Late | None = checkpoint.late
+        self.late: LateEvents | None = checkpoint.late
         """The events that came too late for their groups; they are saved with the next progress."""
         self._destination = destination
         self._saved = saved

@@ -14,7 +14,7 @@ from svcctl.dates.epochs import from_ms, to_ms
 from svcctl.dates.range import Range
 from svcctl.errors import ServiceError
 from svcctl.service.queries.request import AskedQuery
-from svcctl.service.queries.schedule import CoveredEvents, Late, Step
+from svcctl.service.queries.schedule import CoveredEvents, LateEvents, Step
 
 if TYPE_CHECKING:
     from svcctl.service.destinations import Memo
@@ -99,7 +99,7 @@ class Checkpoint:
     step: Step | None = None
     memo: Memo = field(default_factory=dict)
     batch: Batch | None = None
-    late: Late | None = None
+    late: LateEvents | None = None
 
     def to_json(self) -> dict[str, Any]:
         step, batch = self.step and self.step.to_json(), self.batch and self.batch.to_json()
@@ -115,7 +115,7 @@ class Checkpoint:
             None if step is None else Step.from_json(step),
             source["memo"],
             None if batch is None else Batch.from_json(batch),
-            None if late is None else Late(**late),
+            None if late is None else LateEvents(**late),
         )
 
 

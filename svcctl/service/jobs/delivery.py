@@ -20,19 +20,19 @@ from svcctl.api import destinations as api
 from svcctl.api import retry
 from svcctl.errors import ServiceError, Unavailable
 from svcctl.service import rendering
-from svcctl.service.destinations import Destination, kinds
+from svcctl.service.destinations import JobDestination, kinds
 from svcctl.service.engines import Engines
 from svcctl.service.hosts.allowed_hosts import EVERYTHING, AllowedHosts
 from svcctl.service.jobs.batches import DeliveryBatches, SavedProgress
 from svcctl.service.jobs.checkpoint import Batch, Checkpoint, JobProgress, Rest
 from svcctl.service.jobs.job_table import StoredJob
-from svcctl.service.jobs.runner import Run
+from svcctl.service.jobs.runner import JobRun
 from svcctl.service.jobs.step_log import LogEntries, StepEntry
 from svcctl.service.language import Plan, parse
 from svcctl.service.queries.continuous import Steps
 from svcctl.service.queries.request import AskedQuery
 from svcctl.service.queries.schedule import Step
-from svcctl.service.rendering import Dates, arrow
+from svcctl.service.rendering import DateStyle, arrow
 from svcctl.service.rendering.rows import RowFormat
 from svcctl.service.settings import LAG_TIME
 from svcctl.service.state.database import StateUnavailable
@@ -44,14 +44,14 @@ PIECE_BYTES = 1 << 18
 class Connect(Protocol):
     """Makes the destination of a job from its type, ID and parameters."""
 
-    def __call__(self, type_: str, job_id: str, params: Mapping[str, Any], /, *, endless: bool) -> Destination: ...
+    def __call__(self, type_: str, job_id: str, params: Mapping[str, Any], /, *, endless: bool) -> JobDestination: ...
 
 
 def deliver(
     engines: Engines,
     clock: Callable[[], datetime],
     job: StoredJob,
-    run: Run,
+    run: JobRun,
     *,
     lag: float = LAG_TIME.default_value,
     connect: Connect = kinds.destination,
@@ -84,7 +84,7 @@ def _deliver(
     engines: Engines,
     clock: Callable[[], datetime],
     rest: Rest,
-    run: Run,
+    run: JobRun,
     save: Callable[[JobProgress, LogEntries], None],
     lag: float,
     connect: Connect,
@@ -116,7 +116,7 @@ def _deliver(
     while not run.stopping.is_set():
         sent = saved.progress.sent
         destination = connect(rest.type, rest.job_id, rest.params, endless=steps.endless)
-        dates = Dates(query.asked.date_format, query.asked.zone)
+        dates = DateStyle(query.asked.date_format, query.asked.zone)
         attempt = _Attempt(engines, steps, run, DeliveryBatches(destination, saved), destination.rows, dates, only_step)
         try:
             with closing(destination):
@@ -164,11 +164,11 @@ class _Attempt:
 
     engines: Engines
     steps: Steps
-    run: Run
+    run: JobRun
     batches: DeliveryBatches
     rows: RowFormat
     """How the destination takes rows."""
-    dates: Dates
+    dates: DateStyle
     only_step: bool
     """Whether the delivery ends with the step that was begun."""
 

@@ -49,7 +49,7 @@ from svcctl.service.accounts.accounts import Account, Owner
 from svcctl.service.jobs import job_table, leases
 from svcctl.service.jobs.checkpoint import StoredQuery
 from svcctl.service.jobs.job_table import StoredJob
-from svcctl.service.jobs.runner import WAITING_SECONDS, Deliver, Run, Runner
+from svcctl.service.jobs.runner import WAITING_SECONDS, Deliver, JobRun, Runner
 from svcctl.service.settings import RUNNING_JOBS, TOTAL_JOBS
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.store import Store
@@ -104,7 +104,7 @@ class Jobs:
         self._runner = Runner(deliver, waiting)
         self._share = share
         self._total = total
-        self.runs: dict[str, Run] = {}
+        self.runs: dict[str, JobRun] = {}
         """The runs of this process by the IDs of their jobs, those that are about to end included."""
         self._lock = threading.RLock()
         self._closed = False
@@ -125,7 +125,7 @@ class Jobs:
         self._trouble = ()
 
     def _settle(self) -> None:
-        ending: list[Run] = []
+        ending: list[JobRun] = []
         try:
             with self._lock:
                 if self._closed:
@@ -386,7 +386,7 @@ class Jobs:
 
     def _start(self, job: StoredJob) -> None:
         before = self.runs.get(job.id) or self.runs.get(job.continues or "")
-        run = self.runs[job.id] = Run(job.id, self._store, job.fence, generated=job.progress.sent)
+        run = self.runs[job.id] = JobRun(job.id, self._store, job.fence, generated=job.progress.sent)
         if self._store.shared:
             _log.info("job %s: this process runs it, by its lease %d", job.id, job.fence)
             run.until = time.monotonic() + self._term.seconds - self._term.margin
@@ -394,14 +394,14 @@ class Jobs:
         run.thread = threading.Thread(target=self._work, args=(run, before), name=name, daemon=True)
         run.thread.start()
 
-    def _work(self, run: Run, before: Run | None) -> None:
+    def _work(self, run: JobRun, before: JobRun | None) -> None:
         try:
             self._runner.work(run, before)
             self._give_back(run)
         finally:
             run.ended.set()
 
-    def _give_back(self, run: Run) -> None:
+    def _give_back(self, run: JobRun) -> None:
         """Forget a run that is over. If the state cannot be written, its lease ends by itself."""
         try:
             with suppress(StateUnavailable):
@@ -453,7 +453,7 @@ def _shown(value: Any) -> Any:
 _LETTERS = string.ascii_lowercase + string.digits
 
 
-def _wait(runs: Sequence[Run], patience: float) -> None:
+def _wait(runs: Sequence[JobRun], patience: float) -> None:
     """Wait for stopped runs to deliver what they have read, and fence those that take longer."""
     deadline = time.monotonic() + patience
     for run in runs:

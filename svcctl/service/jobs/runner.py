@@ -36,7 +36,7 @@ class Fenced(Exception):
 
 
 @dataclass
-class Run:
+class JobRun:
     """The thread that runs a job: it saves its progress in the store, and ends when `stopping` is set.
 
     After `fence`, and when its lease has ended, it must not commit anything to its destination; the store refuses what
@@ -150,7 +150,7 @@ class Run:
                 job_table.end(self.store, self.job_id, self.token, status, errors)
 
 
-Deliver = Callable[[StoredJob, Run], bool]
+Deliver = Callable[[StoredJob, JobRun], bool]
 """Delivers a job from its checkpoint until it is complete (True) or its run is stopped (False)."""
 
 
@@ -163,7 +163,7 @@ class Runner:
     deliver: Deliver
     waiting: float
 
-    def work(self, run: Run, before: Run | None) -> None:
+    def work(self, run: JobRun, before: JobRun | None) -> None:
         """Run a job until the job or the run ends; try again while state or events are unavailable.
 
         The job begins when its previous run, `before`, has ended.
@@ -176,7 +176,7 @@ class Runner:
         if run.fenced:
             _log.info("job %s: its thread has ended, some time after it was stopped or taken over", run.job_id)
 
-    def _attempt(self, run: Run, before: Run | None) -> bool:
+    def _attempt(self, run: JobRun, before: JobRun | None) -> bool:
         """Run a job from its checkpoint until the job or the run ends; False if something it needs is unavailable."""
         try:
             while before is not None and not before.ended.wait(self.waiting):  # two runs would deliver rows twice
@@ -195,7 +195,7 @@ class Runner:
             return False
         return True
 
-    def _run(self, job: StoredJob, run: Run) -> None:
+    def _run(self, job: StoredJob, run: JobRun) -> None:
         try:
             if self.deliver(job, run):
                 run.end(JobStatus.COMPLETED)

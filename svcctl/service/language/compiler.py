@@ -20,17 +20,17 @@ from datetime import UTC, datetime, tzinfo
 
 from sqlglot import exp
 
-from svcctl.errors import Place
+from svcctl.errors import QueryPosition
 from svcctl.service.language import tree
 from svcctl.service.language.dialect import Dialect, write
 from svcctl.service.language.expressions import Scope, aggregates_in
 from svcctl.service.language.printer import expression_text, item_text
 from svcctl.service.language.query_error import NOWHERE, QueryError, UnplacedError
 from svcctl.service.language.sql import (
-    Context,
+    CompiledValue,
+    ExpressionContext,
     Special,
     Sql,
-    Value,
     bucket,
     join_conditions,
     moment,
@@ -85,9 +85,9 @@ def compile(
         for clause in query.clauses
         for expr in tree.expressions(clause)
         for node, _ in tree.walk(expr)
-        if isinstance(node, tree.Column)
+        if isinstance(node, tree.ColumnRef)
     )
-    rows = _Rows.of_table(table, Context(dialect, now, zone), start, end, used)
+    rows = _Rows.of_table(table, ExpressionContext(dialect, now, zone), start, end, used)
     for index, clause in enumerate(query.clauses):
         match clause:
             case tree.Where():
@@ -135,7 +135,7 @@ def _aggregates(clauses: Sequence[tree.Clause], names: Collection[str]) -> dict[
             defined.update(item.name for item in clause.items if isinstance(item, tree.Item) and item.name)
     for call in calls:
         for node, _ in tree.walk(call):
-            if isinstance(node, tree.Column) and node.name in defined - {*names}:
+            if isinstance(node, tree.ColumnRef) and node.name in defined - {*names}:
                 raise QueryError(
                     f"no column '{node.name}' before the group: a select after it defines it",
                     node.at,
@@ -156,15 +156,15 @@ class _Rows:
     """
 
     select: exp.Select
-    context: Context
-    columns: dict[str, Value]
-    time: Value | None
-    order: list[Value]
+    context: ExpressionContext
+    columns: dict[str, CompiledValue]
+    time: CompiledValue | None
+    order: list[CompiledValue]
     used: frozenset[str]
-    before: dict[str, Value] = field(default_factory=dict)
+    before: dict[str, CompiledValue] = field(default_factory=dict)
     conditions: list[Sql] = field(default_factory=list)
     keys: frozenset[str] = frozenset()
-    aggregates: dict[tree.Call, Value] | None = None
+    aggregates: dict[tree.Call, CompiledValue] | None = None
     hidden_names: frozenset[str] = frozenset()
     limit: int | None = None
     offset: int = 0
@@ -172,9 +172,9 @@ class _Rows:
 
     @classmethod
     def of_table(
-        cls, table: Table, context: Context, start: datetime, end: datetime | None, used: frozenset[str]
+        cls, table: Table, context: ExpressionContext, start: datetime, end: datetime | None, used: frozenset[str]
     ) -> _Rows:
-        columns = {column.name: Value(_column(column.name), column.type) for column in table.columns}
+        columns = {column.name: CompiledValue(_column(column.name), column.type) for column in table.columns}
         time = columns[EVENTDATE]
         source = exp.Table(
             this=exp.to_identifier(table.name, quoted=True),
@@ -182,7 +182,7 @@ class _Rows:
         )
         order = [] if table.ordered else [time]
         if order and (position := context.dialect.position()):
-            order.append(Value(position, Type.INT8))
+            order.append(CompiledValue(position, Type.INT8))
         rows = cls(exp.Select().from_(source, copy=False), context, columns, time, order, used)
         rows.conditions.append(exp.GTE(this=time.sql.copy(), expression=moment(start)))
         if end is not None:
@@ -190,7 +190,7 @@ class _Rows:
         return rows
 
     @property
-    def visible_columns(self) -> dict[str, Value]:
+    def visible_columns(self) -> dict[str, CompiledValue]:
         """The columns that the next clause of the query can name."""
         return self.columns | {name: value for name, value in self.before.items() if name not in self.columns}
 
@@ -239,11 +239,11 @@ class _Rows:
             for call in aggregates_in(tuple(item.expr for item in clause.by), self.visible_columns):
                 hint = "aggregates follow in a select: group by user select count()"
                 raise QueryError(f"{call.name} is an aggregate, which cannot be a key", call.at, hint=hint)
-        keys: dict[str, Value] = {}
+        keys: dict[str, CompiledValue] = {}
         if clause.every is not None:
             if self.time is None:
                 raise QueryError("these rows have no eventdate to be grouped by", clause.at)
-            keys[EVENTDATE] = Value(bucket(self.time.sql.copy(), clause.every), Type.TIMESTAMP)
+            keys[EVENTDATE] = CompiledValue(bucket(self.time.sql.copy(), clause.every), Type.TIMESTAMP)
         for item in clause.by:
             _add(keys, _name_of(item), self._item_value(item), item.at)
         source = self.scope
@@ -272,14 +272,14 @@ class _Rows:
         defined = {sibling.name for sibling in items if isinstance(sibling, tree.Item) and sibling is not item}
         defined -= {*self.visible_columns, *self.hidden_names}  # an aggregate reads the columns before its group
         for node, _ in tree.walk(item.expr) if defined else ():
-            if isinstance(node, tree.Column) and node.name in defined:
+            if isinstance(node, tree.ColumnRef) and node.name in defined:
                 raise QueryError(
                     f"no column '{node.name}' yet: this select defines it",
                     node.at,
                     hint=f"use it in the next one: select *, {item_text(item)}",
                 )
 
-    def _item_value(self, item: tree.Item) -> Value:
+    def _item_value(self, item: tree.Item) -> CompiledValue:
         """Compile an item of a select or group. Only the event's date may be named eventdate, since it orders rows."""
         if not item.name:
             self.scope.check_name(item.expr)
@@ -303,9 +303,9 @@ class _Rows:
         inner: dict[str, Sql] = {}
         inner_names: dict[Sql, str] = {}
 
-        def carry(value: Value) -> Value:
+        def carry(value: CompiledValue) -> CompiledValue:
             if value.whole is not None:
-                carried = (carry(Value(part, value.type)).sql for part in value.parts)
+                carried = (carry(CompiledValue(part, value.type)).sql for part in value.parts)
                 return value.computed_by(value.whole(*carried))
             name = inner_names.get(value.sql)
             if name is None:
@@ -355,11 +355,11 @@ def _alias(sql: Sql, name: str) -> exp.Alias:
     return exp.Alias(this=sql.copy(), alias=exp.to_identifier(name, quoted=True))
 
 
-def _type(value: Value) -> Type:
+def _type(value: CompiledValue) -> Type:
     return Type.STR if isinstance(value.type, Special) else value.type
 
 
-def _typed_sql(context: Context, value: Value) -> Sql:
+def _typed_sql(context: ExpressionContext, value: CompiledValue) -> Sql:
     """The SQL of a value as a typed column; a bare null has no type and becomes a str."""
     return context.cast(value.sql, Type.STR) if value.type is Special.NULL else value.sql
 
@@ -370,22 +370,22 @@ def _name_of(item: tree.Item | tree.Star) -> str:
         return "*"
     if item.name is not None:
         return item.name
-    if isinstance(item.expr, tree.Column | tree.Call):
+    if isinstance(item.expr, tree.ColumnRef | tree.Call):
         return item.expr.name
     return expression_text(item.expr)
 
 
 def _is_key(item: tree.Item | tree.Star, keys: Iterable[str]) -> bool:
-    return isinstance(item, tree.Item) and isinstance(item.expr, tree.Column) and item.expr.name in keys
+    return isinstance(item, tree.Item) and isinstance(item.expr, tree.ColumnRef) and item.expr.name in keys
 
 
-def _as_time(columns: Mapping[str, Value]) -> Value | None:
+def _as_time(columns: Mapping[str, CompiledValue]) -> CompiledValue | None:
     """Return the eventdate of grouped rows, or None if none of their columns is a timestamp of that name."""
     value = columns.get(EVENTDATE)
     return value if value and value.type is Type.TIMESTAMP else None
 
 
-def _add(columns: dict[str, Value], name: str, value: Value, at: Place = NOWHERE) -> None:
+def _add(columns: dict[str, CompiledValue], name: str, value: CompiledValue, at: QueryPosition = NOWHERE) -> None:
     same = next((column for column in columns if column.casefold() == name.casefold()), None)
     if same is not None:
         differs = "" if same == name else f" ('{same}' differs only in its case)"

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from svcctl.service.language.sql import Context, Sql, Value, case_when, number
+from svcctl.service.language.sql import CompiledValue, ExpressionContext, Sql, case_when, number
 from svcctl.service.language.types import Type
 
 _MAX_EXACT_SPREAD = 2**56
 """`deviation_of_halves` is exact below this spread of the upper halves: its sums fit into one wide number then."""
 
 
-def mean(context: Context, value: Sql) -> Value:
+def mean(context: ExpressionContext, value: Sql) -> CompiledValue:
     """The mean of whole numbers: the SQL of its count and sum in the group, and of the division after the group."""
     counted, added = context.copies(value, 2)
 
@@ -24,10 +24,10 @@ def mean(context: Context, value: Sql) -> Value:
         return case_when((count > 0, divided))
 
     parts = (exp.Count(this=counted), context.dialect.wide_sum(added))
-    return Value(exp.null(), Type.FLOAT8, parts=parts, whole=result)
+    return CompiledValue(exp.null(), Type.FLOAT8, parts=parts, whole=result)
 
 
-def deviation(context: Context, value: Sql) -> Value:
+def deviation(context: ExpressionContext, value: Sql) -> CompiledValue:
     """The sample standard deviation of whole numbers whose squares fit int8."""
     counted, added, *factors = context.copies(value, 4)
     first, second = (context.cast(factor, Type.INT8) for factor in factors)
@@ -37,10 +37,10 @@ def deviation(context: Context, value: Sql) -> Value:
 
     wide = context.dialect.wide_sum
     parts = (exp.Count(this=counted), wide(added), wide(first * second))
-    return Value(exp.null(), Type.FLOAT8, parts=parts, whole=result)
+    return CompiledValue(exp.null(), Type.FLOAT8, parts=parts, whole=result)
 
 
-def deviation_of_halves(context: Context, value: Sql) -> Value:
+def deviation_of_halves(context: ExpressionContext, value: Sql) -> CompiledValue:
     """The sample standard deviation of int8 numbers of any size.
 
     Each number is split into upper * 2^32 + lower + 2^31, where upper and lower are from -2^31 to 2^31.
@@ -59,7 +59,7 @@ def deviation_of_halves(context: Context, value: Sql) -> Value:
 
     products = (upper[0], lower[0], upper[1] * upper[2], lower[1] * lower[2], upper[3] * lower[3])
     parts = (exp.Count(this=counted), *map(context.dialect.wide_sum, products))
-    return Value(exp.null(), Type.FLOAT8, parts=parts, whole=result)
+    return CompiledValue(exp.null(), Type.FLOAT8, parts=parts, whole=result)
 
 
 def _spread(count: Sql, products: Sql, first_sum: Sql, second_sum: Sql) -> Sql:
@@ -67,7 +67,7 @@ def _spread(count: Sql, products: Sql, first_sum: Sql, second_sum: Sql) -> Sql:
     return exp.paren(count * products - first_sum * second_sum)
 
 
-def _root(context: Context, count: Sql, spread: Sql) -> Sql:
+def _root(context: ExpressionContext, count: Sql, spread: Sql) -> Sql:
     """SQL for the square root of spread / (count * (count - 1)); null for fewer than two values."""
     float_count, float_count_less_one = (
         context.cast(count.copy(), Type.FLOAT8),
@@ -77,5 +77,5 @@ def _root(context: Context, count: Sql, spread: Sql) -> Sql:
     return case_when((count > 1, exp.Sqrt(this=variance)))
 
 
-def _power(context: Context, bits: int) -> Sql:
+def _power(context: ExpressionContext, bits: int) -> Sql:
     return context.cast(exp.Literal.string(repr(2.0**bits)), Type.FLOAT8)

@@ -32,10 +32,10 @@ from svcctl.service.language.query_error import QueryError, UnplacedError, one_o
 from svcctl.service.language.sql import (
     INTEGERS,
     NUMBERS,
-    Context,
+    CompiledValue,
+    ExpressionContext,
     Special,
     Sql,
-    Value,
     contains,
     contains_any_case,
     join_conditions,
@@ -87,9 +87,9 @@ class Scope:
     computes, or None if there is no group. `hidden_names` are the columns from before the group, for hints.
     """
 
-    context: Context
-    columns: Mapping[str, Value]
-    aggregates: Mapping[tree.Call, Value] | None = None
+    context: ExpressionContext
+    columns: Mapping[str, CompiledValue]
+    aggregates: Mapping[tree.Call, CompiledValue] | None = None
     hidden_names: frozenset[str] = field(default=frozenset())
 
     def condition(self, expr: tree.Expr) -> Sql:
@@ -100,12 +100,12 @@ class Scope:
             raise QueryError(f"a condition must be a bool, not {value.type}", expr.at, hint=hint)
         return value.sql
 
-    def value(self, expr: tree.Expr) -> Value:
+    def value(self, expr: tree.Expr) -> CompiledValue:
         """Compile an expression. Raises QueryError at the node whose name is unknown or whose type is wrong."""
         match expr:
             case tree.Literal():
                 return _literal(self.context, expr)
-            case tree.Column():
+            case tree.ColumnRef():
                 return self._column(expr)
             case tree.Call():
                 return self._call(expr)
@@ -120,12 +120,12 @@ class Scope:
             case tree.Inside():
                 return self._inside(expr)
             case tree.Not():
-                return Value(exp.Not(this=paren(self.condition(expr.operand))), Type.BOOL)
+                return CompiledValue(exp.Not(this=paren(self.condition(expr.operand))), Type.BOOL)
             case tree.Logic():
                 conditions = [self.condition(operand) for operand in expr.operands]
-                return Value(join_conditions(_LOGIC[expr.operator], conditions), Type.BOOL)
+                return CompiledValue(join_conditions(_LOGIC[expr.operator], conditions), Type.BOOL)
 
-    def aggregate(self, call: tree.Call) -> Value:
+    def aggregate(self, call: tree.Call) -> CompiledValue:
         """Compile an aggregate over the rows of a group. Raises QueryError for an aggregate inside another one."""
         for argument in call.arguments:
             for inner, _ in tree.walk(argument):
@@ -134,7 +134,7 @@ class Scope:
         self.check_name(*(node for argument in call.arguments for node, _ in tree.walk(argument)))
         return self._apply(call, FUNCTIONS[call.name])
 
-    def _column(self, column: tree.Column) -> Value:
+    def _column(self, column: tree.ColumnRef) -> CompiledValue:
         if value := self.columns.get(column.name):
             return value.computed_by(value.sql.copy())
         hint = self._name_answer(column.name) or column_answer(column.name) or did_you_mean(column.name, self.columns)
@@ -158,21 +158,21 @@ class Scope:
                 return f"a column is named without its table: {name_text(rest)}"
         return did_you_mean(name, self.columns, words=False)
 
-    def _compared_value(self, expr: tree.Expr) -> Value:
+    def _compared_value(self, expr: tree.Expr) -> CompiledValue:
         """Compile the right side of a comparison. An unknown name there is most often text without its quotes."""
-        if isinstance(expr, tree.Column) and expr.name not in self.columns and expr.name not in self.hidden_names:
+        if isinstance(expr, tree.ColumnRef) and expr.name not in self.columns and expr.name not in self.hidden_names:
             hint = self._name_answer(expr.name) or text_answer(expr.name)
             raise QueryError(f"no column '{expr.name}'", expr.at, hint=hint)
         return self.value(expr)
 
-    def _subtrahend(self, expr: tree.Expr) -> Value:
+    def _subtrahend(self, expr: tree.Expr) -> CompiledValue:
         """Compile the operand of a minus. An unknown name after two of them is most often a comment, as in SQL."""
         match expr:
-            case tree.Minus(operand=tree.Column(name)) if name not in self.columns and name not in self.hidden_names:
+            case tree.Minus(operand=tree.ColumnRef(name)) if name not in self.columns and name not in self.hidden_names:
                 raise QueryError(f"no column '{name}'", expr.operand.at, hint=COMMENT)
         return self.value(expr)
 
-    def _call(self, call: tree.Call) -> Value:
+    def _call(self, call: tree.Call) -> CompiledValue:
         function = FUNCTIONS.get(call.name)
         if function is None:
             raise _no_function(call, {*self.columns, *self.hidden_names})
@@ -184,7 +184,7 @@ class Scope:
         computed = self.aggregates[call]
         return computed.computed_by(computed.sql.copy())
 
-    def _apply(self, call: tree.Call, function: Function) -> Value:
+    def _apply(self, call: tree.Call, function: Function) -> CompiledValue:
         values = [self.value(argument) for argument in call.arguments]
         if len(values) > 1 and call.name in _COMPARED_ARGUMENTS:
             single, others = _COMPARED_ARGUMENTS[call.name]
@@ -210,18 +210,20 @@ class Scope:
             hint = f"write {call.name}(int({expression_text(call.arguments[0])}))"
         raise QueryError(f"{call.name} takes {takes}, not ({types})", call.at, hint=hint)
 
-    def _minus(self, expr: tree.Minus) -> Value:
+    def _minus(self, expr: tree.Minus) -> CompiledValue:
         value = self._subtrahend(expr.operand)
         if value.type in INTEGERS:
             with _place_errors(expr):
-                return Value(self.context.attempt(exp.Neg(this=paren(_as(self.context, value, Type.INT8)))), Type.INT8)
+                return CompiledValue(
+                    self.context.attempt(exp.Neg(this=paren(_as(self.context, value, Type.INT8)))), Type.INT8
+                )
         if value.type is Type.FLOAT8:
-            return Value(exp.Neg(this=paren(value.sql)), Type.FLOAT8)
+            return CompiledValue(exp.Neg(this=paren(value.sql)), Type.FLOAT8)
         if value.type is Type.STR and (hint := network_answer(str(value.literal))):
             raise QueryError("<- takes a network, not str", expr.at, hint=hint)
         raise QueryError(f"- takes a number, not {value.type}", expr.at)
 
-    def _arithmetic(self, expr: tree.Arithmetic) -> Value:
+    def _arithmetic(self, expr: tree.Arithmetic) -> CompiledValue:
         first = self.value(expr.first)
         left = first.computed_by(paren(first.sql))
         for operator, operand in expr.rest:
@@ -235,14 +237,14 @@ class Scope:
 
         Other languages write names in quotes, and nobody compares, groups by or aggregates only constants.
         """
-        if any(isinstance(node, tree.Column) for expr in exprs for node, _ in tree.walk(expr)):
+        if any(isinstance(node, tree.ColumnRef) for expr in exprs for node, _ in tree.walk(expr)):
             return
         for expr in exprs:
             if isinstance(expr, tree.Literal) and expr.type is Type.STR and expr.value in self.columns:
                 hint = f"a name is not in quotes: {name_text(str(expr.value))}"
                 raise QueryError(f"'{expr.value}' is a text here, not the column", expr.at, hint=hint)
 
-    def _comparison(self, expr: tree.Comparison) -> Value:
+    def _comparison(self, expr: tree.Comparison) -> CompiledValue:
         self.check_name(expr.first, *(operand for _, operand in expr.rest))
         left = self.value(expr.first)
         conditions = []
@@ -255,9 +257,9 @@ class Scope:
                 right, follower = replace(right, sql=right_sql), replace(right, sql=follower_sql)
             conditions.append(_compare(self.context, left, operator, right, expr))
             left = follower
-        return Value(join_conditions(exp.And, conditions), Type.BOOL)
+        return CompiledValue(join_conditions(exp.And, conditions), Type.BOOL)
 
-    def _membership(self, expr: tree.Membership) -> Value:
+    def _membership(self, expr: tree.Membership) -> CompiledValue:
         self.check_name(expr.operand)
         value = self.value(expr.operand)
         options = [self._compared_value(option) for option in expr.options]
@@ -267,9 +269,9 @@ class Scope:
                 raise QueryError("nothing equals null", node.at, hint="use isnull(…)")
             _check_comparable(value, option, node)
         with _place_errors(expr):
-            return Value(member(self.context, value.sql, [option.sql for option in options]), Type.BOOL)
+            return CompiledValue(member(self.context, value.sql, [option.sql for option in options]), Type.BOOL)
 
-    def _inside(self, expr: tree.Inside) -> Value:
+    def _inside(self, expr: tree.Inside) -> CompiledValue:
         value = self.value(expr.operand)
         if value.type is not Type.IP4:
             raise QueryError(f"<- takes an ip4 before it, not {value.type}", expr.at, hint="ip4(…) converts to one")
@@ -279,7 +281,7 @@ class Scope:
             lower, upper = self.context.copies(paren(value.sql), 2)  # engines rewrite BETWEEN in this way
         above = exp.GTE(this=lower, expression=self.context.cast(number(low), Type.IP4))
         below = exp.LTE(this=upper, expression=self.context.cast(number(low + size - 1), Type.IP4))
-        return Value(join_conditions(exp.And, [above, below]), Type.BOOL)
+        return CompiledValue(join_conditions(exp.And, [above, below]), Type.BOOL)
 
 
 def aggregates_in(exprs: tuple[tree.Expr, ...], names: Collection[str]) -> Iterator[tree.Call]:
@@ -331,28 +333,32 @@ def _place_errors(node: tree.Expr) -> Iterator[None]:
         raise QueryError(refused.message, node.at, hint=refused.hint) from None
 
 
-def _literal(context: Context, literal: tree.Literal) -> Value:
+def _literal(context: ExpressionContext, literal: tree.Literal) -> CompiledValue:
     constant = literal.value
     match literal.type:
         case None:
-            return Value(exp.null(), Special.NULL)
+            return CompiledValue(exp.null(), Special.NULL)
         case Type.STR:
-            return Value(string(str(constant)), Type.STR, str(constant), bound=TextBound.of_literal(str(constant)))
+            return CompiledValue(
+                string(str(constant)), Type.STR, str(constant), bound=TextBound.of_literal(str(constant))
+            )
         case Type.BOOL:
-            return Value(exp.true() if constant else exp.false(), Type.BOOL)
+            return CompiledValue(exp.true() if constant else exp.false(), Type.BOOL)
         case Type.INT4 if int(constant or 0) >= 0:
-            return Value(number(int(constant or 0)), Type.INT4, constant)
+            return CompiledValue(number(int(constant or 0)), Type.INT4, constant)
         case Type.FLOAT8:
-            return Value(context.cast(string(repr(constant)), Type.FLOAT8), Type.FLOAT8, constant)
+            return CompiledValue(context.cast(string(repr(constant)), Type.FLOAT8), Type.FLOAT8, constant)
     value = context.cast(number(int(constant or 0)), literal.type)
-    return Value(value, literal.type, constant if literal.type is Type.IP4 else None)
+    return CompiledValue(value, literal.type, constant if literal.type is Type.IP4 else None)
 
 
-def _calculate(context: Context, left: Value, operator: str, right: Value, at: tree.Expr) -> Value:
+def _calculate(
+    context: ExpressionContext, left: CompiledValue, operator: str, right: CompiledValue, at: tree.Expr
+) -> CompiledValue:
     """Compile one operation of a sum or product; `left` is everything before it and needs no parentheses."""
     if operator == "+" and _both(left, right, (Type.STR,)):
         joins = exp.DPipe(this=_as(context, left, Type.STR), expression=paren(_as(context, right, Type.STR)))
-        return Value(joins, Type.STR, bound=left.bound.joined(right.bound))
+        return CompiledValue(joins, Type.STR, bound=left.bound.joined(right.bound))
     if not _both(left, right, NUMBERS):
         hint = None
         if operator == "+" and Type.STR in (left.type, right.type):
@@ -370,20 +376,22 @@ def _calculate(context: Context, left: Value, operator: str, right: Value, at: t
     if operator in "/%" and not whole and not right.literal:
         second = null_if(context, second, number(0))
     calculated = _CALCULATE[operator](this=first, expression=second)
-    return Value(context.attempt(calculated) if whole else calculated, result)
+    return CompiledValue(context.attempt(calculated) if whole else calculated, result)
 
 
-def _both(left: Value, right: Value, types: tuple[Type, ...]) -> bool:
+def _both(left: CompiledValue, right: CompiledValue, types: tuple[Type, ...]) -> bool:
     """Whether both operands are of these types or null, and at least one of them is not null."""
     allowed = (*types, Special.NULL)
     return left.type in allowed and right.type in allowed and not left.type is right.type is Special.NULL
 
 
-def _as(context: Context, value: Value, to: Type) -> Sql:
+def _as(context: ExpressionContext, value: CompiledValue, to: Type) -> Sql:
     return value.sql if value.type is to else context.cast(value.sql, to)
 
 
-def _compare(context: Context, left: Value, operator: str, right: Value, at: tree.Expr) -> Sql:
+def _compare(
+    context: ExpressionContext, left: CompiledValue, operator: str, right: CompiledValue, at: tree.Expr
+) -> Sql:
     if operator == "~":
         if left.type is not Type.STR or right.type not in (Special.REGEX, Special.GLOB):
             hint = f're("{right.literal}") is a pattern; -> "{right.literal}" finds a part' if right.literal else None
@@ -404,7 +412,7 @@ def _compare(context: Context, left: Value, operator: str, right: Value, at: tre
     return _COMPARE[operator](this=paren(left.sql), expression=paren(right.sql))
 
 
-def _as_number(context: Context, value: Value, other: Value, at: tree.Expr) -> Value:
+def _as_number(context: ExpressionContext, value: CompiledValue, other: CompiledValue, at: tree.Expr) -> CompiledValue:
     """Turn a literal text that is compared with a number into its number; leave any other value unchanged."""
     if value.type is not Type.STR or value.literal is None or other.type not in NUMBERS:
         return value
@@ -412,14 +420,16 @@ def _as_number(context: Context, value: Value, other: Value, at: tree.Expr) -> V
     return value if number is None else _literal(context, number)
 
 
-def _as_numbers(context: Context, value: Value, others: list[Value], at: tree.Expr) -> tuple[Value, list[Value]]:
+def _as_numbers(
+    context: ExpressionContext, value: CompiledValue, others: list[CompiledValue], at: tree.Expr
+) -> tuple[CompiledValue, list[CompiledValue]]:
     """Turn literal texts into numbers in `value` and in `others`, where the side they are compared with is a number."""
     for other in others:
         value = _as_number(context, value, other, at)
     return value, [_as_number(context, other, value, at) for other in others]
 
 
-def _check_comparable(left: Value, right: Value, at: tree.Expr) -> None:
+def _check_comparable(left: CompiledValue, right: CompiledValue, at: tree.Expr) -> None:
     if isinstance(left.type, Special) or isinstance(right.type, Special):
         hint = "a pattern follows ~" if right.type in (Special.REGEX, Special.GLOB) else None
         raise QueryError(f"cannot compare {left.type} with {right.type}", at.at, hint=hint)

@@ -30,10 +30,10 @@ from svcctl.service.language.json_path import MAX_JSON_DEPTH, json_path
 from svcctl.service.language.query_error import UnplacedError
 from svcctl.service.language.sql import (
     NUMBERS,
-    Context,
+    CompiledValue,
+    ExpressionContext,
     Special,
     Sql,
-    Value,
     case_when,
     contains,
     contains_any_case,
@@ -51,7 +51,7 @@ from svcctl.service.language.sql import (
 from svcctl.service.language.text_bound import TextBound
 from svcctl.service.language.types import Type
 
-Build = Callable[..., Sql | Value]
+Build = Callable[..., Sql | CompiledValue]
 """A function that builds the SQL of a call from the context and the SQL of the arguments.
 
 A `text`, `zone`, `digits`, `percent`, `regex` or `glob` is passed as a Python value, as it is written in the query.
@@ -76,7 +76,7 @@ _LITERAL_KINDS: Mapping[str, tuple[Type | Special, ...]] = {
 _PARAMETER = re.compile(r"\((.*?)\)…|(\w+)([?…]?)")
 
 
-def _widest(values: list[Value]) -> TextBound:
+def _widest(values: list[CompiledValue]) -> TextBound:
     return TextBound.widest(value.bound for value in values)
 
 
@@ -86,9 +86,9 @@ class Overload:
 
     signature: str
     build: Build
-    bound: Callable[[list[Value]], TextBound] = _widest
+    bound: Callable[[list[CompiledValue]], TextBound] = _widest
 
-    def apply(self, context: Context, values: list[Value]) -> Value | None:
+    def apply(self, context: ExpressionContext, values: list[CompiledValue]) -> CompiledValue | None:
         """Compile a call with these arguments; None if they do not fit the signature."""
         takes, gives = self.signature.rsplit("-> ", 1)
         kinds = _argument_kinds(takes, len(values))
@@ -118,10 +118,10 @@ class Overload:
             for kind, value in zip(kinds, values, strict=True)
         ]
         built = self.build(context, *arguments)
-        value = built if isinstance(built, Value) else Value(built, result or Type(gives))
+        value = built if isinstance(built, CompiledValue) else CompiledValue(built, result or Type(gives))
         return replace(value, bound=self.bound(values))
 
-    def computed_argument(self, values: list[Value]) -> int | None:
+    def computed_argument(self, values: list[CompiledValue]) -> int | None:
         """Return the index of the first argument that is computed but must be a literal or a pattern, or None."""
         kinds = _argument_kinds(self.signature.rsplit("-> ", 1)[0], len(values)) or ()
         places = enumerate(zip(kinds, values, strict=False))
@@ -185,44 +185,44 @@ PATTERN_COST = 50
 """The cost of a pattern in SQL nodes: to compile a pattern takes an engine as long as this many nodes."""
 
 
-def _regex(context: Context, pattern: str) -> Value:
+def _regex(context: ExpressionContext, pattern: str) -> CompiledValue:
     context.spend(PATTERN_COST)
     if fault := context.dialect.check_pattern(pattern):
         raise UnplacedError(f"not a regular expression: {fault}", argument=0)
-    return Value(string(pattern), Special.REGEX, pattern)
+    return CompiledValue(string(pattern), Special.REGEX, pattern)
 
 
-def _glob(context: Context, pattern: str) -> Value:
+def _glob(context: ExpressionContext, pattern: str) -> CompiledValue:
     body = "".join({"*": ".*", "?": "."}.get(character) or re.escape(character) for character in pattern)
     regex = rf"(?s)\A{body}\z"
-    return Value(string(regex), Special.GLOB, regex)
+    return CompiledValue(string(regex), Special.GLOB, regex)
 
 
 def _any_part(test: Callable[[Sql, Sql], Sql]) -> Build:
     """Build a condition on a text and its parts: true if `test` is true for at least one part."""
 
-    def build(context: Context, text: Sql, *parts: Sql) -> Sql:
+    def build(context: ExpressionContext, text: Sql, *parts: Sql) -> Sql:
         return join_conditions(exp.Or, list(map(test, context.copies(text, len(parts)), parts)))
 
     return build
 
 
-def _has_token(context: Context, text: Sql, token: str) -> Sql:
+def _has_token(context: ExpressionContext, text: Sql, token: str) -> Sql:
     return matches(text, rf"(?:\A|[^\pL\pN]){re.escape(token)}(?:\z|[^\pL\pN])")
 
 
-def _replaced_bound(values: list[Value]) -> TextBound:
+def _replaced_bound(values: list[CompiledValue]) -> TextBound:
     text, old, new = values
     return text.bound.replaced(None if old.literal is None else str(old.literal), new.bound)
 
 
-def _json_member(context: Context, text: Sql, path: str) -> Sql:
+def _json_member(context: ExpressionContext, text: Sql, path: str) -> Sql:
     steps = json_path(path)
     context.spend(JSON_NODES + JSON_COPIES * sum(1 for _ in text.walk()))
     return context.dialect.json_member(text, steps)
 
 
-def _peek(context: Context, text: Sql, pattern: str, group: int = 0) -> Sql:
+def _peek(context: ExpressionContext, text: Sql, pattern: str, group: int = 0) -> Sql:
     if group > 9:
         raise UnplacedError("peek can return the groups 0 to 9", argument=2)
     return context.dialect.first_match(context.copies(text, 2), pattern, group)
@@ -258,13 +258,13 @@ def _date_pattern(text: str) -> DatePattern:
     return tuple(pattern)
 
 
-def _format(context: Context, value: Sql, pattern: str = DATE_FORMAT, zone: str | None = None) -> Sql:
+def _format(context: ExpressionContext, value: Sql, pattern: str = DATE_FORMAT, zone: str | None = None) -> Sql:
     parts = _date_pattern(pattern)
     time = value if zone is None else zones.local_time(context, value, zone, argument=2)
     return context.dialect.format_date(time, parts)
 
 
-def _parse(context: Context, text: Sql, pattern: str | None = None, zone: str | None = None) -> Sql:
+def _parse(context: ExpressionContext, text: Sql, pattern: str | None = None, zone: str | None = None) -> Sql:
     """Parse a date by a pattern. Without a pattern, the date may end after any part; missing parts count as zeros.
 
     Raises UnplacedError for a literal that does not fit the pattern, because the query would compare with null and
@@ -324,7 +324,7 @@ def _date_of_literal(text: str, parts: DatePattern) -> datetime:
 
 
 def _midnight(days_ago: int) -> Build:
-    def build(context: Context) -> Sql:
+    def build(context: ExpressionContext) -> Sql:
         midnight = context.now.astimezone(context.zone).replace(hour=0, minute=0, second=0, microsecond=0)
         return moment(midnight - timedelta(days=days_ago))
 
@@ -349,14 +349,14 @@ _ADDRESS = r"\A" + r"\.".join(["(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"] * 4) + r"\
 def _number_of_text(pattern: str, to: Type) -> Build:
     """Build the conversion of text to a number. The pattern checks the text, because engines accept different texts."""
 
-    def build(context: Context, text: Sql) -> Sql:
+    def build(context: ExpressionContext, text: Sql) -> Sql:
         return context.try_cast(exp.RegexpExtract(this=text, expression=string(pattern), group=number(1)), to)
 
     return build
 
 
 def _whole_of_text(to: Type) -> Build:
-    def build(context: Context, text: Sql) -> Sql:
+    def build(context: ExpressionContext, text: Sql) -> Sql:
         digits_text, decimal_text = context.copies(text, 2)
         decimal = _number_of_text(_OTHER_DECIMAL, Type.FLOAT8)(context, decimal_text)
         whole = context.try_cast(exp.Trunc(this=decimal), to)
@@ -374,12 +374,12 @@ def _whole(to: Type) -> tuple[Overload, ...]:
     )
 
 
-def _bool_of_text(context: Context, text: Sql) -> Sql:
+def _bool_of_text(context: ExpressionContext, text: Sql) -> Sql:
     first, second = context.copies(exp.Lower(this=exp.Trim(this=text)), 2)
     return case_when((equal(first, string("true")), exp.true()), (equal(second, string("false")), exp.false()))
 
 
-def _ip_of_text(context: Context, text: Sql) -> Sql:
+def _ip_of_text(context: ExpressionContext, text: Sql) -> Sql:
     total: Sql | None = None
     for group, copy in enumerate(context.copies(text, 4), start=1):
         # a text that is not an address has no match: its octet is null, and so is the sum
@@ -391,14 +391,14 @@ def _ip_of_text(context: Context, text: Sql) -> Sql:
     return context.cast(total, Type.IP4)
 
 
-def _ip_of_literal(context: Context, text: str) -> Sql:
+def _ip_of_literal(context: ExpressionContext, text: str) -> Sql:
     try:
         return context.cast(number(int(IPv4Address(text))), Type.IP4)
     except AddressValueError:
         raise UnplacedError(f"'{text}' is not an address", argument=0, hint="write 10.0.0.1") from None
 
 
-def _ip_of_number(context: Context, value: Sql) -> Sql:
+def _ip_of_number(context: ExpressionContext, value: Sql) -> Sql:
     low, high, address = context.copies(paren(value), 3)
     fits = join_conditions(
         exp.And, [exp.GTE(this=low, expression=number(0)), exp.LTE(this=high, expression=number(2**32 - 1))]
@@ -406,7 +406,7 @@ def _ip_of_number(context: Context, value: Sql) -> Sql:
     return case_when((fits, context.cast(address, Type.IP4)))
 
 
-def _ip_text(context: Context, address: Sql) -> Sql:
+def _ip_text(context: ExpressionContext, address: Sql) -> Sql:
     text: Sql | None = None
     for copy, size in zip(context.copies(address, 4), (256**3, 256**2, 256, 1), strict=True):
         above = exp.Floor(this=exp.Div(this=context.cast(copy, Type.FLOAT8), expression=number(size)))
@@ -428,14 +428,14 @@ TEXT_OF = (
 # Choices and aggregates ----------------------------------------------------------------------------------------------
 
 
-def _decode(context: Context, value: Sql, *pairs: Sql) -> Sql:
+def _decode(context: ExpressionContext, value: Sql, *pairs: Sql) -> Sql:
     keys, results = pairs[: len(pairs) // 2 * 2 : 2], pairs[1::2]
     tests = map(equal, context.copies(value, len(keys)), keys)
     return case_when(*zip(tests, results, strict=True), default=pairs[-1] if len(pairs) % 2 else None)
 
 
 def _by_time(pick: type[exp.ArgMin | exp.ArgMax]) -> Build:
-    def build(context: Context, value: Sql) -> Sql:
+    def build(context: ExpressionContext, value: Sql) -> Sql:
         if context.time is None:
             raise UnplacedError("these rows have no eventdate to be ordered by")
         return pick(this=value, expression=context.time.copy())
@@ -444,7 +444,7 @@ def _by_time(pick: type[exp.ArgMin | exp.ArgMax]) -> Build:
 
 
 def _collect(text_of: Overload) -> Overload:
-    def build(context: Context, value: Sql) -> Sql:
+    def build(context: ExpressionContext, value: Sql) -> Sql:
         text = text_of.build(context, value)
         assert isinstance(text, exp.Expr)
         values = exp.ArrayAgg(this=exp.Distinct(expressions=[text]))
@@ -460,22 +460,22 @@ def _call_on_float(wrap: type[exp.Func]) -> Build:
     return lambda context, value: wrap(this=context.cast(value, Type.FLOAT8))
 
 
-def _round(context: Context, value: Sql, digits: int = 0) -> Sql:
+def _round(context: ExpressionContext, value: Sql, digits: int = 0) -> Sql:
     return exp.Round(this=context.cast(value, Type.FLOAT8), decimals=number(digits))
 
 
-def _sum_whole(context: Context, value: Sql) -> Sql:
+def _sum_whole(context: ExpressionContext, value: Sql) -> Sql:
     return context.try_cast(context.dialect.wide_sum(value), Type.INT8)
 
 
-def _abs_whole(context: Context, value: Sql) -> Sql:
+def _abs_whole(context: ExpressionContext, value: Sql) -> Sql:
     return context.attempt(exp.Abs(this=context.cast(value, Type.INT8)))
 
 
 def _measure(wrap: type[exp.Func]) -> tuple[Overload, ...]:
     """The signatures of an aggregate of numbers, and of strings, since stored events often have numbers as strings."""
 
-    def of_text(context: Context, text: Sql) -> Sql:
+    def of_text(context: ExpressionContext, text: Sql) -> Sql:
         return wrap(this=_number_of_text(_DECIMAL, Type.FLOAT8)(context, text))
 
     return (Overload("number -> float8", _call_on_float(wrap)), Overload("str -> float8", of_text))
@@ -487,10 +487,10 @@ _LEFT_OUT = "strings that are not numbers are left out"
 def _percentile() -> tuple[Overload, ...]:
     """The signatures of the percentile: of numbers, or of strings that contain numbers. The percentage is a literal."""
 
-    def of_number(context: Context, value: Sql, percent: float) -> Sql:
+    def of_number(context: ExpressionContext, value: Sql, percent: float) -> Sql:
         return exp.PercentileCont(this=context.cast(value, Type.FLOAT8), expression=_share(percent))
 
-    def of_text(context: Context, text: Sql, percent: float) -> Sql:
+    def of_text(context: ExpressionContext, text: Sql, percent: float) -> Sql:
         return exp.PercentileCont(
             this=_number_of_text(_DECIMAL, Type.FLOAT8)(context, text), expression=_share(percent)
         )
@@ -510,12 +510,12 @@ def _call(wrap: type[exp.Func]) -> Build:
     return lambda context, value: wrap(this=value)
 
 
-def _is_null(context: Context, value: Sql) -> Sql:
+def _is_null(context: ExpressionContext, value: Sql) -> Sql:
     return exp.Is(this=paren(value), expression=exp.null())
 
 
 def _overload(
-    signature: str, build: Build, bound: Callable[[list[Value]], TextBound] = _widest
+    signature: str, build: Build, bound: Callable[[list[CompiledValue]], TextBound] = _widest
 ) -> tuple[Overload, ...]:
     return (Overload(signature, build, bound),)
 

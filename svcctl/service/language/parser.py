@@ -17,7 +17,7 @@ from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from svcctl.dates.lengths import UNITS
-from svcctl.errors import Place
+from svcctl.errors import QueryPosition
 from svcctl.service.language import habits, tree
 from svcctl.service.language.functions import FUNCTIONS
 from svcctl.service.language.query_error import QueryError
@@ -70,7 +70,7 @@ def parse(text: str) -> tree.Query:
     except UnexpectedToken as error:
         raise _habit(text, error.token.start_pos, error.token) or _syntax_error(error, text) from None
     except UnexpectedCharacters as error:
-        stray = _character_error(error.char, Place(error.line, error.column))
+        stray = _character_error(error.char, QueryPosition(error.line, error.column))
         raise _habit(text, error.pos_in_stream, error.char) or stray from None
     for clause in query.clauses:
         for expr in tree.expressions(clause):
@@ -94,13 +94,13 @@ def _check_text(text: str) -> None:
     except UnicodeEncodeError as error:
         raise QueryError("half of a surrogate pair is not a character", _place(text, error.start)) from None
     if size > MAX_BYTES:
-        raise QueryError(f"the query has {size_text(size)}, more than {size_text(MAX_BYTES)}", Place(1, 1))
+        raise QueryError(f"the query has {size_text(size)}, more than {size_text(MAX_BYTES)}", QueryPosition(1, 1))
     if "\0" in text:
         raise QueryError("a query cannot hold the character U+0000", _place(text, text.index("\0")))
 
 
-def _place(text: str, index: int) -> Place:
-    return Place(text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index))
+def _place(text: str, index: int) -> QueryPosition:
+    return QueryPosition(text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index))
 
 
 def _habit(text: str, index: int | None, read: str) -> QueryError | None:
@@ -114,7 +114,7 @@ def _habit(text: str, index: int | None, read: str) -> QueryError | None:
     return None if hint is None else QueryError(message, at, hint=hint, reason=habits.REASONS.get(word))
 
 
-def _translation(text: str, message: str, at: Place) -> QueryError | None:
+def _translation(text: str, message: str, at: QueryPosition) -> QueryError | None:
     """The error for SQL. Its hint is the translated query, or the reason why there is none. None for other texts."""
     from svcctl.service.language.translation import Untranslatable, query_from_sql
 
@@ -196,7 +196,7 @@ def _with_select(text: str, token: Token) -> str | None:
     return f"select {columns[0]}" if columns and clauses[-1:] != ["group"] else None
 
 
-def _character_error(character: str, at: Place) -> QueryError:
+def _character_error(character: str, at: QueryPosition) -> QueryError:
     if character in ("'", '"'):
         return QueryError("the string is not closed on its line", at, hint=r"a line break is written \n")
     if character == "`":
@@ -204,9 +204,9 @@ def _character_error(character: str, at: Place) -> QueryError:
     return QueryError(f"unexpected character {character!r}", at)
 
 
-def _at(token: Token) -> Place:
+def _at(token: Token) -> QueryPosition:
     # lark counts lines and columns from 1, and sets both on every token it reads
-    return Place(token.line or 1, token.column or 1)
+    return QueryPosition(token.line or 1, token.column or 1)
 
 
 def _integer(token: Token, most: int, what: str) -> int:
@@ -217,13 +217,13 @@ def _integer(token: Token, most: int, what: str) -> int:
     return int(digits)
 
 
-def _number(value: float, at: Place) -> tree.Literal:
+def _number(value: float, at: QueryPosition) -> tree.Literal:
     if isinstance(value, float):
         return tree.Literal(Type.FLOAT8, value, at=at)
     return tree.Literal(Type.INT4 if -(2**31) <= value < 2**31 else Type.INT8, value, at=at)
 
 
-def quoted_number(text: str, at: Place) -> tree.Literal | None:
+def quoted_number(text: str, at: QueryPosition) -> tree.Literal | None:
     """Parse a text that consists of a number, as if it had no quotes; None for other texts.
 
     Raises QueryError if the number is too large.
@@ -238,7 +238,7 @@ def quoted_number(text: str, at: Place) -> tree.Literal | None:
     return _number(value, at)
 
 
-def _address(text: str, at: Place) -> int:
+def _address(text: str, at: QueryPosition) -> int:
     try:
         return int(IPv4Address(text))
     except AddressValueError:
@@ -252,7 +252,7 @@ def _string_value(token: Token) -> str:
             return chr(int(code[1:], 16))
         if code not in ESCAPES:
             hint = rf"""write \{match[0]}; escapes are \" \' \\ \n \t \r \u0041"""
-            at = Place(_at(token).line, _at(token).column + 1 + match.start())
+            at = QueryPosition(_at(token).line, _at(token).column + 1 + match.start())
             raise QueryError(f"unknown escape {match[0]}", at, hint=hint)
         return ESCAPES[code]
 
@@ -288,7 +288,7 @@ class _Builder(Transformer[Token, Any]):
     def select(self, keyword: Token, *items: tree.Item | tree.Star) -> tree.Select:
         return tree.Select(items, at=_at(keyword))
 
-    def group(self, keyword: Token, *parts: tuple[int, Place] | tuple[tree.Item, ...]) -> tree.Group:
+    def group(self, keyword: Token, *parts: tuple[int, QueryPosition] | tuple[tree.Item, ...]) -> tree.Group:
         periods: list[Any] = [part for part in parts if isinstance(part[0], int)]
         for seconds, at in periods[1:]:
             if seconds != periods[0][0]:
@@ -311,7 +311,7 @@ class _Builder(Transformer[Token, Any]):
     def item(self, expr: tree.Expr, name: Token | None) -> tree.Item:
         return tree.Item(expr, None if name is None else str(name), at=expr.at if name is None else _at(name))
 
-    def every(self, period: Token) -> tuple[int, Place]:
+    def every(self, period: Token) -> tuple[int, QueryPosition]:
         """The length of a group's period in seconds; 0 for `-`, which stands for no period."""
         if period.type == "MINUS":
             return 0, _at(period)
@@ -357,8 +357,8 @@ class _Builder(Transformer[Token, Any]):
             return _number(-operand.value, _at(operator))
         return tree.Minus(operand, at=_at(operator))
 
-    def column(self, name: Token) -> tree.Column:
-        return tree.Column(str(name), at=_at(name))
+    def column(self, name: Token) -> tree.ColumnRef:
+        return tree.ColumnRef(str(name), at=_at(name))
 
     def call(self, name: Token, *arguments: tree.Expr | None) -> tree.Call:
         return tree.Call(str(name), tuple(argument for argument in arguments if argument is not None), at=_at(name))

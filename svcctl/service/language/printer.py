@@ -33,7 +33,7 @@ def _expression(expr: tree.Expr) -> tuple[str, int]:
     match expr:
         case tree.Literal():
             return _literal(expr), _ATOM
-        case tree.Column(name):
+        case tree.ColumnRef(name):
             return name_text(name), _ATOM
         case tree.Call(name, arguments):
             return f"{name_text(name)}({', '.join(map(expression_text, arguments))})", _ATOM

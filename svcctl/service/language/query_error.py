@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from svcctl.errors import Place, SvcctlError
+from svcctl.errors import QueryPosition, SvcctlError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-NOWHERE = Place(1, 1)
+NOWHERE = QueryPosition(1, 1)
 MAX_MESSAGE_CHARS = 200
 """The maximum length of a query error's message; a longer one is cut in the middle."""
 

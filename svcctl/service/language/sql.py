@@ -30,7 +30,7 @@ class Special(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class CompiledValue:
     """A compiled expression. `literal` is its value if it is a literal or a pattern in the query.
 
     Some aggregates need a second step after their group. Then the group computes the `parts`, `whole` builds the SQL of
@@ -46,13 +46,13 @@ class Value:
     whole: Callable[..., Sql] | None = None
     bound: TextBound = field(default_factory=TextBound)
 
-    def computed_by(self, sql: Sql) -> Value:
+    def computed_by(self, sql: Sql) -> CompiledValue:
         """Return this value with other SQL; it is no literal any more."""
-        return Value(sql, self.type, bound=self.bound)
+        return CompiledValue(sql, self.type, bound=self.bound)
 
 
 @dataclass(slots=True)
-class Context:
+class ExpressionContext:
     """The context in which the expressions of a query are compiled.
 
     `dialect` is that of the engine, `now` the value of now(), `zone` the time zone of today(). `time` is the SQL of a
@@ -141,7 +141,7 @@ def equal(left: Sql, right: Sql) -> Sql:
     return exp.EQ(this=paren(left), expression=paren(right))
 
 
-def member(context: Context, sql: Sql, options: list[Sql]) -> Sql:
+def member(context: ExpressionContext, sql: Sql, options: list[Sql]) -> Sql:
     """SQL for the condition that a value equals one of the options.
 
     A short IN, or an IN over columns, is expanded into comparisons: engines would do so, and the copies of the value
@@ -153,7 +153,7 @@ def member(context: Context, sql: Sql, options: list[Sql]) -> Sql:
     return exp.In(this=paren(sql), expressions=options)
 
 
-def null_if(context: Context, sql: Sql, value: Sql) -> Sql:
+def null_if(context: ExpressionContext, sql: Sql, value: Sql) -> Sql:
     tested, result = context.copies(sql, 2)
     return case_when((equal(tested, value), exp.null()), default=result)
 

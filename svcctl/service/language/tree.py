@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from svcctl.errors import Place
+from svcctl.errors import QueryPosition
 from svcctl.service.language.query_error import NOWHERE
 from svcctl.service.language.types import Type
 
@@ -21,7 +21,7 @@ RESERVED = frozenset((*KEYWORDS, "and", "or", "not", "in", "true", "false", "nul
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    at: Place = field(default=NOWHERE, compare=False, repr=False)
+    at: QueryPosition = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Literal(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Column(Node):
+class ColumnRef(Node):
     name: str
 
 
@@ -94,7 +94,7 @@ class Logic(Node):
     operands: tuple[Expr, ...]
 
 
-Expr = Literal | Column | Call | Minus | Arithmetic | Comparison | Membership | Inside | Not | Logic
+Expr = Literal | ColumnRef | Call | Minus | Arithmetic | Comparison | Membership | Inside | Not | Logic
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class Query(Node):
 def operands(expr: Expr) -> tuple[Expr, ...]:
     """The operands of an expression, from left to right."""
     match expr:
-        case Literal() | Column():
+        case Literal() | ColumnRef():
             return ()
         case Call(arguments=inner) | Logic(operands=inner):
             return inner

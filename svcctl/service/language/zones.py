@@ -14,10 +14,10 @@ from itertools import pairwise
 
 from sqlglot import exp
 
-from svcctl.dates.zones import Local, named_zone
+from svcctl.dates.zones import LocalZone, named_zone
 from svcctl.errors import UsageError
 from svcctl.service.language.query_error import UnplacedError
-from svcctl.service.language.sql import Context, Sql, case_when, epoch_ms, from_epoch_ms, number
+from svcctl.service.language.sql import ExpressionContext, Sql, case_when, epoch_ms, from_epoch_ms, number
 
 START, END = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (1970, 2038))
 """Every zone has offsets from START to before END, in epoch seconds."""
@@ -38,7 +38,7 @@ def is_zone(text: str) -> bool:
     return True
 
 
-def local_time(context: Context, moment: Sql, zone: str, argument: int) -> Sql:
+def local_time(context: ExpressionContext, moment: Sql, zone: str, argument: int) -> Sql:
     """SQL for the local time of a moment, as a timestamp; null if the zone has no offset for the moment.
 
     Raises UnplacedError at the argument that names the zone, if there is no such zone.
@@ -49,7 +49,7 @@ def local_time(context: Context, moment: Sql, zone: str, argument: int) -> Sql:
     return _shift_by_steps(context, moment, _offsets(zone), 1)
 
 
-def moment_of(context: Context, local: Sql, zone: str, argument: int) -> Sql:
+def moment_of(context: ExpressionContext, local: Sql, zone: str, argument: int) -> Sql:
     """SQL for the moment of a local time; null if the zone has no offset for it.
 
     A local time that occurs twice, or does not exist, gets the offset before the change of the clocks.
@@ -93,7 +93,7 @@ def _zone(text: str, argument: int | None = None) -> tzinfo:
         clocks = named_zone(text).clocks
     except UsageError as error:
         raise UnplacedError(str(error), argument=argument, hint=error.hint) from None
-    if isinstance(clocks, Local):
+    if isinstance(clocks, LocalZone):
         raise UnplacedError("a query cannot use the time zone 'local'", argument=argument, hint=ZONE_FORMS)
     return clocks
 
@@ -125,12 +125,12 @@ def _offsets_by_local_time(zone: str) -> Steps:
     return tuple(steps)
 
 
-def _shift(context: Context, time: Sql, seconds: int) -> Sql:
+def _shift(context: ExpressionContext, time: Sql, seconds: int) -> Sql:
     moved = exp.Add(this=epoch_ms(time), expression=number(seconds * 1000))
     return context.attempt(from_epoch_ms(moved)) if seconds else time
 
 
-def _shift_by_steps(context: Context, time: Sql, steps: Steps, sign: int) -> Sql:
+def _shift_by_steps(context: ExpressionContext, time: Sql, steps: Steps, sign: int) -> Sql:
     """SQL for a time plus the value that `steps` has at that time, or minus the value if `sign` is -1."""
     time = epoch_ms(time)
     context.spend(sum(1 for _ in time.walk()) * len(steps))

@@ -42,7 +42,7 @@ _SEPARATOR = re.compile(rb"sep=([,;\t|])" + _END)
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class CsvPatterns:
     """A separator, with the patterns of a record, a record after blank lines, several records, and a cell.
 
     The cell's pattern, `padded`, includes the separator after the cell and the blanks after that. Without `is_quoted`,
@@ -57,7 +57,7 @@ class Shape:
     padded: re.Pattern[bytes]
 
 
-def shape(separator: str, *, is_quoted: bool = True) -> Shape:
+def shape(separator: str, *, is_quoted: bool = True) -> CsvPatterns:
     by = re.escape(separator.encode())
     cell = rb'(?:%s|(?!"))[^%s\r\n]*+' % (_QUOTED, by) if is_quoted else rb"[^%s\r\n]*+" % by
     cells = rb"(?:%s%s)*+" % (cell, by)
@@ -66,11 +66,11 @@ def shape(separator: str, *, is_quoted: bool = True) -> Shape:
     # A quote that is still open may be closed in the next block.
     padded = rb'(%s(?:(%s)|%s)|(?s:".*\Z))((?<=%s) *)?' % (cell, by, _END, by)
     patterns = record, b"([\r\n]*+)(%s)" % record, b"(?:%s)*+" % record, padded
-    return Shape(separator, is_quoted, *map(re.compile, patterns))
+    return CsvPatterns(separator, is_quoted, *map(re.compile, patterns))
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
+class CsvHeading:
     """The columns' names, their separator, and the byte and the line where the rows begin.
 
     `padded` is true if there are blanks before all names; then blanks after separators are not part of cells. The names
@@ -80,7 +80,7 @@ class Heading:
     """
 
     names: tuple[str, ...]
-    shape: Shape
+    shape: CsvPatterns
     padded: bool
     begin: int
     line: int
@@ -99,7 +99,7 @@ class Heading:
 
 def heading(
     name: str, head: bytes, separator: str | None, *, header: bool | None = None, names: Sequence[str] = ()
-) -> Heading:
+) -> CsvHeading:
     """The heading of a csv file. `head` has the first HEAD bytes of the file, or all of a shorter one.
 
     If `separator` is None, it is that of a first line such as `sep=;`, or else the most frequent of comma, semicolon,
@@ -133,7 +133,7 @@ def heading(
     is_header = not names if header is None else header
     column_names = names or ([cell.strip() for cell in cells] if is_header else [""] * len(cells))
     before = _line_ends(head[:start])
-    return Heading(
+    return CsvHeading(
         tuple(distinct(column_names)),
         cut,
         padded,
@@ -203,7 +203,7 @@ def fitting_lines(lines: Sequence[str], separator: str | None) -> tuple[list[boo
 
 def batches(
     source: Source,
-    head: Heading,
+    head: CsvHeading,
     tally: Tally,
     watch: LoadWatch,
     block_size: int = BLOCK_BYTES,
@@ -225,7 +225,7 @@ def batches(
         yield from rows.last()
 
 
-def _without_comments(block: bytes, name: str, head: Heading, number: int, tally: Tally) -> bytes:
+def _without_comments(block: bytes, name: str, head: CsvHeading, number: int, tally: Tally) -> bytes:
     """Make the comments in a block of whole lines empty, and count them. `number` is that of its first line.
 
     Raises UsageError for a comment that names other fields.
@@ -261,7 +261,7 @@ def _lone_returns(data: bytes) -> int:
 class _Rows:
     """Splits blocks of whole lines into records, and the records into cells."""
 
-    def __init__(self, head: Heading, tally: Tally, longest: int) -> None:
+    def __init__(self, head: CsvHeading, tally: Tally, longest: int) -> None:
         self._head = head
         self._shape = head.shape
         self._tally = tally
@@ -380,13 +380,15 @@ def _is_text(data: bytes) -> bool:
 
 
 def _numbered(
-    cells: pa.RecordBatch, numbers: pa.Int64Array, head: Heading, short: Sequence[bool] | None = None
+    cells: pa.RecordBatch, numbers: pa.Int64Array, head: CsvHeading, short: Sequence[bool] | None = None
 ) -> pa.RecordBatch:
     shorts = pa.repeat(False, cells.num_rows) if short is None else pa.array(short, pa.bool_())
     return pa.RecordBatch.from_arrays([*cells.columns, numbers, shorts], schema=head.schema)
 
 
-def _parsed(data: bytes, shape: Shape, names: Sequence[str]) -> tuple[pa.RecordBatch, Mapping[int, pa_csv.InvalidRow]]:
+def _parsed(
+    data: bytes, shape: CsvPatterns, names: Sequence[str]
+) -> tuple[pa.RecordBatch, Mapping[int, pa_csv.InvalidRow]]:
     """The cells of records; empty cells without quotes are null. Records with too few or too many cells are left out.
 
     The second result has the records that were left out, by their index.

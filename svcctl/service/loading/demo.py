@@ -57,7 +57,7 @@ def _extend(engine: Tables, table: str, end: int, history: timedelta) -> Iterato
             yield table, (stop - start) / (end - start), engine.append(table, events.to_reader())
 
 
-class Growing:
+class GrowingTables:
     """The demo tables of a running service: events are made ahead, so that a call of `extend` only stores them."""
 
     def __init__(self, engine: Tables, history: timedelta) -> None:

@@ -14,7 +14,7 @@ from svcctl.service.language.types import Type
 from svcctl.service.loading.recognition import Layout
 from svcctl.service.loading.skips import Change, Skip
 from svcctl.service.loading.times import LACKING, as_time, has_no_zone
-from svcctl.service.loading.values import NUMBERS, Field, converted
+from svcctl.service.loading.values import NUMBERS, LoadedField, converted
 
 MIN_DATE = "epoch_ms(0)"
 """The earliest date of a stored event, because queries begin no earlier."""
@@ -75,7 +75,7 @@ def _when(layout: Layout) -> str:
     return as_time(text, Type.STR, replace(times, format=f"{times.spec} %H:%M:%S.%f") if times.spec else times)
 
 
-def _time_of_day(clock: Field) -> str:
+def _time_of_day(clock: LoadedField) -> str:
     """SQL for the time of day of a row, which is midnight if it is missing; 24:00 would be on the day after."""
     text = f"coalesce(nullif({clock.stored}::VARCHAR, ''), '00:00')"
     digits = f"try_strptime(lpad({text}, 6, '0'), '%H%M%S')::TIME"
@@ -121,7 +121,7 @@ def _reason(skip: Skip, name: str, value: str = "NULL::VARCHAR", begins: str = "
     return f"{{'what': {literal(skip)}, 'name': {literal(name)}, {texts}}}"
 
 
-def _nulls(fields: Mapping[str, Field]) -> str:
+def _nulls(fields: Mapping[str, LoadedField]) -> str:
     """SQL for the columns and values of a row that do not fit, with null for each that does; null if all fit."""
     bad = {name: field for name, field in fields.items() if field.raw != field.stored}
     values = (
@@ -133,7 +133,7 @@ def _nulls(fields: Mapping[str, Field]) -> str:
     return f"CASE WHEN {' OR '.join(field.is_bad for field in bad.values()) or 'false'} THEN {found} END"
 
 
-def _marks(layout: Layout, fields: Mapping[str, Field]) -> dict[Change, str]:
+def _marks(layout: Layout, fields: Mapping[str, LoadedField]) -> dict[Change, str]:
     """The conditions of changes that show in the time and in stored values."""
     given, time = layout.fields[layout.time], quote(layout.time)
     times = [quote(_WHEN), *(one.stored for one in fields.values() if one.type is Type.TIMESTAMP)]

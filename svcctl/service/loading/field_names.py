@@ -18,7 +18,7 @@ _COMMENTS = re.compile(rb"(?:#[^\r\n]*(?:\r?\n|\r|\Z)|[\r\n]+)*")
 _DIRECTIVE = re.compile(r"(?m)^#(\w[\w-]*)(:[ \t]*|[^\w\r\n])(.*?)[ \t]*\r?$")
 
 
-def heading(name: str, head: bytes) -> csv.Heading:
+def heading(name: str, head: bytes) -> csv.CsvHeading:
     """The heading of a file that begins with `head`. Raises UsageError if it names no fields, or too many."""
     start = len(BOM) if head.startswith(BOM) else 0
     comments = _COMMENTS.match(head, start)
@@ -44,7 +44,7 @@ def heading(name: str, head: bytes) -> csv.Heading:
     if len(cells) > MAX_FIELDS:
         raise UsageError(f"{name} has more than {MAX_FIELDS} fields")
     names = tuple(distinct(cells))
-    return csv.Heading(
+    return csv.CsvHeading(
         names,
         csv.shape(between, is_quoted=is_w3c and between != "\t"),
         padded=False,

@@ -73,7 +73,7 @@ class KnownFile:
     source: Source
     kind: FileKind
     contents: Path
-    heading: csv.Heading | None = None
+    heading: csv.CsvHeading | None = None
     width: int = 1
     is_array: bool = False
     events_in: str | None = None

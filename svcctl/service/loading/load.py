@@ -14,7 +14,7 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from svcctl.api.loads import Finding, Loaded, LoadOptions
+from svcctl.api.loads import Loaded, LoadFinding, LoadOptions
 from svcctl.dates.epochs import seconds_to_ms, to_ms
 from svcctl.errors import SvcctlError, UsageError
 from svcctl.service.engines import ARROW, Tables
@@ -273,25 +273,25 @@ class _Rows:
             self.oldest = min(filter(None, (self.oldest, ends["min"])))
             self.newest = max(filter(None, (self.newest, ends["max"])))
 
-    def findings(self, kinds: type[Skip] | type[Change] | type[Aside]) -> tuple[Finding, ...]:
+    def findings(self, kinds: type[Skip] | type[Change] | type[Aside]) -> tuple[LoadFinding, ...]:
         """The findings of all files (skips, changes, other lines), each with the first place that has it."""
-        found: dict[str, Finding] = {}
+        found: dict[str, LoadFinding] = {}
         for layout, tally in self.tallies:
             for what, (count, line, value, column) in tally.found.items():
                 fields = (column,) if column else layout.fields_of(what)
                 told = sentence(what, value, fields, layout.file.kind.name)
-                finding = Finding(what, count, self._place(layout, line), told, value, fields)
+                finding = LoadFinding(what, count, self._place(layout, line), told, value, fields)
                 had = found.get(what)
                 found[what] = finding if had is None else replace(had, count=had.count + count)
         return tuple(found[what] for what in kinds if what in found)
 
-    def nulls(self) -> tuple[Finding, ...]:
+    def nulls(self) -> tuple[LoadFinding, ...]:
         """The columns with values that did not fit and are null, each with the place of the first one."""
-        found: dict[str, Finding] = {}
+        found: dict[str, LoadFinding] = {}
         for layout, tally in self.tallies:
             for column, (count, line, value, _) in tally.nulls.items():
                 told = sentence(NULLED, value, [column], self.types[column])
-                finding = Finding(NULLED, count, self._place(layout, line), told, value, (column,))
+                finding = LoadFinding(NULLED, count, self._place(layout, line), told, value, (column,))
                 had = found.get(column)
                 found[column] = finding if had is None else replace(had, count=had.count + count)
         return tuple(found[column] for column in self.types if column in found)

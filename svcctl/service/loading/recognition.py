@@ -43,7 +43,7 @@ from svcctl.service.loading.times import (
     time_format,
     written_as,
 )
-from svcctl.service.loading.values import WHOLE_TYPES, Field
+from svcctl.service.loading.values import WHOLE_TYPES, LoadedField
 from svcctl.service.loading.values import field as value_field
 
 TIME_NAMES = ("eventdate", "timestamp", "@timestamp", "time", "date", "datetime", "ts", "epoch", "__realtime_timestamp")
@@ -67,7 +67,7 @@ class Layout:
 
     file: KnownFile
     columns: Columns
-    fields: Mapping[str, Field]
+    fields: Mapping[str, LoadedField]
     time: str
     clock: str | None
     times: TimeFormat
@@ -179,7 +179,7 @@ class Recogniser:
         self,
         file: KnownFile,
         columns: Columns,
-        fields: Mapping[str, Field],
+        fields: Mapping[str, LoadedField],
         time: str,
         times: TimeFormat,
         *,
@@ -257,7 +257,7 @@ class Recogniser:
 
 
 def _profiles(
-    reader: FileReader, file: KnownFile, columns: Columns, fields: Mapping[str, Field], times: TimeFormat
+    reader: FileReader, file: KnownFile, columns: Columns, fields: Mapping[str, LoadedField], times: TimeFormat
 ) -> dict[str, _Profile]:
     """The columns of text and times and, with a format of times, of whole numbers, in the session's zone."""
     types = (Type.STR, Type.TIMESTAMP) if times.spec is None else (Type.STR, Type.INT4, Type.INT8)

@@ -44,7 +44,7 @@ _DECIMALS = r"-?(0|[1-9]\d{0,14}|[1-9]\d{0,2}(\.\d{3}){1,4})(,\d+)?"
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class LoadedField:
     """A column of the file as SQL: its value in the file, its stored value, and the type of the stored value.
 
     For a value that cannot be stored, `stored` is null and `raw` is not.
@@ -65,25 +65,25 @@ def is_nested(sql_type: str) -> bool:
     return sql_type.endswith("]") or sql_type.startswith(("STRUCT", "MAP"))
 
 
-def field(value: str, sql_type: str, zone: str) -> Field:
+def field(value: str, sql_type: str, zone: str) -> LoadedField:
     """A column by its type in DuckDB. Types that events do not have become text, and nested values JSON text."""
     if is_nested(sql_type):
-        return Field(value, f"to_json({value})::VARCHAR", Type.STR)
+        return LoadedField(value, f"to_json({value})::VARCHAR", Type.STR)
     type_ = _STORED.get(re.split(r"[(_ ]", sql_type)[0], Type.STR)
     if type_ is Type.TIMESTAMP and (zone != "UTC" or "ZONE" in sql_type):
         kind = "TIMESTAMPTZ" if "ZONE" in sql_type else "TIMESTAMP"
-        return Field(value, in_utc(f"TRY_CAST({value} AS {kind})", zone), type_)
+        return LoadedField(value, in_utc(f"TRY_CAST({value} AS {kind})", zone), type_)
     if sql_type == SQL_TYPES[type_]:
-        return Field(value, value, type_)
-    return Field(value, f"TRY_CAST({value} AS {SQL_TYPES[type_]})", type_)
+        return LoadedField(value, value, type_)
+    return LoadedField(value, f"TRY_CAST({value} AS {SQL_TYPES[type_]})", type_)
 
 
-def converted(column: Field, type_: Type, times: TimeFormat, *, has_decimal_commas: bool) -> Field:
+def converted(column: LoadedField, type_: Type, times: TimeFormat, *, has_decimal_commas: bool) -> LoadedField:
     """Convert a column to a type that the user names. Commas in numbers are decimal, or between thousands."""
     if type_ is column.type:
         return column
     if type_ is Type.TIMESTAMP:
-        return Field(column.raw, as_time(column.stored, column.type, times), type_)
+        return LoadedField(column.raw, as_time(column.stored, column.type, times), type_)
     is_text = column.type is Type.STR
     value = short(column.stored) if is_text else column.stored
     if column.type is Type.INT8 or (column.type is Type.FLOAT8 and type_ is Type.STR):
@@ -99,7 +99,7 @@ def converted(column: Field, type_: Type, times: TimeFormat, *, has_decimal_comm
     elif type_ in (Type.INT4, Type.INT8):
         # A cast would round 1.5.
         cast = f"CASE WHEN {cast} = TRY_CAST({value} AS DOUBLE) THEN {cast} END"
-    return Field(column.raw, cast, type_)
+    return LoadedField(column.raw, cast, type_)
 
 
 def _without_commas(text: str, *, are_decimal: bool) -> str:

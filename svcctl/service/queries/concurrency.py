@@ -42,7 +42,7 @@ Interrupt = Callable[[SvcctlError], None]
 """A function that makes a running piece of work raise an error soon."""
 
 
-class Turns:
+class QueryTurns:
     """The places of a service: `places` for pieces of work, and a `share` of open queries for each owner."""
 
     def __init__(
@@ -94,7 +94,7 @@ class Turns:
 class OpenQuery:
     """A query, from its admission until its response is closed."""
 
-    def __init__(self, turns: Turns, owner: Owner, key: str | None = None) -> None:
+    def __init__(self, turns: QueryTurns, owner: Owner, key: str | None = None) -> None:
         self._turns = turns
         self._loop = asyncio.get_running_loop()
         self.owner = owner

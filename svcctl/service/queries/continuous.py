@@ -26,7 +26,7 @@ from svcctl.service.engines.table_rules import replaced, widened
 from svcctl.service.language import Plan, QueryError, compile, parse, tree
 from svcctl.service.language.types import Catalog
 from svcctl.service.queries.request import AskedQuery
-from svcctl.service.queries.schedule import CoveredEvents, Late, Schedule, Step, StepKind, next_step
+from svcctl.service.queries.schedule import CoveredEvents, LateEvents, Schedule, Step, StepKind, next_step
 from svcctl.service.settings import LAG_TIME
 
 RANGE_GRACE = timedelta(seconds=2)
@@ -119,18 +119,20 @@ class Steps:
         self._looked, self._mark = now, mark
         return next_step(self.schedule, before, rows, now, mark)
 
-    def late_after(self, before: Step | None, step: Step | None, rows: int, late: Late | None) -> Late | None:
+    def late_after(
+        self, before: Step | None, step: Step | None, rows: int, late: LateEvents | None
+    ) -> LateEvents | None:
         """Count the late events so far, after `next(before, rows)` has returned `step`; None until a period is closed.
 
         `late` is the result of the previous call. Events are counted when a period ends, else at most once in LATE_MS.
         """
         if self.schedule.kind is not StepKind.BUCKETS or before is None or (before.skip and rows == before.first):
             return late  # a step whose rows are all skipped is repeated with a later end, and closes no period
-        late = late or Late(0, before.until)
+        late = late or LateEvents(0, before.until)
         if self._mark == late.until or (step is None and self._looked < self._counted + LATE_MS):
             return late
         self._counted = self._looked
-        return Late(late.count + self._count(before, late.until, self._mark), self._mark)
+        return LateEvents(late.count + self._count(before, late.until, self._mark), self._mark)
 
     def _count(self, before: Step, since: Mark | None, until: Mark | None) -> int:
         """Count the events that were stored between two marks, but belong to periods that are already closed."""

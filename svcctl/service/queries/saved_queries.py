@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import delete, select
 
-from svcctl.errors import NotFound, Place, ServiceError, UsageError
+from svcctl.errors import NotFound, QueryPosition, ServiceError, UsageError
 from svcctl.service.state.schema import queries
 from svcctl.service.state.store import Store, replace
 from svcctl.words import did_you_mean
@@ -69,7 +69,7 @@ def check(query: SavedQuery) -> None:
             ) from None
         raise ServiceError(
             str(error),
-            place=Place(error.line, error.column),
+            place=QueryPosition(error.line, error.column),
             query=query.text,
             reason=error.reason,
             data=error.data,

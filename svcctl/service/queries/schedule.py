@@ -82,7 +82,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class LateEvents:
     """The number of late events stored up to a mark: they are in no group, because their period was closed."""
 
     count: int

@@ -19,7 +19,7 @@ from __future__ import annotations
 from svcctl.service.rendering.encoder import Encoder, Rendering
 from svcctl.service.rendering.msgpack import MsgPack
 from svcctl.service.rendering.renderer import stream
-from svcctl.service.rendering.rows import Dates
+from svcctl.service.rendering.rows import DateStyle
 from svcctl.service.rendering.text_formats import Csv, Json, JsonCompact, JsonSimple, JsonSimpleCompact, Tsv, Xml
 from svcctl.service.rendering.xls import Xls
 
@@ -38,4 +38,4 @@ ENCODERS: dict[str, type[Encoder]] = {
 LINE_ENDS = {"lf": "\n", "crlf": "\r\n"}
 """The characters that end a line, for each value of SVCCTL_LINE_END."""
 
-__all__ = ["ENCODERS", "LINE_ENDS", "Dates", "Encoder", "Rendering", "stream"]
+__all__ = ["ENCODERS", "LINE_ENDS", "DateStyle", "Encoder", "Rendering", "stream"]

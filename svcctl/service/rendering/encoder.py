@@ -11,8 +11,8 @@ import pyarrow as pa
 from svcctl.errors import ServiceError
 from svcctl.service.language.types import Column, Type
 from svcctl.service.rendering import cells
-from svcctl.service.rendering.keep_alive import NO_PADDING, KeepAlive, Shape
-from svcctl.service.rendering.rows import Dates
+from svcctl.service.rendering.keep_alive import NO_PADDING, KeepAlive, PaddingForms
+from svcctl.service.rendering.rows import DateStyle
 
 SPOOL_BLOCK_BYTES = 1 << 18
 """The size of the blocks in which a temporary file is sent."""
@@ -29,7 +29,7 @@ class Rendering:
 
     cid: str
     timestamp: int
-    dates: Dates = field(default_factory=Dates)
+    dates: DateStyle = field(default_factory=DateStyle)
     line_end: str = "\n"
     ip_as_string: bool | None = None
     keep_alive: KeepAlive | None = None
@@ -71,9 +71,9 @@ class Encoder:
         keep_alive = (rendering.keep_alive or self.own_padding) if self.streams else NO_PADDING
         self.padding = keep_alive.padding(self.shape())
 
-    def shape(self) -> Shape:
+    def shape(self) -> PaddingForms:
         """The rules for padding in the format."""
-        return Shape()
+        return PaddingForms()
 
     def head(self) -> bytes:
         """The bytes of the response before its rows."""

@@ -12,7 +12,7 @@ from svcctl.errors import ServiceError
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class PaddingForms:
     """The rules for padding in a format.
 
     `separators` are the separators of a row, in formats that have them. A document, such as json or xml, allows only
@@ -24,7 +24,7 @@ class Shape:
     is_row: Callable[[str], bool] | None = None
 
 
-Padding = Callable[[Shape, str], str]
+Padding = Callable[[PaddingForms, str], str]
 """A function that makes the padding of a format from the token of the request."""
 
 KINDS: Mapping[str, Padding] = {
@@ -42,7 +42,7 @@ class KeepAlive:
     type: str
     token: str = ""
 
-    def padding(self, shape: Shape) -> bytes:
+    def padding(self, shape: PaddingForms) -> bytes:
         """The bytes of padding in a format. ServiceError when they could be taken for a part of the response."""
         if self.type == "empty" and shape.separators is None:
             raise ServiceError("keepAlive 'empty' is a row of separators, which only csv and tsv have")

@@ -18,7 +18,7 @@ from svcctl.service.rendering import cells
 
 
 @dataclass(frozen=True, slots=True)
-class Dates:
+class DateStyle:
     """The form of timestamps in formats that leave a choice: a name of cells.DATES, and a time zone."""
 
     format: str = "default"
@@ -33,7 +33,7 @@ class RowFormat(Protocol):
     def head(self, columns: Sequence[Column]) -> bytes:
         """The bytes before the first row of these columns."""
 
-    def text(self, columns: Sequence[Column], dates: Dates) -> str:
+    def text(self, columns: Sequence[Column], dates: DateStyle) -> str:
         """SQL for the text of a row."""
 
 
@@ -55,10 +55,10 @@ class SeparatedRows:
         header = (quoted_cell(name) if special & set(name) or not name else name for name in names)
         return f"{self.separator.join(header)}{self.line_end}".encode()
 
-    def text(self, columns: Sequence[Column], dates: Dates) -> str:
+    def text(self, columns: Sequence[Column], dates: DateStyle) -> str:
         return _concat(self._parts(columns, dates))
 
-    def _parts(self, columns: Sequence[Column], dates: Dates) -> Iterator[str]:
+    def _parts(self, columns: Sequence[Column], dates: DateStyle) -> Iterator[str]:
         for index, column in enumerate(columns):
             value = f"c{index}"
             if index:
@@ -96,7 +96,7 @@ class JsonRows:
     def head(self, columns: Sequence[Column]) -> bytes:
         return b""
 
-    def text(self, columns: Sequence[Column], dates: Dates) -> str:
+    def text(self, columns: Sequence[Column], dates: DateStyle) -> str:
         return _concat(self._parts(columns))
 
     def _parts(self, columns: Sequence[Column]) -> Iterator[str]:
@@ -116,10 +116,10 @@ class XmlRows:
         described = (f'<column name="{cells.xml_text(column.name)}" type="{column.type}"/>' for column in columns)
         return f'<?xml version="1.0" encoding="UTF-8"?>\n<events>\n<columns>{"".join(described)}</columns>\n'.encode()
 
-    def text(self, columns: Sequence[Column], dates: Dates) -> str:
+    def text(self, columns: Sequence[Column], dates: DateStyle) -> str:
         return _concat(self._parts(columns, dates))
 
-    def _parts(self, columns: Sequence[Column], dates: Dates) -> Iterator[str]:
+    def _parts(self, columns: Sequence[Column], dates: DateStyle) -> Iterator[str]:
         yield "'<event>'"
         for index, column in enumerate(columns):
             value, field = f"c{index}", f'<field name="{cells.xml_text(column.name)}"'

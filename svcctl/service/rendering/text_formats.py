@@ -13,7 +13,7 @@ from svcctl.service.language.types import Column
 from svcctl.service.rendering import arrow, rows
 from svcctl.service.rendering.cells import xml_text
 from svcctl.service.rendering.encoder import Encoder
-from svcctl.service.rendering.keep_alive import NEWLINE, SPACES, Shape
+from svcctl.service.rendering.keep_alive import NEWLINE, SPACES, PaddingForms
 
 ROW_SEPARATOR = ",\n"
 IN_STREAM = "svc.api.error"
@@ -85,14 +85,14 @@ class JsonCompact(Json):
         return f"\n]}},{error_members('e', code, message)}}}\n".encode()
 
 
-class Lines(StreamedFormat):
+class LinesEncoder(StreamedFormat):
     """The base class of formats of lines, which end in the `line_end` of the rendering."""
 
     def line(self, text: str) -> bytes:
         return f"{text}{self.rendering.line_end}".encode()
 
 
-class JsonSimple(Lines):
+class JsonSimple(LinesEncoder):
     content_type = "application/x-ndjson"
     ends_connection = True
     own_padding = SPACES
@@ -100,8 +100,8 @@ class JsonSimple(Lines):
     def row(self) -> rows.RowFormat:
         return rows.JsonRows("{", "}" + self.rendering.line_end, named=True)
 
-    def shape(self) -> Shape:
-        return Shape(is_row=lambda line: line.lstrip().startswith(("{", "[")))
+    def shape(self) -> PaddingForms:
+        return PaddingForms(is_row=lambda line: line.lstrip().startswith(("{", "[")))
 
     def error(self, code: int, message: str) -> bytes:
         return self.line(compact(["error", code, message]))
@@ -121,7 +121,7 @@ class JsonSimpleCompact(JsonSimple):
         return self.line(compact({"e": [code, message]}))
 
 
-class Csv(Lines):
+class Csv(LinesEncoder):
     content_type = "text/csv; charset=utf-8"
     separated: ClassVar[rows.SeparatedRows] = rows.CSV
 
@@ -129,9 +129,9 @@ class Csv(Lines):
         reserved = IN_STREAM if len(self.columns) == ERROR_CELLS else ""
         return replace(self.separated, line_end=self.rendering.line_end, reserved=reserved)
 
-    def shape(self) -> Shape:
+    def shape(self) -> PaddingForms:
         separator, others = self.separated.separator, len(self.columns) - 1
-        return Shape(
+        return PaddingForms(
             separator * others,
             lambda line: line.count(separator) == others or line.startswith(IN_STREAM) or '"' in line,
         )

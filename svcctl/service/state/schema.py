@@ -44,7 +44,7 @@ def _integer(*_: Any, **__: Any) -> str:
     return "INTEGER"
 
 
-class Json(TypeDecorator[Any]):
+class JsonText(TypeDecorator[Any]):
     """A value stored as JSON text; None is stored as `null`."""
 
     impl = Text
@@ -152,9 +152,9 @@ roles = _table(
     Column("domain", ForeignKey("domains.id"), primary_key=True),
     Column("name", TEXT, primary_key=True),
     Column("description", TEXT),
-    Column("policies", Json, nullable=False),
-    Column("applications", Json, nullable=False),
-    Column("resource_ids", Json, nullable=False),
+    Column("policies", JsonText, nullable=False),
+    Column("applications", JsonText, nullable=False),
+    Column("resource_ids", JsonText, nullable=False),
     Column("finder_name", TEXT),
     Column("default_application", TEXT),
 )
@@ -175,12 +175,12 @@ jobs = _table(
     Column("type", TEXT, nullable=False),
     Column("friendly_name", TEXT, nullable=False),
     Column("query", TEXT, nullable=False),
-    Column("request", Json, nullable=False),
-    Column("params", Json, nullable=False),
+    Column("request", JsonText, nullable=False),
+    Column("params", JsonText, nullable=False),
     Column("sent", INTEGER, nullable=False),
     Column("last_datetime", INTEGER, nullable=False),
-    Column("checkpoint", Json, nullable=False),
-    Column("error", Json, nullable=False),
+    Column("checkpoint", JsonText, nullable=False),
+    Column("error", JsonText, nullable=False),
     Column("place", TEXT),
     Column("holder", TEXT),
     Column("fence", INTEGER, nullable=False, server_default="0"),
@@ -203,7 +203,7 @@ job_steps = _table(
     "job_steps",
     Column("job", ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
     Column("first", INTEGER, primary_key=True),
-    Column("step", Json, nullable=False),
+    Column("step", JsonText, nullable=False),
     Column("offset", INTEGER),
 )
 job_files = _table(
@@ -212,7 +212,7 @@ job_files = _table(
     Column("number", INTEGER, primary_key=True),
     Column("first", INTEGER, nullable=False),
     Column("end", INTEGER, nullable=False),
-    Column("sha256", Json, nullable=False),
+    Column("sha256", JsonText, nullable=False),
 )
 """The log of each job, see `jobs.step_log`."""
 
@@ -228,8 +228,8 @@ events_files = _table(
     "events_files",
     Column("place", TEXT, primary_key=True),
     Column("identity", TEXT, nullable=False),
-    Column("tables", Json, nullable=False),
-    Column("loss", Json, nullable=False),
+    Column("tables", JsonText, nullable=False),
+    Column("loss", JsonText, nullable=False),
 )
 """The file of events of each place, see `process.place`: its identity; the end of each table, and how many events the
 table had; and what was lost of it, until somebody confirms that."""

@@ -25,7 +25,7 @@ from svcctl.service.jobs.step_log import StepEntry
 from svcctl.service.language import Plan
 from svcctl.service.queries.continuous import Steps
 from svcctl.service.queries.schedule import Step, StepKind
-from svcctl.service.rendering import Dates
+from svcctl.service.rendering import DateStyle
 from svcctl.service.rendering.rows import ARRAY, CSV, OBJECT, RowFormat
 from svcctl.service.verification import DeliveryFinding, ExpectedRows, FaultKind, NotReproducible
 
@@ -204,7 +204,7 @@ class Production:
 
     def _expressions(self, plan: Plan) -> list[str]:
         asked = self.job.request.asked
-        row = _row_format(self.job).text(plan.columns, Dates(asked.date_format, asked.zone))
+        row = _row_format(self.job).text(plan.columns, DateStyle(asked.date_format, asked.zone))
         return [f"{row} AS line", f"epoch_ms(c{len(plan.columns)}) AS date"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from svcctl.terminal.charts.chart import CUT_SHORT, Chart, Rows, colored_text, fitted_text
+from svcctl.terminal.charts.chart import CUT_SHORT, Chart, ChartRows, colored_text, fitted_text
 from svcctl.terminal.escapes import joined
 from svcctl.terminal.layout import COLUMN_GAP, cell_width, fill
 from svcctl.words import counted, plural
@@ -16,7 +16,7 @@ _FULL_CELLS, _CUT = {True: "█", False: "#"}, {True: "░", False: "-"}
 """The characters of bars, with (True) and without (False) Unicode glyphs: for whole and for incomplete periods."""
 
 
-def bars(chart: Rows) -> Chart:
+def bars(chart: ChartRows) -> Chart:
     """A bar chart: one line for each row, and one for each gap of periods without rows."""
     style, numbers = chart.style, chart.numbers()
     amounts = chart.texts(chart.measure)
@@ -54,7 +54,7 @@ def bars(chart: Rows) -> Chart:
     return Chart(lines, notes)
 
 
-def _silences(chart: Rows) -> list[int]:
+def _silences(chart: ChartRows) -> list[int]:
     """The number of periods without rows before each row of a chart, and after the last row.
 
     All are zero if the rows are not in order of time.
@@ -75,7 +75,7 @@ def _silence(periods: int) -> Iterator[str]:
         yield f"(no rows in {counted(periods, 'period')})"
 
 
-def _labels(chart: Rows) -> list[str]:
+def _labels(chart: ChartRows) -> list[str]:
     """The label of each row: the columns that name it, side by side and aligned."""
     columns = [chart.texts(at) for at in chart.names]
     widths = [max(map(cell_width, texts), default=0) for texts in columns]

@@ -32,7 +32,7 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ChartRows:
     """The rows of a chart, the columns that name a row, and the column that measures it."""
 
     columns: Sequence[TableColumn]
@@ -93,7 +93,7 @@ class Rows:
         return time < span.start or time + every > min(span.end, span.now)
 
 
-def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style: Style) -> Rows:
+def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style: Style) -> ChartRows:
     """The rows of a chart, with the columns that name them and the column that measures them.
 
     UsageError if no column can measure the rows, or none can name them.
@@ -102,7 +102,7 @@ def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style:
     numbers = [at for at in numbers if columns[at].name not in style.keys] or numbers
     texts = [at for at, column in enumerate(columns) if at not in numbers and (at == 0 or column.type != "timestamp")]
     choices = [
-        Rows(columns, rows, tuple(sorted((*texts, *numbers[:index]))), measure, style)
+        ChartRows(columns, rows, tuple(sorted((*texts, *numbers[:index]))), measure, style)
         for index, measure in enumerate(numbers)
         if texts or index
     ]
@@ -119,7 +119,7 @@ def choose(columns: Sequence[TableColumn], rows: Sequence[Sequence[Any]], style:
     )
 
 
-def side_by_side(chart: Rows) -> Rows:
+def side_by_side(chart: ChartRows) -> ChartRows:
     """The chart with one series for each numeric column of similar size, if only the date names a row.
 
     Other charts are returned unchanged. The column with the names of the series has an empty name. Numeric columns that

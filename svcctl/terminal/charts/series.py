@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 
 from svcctl.terminal.charts.axes import short, time_axis, value_axis, value_rows
 from svcctl.terminal.charts.bars import bars
-from svcctl.terminal.charts.chart import CUT_SHORT, Chart, Rows, colored_text, fitted_text
+from svcctl.terminal.charts.chart import CUT_SHORT, Chart, ChartRows, colored_text, fitted_text
 from svcctl.terminal.escapes import joined
 from svcctl.terminal.layout import COLUMN_GAP, Style, cell_width
 from svcctl.terminal.selection import rank
@@ -30,7 +30,7 @@ _DATES = range(-62_000_000_000_000, 253_000_000_000_000)
 _Points = list[tuple[int, float]]
 
 
-def lines(chart: Rows) -> Chart:
+def lines(chart: ChartRows) -> Chart:
     """A chart with one line for each series on a grid, with a value axis, a time axis and a legend.
 
     Lines only join neighbouring periods. A period without rows has no value, and a line across it would invent one.
@@ -75,7 +75,7 @@ def lines(chart: Rows) -> Chart:
     return Chart(drawn, [*notes, *chart.notes()])
 
 
-def _bounds(chart: Rows, times: Sequence[int]) -> tuple[int, int]:
+def _bounds(chart: ChartRows, times: Sequence[int]) -> tuple[int, int]:
     """The start and end of the time axis, which covers the range of the query and all points."""
     span = chart.style.span
     if span is None:
@@ -84,7 +84,7 @@ def _bounds(chart: Rows, times: Sequence[int]) -> tuple[int, int]:
     return min(start, times[0]), max(span.end, times[-1])
 
 
-def _series(chart: Rows) -> tuple[Mapping[str, _Points], list[str]]:
+def _series(chart: ChartRows) -> tuple[Mapping[str, _Points], list[str]]:
     """The points of each series, ordered by time, and notes. If there are too many series, only the largest are kept.
 
     If the rows are in order of time, the series are ordered by their values. Otherwise they keep the order of --sort.
@@ -193,7 +193,7 @@ class Grid:
         return chr(_BRAILLE + bits) if self.glyphs else MARKERS[False][series].lower()
 
 
-def _legend(labels: Sequence[str], chart: Rows) -> Iterator[str]:
+def _legend(labels: Sequence[str], chart: ChartRows) -> Iterator[str]:
     """The lines of the legend: the series with their markers and colours; none for a series without a name."""
     line, line_cells = "", 0
     for index, label in enumerate(labels if any(labels) else ()):

@@ -17,7 +17,7 @@ from support.job_service import FIRST, Killed, World, opened
 from support.waiting import eventually
 
 from svcctl.api.models import JobStatus
-from svcctl.cli.apply.job_steps import Jobs, JobStep, current
+from svcctl.cli.apply.job_steps import DomainJobs, JobStep, current
 from svcctl.cli.inputs import yaml_files
 from svcctl.cli.inputs.job_files import WrittenJob, written
 from svcctl.errors import ServiceError, SvcctlError, UsageError
@@ -49,8 +49,8 @@ def read(*jobs: Mapping[str, Any]) -> list[WrittenJob]:
 
 def planned(
     world: World, *jobs: Mapping[str, Any], prune: bool = True, relaunch: str = ""
-) -> tuple[Jobs, list[JobStep]]:
-    noun = Jobs(world.client, lambda text: None, relaunch=relaunch.split())
+) -> tuple[DomainJobs, list[JobStep]]:
+    noun = DomainJobs(world.client, lambda text: None, relaunch=relaunch.split())
     steps = noun.steps(read(*jobs), prune=prune)
     for step in steps:
         noun.check(step)

@@ -3,16 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svcctl.cli.apply.plan import Action, Difference, Step, plan
+from svcctl.cli.apply.plan import Action, FieldDifference, PlanStep, plan
 
 STATES = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 2))
 
 
-def differ(wanted: int, found: int | None) -> list[Difference]:
-    return [] if wanted == found else [Difference("value", None if found is None else str(found), str(wanted))]
+def differ(wanted: int, found: int | None) -> list[FieldDifference]:
+    return [] if wanted == found else [FieldDifference("value", None if found is None else str(found), str(wanted))]
 
 
-def performed(state: dict[str, int], steps: list[Step[int, int]]) -> dict[str, int]:
+def performed(state: dict[str, int], steps: list[PlanStep[int, int]]) -> dict[str, int]:
     after = dict(state)
     for step in steps:
         if step.wanted is None:
@@ -26,7 +26,7 @@ def performed(state: dict[str, int], steps: list[Step[int, int]]) -> dict[str, i
 def test_a_plan_that_is_cut_anywhere_and_made_again_ends_in_the_desired_state(
     desired: dict[str, int], actual: dict[str, int], prune: bool, cut: int
 ) -> None:
-    def steps(state: dict[str, int]) -> list[Step[int, int]]:
+    def steps(state: dict[str, int]) -> list[PlanStep[int, int]]:
         return plan(desired, state, differ, lambda found: prune)
 
     halfway = performed(actual, steps(actual)[:cut])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from svcctl.api.models import Role
-from svcctl.cli.apply.plan import Difference
+from svcctl.cli.apply.plan import FieldDifference
 from svcctl.cli.apply.role_steps import differences
 
 CURRENT = Role.from_json(
@@ -29,20 +29,20 @@ CURRENT = Role.from_json(
         ({"applications": ["*"]}, []),
         ({"resourceIds": {"x": [3, 1], "y": [2, 1], "z": []}}, []),
         ({"description": "", "finderName": ""}, []),
-        ({"policies": "Search"}, [Difference("policies", "Alerts, Search", "Search")]),
-        ({"policies": "*"}, [Difference("policies", "Alerts, Search", "all")]),
-        ({"policies": []}, [Difference("policies", "Alerts, Search", None)]),
-        ({"applications": ["all"]}, [Difference("applications", "all", "all")]),
-        ({"resourceIds": {"*": []}}, [Difference("resourceIds", "1, 2, 3", "all")]),
-        ({"resourceIds": {"x": [1, 2]}}, [Difference("resourceIds", "1, 2, 3", "1, 2")]),
-        ({"defaultApplicationName": ""}, [Difference("defaultApplicationName", "explorer", None)]),
-        ({"description": "d"}, [Difference("description", None, "d")]),
+        ({"policies": "Search"}, [FieldDifference("policies", "Alerts, Search", "Search")]),
+        ({"policies": "*"}, [FieldDifference("policies", "Alerts, Search", "all")]),
+        ({"policies": []}, [FieldDifference("policies", "Alerts, Search", None)]),
+        ({"applications": ["all"]}, [FieldDifference("applications", "all", "all")]),
+        ({"resourceIds": {"*": []}}, [FieldDifference("resourceIds", "1, 2, 3", "all")]),
+        ({"resourceIds": {"x": [1, 2]}}, [FieldDifference("resourceIds", "1, 2, 3", "1, 2")]),
+        ({"defaultApplicationName": ""}, [FieldDifference("defaultApplicationName", "explorer", None)]),
+        ({"description": "d"}, [FieldDifference("description", None, "d")]),
     ],
 )
-def test_only_what_a_service_would_change_is_a_difference(wanted: dict[str, Any], found: list[Difference]) -> None:
+def test_only_what_a_service_would_change_is_a_difference(wanted: dict[str, Any], found: list[FieldDifference]) -> None:
     assert differences(CURRENT, Role.from_json(wanted)) == found
 
 
 def test_everything_that_says_something_differs_from_no_role() -> None:
     wanted = Role.from_json({"name": "a", "policies": "*", "applications": [], "resourceIds": {}})
-    assert differences(Role(), wanted) == [Difference("name", None, "a"), Difference("policies", None, "all")]
+    assert differences(Role(), wanted) == [FieldDifference("name", None, "a"), FieldDifference("policies", None, "all")]

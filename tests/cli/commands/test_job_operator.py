@@ -24,7 +24,7 @@ from svcctl.service.jobs import job_table
 from svcctl.service.jobs.checkpoint import JobProgress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
-from svcctl.service.jobs.runner import Run
+from svcctl.service.jobs.runner import JobRun
 from svcctl.service.state.store import Store
 
 NIGHTLY, OTHER = "3f2a41c0-0000-4000-8000-000000000001", "3f2a41c0-0000-4000-8000-000000000002"
@@ -40,7 +40,7 @@ class Deliveries:
     def __init__(self) -> None:
         self.begun = threading.Semaphore(0)
 
-    def __call__(self, job: StoredJob, run: Run) -> bool:
+    def __call__(self, job: StoredJob, run: JobRun) -> bool:
         done = job.friendly_name == "done"
         if done:
             run.save(JobProgress(4, 1_706_745_600_000))

@@ -9,15 +9,15 @@ from support.tree import TREE
 
 from svcctl.api import destinations
 from svcctl.cli.completion.names import KINDS
-from svcctl.cli.completion.places import Command, Parameter, Values, commands, table
+from svcctl.cli.completion.places import CompletedCommand, CompletedParameter, Values, commands, table
 from svcctl.cli.completion.words import FILES, QUERY, Word
 from svcctl.terminal.formats import FORMATS
 
 PLACES = {place.name: place.values for place in table(TREE).places}
-COMMANDS: dict[str, Command] = {command.path: command for command in commands(TREE)}
+COMMANDS: dict[str, CompletedCommand] = {command.path: command for command in commands(TREE)}
 
 
-def parameters() -> list[tuple[str, Parameter]]:
+def parameters() -> list[tuple[str, CompletedParameter]]:
     return [(path, each) for path, command in COMMANDS.items() for each in (*command.options, *command.arguments)]
 
 

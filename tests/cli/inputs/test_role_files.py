@@ -6,7 +6,7 @@ import pytest
 from support import ROOT
 
 from svcctl.cli.inputs.role_files import WrittenRole, read_roles, require_sound, written
-from svcctl.cli.inputs.yaml_files import Document, parse, unique
+from svcctl.cli.inputs.yaml_files import YamlDocument, parse, unique
 from svcctl.errors import UsageError
 
 
@@ -167,7 +167,7 @@ def test_an_error_in_a_role_names_its_place(text: str, message: str, hint: str |
 
 def test_a_role_from_options_has_no_file_to_look_at() -> None:
     with pytest.raises(UsageError) as caught:
-        require_sound(WrittenRole(Document({"name": "a", "policies": []})))
+        require_sound(WrittenRole(YamlDocument({"name": "a", "policies": []})))
     assert (caught.value.message, caught.value.hint) == (
         "the options: no policies, so there must be at least one application (rule 4)",
         None,

@@ -58,7 +58,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 def test_lines_that_are_not_blank_are_read_before_the_pipe_ends(pipe: tuple[int, int]) -> None:
     stdin, writer = pipe
-    lines = text.Lines(stdin)
+    lines = text.InputLines(stdin)
     os.write(writer, b" \nsecret\r\n\nmore\n")
     assert (lines.next("api_secret"), lines.is_over("api_secret")) == (b"secret\r", False)
     assert (lines.next("token"), lines.is_over("token")) == (b"more", True)
@@ -73,7 +73,7 @@ def test_a_line_of_standard_input_may_not_be_empty(pipe: tuple[int, int], blank:
     os.write(writer, blank)
     os.close(writer)
     with pytest.raises(UsageError) as caught:
-        text.Lines(stdin).next("api_secret")
+        text.InputLines(stdin).next("api_secret")
     assert caught.value.message == WORDS["an empty secret"]
 
 

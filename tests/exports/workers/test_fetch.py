@@ -23,12 +23,12 @@ from svcctl.api.client import Client
 from svcctl.api.query import QueryRequest
 from svcctl.dates.zones import named_zone
 from svcctl.errors import IncompleteResult, InternalError, SvcctlError, Unavailable, UnprovenEnd
-from svcctl.exports.record import Entry
+from svcctl.exports.record import ExportedFile
 from svcctl.exports.windows import Window
 from svcctl.exports.workers.fetch import Fetched, Progress, Task, fetch
-from svcctl.exports.workers.pace import Pace, Turns
+from svcctl.exports.workers.pace import Pace, RequestTurns
 from svcctl.exports.workers.spool import Spool, Unstored
-from svcctl.storage.local import Local
+from svcctl.storage.local import LocalStorage
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -63,7 +63,7 @@ def run(
         return fetch(
             task,
             client,
-            Local(folder),
+            LocalStorage(folder),
             pace or Pace(),
             progress or Progress(),
             threading.Event(),
@@ -77,7 +77,7 @@ def test_a_window_is_its_rows_without_the_heading(serve: Serve, tmp_path: Path) 
     fetched = run(script, tmp_path, task(), progress=progress)
     assert (tmp_path / "part.csv").read_text() == "1,2\n3,4\n"
     digest = hashlib.sha256(b"1,2\n3,4\n").hexdigest()
-    assert fetched.entry == Entry(600, 1200, "part.csv", 2, 8, digest, fetched.entry.when)
+    assert fetched.entry == ExportedFile(600, 1200, "part.csv", 2, 8, digest, fetched.entry.when)
     assert fetched.head == "a,b\n"
     assert (progress.rows, progress.bytes, progress.retries) == (2, 8, 0)
     assert b'"from":600,"to":1200' in script.requests[0][2]
@@ -186,7 +186,7 @@ def test_groups_of_a_window_whose_offset_changes_are_asked_for_in_one_request(se
 
 def test_a_window_without_events_has_no_part(serve: Serve, tmp_path: Path) -> None:
     fetched = run(serve(http("200 OK", "a,b\n", CSV)), tmp_path, task())
-    assert fetched.entry == Entry(600, 1200, "", 0, 0, "", fetched.entry.when)
+    assert fetched.entry == ExportedFile(600, 1200, "", 0, 0, "", fetched.entry.when)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -207,7 +207,7 @@ def test_one_retry_after_slows_all_workers(serve: Serve, tmp_path: Path) -> None
     script = serve(http("429 Slow", "", "Retry-After: 7"), http("200 OK", "a,b\n1,2\n", CSV))
     with Client(script.url, AUTH, retries=0, timeout=10) as client:
         fetched = fetch(
-            task(), client, Local(tmp_path), Pace(clock=lambda: now, chance=lambda: 0.25), Progress(), Over()
+            task(), client, LocalStorage(tmp_path), Pace(clock=lambda: now, chance=lambda: 0.25), Progress(), Over()
         )
     assert (fetched.attempts, [round(wait, 3) for wait in waits]) == (2, [7.1])
 
@@ -258,7 +258,7 @@ def test_after_a_pause_a_request_that_was_just_refused_comes_last() -> None:
 def test_every_second_request_refused_at_random_uses_no_windows_retries_up() -> None:
     """Four workers come back from each pause in any order, as they do when all wait for the same Retry-After."""
     random, pace, in_a_row = Random(31), Pace(), []
-    workers, costs = [pace.turns() for _ in range(4)], Counter[Turns]()
+    workers, costs = [pace.turns() for _ in range(4)], Counter[RequestTurns]()
     for _ in range(720):
         for turns in random.sample(workers, 4):
             if random.random() < 0.5:

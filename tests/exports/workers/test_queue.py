@@ -19,8 +19,8 @@ from svcctl.errors import IncompleteResult, UsageError
 from svcctl.exports.export import Export, Order, Summary
 from svcctl.exports.inventory import find
 from svcctl.exports.plan import plan
-from svcctl.exports.record import Entry
-from svcctl.exports.run import Run, opened
+from svcctl.exports.record import ExportedFile
+from svcctl.exports.run import ExportRun, opened
 from svcctl.exports.state import States
 from svcctl.exports.windows import Window, WindowGrid
 from svcctl.exports.workers.dispatch import Crew
@@ -65,14 +65,16 @@ class Service:
                 sink.write(data)
                 sink.complete()
         digest = hashlib.sha256(data).hexdigest()
-        entry = Entry(window.start, window.end, task.path if data else "", data.count(b"\n"), len(data), digest, 1)
+        entry = ExportedFile(
+            window.start, window.end, task.path if data else "", data.count(b"\n"), len(data), digest, 1
+        )
         return Fetched((entry,), "", 0.0, 1)
 
 
 def run(export: Export, service: Service, *, stops: bool = True) -> Summary:
     with ThreadPoolExecutor(2) as pool, opened(export) as journal:
         crew = Crew(service, pool, 2, threading.Event())
-        return Run(journal, crew, lambda windows, of, fetched: None, stops=stops)()
+        return ExportRun(journal, crew, lambda windows, of, fetched: None, stops=stops)()
 
 
 def whole(first: int = 0, last: int = WINDOWS) -> bytes:
@@ -128,7 +130,7 @@ def test_a_request_takes_more_windows_while_it_is_quick_and_few_of_those_that_ar
     asked = export(tmp_path)
 
     def fetched(seconds: float) -> Fetched:
-        return Fetched((Entry(0, LENGTH, "part", 1, 1, "", 1),), "", seconds, 1)
+        return Fetched((ExportedFile(0, LENGTH, "part", 1, 1, "", 1),), "", seconds, 1)
 
     for seconds, expected in ((0.1, 2), (0.6, 1), (3.0, 1)):
         queue = Queue(asked.tasks().values(), 2, asked.joined)
@@ -163,7 +165,7 @@ def test_windows_whose_dates_have_other_offsets_are_not_split_from_one_answer(
         ends.append(some[-1].window.end)
         assert {task.spans()[0] for task in some} == {task.window for task in some}
         assert queue.joined(some).spans() == (Window(some[0].window.start, some[-1].window.end),)
-        queue.learn(some, Fetched((Entry(0, LENGTH, "part", 1, 1, "", 1),), "", 0.0, 1))
+        queue.learn(some, Fetched((ExportedFile(0, LENGTH, "part", 1, 1, "", 1),), "", 0.0, 1))
     assert change in ends
     assert len(ends) < WINDOWS / 2
 
@@ -172,7 +174,7 @@ def test_an_answer_that_is_held_until_its_end_is_kept_small(tmp_path: Path) -> N
     asked = export(tmp_path, name="{start:%H%M%S}.ndjson", start=START, end=START + WINDOWS * LENGTH)
     for received, expected in ((SPLIT_BYTES // 2, 2), (SPLIT_BYTES, 1), (2 * SPLIT_BYTES, 1)):
         queue = Queue(asked.tasks().values(), 2, asked.joined)
-        queue.learn(queue.next(), Fetched((Entry(0, LENGTH, "part", 1, 1, "", 1),), "", 0.0, 1, received))
+        queue.learn(queue.next(), Fetched((ExportedFile(0, LENGTH, "part", 1, 1, "", 1),), "", 0.0, 1, received))
         assert len(queue.next()) == expected, received
 
 

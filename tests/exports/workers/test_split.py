@@ -23,7 +23,7 @@ from svcctl.exports.windows import Window
 from svcctl.exports.workers.fetch import TOGETHER, Fetched, Progress, Task, fetch
 from svcctl.exports.workers.pace import Pace
 from svcctl.exports.workers.split import Split, Unsplittable, object_edges, text_edges
-from svcctl.storage.local import Local
+from svcctl.storage.local import LocalStorage
 
 START = 1_706_659_200
 """2024-01-31."""
@@ -44,7 +44,9 @@ def run(script: Script, folder: Path, parts: tuple[Task, ...]) -> Fetched:
     first = parts[0]
     joined = Task(window, first.request, first.format, "", first.compression, zone=first.zone, columns=(), parts=parts)
     with Client(script.url, Signature("key", "secret"), retries=0, timeout=10) as client:
-        return fetch(joined, client, Local(folder), Pace(), Progress(), threading.Event(), delay=lambda failures: 0.0)
+        return fetch(
+            joined, client, LocalStorage(folder), Pace(), Progress(), threading.Event(), delay=lambda failures: 0.0
+        )
 
 
 def date(second: float, zone: timedelta = timedelta()) -> str:
@@ -142,7 +144,7 @@ def test_columns_that_a_table_has_gained_are_left_out_of_all_files(serve: Serve,
     parts = tasks("ndjson")
     joined = Task(Window(START, parts[-1].window.end), parts[0].request, "ndjson", "", columns=(), parts=parts)
     with Client(script.url, Signature("key", "secret"), retries=0, timeout=10) as client:
-        fetched = fetch(joined, client, Local(tmp_path), Pace(), progress, threading.Event())
+        fetched = fetch(joined, client, LocalStorage(tmp_path), Pace(), progress, threading.Event())
     assert (fetched.columns, fetched.left_out) == (("eventdate", "n"), ("c",))
     assert json.loads(script.requests[1][2])["query"] == "from x select `eventdate`, `n`"
     assert (tmp_path / "000").read_text() + (tmp_path / "020").read_text() == objects(MS, MS + 20_000)

@@ -20,7 +20,7 @@ from svcctl.errors import Locked
 from svcctl.service.accounts import accounts, keys, price_plans
 from svcctl.service.accounts.accounts import Account
 from svcctl.service.accounts.seed import open_store
-from svcctl.service.process import Files, all_credentials
+from svcctl.service.process import ServiceFiles, all_credentials
 from svcctl.service.state.schema import version
 
 RUNNING = """
@@ -34,7 +34,7 @@ sys.stdin.read()
 
 
 def test_the_files_of_a_running_service_of_an_older_version_are_not_upgraded(tmp_path: Path) -> None:
-    files = Files(tmp_path)
+    files = ServiceFiles(tmp_path)
     with closing(open_store(files)) as store, store.transaction() as connection:
         connection.execute(update(version).values(version_num="0000"))
     before = (tmp_path / "state.db").read_bytes()
@@ -101,7 +101,7 @@ def test_a_service_whose_first_start_is_killed_at_any_moment_is_whole_the_next_t
 
 
 def test_what_is_removed_from_a_new_state_stays_removed(tmp_path: Path) -> None:
-    files = Files(tmp_path / "data")
+    files = ServiceFiles(tmp_path / "data")
     with closing(open_store(files)) as store:
         price_plans.remove_plan(store, "demo", "trial")
     with closing(open_store(files)) as store:
@@ -109,7 +109,7 @@ def test_what_is_removed_from_a_new_state_stays_removed(tmp_path: Path) -> None:
 
 
 def test_accounts_of_the_built_in_profiles_are_stored_at_every_start(tmp_path: Path) -> None:
-    files = Files(tmp_path / "data")
+    files = ServiceFiles(tmp_path / "data")
     open_store(files).close()
     files.credentials.unlink()
     where = f"{socket.gethostname()}:{tmp_path}/data"
@@ -129,6 +129,6 @@ def test_accounts_of_the_built_in_profiles_are_stored_at_every_start(tmp_path: P
 
 
 def test_a_directory_whose_name_is_not_text_has_keys_with_a_name_that_is(tmp_path: Path) -> None:
-    files = Files(tmp_path / os.fsdecode(b"d\xff\xe9"))
+    files = ServiceFiles(tmp_path / os.fsdecode(b"d\xff\xe9"))
     with closing(open_store(files)) as store:
         assert [(key.name or "").rpartition("/")[2] for key in keys.list_keys(store)] == ["d\ufffd\ufffd"] * 2

@@ -21,7 +21,7 @@ from support.waiting import eventually
 
 from svcctl.errors import Unavailable
 from svcctl.service import process
-from svcctl.service.destinations import Destination
+from svcctl.service.destinations import JobDestination
 from svcctl.service.destinations.kafka import MAX_EVENT_BYTES
 from svcctl.service.destinations.kinds import destination
 
@@ -51,7 +51,7 @@ class Killer:
     """Kills the service when it is called."""
 
     def __init__(self, shell: Shell) -> None:
-        self._files = process.Files(Path(shell.environment["SVCCTL_DATA"]))
+        self._files = process.ServiceFiles(Path(shell.environment["SVCCTL_DATA"]))
         self.done = threading.Event()
 
     def __call__(self) -> None:
@@ -113,7 +113,7 @@ AT_MOST = "topic '{topic}' takes at most 300,000 (max.message.bytes)"
 UNKNOWN = "topic '{topic}' does not take as many (see its max.message.bytes)"
 
 
-def opened(peer: KafkaPeer, topic: str, **params: str) -> Destination:
+def opened(peer: KafkaPeer, topic: str, **params: str) -> JobDestination:
     """The destination of a new job, once the topic has a leader."""
     made = destination("kafka", uuid4().hex, {**peer.client, "topic": topic, **params}, endless=False)
 
@@ -126,7 +126,7 @@ def opened(peer: KafkaPeer, topic: str, **params: str) -> Destination:
     return made
 
 
-def put(made: Destination, *sizes: int) -> None:
+def put(made: JobDestination, *sizes: int) -> None:
     """Deliver events of these sizes, a second after each other, as one batch."""
     dates = [1_706_695_201_250 + number * 1000 for number in range(len(sizes))]
     made.write(pa.array(["x" * size for size in sizes]), 0, pa.array(dates))

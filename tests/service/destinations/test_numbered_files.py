@@ -18,7 +18,7 @@ from svcctl.errors import Unavailable
 from svcctl.service.destinations import Memo
 from svcctl.service.destinations.numbered_files import Names, NumberedFiles
 from svcctl.storage import AddressedFailure, Sink, Storage, exists
-from svcctl.storage.local import Local
+from svcctl.storage.local import LocalStorage
 
 NO_DATES = pa.array([], pa.int64())
 HEAD = b"n\n"
@@ -28,7 +28,7 @@ NAMES = Names("out/n", ".csv")
 def parts(
     folder: Path, packing: str = "plain", password: str = "", size: int = 1_000_000, job: str = "job"
 ) -> NumberedFiles:
-    return NumberedFiles(job, Local(folder), NAMES, size=size, age=1.0, packing=packing, password=password)
+    return NumberedFiles(job, LocalStorage(folder), NAMES, size=size, age=1.0, packing=packing, password=password)
 
 
 def deliver(storage: Storage, job: str, *numbers: int, memo: Memo | None = None, names: Names = NAMES) -> Memo:
@@ -79,8 +79,8 @@ def test_a_prepared_file_that_is_not_there_is_written_with_its_number(tmp_path: 
     written.write(rows(1, 2), 0, NO_DATES)
     saved = written.prepare()
     written.close()
-    assert deliver(Local(tmp_path), "other", 9) == {"parts": 2}
-    assert deliver(Local(tmp_path), "job", 1, 2, memo=saved) == {"parts": 1}
+    assert deliver(LocalStorage(tmp_path), "other", 9) == {"parts": 2}
+    assert deliver(LocalStorage(tmp_path), "job", 1, 2, memo=saved) == {"parts": 1}
     assert files(tmp_path) == {"n_000.csv": b"n\n1\n2\n", "n_001.csv": b"n\n9\n"}
 
 
@@ -93,7 +93,7 @@ def test_a_prepared_file_whose_name_is_taken_gets_the_next_number(tmp_path: Path
     with pytest.raises(Unavailable):
         written.commit()
     written.close()
-    assert deliver(Local(tmp_path), "job", 1, 2, memo=saved) == {"parts": 2}
+    assert deliver(LocalStorage(tmp_path), "job", 1, 2, memo=saved) == {"parts": 2}
     assert files(tmp_path) == {"n_000.csv": b"their\n", "n_001.csv": b"n\n1\n2\n"}
 
 
@@ -101,9 +101,9 @@ def test_numbers_go_on_behind_the_highest_that_is_there_however_it_is_packed(tmp
     (tmp_path / "out").mkdir()
     for name in ("n_002.csv", "n_007.csv.zip", "n_x.csv", "n_9.csv", "n_010.json", "nn_011.csv"):
         (tmp_path / "out" / name).write_bytes(b"their\n")
-    assert deliver(Local(tmp_path), "job", 1) == {"parts": 9}
-    assert deliver(Local(tmp_path), "other", 2) == {"parts": 10}
-    assert deliver(Local(tmp_path), "job", 3, memo={"parts": 9}) == {"parts": 11}
+    assert deliver(LocalStorage(tmp_path), "job", 1) == {"parts": 9}
+    assert deliver(LocalStorage(tmp_path), "other", 2) == {"parts": 10}
+    assert deliver(LocalStorage(tmp_path), "job", 3, memo={"parts": 9}) == {"parts": 11}
     found = files(tmp_path)
     assert {name: content for name, content in found.items() if content != b"their\n"} == {
         "n_008.csv": b"n\n1\n",
@@ -115,7 +115,7 @@ def test_numbers_go_on_behind_the_highest_that_is_there_however_it_is_packed(tmp
 
 def test_the_only_file_of_a_job_has_the_plain_name_unless_it_is_taken(tmp_path: Path) -> None:
     for number in range(3):
-        deliver(Local(tmp_path), "job", number, names=Names("all", ".csv", plain=True))
+        deliver(LocalStorage(tmp_path), "job", number, names=Names("all", ".csv", plain=True))
     assert files(tmp_path) == {"all.csv": b"n\n0\n", "all_001.csv": b"n\n1\n", "all_002.csv": b"n\n2\n"}
 
 
@@ -292,7 +292,7 @@ def test_a_full_file_has_no_room_and_an_empty_one_has(tmp_path: Path) -> None:
 
 
 def test_the_reason_of_a_failure_comes_before_the_address_which_narrow_lists_cut(tmp_path: Path) -> None:
-    class Refusing(Local):
+    class Refusing(LocalStorage):
         def create(self, name: str, *, overwrite: bool, part_of: str | None = None) -> Sink:
             raise AddressedFailure(f"s3://bucket/{name}", "no connection")
 

@@ -29,7 +29,7 @@ from svcctl.service.engines.duckdb.lake_reader import LakeReader
 from svcctl.service.engines.lake.log import ATTEMPTS
 from svcctl.service.engines.lake.selects import without_range
 from svcctl.service.engines.lake.shared_tables import LakeTables
-from svcctl.service.engines.lake.snapshot import File, Part, parts, whole
+from svcctl.service.engines.lake.snapshot import File, SnapshotPart, parts, whole
 from svcctl.service.engines.lake.upkeep import together, vacuum
 from svcctl.service.engines.table_rules import AlreadyLoaded
 from svcctl.service.language import Column, Plan, Type, compile, parse
@@ -314,12 +314,12 @@ def test_files_are_read_in_parts_of_which_those_to_be_sorted_have_few_rows() -> 
     few, many = [file(4, 6, 9), file(5, 7, 9), file(8, 9, 9), file(8, 9, 9)], [file(10, 14, 300_000)] * 2
     half = FIRST + timedelta(hours=12, milliseconds=0.5)
     assert parts([*many, *few, *apart]) == [
-        Part(apart, ordered=True),
-        Part(few, ordered=False),
-        Part(many, ordered=False, start=many[0].oldest, end=half),
-        Part(many, ordered=False, start=half, end=many[1].newest + timedelta(milliseconds=1)),
+        SnapshotPart(apart, ordered=True),
+        SnapshotPart(few, ordered=False),
+        SnapshotPart(many, ordered=False, start=many[0].oldest, end=half),
+        SnapshotPart(many, ordered=False, start=half, end=many[1].newest + timedelta(milliseconds=1)),
     ]
-    assert parts([]) == [Part([], ordered=True)]
+    assert parts([]) == [SnapshotPart([], ordered=True)]
     last = datetime.max.replace(microsecond=999_000)
     ended = [dataclasses.replace(one, newest=last) for one in many]
     assert parts(ended)[-1].end == datetime.max

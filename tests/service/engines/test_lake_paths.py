@@ -23,7 +23,7 @@ from svcctl.service.engines.duckdb.lake_reader import LakeReader
 from svcctl.service.engines.lake.folder import Folder
 from svcctl.service.engines.lake.shared_tables import LakeTables
 from svcctl.service.engines.lake.upkeep import vacuum
-from svcctl.service.engines.spark import Connection, Server, SparkReader
+from svcctl.service.engines.spark import Server, SparkConnection, SparkReader
 from svcctl.service.language import Column, Type, compile, parse
 
 COLUMNS = (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8))
@@ -158,7 +158,7 @@ def test_hdfs_does_not_take_what_a_url_escapes(hdfs_peer: HdfsPeer, name: str) -
 @pytest.mark.parametrize("server", ["sail", "spark"])
 def test_spark_reads_folders_with_unusual_names(tmp_path: Path, server: str, spilled_rows: int) -> None:
     with ExitStack() as stack:
-        connection = Connection(Server(shared(server)))
+        connection = SparkConnection(Server(shared(server)))
         for name in (*EVERYWHERE, *NOT_IN_HDFS, *ON_DISK):
             lake = stack.enter_context(new_lake(str(tmp_path / name)))
             store(lake, "t", COLUMNS, [(FIRST, 1)])

@@ -13,24 +13,26 @@ import pytest
 from svcctl.errors import ServiceError
 from svcctl.service.engines.duckdb.matches import Statements, selects
 from svcctl.service.engines.duckdb.statement import Statement
-from svcctl.service.engines.lake.snapshot import File, Part
+from svcctl.service.engines.lake.snapshot import File, SnapshotPart
 
 PARTS = 64
 ROWS = 10
 """The rows of a part: its numbers, in two files that both have all of its range."""
 
 
-def part(number: int) -> Part:
+def part(number: int) -> SnapshotPart:
     oldest = datetime(2024, 1, 1) + timedelta(hours=number)
     newest = oldest + timedelta(minutes=59)
-    return Part([File(f"{number}-{file}", "1", 9, ROWS // 2, oldest, newest, (1, 1)) for file in "ab"], ordered=False)
+    return SnapshotPart(
+        [File(f"{number}-{file}", "1", 9, ROWS // 2, oldest, newest, (1, 1)) for file in "ab"], ordered=False
+    )
 
 
 def statements(condition: str, reads: list[tuple[str, int]]) -> Statements:
     """Rows whose n meets a condition. `reads` gets the way and the number of the parts of each SELECT."""
 
-    def over(way: str, select: str) -> Callable[[Part], str]:
-        def text(part: Part) -> str:
+    def over(way: str, select: str) -> Callable[[SnapshotPart], str]:
+        def text(part: SnapshotPart) -> str:
             numbers = sorted({int(file.path.partition("-")[0]) for file in part.files})
             reads.append((way, len(numbers)))
             rows = f"range({numbers[0] * ROWS}, {(numbers[-1] + 1) * ROWS}) t(n)"
@@ -73,7 +75,7 @@ def test_parts_are_read_together_while_they_have_few_matches(condition: str, rea
 def test_an_interrupt_ends_the_search_for_matches_with_its_reason() -> None:
     searching, ended = threading.Event(), threading.Event()
 
-    def endless(_: Part) -> str:
+    def endless(_: SnapshotPart) -> str:
         searching.set()
         return "SELECT range AS c0, range AS c1 FROM range(1000000000000) WHERE hash(range) = 0"
 
@@ -98,6 +100,6 @@ def test_an_interrupt_ends_the_search_for_matches_with_its_reason() -> None:
 
 def test_a_part_holds_fewer_rows_when_any_of_its_files_has_large_ones() -> None:
     small, large = part(0).files[0], File("1-a", "1", 5 * (1 << 20), 10, datetime.min, datetime.max, (1, 1))
-    assert Part([], ordered=False).rows_of(500_000) == 500_000
-    assert Part([small], ordered=False).rows_of(500_000) == 500_000
-    assert Part([small, large], ordered=False).rows_of(500_000) == 8
+    assert SnapshotPart([], ordered=False).rows_of(500_000) == 500_000
+    assert SnapshotPart([small], ordered=False).rows_of(500_000) == 500_000
+    assert SnapshotPart([small, large], ordered=False).rows_of(500_000) == 8

@@ -22,7 +22,7 @@ from svcctl.errors import ServiceError, Unavailable, UsageError
 from svcctl.service.engines import Engine
 from svcctl.service.engines.duckdb.opening import scratch
 from svcctl.service.engines.lake.shared_tables import LakeTables
-from svcctl.service.engines.spark import Connection, Server, SparkReader
+from svcctl.service.engines.spark import Server, SparkConnection, SparkReader
 from svcctl.service.engines.spark.patterns import Matcher, pattern_for
 from svcctl.service.engines.spark.session import Session
 from svcctl.service.engines.spark.spill import Spills
@@ -249,7 +249,7 @@ def test_a_server_that_cannot_be_reached_is_told_with_the_reason(
     with ThreadingHTTPServer((HOST, 0), BaseHTTPRequestHandler) as http:
         threading.Thread(target=http.serve_forever, args=(0.02,)).start()
         address = address.format(closed=f"{HOST}:{free_port()}", http=f"{HOST}:{http.server_port}")
-        connection = Connection(Server(f"sc://{address}", ca_bundle=ca_bundle))
+        connection = SparkConnection(Server(f"sc://{address}", ca_bundle=ca_bundle))
         with closing(connection), pytest.raises(Unavailable) as caught:
             connection.session()
         http.shutdown()

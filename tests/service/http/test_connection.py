@@ -15,7 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from support.waiting import eventually
 
-from svcctl.service.http.connection import Connection, Limits
+from svcctl.service.http.connection import Limits, ServerConnection
 
 Connect = Callable[[], socket.socket]
 OK = b"HTTP/1.1 200 OK"
@@ -52,7 +52,7 @@ def serving(app: ASGIApp = application, **limits: Any) -> Iterator[Connect]:
     """A server with these limits, and what opens a connection to it."""
     with ExitStack() as closing:
         listener = socket.create_server(("127.0.0.1", 0))
-        protocol = Connection.limited(Limits(**limits))
+        protocol = ServerConnection.limited(Limits(**limits))
         config = uvicorn.Config(app, http=protocol, lifespan="off", log_config=None, access_log=False, ws="none")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listener],))

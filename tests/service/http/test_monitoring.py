@@ -34,7 +34,7 @@ from svcctl.service.jobs.checkpoint import Checkpoint, JobProgress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language.types import Column, Type
-from svcctl.service.queries.schedule import Late
+from svcctl.service.queries.schedule import LateEvents
 from svcctl.service.server import settle_repeatedly
 from svcctl.service.state.database import STATE_AWAY, StateUnavailable
 from svcctl.service.state.events_record import EventsRecord
@@ -90,7 +90,9 @@ def test_metrics_count_answers_bytes_queries_and_jobs(service: Service) -> None:
             f"j{number}", owner, status, "kafka", "", "from t", stored_query(), {}, JobProgress(0, int(last * 1000))
         )
         if number == 2:
-            job = replace(job, progress=JobProgress(0, 1000, Checkpoint(late=Late(4, 9))), friendly_name='a "b" \\ c')
+            job = replace(
+                job, progress=JobProgress(0, 1000, Checkpoint(late=LateEvents(4, 9))), friendly_name='a "b" \\ c'
+            )
         job_table.add(service.store, replace(job, error=("no broker",) * (number > 0)))
 
     async def asked() -> str:

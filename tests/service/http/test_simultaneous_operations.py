@@ -24,7 +24,7 @@ from svcctl.service.http.context import Service
 from svcctl.service.jobs.checkpoint import Checkpoint, JobProgress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
-from svcctl.service.jobs.runner import Run
+from svcctl.service.jobs.runner import JobRun
 from svcctl.service.state.postgresql import PostgreSQL
 from svcctl.service.state.store import Store
 
@@ -36,7 +36,7 @@ STOPPED, STARTED, REMOVED = (200, "STOPPED"), (200, "RUNNING"), (200, "REMOVED")
 NOT_RUNNING, RUNS_ALREADY, UNKNOWN = (409, 108), (409, 101), (404, 100)
 
 
-def deliver(job: StoredJob, run: Run) -> bool:
+def deliver(job: StoredJob, run: JobRun) -> bool:
     """Count rows until the run is stopped."""
     sent = job.progress.sent
     while not run.stopping.wait(0.01):

@@ -34,7 +34,7 @@ from svcctl.service.accounts.accounts import Account
 from svcctl.service.engines import Engines
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.http.app import build, settle
-from svcctl.service.http.connection import Connection
+from svcctl.service.http.connection import ServerConnection
 from svcctl.service.http.context import Service
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.language.types import Column, Type
@@ -112,7 +112,7 @@ def running(directory: Path, threads: int = 1, **patience: Any) -> Iterator[Serv
         served = Served(engines, Service(engines, store, executor, **patience), listener.getsockname())
         served.service.clock = lambda: NOON + served.moment
         config = uvicorn.Config(
-            build(served.service), http=Connection, lifespan="off", log_config=None, access_log=False, ws="none"
+            build(served.service), http=ServerConnection, lifespan="off", log_config=None, access_log=False, ws="none"
         )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listener],))

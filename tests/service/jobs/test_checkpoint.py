@@ -20,7 +20,7 @@ from svcctl.service.jobs import job_table
 from svcctl.service.jobs.checkpoint import Batch, Checkpoint, JobProgress, Rest, StoredQuery
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
-from svcctl.service.jobs.runner import Run
+from svcctl.service.jobs.runner import JobRun
 from svcctl.service.queries.request import AskedQuery
 from svcctl.service.queries.schedule import CoveredEvents, Step
 from svcctl.service.state import schema
@@ -164,5 +164,5 @@ def test_a_job_that_cannot_be_read_is_listed_with_the_others_and_stops_with_the_
         assert (damaged.last_datetime, damaged.error) == (5, (reason,))
 
 
-def delivers(job: StoredJob, run: Run) -> bool:
+def delivers(job: StoredJob, run: JobRun) -> bool:
     return job.rest.job_id == "whole"

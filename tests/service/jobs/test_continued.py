@@ -31,7 +31,7 @@ class Changing:
         self.loaded = 0
         self.kills = 0
         self.shell, self.targets, self.dice = shell, targets, dice
-        self.files = process.Files(Path(shell.environment["SVCCTL_DATA"]))
+        self.files = process.ServiceFiles(Path(shell.environment["SVCCTL_DATA"]))
         self.start = datetime.now(UTC) - timedelta(hours=1)
         self.jobs = shell.home / "jobs.yaml"
 

@@ -26,7 +26,7 @@ from svcctl.dates.range import Range
 from svcctl.errors import Unavailable
 from svcctl.service import rendering
 from svcctl.service.accounts.accounts import Account
-from svcctl.service.destinations import Destination, Memo
+from svcctl.service.destinations import JobDestination, Memo
 from svcctl.service.engines import Engines
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.table_rules import ColumnChange
@@ -35,12 +35,12 @@ from svcctl.service.jobs.checkpoint import Checkpoint, JobProgress, Rest, Stored
 from svcctl.service.jobs.continuation import follow
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
-from svcctl.service.jobs.runner import Run
+from svcctl.service.jobs.runner import JobRun
 from svcctl.service.language import compile, parse
 from svcctl.service.language.types import Column, Type
 from svcctl.service.queries.request import AskedQuery
 from svcctl.service.queries.schedule import Step
-from svcctl.service.rendering import Dates, arrow
+from svcctl.service.rendering import DateStyle, arrow
 from svcctl.service.rendering.rows import CSV
 from svcctl.service.state.store import Store
 from svcctl.service.verification import ExpectedRows
@@ -83,7 +83,7 @@ def hashed(rows: list[bytes]) -> str:
     return hashlib.sha256(b"".join(rows)).hexdigest()
 
 
-class Small(Destination):
+class Small(JobDestination):
     """What both kinds have in common: batches of about 100 bytes, and dangers everywhere."""
 
     rows = CSV
@@ -226,7 +226,7 @@ def run_to_the_end(
             worlds[job_id] = World(deaths=deaths, failures=failures)
             return job_id
 
-        def connect(_: str, name: str, *__: Any, endless: bool) -> Destination:
+        def connect(_: str, name: str, *__: Any, endless: bool) -> JobDestination:
             return kind(worlds[name])
 
         happens()
@@ -234,7 +234,7 @@ def run_to_the_end(
         while not done:
             job = job_table.get(store, job_id)
             assert job is not None
-            run = Run(job_id, store, job.fence, stopping=Idle(happens))
+            run = JobRun(job_id, store, job.fence, stopping=Idle(happens))
             with suppress(Killed):
                 done = delivery.deliver(engines_of(engine), lambda: clock.now, job, run, connect=connect)
             if left and not done:
@@ -243,7 +243,7 @@ def run_to_the_end(
         job = job_table.get(store, job_id)
         assert job is not None
         plan = compile(parse(queries[0]), engine.tables(), dialect=engine.dialect, start=FIRST, end=END, now=LAUNCH)
-        with rendering.stream(engine, plan, [CSV.text(plan.columns, Dates())]) as stream:
+        with rendering.stream(engine, plan, [CSV.text(plan.columns, DateStyle())]) as stream:
             answer = [row.encode() for batch in stream for row in batch.column(0).to_pylist()]
     return Delivered([_held(world) for world in worlds.values()], job, answer)
 
@@ -407,7 +407,7 @@ def test_a_job_says_that_the_rest_of_the_one_before_cannot_be_delivered(tmp_path
         assert job is not None
         job = replace(job, progress=JobProgress(before=before))
         assert job_table.save(store, job_id, job.fence, job.progress)
-        run = Run(job_id, store, job.fence)
+        run = JobRun(job_id, store, job.fence)
 
         def stop() -> None:
             run.stopping.set()
@@ -466,7 +466,7 @@ def test_a_job_keeps_its_columns_when_its_table_gains_some(
             def happens() -> None:
                 left.pop(0)() if left else run.stopping.set()
 
-            run = Run("one", store)
+            run = JobRun("one", store)
             run.stopping = Idle(happens)
             job = job_table.get(store, "one")
             assert job is not None
@@ -496,7 +496,7 @@ def test_the_last_date_moves_on_where_nothing_matches_and_is_kept_by_a_stop(
         engine.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
         store = Store(tmp_path / "state.db")
         request = StoredQuery(AskedQuery(query, Range(FIRST, None), "csv"), LAUNCH)
-        runs: list[Run] = []
+        runs: list[JobRun] = []
         begun = threading.Event()
 
         def happens() -> None:
@@ -504,7 +504,7 @@ def test_the_last_date_moves_on_where_nothing_matches_and_is_kept_by_a_stop(
             if world.now == LAUNCH + timedelta(minutes=40):
                 runs[0].stopping.set()
 
-        def deliver(job: StoredJob, run: Run) -> bool:
+        def deliver(job: StoredJob, run: JobRun) -> bool:
             run.stopping = Idle(happens)
             runs.append(run)
             begun.set()
@@ -530,7 +530,7 @@ def test_events_in_a_batch_that_is_open_are_with_the_destination_until_it_fails(
         engine.append("t", selected(values), create=(Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
         store = Store(tmp_path / "state.db")
         request = StoredQuery(AskedQuery("from t", Range(FIRST, None), "csv"), LAUNCH)
-        run = Run("one", store)
+        run = JobRun("one", store)
         seen: list[tuple[int, int]] = []
 
         def happens() -> None:
@@ -562,7 +562,7 @@ def test_a_job_whose_table_is_away_shows_it_stands_still_and_recovers(tmp_path: 
         lake.create("t", (Column("eventdate", Type.TIMESTAMP), Column("n", Type.INT8)))
         store = Store(tmp_path / "state.db")
         request = StoredQuery(AskedQuery("from t", Range(FIRST, None), "csv"), LAUNCH)
-        runs: list[Run] = []
+        runs: list[JobRun] = []
         begun = threading.Event()
         seen: list[tuple[tuple[str, ...], datetime]] = []
 
@@ -580,7 +580,7 @@ def test_a_job_whose_table_is_away_shows_it_stands_still_and_recovers(tmp_path: 
                 case 4:
                     runs[0].stopping.set()
 
-        def deliver(job: StoredJob, run: Run) -> bool:
+        def deliver(job: StoredJob, run: JobRun) -> bool:
             run.stopping = Idle(happens)
             runs.append(run)
             begun.set()
@@ -607,7 +607,7 @@ def test_a_job_shows_how_many_events_came_too_late_for_its_groups(tmp_path: Path
         append(engine, [0, 1, 601], 0)
         store = Store(tmp_path / "state.db")
         request = StoredQuery(AskedQuery(query, Range(FIRST, None), "csv"), LAUNCH)
-        runs: list[Run] = []
+        runs: list[JobRun] = []
         begun = threading.Event()
         shown: list[object] = []
 
@@ -619,7 +619,7 @@ def test_a_job_shows_how_many_events_came_too_late_for_its_groups(tmp_path: Path
             if len(shown) == 4:
                 runs[0].stopping.set()
 
-        def deliver(job: StoredJob, run: Run) -> bool:
+        def deliver(job: StoredJob, run: JobRun) -> bool:
             run.stopping = Idle(happens)
             runs.append(run)
             begun.set()

@@ -31,7 +31,7 @@ from svcctl.service.jobs import job_table, jobs
 from svcctl.service.jobs.checkpoint import Checkpoint, JobProgress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
-from svcctl.service.jobs.runner import Run
+from svcctl.service.jobs.runner import JobRun
 from svcctl.service.state import schema
 from svcctl.service.state.database import StateUnavailable
 from svcctl.service.state.sqlite import SQLite
@@ -53,7 +53,7 @@ class Work:
         self.begun = threading.Semaphore(0)
         self.alive = True
 
-    def __call__(self, job: StoredJob, run: Run) -> bool:
+    def __call__(self, job: StoredJob, run: JobRun) -> bool:
         order = self.orders.setdefault(job.id, threading.Event())
         self.begun.release()
         while not run.stopping.is_set():
@@ -203,7 +203,7 @@ def test_a_complete_job_has_sent_all_it_generated(mine: Jobs, work: Work) -> Non
 
 
 def test_a_query_that_fails_stops_its_job_with_the_reason(store: Store) -> None:
-    def fail(job: StoredJob, run: Run) -> bool:
+    def fail(job: StoredJob, run: JobRun) -> bool:
         raise ServiceError("no table 't'")
 
     jobs = Jobs(store, fail)
@@ -214,7 +214,7 @@ def test_a_query_that_fails_stops_its_job_with_the_reason(store: Store) -> None:
 def test_a_job_whose_events_are_away_waits_for_them(store: Store) -> None:
     away = [True]
 
-    def read(job: StoredJob, run: Run) -> bool:
+    def read(job: StoredJob, run: JobRun) -> bool:
         if away:
             raise Unavailable("hdfs://namenode/events: nobody answers")
         return True
@@ -231,7 +231,7 @@ def test_a_job_whose_events_are_away_waits_for_them(store: Store) -> None:
 def test_a_job_says_since_when_it_fails_when_it_delivered_and_where_it_runs(store: Store) -> None:
     looks: list[Mapping[str, Any]] = []
 
-    def deliver(job: StoredJob, run: Run) -> bool:
+    def deliver(job: StoredJob, run: JobRun) -> bool:
         steps: tuple[Callable[[], None], ...] = (
             lambda: run.trouble("no broker"),
             lambda: run.trouble("no topic"),
@@ -264,7 +264,7 @@ def test_a_job_says_since_when_it_fails_when_it_delivered_and_where_it_runs(stor
 
 
 def test_a_defect_stops_its_job_and_says_no_more_than_where_to_look(store: Store) -> None:
-    def fail(job: StoredJob, run: Run) -> bool:
+    def fail(job: StoredJob, run: JobRun) -> bool:
         raise KeyError(SECRET)
 
     jobs = Jobs(store, fail)
@@ -332,7 +332,7 @@ def test_a_job_that_continues_a_running_one_takes_its_place_when_more_run_than_t
 # A state that fails
 
 
-def deliver_rows(job: StoredJob, run: Run) -> bool:
+def deliver_rows(job: StoredJob, run: JobRun) -> bool:
     """Deliver a row each time until the run is stopped, with checkpoints that grow."""
     sent = job.progress.sent
     while not run.stopping.wait(0.01):
@@ -387,7 +387,7 @@ def test_a_job_goes_on_by_itself_in_its_thread_after_each_failure_of_its_state(h
 def test_a_job_that_ends_while_its_state_cannot_be_written_is_ended_later(store: Store) -> None:
     may_end = threading.Event()
 
-    def fail(job: StoredJob, run: Run) -> bool:
+    def fail(job: StoredJob, run: JobRun) -> bool:
         may_end.wait(10)
         raise ServiceError("no table 't'")
 
@@ -422,7 +422,7 @@ def test_a_running_job_without_a_thread_gets_another_one_and_the_log_says_so(
 ) -> None:
     threads: list[int] = []
 
-    def die_first(job: StoredJob, run: Run) -> bool:
+    def die_first(job: StoredJob, run: JobRun) -> bool:
         threads.append(threading.get_ident())
         if len(threads) == 1:
             raise SystemExit  # ends a thread, whatever that would do at its end
@@ -532,7 +532,7 @@ class Hanging:
         self.most = 0
         self.delivered: list[str] = []
 
-    def __call__(self, job: StoredJob, run: Run) -> bool:
+    def __call__(self, job: StoredJob, run: JobRun) -> bool:
         self.inside.append(job.id)
         self.most = max(self.most, len(self.inside))
         self.begun.release()
@@ -615,7 +615,7 @@ def test_a_job_that_waits_for_its_previous_run_says_so(store: Store) -> None:
 def test_a_job_that_was_stopped_has_no_error_of_a_thread_that_was_about_to_end(store: Store) -> None:
     begun = threading.Event()
 
-    def troubled(job: StoredJob, run: Run) -> bool:
+    def troubled(job: StoredJob, run: JobRun) -> bool:
         begun.set()
         assert run.stopping.wait(10)
         run.trouble("the destination does not answer")
@@ -633,7 +633,7 @@ def test_a_job_that_was_stopped_has_no_error_of_a_thread_that_was_about_to_end(s
 def test_a_run_that_is_stopping_leaves_no_error_in_a_job_that_was_started_again(store: Store, restarted: bool) -> None:
     mine = Jobs(store, lambda job, run: not run.stopping.wait(10))
     job_id = launch(mine)
-    old = Run(job_id, store, mine.runs[job_id].token)
+    old = JobRun(job_id, store, mine.runs[job_id].token)
     if restarted:
         old.stopping.set()
     old.trouble("the destination does not answer")
@@ -664,7 +664,7 @@ def test_running_jobs_resume_with_the_service_and_no_others(store: Store, work: 
 def test_a_start_waits_until_the_run_before_it_is_over(store: Store) -> None:
     held, inside, most = threading.Event(), [], []
 
-    def slow(job: StoredJob, run: Run) -> bool:
+    def slow(job: StoredJob, run: JobRun) -> bool:
         inside.append(job.id)
         most.append(len(inside))
         run.stopping.wait()

@@ -20,7 +20,7 @@ from svcctl.service.jobs.checkpoint import Checkpoint, JobProgress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.jobs.leases import Term
-from svcctl.service.jobs.runner import Fenced, Run
+from svcctl.service.jobs.runner import Fenced, JobRun
 from svcctl.service.state.database import STATE_AWAY, STATE_READ_ONLY, StateUnavailable
 from svcctl.service.state.postgresql import PostgreSQL
 from svcctl.service.state.store import Store
@@ -36,7 +36,7 @@ class Process:
         self.url = url
         self.store = Store(PostgreSQL(url, password=PASSWORD))
         self.jobs = Jobs(self.store, self._deliver, place=place, term=TERM)
-        self.runs: list[Run] = []
+        self.runs: list[JobRun] = []
         self.suspended = threading.Event()
         self.ending = threading.Event()
         self._thread = threading.Thread(target=self._work)
@@ -49,7 +49,7 @@ class Process:
                     self.jobs.renew()
                     self.jobs.settle()
 
-    def _deliver(self, job: StoredJob, run: Run) -> bool:
+    def _deliver(self, job: StoredJob, run: JobRun) -> bool:
         """Deliver a row each time until the run is stopped; a suspended process delivers nothing and hears nothing."""
         self.runs.append(run)
         sent = job.progress.sent

@@ -17,12 +17,12 @@ from support.stored_queries import FIRST, FIRST_MS, stored_query
 
 from svcctl.api.models import JobStatus
 from svcctl.service.accounts.accounts import Owner
-from svcctl.service.destinations import Destination
+from svcctl.service.destinations import JobDestination
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.jobs import delivery, job_table, step_log
 from svcctl.service.jobs.checkpoint import Checkpoint, JobProgress, Rest
 from svcctl.service.jobs.job_table import StoredJob
-from svcctl.service.jobs.runner import Run
+from svcctl.service.jobs.runner import JobRun
 from svcctl.service.jobs.step_log import PAGE_ENTRIES, FileEntry, LogEntries, StepEntry
 from svcctl.service.language.types import Column, Type
 from svcctl.service.queries.schedule import Step
@@ -33,7 +33,7 @@ LOOKS = 1000
 STEP = Step(5, 0, None, 7, FIRST_MS, None, FIRST_MS, last=False)
 
 
-class Counting(Destination):
+class Counting(JobDestination):
     """Takes all rows, and counts them as Kafka does."""
 
     rows = CSV
@@ -85,7 +85,7 @@ def log(store: Store, *entries: LogEntries) -> None:
 
 def test_a_job_without_new_events_adds_nothing_to_its_log(store: Store) -> None:
     job, looks = add(store, "a"), 0
-    run = Run("a", store, job.fence)
+    run = JobRun("a", store, job.fence)
     with DuckDBEngine() as engine:
 
         def events(second: int, n: int) -> None:

@@ -119,7 +119,7 @@ def test_an_error_tells_its_parts() -> None:
 @pytest.mark.parametrize("word", sorted(RESERVED))
 def test_a_reserved_word_is_a_column_when_it_is_quoted(word: str) -> None:
     query = parse(f"from t select `{word}`")
-    assert query.clauses == (tree.Select((tree.Item(tree.Column(word)),)),)
+    assert query.clauses == (tree.Select((tree.Item(tree.ColumnRef(word)),)),)
 
 
 def test_equality_of_literals_looks_at_their_type() -> None:
@@ -184,7 +184,7 @@ def _compound(inner: st.SearchStrategy[tree.Expr]) -> st.SearchStrategy[tree.Exp
     )
 
 
-expressions = st.recursive(st.one_of(literals, names.map(tree.Column)), _compound, max_leaves=8)
+expressions = st.recursive(st.one_of(literals, names.map(tree.ColumnRef)), _compound, max_leaves=8)
 items = st.builds(tree.Item, expressions, st.none() | names)
 counts = st.integers(0, 10**15)
 clauses = st.one_of(

@@ -10,7 +10,7 @@ from support.events import selected
 
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.engines.duckdb.demo_events import made
-from svcctl.service.loading.demo import SECONDS_AHEAD, TABLES, Growing, extend
+from svcctl.service.loading.demo import SECONDS_AHEAD, TABLES, GrowingTables, extend
 
 NOW = datetime(2026, 3, 20, 12, 0, 0, 700_000, tzinfo=UTC)
 START = datetime(2026, 2, 18, 12, 0)
@@ -95,7 +95,7 @@ def test_a_later_call_adds_only_what_happened_since(engine: DuckDBEngine) -> Non
 def test_a_running_service_stores_each_event_once_its_second_has_passed() -> None:
     with DuckDBEngine() as engine, DuckDBEngine() as other:
         begun, history = NOW - timedelta(hours=1), timedelta(minutes=10)
-        growing = Growing(engine, history)
+        growing = GrowingTables(engine, history)
         growing.extend(begun)
         passed = (0.5, 1, 1.2, 30, 29, 30, SECONDS_AHEAD, SECONDS_AHEAD + 1, SECONDS_AHEAD + 2, 5 * SECONDS_AHEAD)
         for number, seconds in enumerate(passed):

@@ -14,7 +14,7 @@ import pytest
 
 from svcctl.errors import ServiceError, SvcctlError
 from svcctl.service.accounts.accounts import Owner
-from svcctl.service.queries.concurrency import LONG_PIECE_SECONDS, OpenQuery, Turns
+from svcctl.service.queries.concurrency import LONG_PIECE_SECONDS, OpenQuery, QueryTurns
 
 SOON = 0.01
 """A slice after which every piece of work is long."""
@@ -53,7 +53,7 @@ class Work:
 class Desk:
     """Turns, and the names of the works in the order in which they began."""
 
-    turns: Turns
+    turns: QueryTurns
     begun: list[str] = field(default_factory=list)
 
     def work(self, name: str) -> Work:
@@ -70,7 +70,7 @@ class Desk:
 @contextmanager
 def desk(places: int, share: int = 100, slice_seconds: float = LONG_PIECE_SECONDS) -> Iterator[Desk]:
     with ThreadPoolExecutor(100) as executor:
-        yield Desk(Turns(executor, places=places, share=share, slice_seconds=slice_seconds))
+        yield Desk(QueryTurns(executor, places=places, share=share, slice_seconds=slice_seconds))
 
 
 def start(query: OpenQuery, work: Work, *, repeatable: bool = False) -> asyncio.Future[str]:

@@ -22,7 +22,7 @@ from svcctl.service.engines.table_rules import ColumnChange
 from svcctl.service.language import Column, QueryError, Type
 from svcctl.service.queries.continuous import LATE_MS, RANGE_GRACE, Steps
 from svcctl.service.queries.request import AskedQuery
-from svcctl.service.queries.schedule import LAG_MS, Late, Schedule, Step, StepKind, next_step
+from svcctl.service.queries.schedule import LAG_MS, LateEvents, Schedule, Step, StepKind, next_step
 
 START, END, PERIOD, GRACE_MS = 10_500, 60_200, 7_000, 2_000
 """In epoch milliseconds; neither end of the range is a multiple of the period."""
@@ -281,7 +281,7 @@ class Asked:
         self.now, self.rows = FIRST, 0
         self.groups: Counter[int] = Counter()
         self.step: Step | None = None
-        self.counted: Late | None = None
+        self.counted: LateEvents | None = None
         self._engines = engines
         asked = AskedQuery(text, Range(FIRST, None), skip=skip)
         self.steps = Steps(engines, asked, lambda: self.now, launched=FIRST, lag=3)

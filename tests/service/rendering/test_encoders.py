@@ -25,7 +25,7 @@ from svcctl.api.response import MODES, QueryResponse
 from svcctl.errors import ServiceError
 from svcctl.service.engines.duckdb import DuckDBEngine
 from svcctl.service.language.types import Column, Plan, Type
-from svcctl.service.rendering import ENCODERS, Dates, Encoder, Rendering, stream
+from svcctl.service.rendering import ENCODERS, DateStyle, Encoder, Rendering, stream
 from svcctl.service.rendering.keep_alive import KeepAlive
 from svcctl.service.rendering.text_formats import Csv
 from svcctl.service.rendering.xls import Xls
@@ -63,7 +63,7 @@ EVENTS: list[Row] = [
 
 
 def rendering(date_format: str = "default", zone: timezone = UTC, **chosen: Any) -> Rendering:
-    return Rendering("c1d", 1_709_251_200_000, Dates(date_format, zone), **chosen)
+    return Rendering("c1d", 1_709_251_200_000, DateStyle(date_format, zone), **chosen)
 
 
 def filled(rows: list[Row], columns: tuple[Column, ...] = COLUMNS) -> DuckDBEngine:

@@ -11,7 +11,7 @@ from svcctl.dates.operators import DATE_FORMATS
 from svcctl.service.engines.duckdb.syntax import DEFINED
 from svcctl.service.language.types import Column, Type
 from svcctl.service.rendering import cells
-from svcctl.service.rendering.rows import ARRAY, CSV, OBJECT, OBJECT_LINE, TSV, XML, Dates, RowFormat
+from svcctl.service.rendering.rows import ARRAY, CSV, OBJECT, OBJECT_LINE, TSV, XML, DateStyle, RowFormat
 
 COLUMNS = (
     Column("eventdate", Type.TIMESTAMP),
@@ -43,7 +43,7 @@ EVENT = "SELECT TIMESTAMP '2024-02-29 23:59:59.007' AS c0, 'x\ty, \"z\"' AS c1, 
     ids=["csv", "tsv", "object", "line", "array", "xml"],
 )
 def test_a_row_format_gives_the_head_and_the_text_of_a_row(format_: RowFormat, head: str, text: str) -> None:
-    dates = Dates("iso", timezone(timedelta(hours=2)))
+    dates = DateStyle("iso", timezone(timedelta(hours=2)))
     with duckdb.connect() as connection:
         connection.execute(DEFINED)
         found = connection.execute(f"SELECT {format_.text(COLUMNS, dates)} FROM ({EVENT})").fetchall()

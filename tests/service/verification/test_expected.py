@@ -23,7 +23,7 @@ from svcctl.service.language.types import Column, Type
 from svcctl.service.queries.continuous import Steps
 from svcctl.service.queries.request import AskedQuery
 from svcctl.service.queries.schedule import Step
-from svcctl.service.rendering import Dates
+from svcctl.service.rendering import DateStyle
 from svcctl.service.rendering.rows import CSV
 from svcctl.service.verification import DeliveryFinding, ExpectedRows, FaultKind, NotReproducible
 from svcctl.service.verification.expected import REMOVED, Production
@@ -64,7 +64,7 @@ class Delivery:
         plan = self.steps.plan(step)
         reader = self.engines.of("t").reader
         with rendering.stream(
-            reader, plan, [CSV.text(plan.columns, Dates())], since=step.since, until=step.until
+            reader, plan, [CSV.text(plan.columns, DateStyle())], since=step.since, until=step.until
         ) as stream:
             lines = [line for batch in stream for line in batch.column(0).to_pylist()]
         if lines:

@@ -13,7 +13,7 @@ from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.options import (
     DateFormatOpt,
-    Heading,
+    OptionHeading,
     QueryFileOpt,
     QueryTextArg,
     TimeZoneOpt,
@@ -31,7 +31,7 @@ ON_ERROR = ("continue", "stop")
 
 _range, _windows, _output, _run = (
     partial(typer.Option, rich_help_panel=panel)
-    for panel in (Heading.RANGE, Heading.WINDOWS, Heading.OUTPUT, Heading.RUN)
+    for panel in (OptionHeading.RANGE, OptionHeading.WINDOWS, OptionHeading.OUTPUT, OptionHeading.RUN)
 )
 
 WindowOpt = Annotated[
@@ -39,7 +39,7 @@ WindowOpt = Annotated[
     length_option(
         "--window",
         "Length of a window, as 30s, 5m, 1h or 1d.",
-        Heading.WINDOWS,
+        OptionHeading.WINDOWS,
         partial(parse_length, least=1, whole=True),
     ),
 ]
@@ -76,7 +76,7 @@ LagOpt = Annotated[
     length_option(
         "--lag",
         f"Skip windows that ended less than this ago.  [{length_text(LAG_SECONDS)} with --state]",
-        Heading.RANGE,
+        OptionHeading.RANGE,
         partial(parse_length, least=0),
     ),
 ]

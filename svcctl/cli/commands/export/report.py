@@ -48,7 +48,7 @@ def print_windows(svc: Context, export: Export) -> None:
 
 def report(svc: Context, journal: Journal, workers: Workers, figures: dict[str, float], *, stops: bool) -> Summary:
     """Run an export and report it; fills in `figures`, for collectors."""
-    from svcctl.exports.run import Run
+    from svcctl.exports.run import ExportRun
     from svcctl.exports.workers.dispatch import RunProgress
 
     if workers.scheduler is None:
@@ -70,7 +70,7 @@ def report(svc: Context, journal: Journal, workers: Workers, figures: dict[str, 
             svc.diagnostics.working(lambda: Work(progress_line(going), going.done, going.of or None)),
             workers.working(export.storage, going.progress) as crew,
         ):
-            summary = Run(journal, crew, done, stops=stops)()
+            summary = ExportRun(journal, crew, done, stops=stops)()
     finally:
         for text in loss_notes(losses):
             svc.diagnostics.note(text)

@@ -13,7 +13,7 @@ from svcctl.api.query import outline
 from svcctl.cli.commands.export.options import LAG_SECONDS, ExportOptions
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import query_text
-from svcctl.dates.range import Dates, dates_of, period_note
+from svcctl.dates.range import RequestDates, dates_of, period_note
 from svcctl.errors import UsageError
 from svcctl.exports.state import placed
 from svcctl.exports.windows import Target, moment
@@ -99,7 +99,7 @@ def planned(svc: Context, states: States, order: Order, state: State | None, fro
     return replace(export, notes=tuple(filter(None, [*notes, *_about_windows(export, start, end)])))
 
 
-def _dates(svc: Context, order: Order, until: int | None, from_: Any, to: Any, *, written: bool) -> Dates:
+def _dates(svc: Context, order: Order, until: int | None, from_: Any, to: Any, *, written: bool) -> RequestDates:
     """The range in dates; `written` if the service writes dates in a format. UsageError for a range without a start."""
     if until is None and from_ is None:
         first = ", on the first run at least" * order.incremental

@@ -14,13 +14,13 @@ from svcctl.cli.completion.words import EXPORTS, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.options import FormatOpt, YesOpt
 from svcctl.errors import Advice, CommandLine, SvcctlError
-from svcctl.exports.state import Damaged, default_states
+from svcctl.exports.state import DamagedState, default_states
 from svcctl.exports.windows import moment
-from svcctl.terminal.records import Field, Listing, row_listing
+from svcctl.terminal.records import ListField, Listing, row_listing
 
 if TYPE_CHECKING:
     from svcctl.exports.inventory import Inventory
-    from svcctl.exports.record import Entry
+    from svcctl.exports.record import ExportedFile
 
 NameArg = Annotated[
     str | None,
@@ -32,12 +32,12 @@ StateArg = Annotated[str, typer.Argument(metavar="STATE", help="Name of a state.
 STATUS = row_listing("what", "value")
 STATES = Listing[Sequence[Any]](
     (
-        Field("name", itemgetter(0)),
-        Field("target", itemgetter(1), below=True),
-        Field("until", itemgetter(2)),
-        Field("verified", itemgetter(3)),
-        Field("missing", itemgetter(4), "int8"),
-        Field("failed", itemgetter(5), below=True),
+        ListField("name", itemgetter(0)),
+        ListField("target", itemgetter(1), below=True),
+        ListField("until", itemgetter(2)),
+        ListField("verified", itemgetter(3)),
+        ListField("missing", itemgetter(4), "int8"),
+        ListField("failed", itemgetter(5), below=True),
     )
 )
 """The states of exports. A narrow table has the target and the failure uncut, on lines of their own."""
@@ -109,7 +109,7 @@ def rm(ctx: typer.Context, name: StateArg, yes: YesOpt = False) -> None:
     try:
         state = states.need(name)
         lost = f"the state '{name}' of {state.target}, up to {moment(state.until)}"
-    except Damaged:
+    except DamagedState:
         lost = f"the damaged state '{name}'"
     if not yes:
         svc.ask(f"Remove {lost}? Its files stay.", here=True)
@@ -118,7 +118,9 @@ def rm(ctx: typer.Context, name: StateArg, yes: YesOpt = False) -> None:
     svc.diagnostics.note(f"removed {lost}; its files stay")
 
 
-def _rows(found: Inventory, there: Sequence[Entry], lost: Sequence[tuple[str, Entry]]) -> Iterator[list[Any]]:
+def _rows(
+    found: Inventory, there: Sequence[ExportedFile], lost: Sequence[tuple[str, ExportedFile]]
+) -> Iterator[list[Any]]:
     """The status of an export, as rows of what and value."""
     record = found.record
     yield ["target", found.target]

@@ -12,7 +12,7 @@ from svcctl.cli.commands.query.request import Question
 from svcctl.errors import NoRows, TooManyRows
 
 if TYPE_CHECKING:
-    from svcctl.api.columns import Column
+    from svcctl.api.columns import ResultColumn
     from svcctl.api.follow import Follow
     from svcctl.api.response import QueryResponse
 
@@ -29,7 +29,7 @@ class NeededRows:
     question: Question
 
     @property
-    def columns(self) -> Sequence[Column]:
+    def columns(self) -> Sequence[ResultColumn]:
         return self.answer.columns
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
@@ -71,7 +71,7 @@ class ShownAnswer:
     error: TooManyRows | None = None
 
     @property
-    def columns(self) -> Sequence[Column]:
+    def columns(self) -> Sequence[ResultColumn]:
         return self.answer.columns
 
     @property

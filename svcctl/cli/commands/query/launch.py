@@ -11,7 +11,7 @@ from svcctl.api.job_names import namesakes
 from svcctl.cli.commands.query.result import show
 from svcctl.cli.context import Context
 from svcctl.errors import SvcctlError
-from svcctl.terminal.records import Field, Listing, attributes
+from svcctl.terminal.records import ListField, Listing, attributes
 from svcctl.terminal.selection import Selection
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from svcctl.cli.commands.query.options import QueryOptions
 
 LAUNCHED: Listing[Job] = Listing(
-    (*attributes("id", "status", "type"), Field("friendlyName", attrgetter("friendly_name")))
+    (*attributes("id", "status", "type"), ListField("friendlyName", attrgetter("friendly_name")))
 )
 
 

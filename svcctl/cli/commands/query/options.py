@@ -16,8 +16,8 @@ from svcctl.cli.options import (
     ColumnsOpt,
     DateFormatOpt,
     ForceOpt,
-    Heading,
     NoHeaderOpt,
+    OptionHeading,
     OutputOpt,
     QueryFileOpt,
     QueryFormatOpt,
@@ -42,7 +42,7 @@ QueryIdOpt = Annotated[
     typer.Option(
         "--query-id",
         metavar="ID",
-        rich_help_panel=Heading.QUERY,
+        rich_help_panel=OptionHeading.QUERY,
         help="Run a saved query, such as one of 'svcctl service queries'.",
     ),
     Completes("queries"),
@@ -55,7 +55,7 @@ LoadOpt = Annotated[
     typer.Option(
         "--load",
         metavar="FILE",
-        rich_help_panel=Heading.FILES,
+        rich_help_panel=OptionHeading.FILES,
         help="Query FILE as the table 'file', which exists for this query only; - reads standard input. Repeat for "
         "more files. --from and --to may be left out.",
     ),
@@ -66,7 +66,7 @@ LoadFormatOpt = Annotated[
     typer.Option(
         "--load-format",
         metavar="FORMAT",
-        rich_help_panel=Heading.FILES,
+        rich_help_panel=OptionHeading.FILES,
         help="Format of the files (detected if not given); see 'svcctl help loading'.",
     ),
     Completes("file-formats"),
@@ -77,7 +77,7 @@ LoadZoneOpt = Annotated[
         "--load-time-zone",
         parser=zone_name,
         metavar="ZONE",
-        rich_help_panel=Heading.FILES,
+        rich_help_panel=OptionHeading.FILES,
         help="Time zone of dates in the files that have none (default: that of --time-zone, or UTC).",
     ),
     Completes("zones", words=words.time_zones),
@@ -88,30 +88,33 @@ LimitOpt = Annotated[
         "--limit",
         min=0,
         metavar="N",
-        rich_help_panel=Heading.ROWS,
+        rich_help_panel=OptionHeading.ROWS,
         help="Stop after N rows; with --sort, after the first N sorted rows.",
     ),
 ]
 SkipOpt = Annotated[
-    int | None, typer.Option("--skip", min=0, metavar="N", rich_help_panel=Heading.ROWS, help="Skip the first N rows.")
+    int | None,
+    typer.Option("--skip", min=0, metavar="N", rich_help_panel=OptionHeading.ROWS, help="Skip the first N rows."),
 ]
 ChartOpt = Annotated[
     bool,
     typer.Option(
-        "--chart", rich_help_panel=Heading.OUTPUT, help="The same as --format chart: bars, or a line over time."
+        "--chart", rich_help_panel=OptionHeading.OUTPUT, help="The same as --format chart: bars, or a line over time."
     ),
 ]
 FailOnEmptyOpt = Annotated[
     bool,
     typer.Option(
-        "--fail-on-empty", rich_help_panel=Heading.ROWS, help="Exit 8, and print no result, when there are no rows."
+        "--fail-on-empty",
+        rich_help_panel=OptionHeading.ROWS,
+        help="Exit 8, and print no result, when there are no rows.",
     ),
 ]
 FollowOpt = Annotated[
     bool,
     typer.Option(
         "--follow",
-        rich_help_panel=Heading.RUN,
+        rich_help_panel=OptionHeading.RUN,
         help="Keep running and print new events as they arrive (like tail -f); see 'svcctl help formats'.",
     ),
 ]
@@ -131,7 +134,7 @@ DestOpt = Annotated[
     typer.Option(
         "--dest",
         metavar="TYPE",
-        rich_help_panel=Heading.JOB,
+        rich_help_panel=OptionHeading.JOB,
         help=f"Send the rows to a destination: {', '.join(DESTINATION_TYPES)} (see 'svcctl help destinations').",
     ),
     Completes(words=DESTINATION_TYPES),
@@ -139,14 +142,20 @@ DestOpt = Annotated[
 DestParamOpt = Annotated[
     list[str] | None,
     typer.Option(
-        "--dest-param", metavar="K=V", rich_help_panel=Heading.JOB, help="Parameter of --dest; K=@FILE reads its value."
+        "--dest-param",
+        metavar="K=V",
+        rich_help_panel=OptionHeading.JOB,
+        help="Parameter of --dest; K=@FILE reads its value.",
     ),
     Completes(words=words.destination_parameters, by_destination=words.parameters_by_destination),
 ]
 DestJsonOpt = Annotated[
     Path | None,
     typer.Option(
-        "--dest-json", metavar="FILE", rich_help_panel=Heading.JOB, help="Destination, or its parameters, as JSON."
+        "--dest-json",
+        metavar="FILE",
+        rich_help_panel=OptionHeading.JOB,
+        help="Destination, or its parameters, as JSON.",
     ),
     Completes(FILES),
 ]

@@ -11,9 +11,9 @@ from svcctl.api.query import QueryRequest, keys, outline
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import destination, query_text
 from svcctl.dates.epochs import to_ms
-from svcctl.dates.range import Dates, Range, dates_of, period_note
+from svcctl.dates.range import Range, RequestDates, dates_of, period_note
 from svcctl.errors import UsageError
-from svcctl.terminal.formats import AUTO, FORMATS, Format, check_file, find_format, of_file
+from svcctl.terminal.formats import AUTO, FORMATS, OutputFormat, check_file, find_format, of_file
 from svcctl.terminal.layout import Span, Style
 from svcctl.terminal.selection import Selection
 
@@ -26,10 +26,10 @@ class Question(NamedTuple):
     """Requests for neighbouring spans of time, which differ in nothing else, and how their answer is printed."""
 
     requests: Sequence[QueryRequest]
-    format: Format
+    format: OutputFormat
     selection: Selection
     style: Style
-    dates: Dates
+    dates: RequestDates
     loaded: Loaded | None = None
     """The files that the requests read, if they were loaded for them."""
 
@@ -55,7 +55,7 @@ def asked(svc: Context, options: QueryOptions) -> QueryRequest:
     )
 
 
-def format_for(svc: Context, options: QueryOptions) -> Format:
+def format_for(svc: Context, options: QueryOptions) -> OutputFormat:
     """The format: the option, else that of the file's ending, else the profile's; `auto` is csv in a file."""
     name, output = options.format, options.output
     if options.chart and name not in (None, "chart"):
@@ -90,7 +90,7 @@ def cut_where_sorted(request: QueryRequest, selection: Selection) -> tuple[Query
     return replace(request, limit=None), selection._replace(top=request.limit)
 
 
-def check(request: QueryRequest, format: Format, selection: Selection, options: QueryOptions) -> None:
+def check(request: QueryRequest, format: OutputFormat, selection: Selection, options: QueryOptions) -> None:
     """UsageError when options exclude each other, before anything is sent."""
     if options.follow and not format.lines:
         lines = ", ".join(row.name for row in FORMATS.values() if row.lines)
@@ -141,7 +141,7 @@ def job(svc: Context, request: QueryRequest, options: QueryOptions) -> QueryRequ
 def question(
     svc: Context,
     request: QueryRequest,
-    format: Format,
+    format: OutputFormat,
     selection: Selection,
     options: QueryOptions,
     *,
@@ -199,14 +199,14 @@ def question(
     return Question(requests, format, selection, style, chosen, loaded)
 
 
-def _without_notes(chosen: Dates, options: QueryOptions) -> Dates:
+def _without_notes(chosen: RequestDates, options: QueryOptions) -> RequestDates:
     """The dates of files, without notes on ends that nobody typed."""
     if options.from_ is None:
         chosen = chosen._replace(plain=options.to is None, slip=None)
     return chosen._replace(short=None) if options.to is None else chosen
 
 
-def _by_offset(request: QueryRequest, chosen: Dates) -> list[QueryRequest]:
+def _by_offset(request: QueryRequest, chosen: RequestDates) -> list[QueryRequest]:
     """One request for each offset of the zone within the range, or a single one if several would return other rows."""
     if not outline(request.query or "").is_plain or (request.query_id, request.limit, request.skip) != (None,) * 3:
         return [request]
@@ -220,7 +220,7 @@ def _span(dates: Range, every: int | None, now: datetime) -> Span | None:
     return Span(start, end, every and every * 1000, present)
 
 
-def _say(svc: Context, chosen: Dates) -> None:
+def _say(svc: Context, chosen: RequestDates) -> None:
     svc.diagnostics.detail(f"range {chosen.label}")
     for text in chosen.notes(terminal=svc.diagnostics.is_terminal):
         svc.diagnostics.note(text)

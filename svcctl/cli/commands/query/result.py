@@ -21,12 +21,12 @@ from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
     from svcctl.api.loads import Loaded
-    from svcctl.api.own_service import Extent
+    from svcctl.api.own_service import TableExtent
     from svcctl.api.query import QueryRequest
     from svcctl.api.response import QueryResponse
     from svcctl.cli.commands.query.first_rows import NeededAnswer
     from svcctl.cli.commands.query.options import QueryOptions
-    from svcctl.terminal.output import Sink
+    from svcctl.terminal.output import OutputSink
 
 
 def show(svc: Context, *requests: QueryRequest) -> None:
@@ -98,7 +98,7 @@ def follow(svc: Context, question: Question, options: QueryOptions) -> None:
     _note_limit(svc, question, options.output, following.row_count)
 
 
-def _print(svc: Context, question: Question, sink: Sink, options: QueryOptions) -> int | None:
+def _print(svc: Context, question: Question, sink: OutputSink, options: QueryOptions) -> int | None:
     """Print the answer; returns the number of its rows, None if the format does not show it."""
     started = svc.clock()
     begun = False
@@ -181,7 +181,7 @@ def _elsewhere(svc: Context, question: Question) -> str:
     name, dates = outline(question.request.query or "").table, question.dates.range
     if svc.profile.name not in BUILT_IN or not name:
         return ""
-    stored: Extent | Loaded
+    stored: TableExtent | Loaded
     try:
         stored = question.loaded or own_service.table(svc.client, name)
     except SvcctlError:

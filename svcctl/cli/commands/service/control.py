@@ -22,12 +22,12 @@ from svcctl.profiles import LOCAL
 from svcctl.service.settings import PLACES, STATE, places
 from svcctl.terminal.escapes import visible
 from svcctl.terminal.layout import iso_text, second_text
-from svcctl.terminal.records import Field, Listing
+from svcctl.terminal.records import ListField, Listing
 from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
     from svcctl.api.own_service import Status
-    from svcctl.service.process import Files
+    from svcctl.service.process import ServiceFiles
     from svcctl.service.state.store import Store
 
 ListenOpt = Annotated[
@@ -60,7 +60,7 @@ class RunningService:
 
     status: Status
     pid: int | None
-    files: Files
+    files: ServiceFiles
     size: int
 
 
@@ -70,8 +70,8 @@ def _fact_lines(running: RunningService, width: int) -> str:
     return "\n".join(f"{name:<8} {visible(str(value))}" for name, value in facts if value is not None)
 
 
-def _place(name: str) -> Field[RunningService]:
-    return Field(name, lambda running: running.status.uses.get(name))
+def _place(name: str) -> ListField[RunningService]:
+    return ListField(name, lambda running: running.status.uses.get(name))
 
 
 def _ending_keys(running: RunningService) -> str | None:
@@ -82,21 +82,21 @@ def _ending_keys(running: RunningService) -> str | None:
 
 SERVICE: Listing[RunningService] = Listing(
     (
-        Field("address", lambda running: running.status.address),
-        Field("socket", lambda running: str(running.files.socket)),
-        Field("pid", lambda running: running.pid),
-        Field(
+        ListField("address", lambda running: running.status.address),
+        ListField("socket", lambda running: str(running.files.socket)),
+        ListField("pid", lambda running: running.pid),
+        ListField(
             "since",
             lambda running: iso_text(running.status.started),
             shown=lambda running: f"{second_text(running.status.started)} (UTC)",
         ),
-        Field("version", lambda running: running.status.version),
-        Field("size", lambda running: running.size, "int8", shown=lambda running: size_text(running.size)),
-        Field("data", lambda running: str(running.files.directory)),
-        Field("log", lambda running: "stderr" if running.status.foreground else str(running.files.log)),
+        ListField("version", lambda running: running.status.version),
+        ListField("size", lambda running: running.size, "int8", shown=lambda running: size_text(running.size)),
+        ListField("data", lambda running: str(running.files.directory)),
+        ListField("log", lambda running: "stderr" if running.status.foreground else str(running.files.log)),
         *map(_place, PLACES),
-        Field("lost", lambda running: running.status.lost),
-        Field("keys", _ending_keys),
+        ListField("lost", lambda running: running.status.lost),
+        ListField("keys", _ending_keys),
     ),
     paragraph=_fact_lines,
 )

@@ -17,7 +17,7 @@ from svcctl.service.accounts.keys import Key
 from svcctl.service.accounts.price_plans import Feature, PricePlan, Reseller
 from svcctl.service.state.store import Store
 from svcctl.terminal.layout import iso_text, second_text
-from svcctl.terminal.records import Field, Listing, attributes
+from svcctl.terminal.records import ListField, Listing, attributes
 
 T = TypeVar("T")
 DomainWithUsers = tuple[StoredDomain, list[Member]]
@@ -68,14 +68,16 @@ def _features(kind: price_plans.Kind) -> AccountKind[Feature]:
     )
 
 
-def _moment_field(name: str) -> Field[Key]:
+def _moment_field(name: str) -> ListField[Key]:
     """An attribute in epoch milliseconds."""
     moment = attrgetter(name)
-    return Field(name, lambda key: iso_text(moment(key)), shown=lambda key: second_text(moment(key)), shown_type="id")
+    return ListField(
+        name, lambda key: iso_text(moment(key)), shown=lambda key: second_text(moment(key)), shown_type="id"
+    )
 
 
-_KEY = Field[Key]("api_key", attrgetter("api_key"), "id")
-_STATUS = Field[Key]("status", attrgetter("status"), "id", marks={"expiring": 33, "expired": 31})
+_KEY = ListField[Key]("api_key", attrgetter("api_key"), "id")
+_STATUS = ListField[Key]("status", attrgetter("status"), "id", marks={"expiring": 33, "expired": 31})
 _CREATED, _EXPIRES, _LAST_USED = map(_moment_field, ("created", "expires", "last_used"))
 _OWNER = attributes("name", "domain", "reseller", "administrator")
 
@@ -100,8 +102,8 @@ KINDS: Mapping[str, AccountKind[Any]] = {
         Listing(
             (
                 *attributes("reseller", "name", "time", "volume"),
-                Field("policies", lambda plan: ", ".join(plan.policies)),
-                Field("applications", lambda plan: ", ".join(plan.applications)),
+                ListField("policies", lambda plan: ", ".join(plan.policies)),
+                ListField("applications", lambda plan: ", ".join(plan.applications)),
             )
         ),
         price_plans.plans,
@@ -113,10 +115,10 @@ KINDS: Mapping[str, AccountKind[Any]] = {
     "domains": AccountKind[DomainWithUsers](
         Listing(
             (
-                Field("name", lambda pair: pair[0].name),
-                Field("plan", lambda pair: pair[0].plan),
-                Field("status", lambda pair: pair[0].status.value),
-                Field("owner", lambda pair: ", ".join(member.email for member in pair[1] if member.owner)),
+                ListField("name", lambda pair: pair[0].name),
+                ListField("plan", lambda pair: pair[0].plan),
+                ListField("status", lambda pair: pair[0].status.value),
+                ListField("owner", lambda pair: ", ".join(member.email for member in pair[1] if member.owner)),
             )
         ),
         domains.list_all,
@@ -125,14 +127,14 @@ KINDS: Mapping[str, AccountKind[Any]] = {
     "users": AccountKind[Membership](
         Listing(
             (
-                Field("email", lambda pair: pair[1].email),
-                Field("domain", lambda pair: pair[0].name),
-                Field(
+                ListField("email", lambda pair: pair[1].email),
+                ListField("domain", lambda pair: pair[0].name),
+                ListField(
                     "role",
                     lambda pair: pair[1].role,
                     shown=lambda pair: "OWNER" if pair[1].owner else pair[1].role,
                 ),
-                Field("owner", lambda pair: pair[1].owner),
+                ListField("owner", lambda pair: pair[1].owner),
             )
         ),
         _memberships,

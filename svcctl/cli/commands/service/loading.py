@@ -20,7 +20,7 @@ from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.inputs import text
 from svcctl.cli.inputs.load_options import ReadingOptions, zone_name
-from svcctl.cli.options import Heading, YesOpt, spread
+from svcctl.cli.options import OptionHeading, YesOpt, spread
 from svcctl.dates.epochs import from_ms, to_ms
 from svcctl.dates.lengths import rough_text
 from svcctl.dates.operators import moment_text
@@ -37,7 +37,7 @@ from svcctl.words import counted, plural, size_text, some
 
 if TYPE_CHECKING:
     from svcctl.api.loads import Loaded, LoadOptions
-    from svcctl.api.own_service import Extent
+    from svcctl.api.own_service import TableExtent
 
 FilesArg = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="Files to load; - reads standard input."), Completes(FILES)
@@ -45,7 +45,7 @@ FilesArg = Annotated[
 TableOpt = Annotated[
     str,
     typer.Option(
-        "--table", "-t", metavar="NAME", rich_help_panel=Heading.TABLE, help="Table to load into, such as a.b.c."
+        "--table", "-t", metavar="NAME", rich_help_panel=OptionHeading.TABLE, help="Table to load into, such as a.b.c."
     ),
     Completes("loaded"),
 ]
@@ -57,7 +57,7 @@ LoadZoneOpt = Annotated[
         "--time-zone",
         parser=zone_name,
         metavar="ZONE",
-        rich_help_panel=Heading.FILES,
+        rich_help_panel=OptionHeading.FILES,
         help="Time zone of dates that have none, such as GMT+2 or Europe/Berlin (default: UTC).",
     ),
     Completes("zones", words=words.time_zones),
@@ -68,20 +68,22 @@ LoadFormatOpt = Annotated[
         "--format",
         "-f",
         metavar="FORMAT",
-        rich_help_panel=Heading.FILES,
+        rich_help_panel=OptionHeading.FILES,
         help=f"{', '.join(FILE_KINDS)}; detected if not given.",
     ),
     Completes(words=FILE_KINDS),
 ]
 ReplaceOpt = Annotated[
     bool,
-    typer.Option("--replace", rich_help_panel=Heading.TABLE, help="Drop the events and columns that the table has."),
+    typer.Option(
+        "--replace", rich_help_panel=OptionHeading.TABLE, help="Drop the events and columns that the table has."
+    ),
 ]
 FixedOpt = Annotated[
     bool,
     typer.Option(
         "--fixed-columns",
-        rich_help_panel=Heading.TABLE,
+        rich_help_panel=OptionHeading.TABLE,
         help="Load nothing if a file has a column that the table lacks.",
     ),
 ]
@@ -90,18 +92,23 @@ IntoOpt = Annotated[
     typer.Option(
         "--tables",
         metavar="URI",
-        rich_help_panel=Heading.TABLE,
+        rich_help_panel=OptionHeading.TABLE,
         help="Shared folder to load into, without a service (help cluster).",
     ),
 ]
 CreateOpt = Annotated[
     bool,
-    typer.Option("--create", rich_help_panel=Heading.TABLE, help="With --tables: make the folder if it is not there."),
+    typer.Option(
+        "--create", rich_help_panel=OptionHeading.TABLE, help="With --tables: make the folder if it is not there."
+    ),
 ]
 IdOpt = Annotated[
     str | None,
     typer.Option(
-        "--id", metavar="ID", rich_help_panel=Heading.TABLE, help="Load nothing if the table has a load of this ID."
+        "--id",
+        metavar="ID",
+        rich_help_panel=OptionHeading.TABLE,
+        help="Load nothing if the table has a load of this ID.",
     ),
 ]
 TrimmedArg = Annotated[str, typer.Argument(metavar="TABLE", help="Table to trim."), Completes("loaded")]
@@ -351,7 +358,7 @@ def trim(
     )
 
 
-def _described(table: Extent) -> str:
+def _described(table: TableExtent) -> str:
     """A table with its events, and the jobs and saved queries that read it."""
     facts = [counted(table.events, "event")]
     if table.oldest is not None:

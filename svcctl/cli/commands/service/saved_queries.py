@@ -14,14 +14,16 @@ from svcctl.cli.context import Context
 from svcctl.cli.inputs import query_text
 from svcctl.cli.listing import ListOptions, print_list
 from svcctl.cli.options import QueryFileOpt, QueryTextArg, YesOpt, spread
-from svcctl.terminal.records import Field, Listing
+from svcctl.terminal.records import ListField, Listing
 
 if TYPE_CHECKING:
     from svcctl.service.queries.saved_queries import SavedQuery
 
 IdArg = Annotated[str, typer.Argument(metavar="ID", help="ID of a saved query."), Completes("queries")]
 
-SAVED_QUERIES: Listing[SavedQuery] = Listing((Field("id", attrgetter("id"), "id"), Field("query", attrgetter("text"))))
+SAVED_QUERIES: Listing[SavedQuery] = Listing(
+    (ListField("id", attrgetter("id"), "id"), ListField("query", attrgetter("text")))
+)
 
 app = App(help="Manage the saved queries of the local service.", no_args_is_help=True)
 

@@ -22,7 +22,7 @@ from svcctl.service.engines.duckdb.scanner import Source
 from svcctl.service.engines.duckdb.syntax import quote
 from svcctl.service.engines.lake.selects import counted, with_keys, without_range
 from svcctl.service.engines.lake.shared_tables import LakeTables
-from svcctl.service.engines.lake.snapshot import Part, Snapshot, parts, whole
+from svcctl.service.engines.lake.snapshot import Snapshot, SnapshotPart, parts, whole
 from svcctl.service.language.dialect import write
 from svcctl.service.language.types import Column, Plan, Type
 
@@ -59,7 +59,7 @@ def _statements(plan: Plan, table: Snapshot, read: Sequence[Column], source: Sou
     place = f"{quote(table.hidden.load)}::HUGEINT * {1 << 40} + {position} AS {position}"
     rows = f"rows-{uuid.uuid4().hex}"  # no query contains it
 
-    def over(select: exp.Select) -> Callable[[Part], str]:
+    def over(select: exp.Select) -> Callable[[SnapshotPart], str]:
         node, within = _source(select)
         for column in within.find_all(exp.Column):
             if column.name == POSITION:

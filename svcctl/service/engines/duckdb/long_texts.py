@@ -24,7 +24,7 @@ MAX_SLICE_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RowGroup:
     """A row group of DuckDB: its number of rows, the bytes of text in its longest row, and the bytes in all rows."""
 
     rows: int
@@ -45,7 +45,7 @@ class Group:
         )
 
 
-def groups(cursor: duckdb.DuckDBPyConnection, relation: str, texts: Sequence[str]) -> list[Group]:
+def groups(cursor: duckdb.DuckDBPyConnection, relation: str, texts: Sequence[str]) -> list[RowGroup]:
     """The row groups of a table in order; empty if no group can have long rows. `texts` are the text columns."""
     if not texts:
         return []
@@ -56,7 +56,7 @@ def groups(cursor: duckdb.DuckDBPyConnection, relation: str, texts: Sequence[str
     widest, total = (
         sum(item.get(key) or 0 for item in statistics) for key in ("max_string_length", "total_string_length")
     )
-    if not Group(0, widest, total).is_large:
+    if not RowGroup(0, widest, total).is_large:
         return []
     names = ", ".join(map(literal, texts))
     of_columns = (
@@ -68,10 +68,10 @@ def groups(cursor: duckdb.DuckDBPyConnection, relation: str, texts: Sequence[str
     stored = cursor.execute(
         f"SELECT {sums} FROM ({of_columns}) GROUP BY row_group_id ORDER BY row_group_id", [relation]
     )
-    return [Group(*row) for row in stored.fetchall()]
+    return [RowGroup(*row) for row in stored.fetchall()]
 
 
-def ranges(groups: Sequence[Group], first: int, last: int) -> Iterator[str]:
+def ranges(groups: Sequence[RowGroup], first: int, last: int) -> Iterator[str]:
     """Conditions that select the rows from `first` to before `last`, in order.
 
     Usual row groups are read together, large ones in slices.
@@ -92,7 +92,7 @@ def ranges(groups: Sequence[Group], first: int, last: int) -> Iterator[str]:
         yield _between(usual, last)
 
 
-def of_rows(groups: Sequence[Group], rows: Sequence[int]) -> Iterator[str]:
+def of_rows(groups: Sequence[RowGroup], rows: Sequence[int]) -> Iterator[str]:
     """Conditions that select rows by their numbers, in slices and in order."""
     step = min(group.step for group in groups if group.is_large)
     for at in range(0, max(1, len(rows)), step):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import duckdb
 
 from svcctl.service.engines.duckdb.syntax import quote
-from svcctl.service.engines.lake.snapshot import Part, joined
+from svcctl.service.engines.lake.snapshot import SnapshotPart, joined
 
 PARTS_FACTOR = 4
 """The factor by which the number of parts that are read together grows while they have few matches."""
@@ -28,8 +28,8 @@ class Statements:
     sort keys. `keys` is the number of sort keys.
     """
 
-    sorted: Callable[[Part], str]
-    unsorted: Callable[[Part], str]
+    sorted: Callable[[SnapshotPart], str]
+    unsorted: Callable[[SnapshotPart], str]
     columns: Sequence[str]
     keys: int
 
@@ -41,7 +41,7 @@ class Statements:
 
 
 def selects(
-    cursor: duckdb.DuckDBPyConnection, parts: Sequence[Part], statements: Statements, sorted_rows: int
+    cursor: duckdb.DuckDBPyConnection, parts: Sequence[SnapshotPart], statements: Statements, sorted_rows: int
 ) -> Iterator[str]:
     """SELECTs that return the rows of a plan in turn. About `sorted_rows` are sorted at once.
 

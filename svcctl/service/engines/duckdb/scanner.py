@@ -22,13 +22,13 @@ from svcctl.service.engines.duckdb.sorting import arranged
 from svcctl.service.engines.duckdb.statement import Cause, StatementFailed, translated
 from svcctl.service.engines.duckdb.syntax import SQL_TYPES, literal, quote
 from svcctl.service.engines.lake import Lake, layout
-from svcctl.service.engines.lake.snapshot import NO_LOAD, File, Loads, Part, Snapshot, whole
+from svcctl.service.engines.lake.snapshot import NO_LOAD, File, Loads, Snapshot, SnapshotPart, whole
 from svcctl.service.language.types import Column, Type
 
 ROWS_PER_BATCH = 1 << 16
 Window = tuple[datetime | None, datetime | None]
 """The range of events that are read, in UTC and without a zone."""
-Source = Callable[[Part], str]
+Source = Callable[[SnapshotPart], str]
 _REGISTERED = "files"
 FILE_TYPES = {**SQL_TYPES, Type.IP4: SQL_TYPES[Type.INT8]}
 """DuckDB's type for each type of events in a file, see `layout`."""
@@ -72,7 +72,7 @@ class Scanner:
         schema = layout.file_schema(table.columns)
         names = [column.name for column in (table.columns if columns is None else columns)]
 
-        def source(part: Part) -> str:
+        def source(part: SnapshotPart) -> str:
             if self._lake.folder.local is not None and part.files:
                 rows = self._files(table, part, names)
             else:
@@ -88,7 +88,7 @@ class Scanner:
         finally:
             cursor.close()
 
-    def _files(self, table: Snapshot, part: Part, names: Sequence[str]) -> str:
+    def _files(self, table: Snapshot, part: SnapshotPart, names: Sequence[str]) -> str:
         """SQL for some columns of a part, whose files DuckDB opens. Columns that a file lacks are null."""
         listed = ", ".join(literal(f"{self._lake.folder.local}/{table.name}/{file.path}") for file in part.files)
         selection = {"eventdate", *names, table.hidden.load, table.hidden.row}
@@ -101,7 +101,9 @@ class Scanner:
         bounds += [f"eventdate < {_date(part.end)}"] if part.end is not None else []
         return f"(SELECT * FROM {rows} WHERE {' AND '.join(bounds)})" if bounds else rows
 
-    def _scanner(self, table: Snapshot, part: Part, schema: pa.Schema, names: Sequence[str], window: Window) -> _Scan:
+    def _scanner(
+        self, table: Snapshot, part: SnapshotPart, schema: pa.Schema, names: Sequence[str], window: Window
+    ) -> _Scan:
         """A scan of the rows of a part, whose files Arrow opens."""
         format_, filesystem = pads.ParquetFileFormat(), self._lake.filesystem(table.name)
         fragments = [format_.make_fragment(file.path, filesystem) for file in part.files]

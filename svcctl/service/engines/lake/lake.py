@@ -27,9 +27,9 @@ from svcctl.errors import ServiceError, Unavailable
 from svcctl.service.engines import Extent, Mark
 from svcctl.service.engines.lake import layout, marks
 from svcctl.service.engines.lake.folder import Folder
-from svcctl.service.engines.lake.log import Action, Entry, Log
+from svcctl.service.engines.lake.log import Action, CommitEntry, Log
 from svcctl.service.engines.lake.snapshot import Loads, Snapshot, SnapshotReader, translated
-from svcctl.service.engines.lake.writer import Files, numbered
+from svcctl.service.engines.lake.writer import CommitFiles, numbered
 from svcctl.service.engines.table_rules import (
     AlreadyLoaded,
     ColumnChange,
@@ -183,7 +183,7 @@ class Lake:
         if id_ is not None and self.has_load(name, id_):
             raise AlreadyLoaded(name, id_)
         load = _load_number(table)
-        with Files(self.folder, name, columns) as files:
+        with CommitFiles(self.folder, name, columns) as files:
             for batch in numbered(batches, columns, load):
                 files.write(batch)
             adds = files.adds()
@@ -198,7 +198,7 @@ class Lake:
                 now = seconds_to_ms(time.time())
                 actions += [*(removal(table, file.path, now) for file in table.files), *rewritten]
 
-            def conflict(entry: Entry) -> None:
+            def conflict(entry: CommitEntry) -> None:
                 if entry.begun not in (None, table.id):
                     raise ServiceError(f"table '{name}' was dropped or replaced during the load; nothing was loaded")
                 if id_ is not None and loaded in entry.loaded_ids:
@@ -231,7 +231,7 @@ class Lake:
         """
         check_table(name, columns, self._fresh(), replace=replace)
         load = _load_number(self.current(name))
-        with Files(self.folder, name, columns) as files:
+        with CommitFiles(self.folder, name, columns) as files:
             for batch in numbered(batches, columns, load):
                 files.write(batch)
             self._begin(name, columns, files.adds(), replace=replace, load=load, id_=id_)
@@ -288,7 +288,7 @@ class Lake:
         *,
         load: int | None = None,
         cut: datetime | None = None,
-        conflict: Callable[[Entry], None] | None = None,
+        conflict: Callable[[CommitEntry], None] | None = None,
     ) -> None:
         made = self.log(name).commit(version, actions, operation, load=load, cut=cut, conflict=conflict)
         self._listed_at = -LIST_SECONDS
@@ -312,7 +312,7 @@ class Lake:
         for action in (*actions, *adds):
             next(iter(action.values()))["dataChange"] = cut is not None
 
-        def conflict(entry: Entry) -> None:
+        def conflict(entry: CommitEntry) -> None:
             if entry.begun not in (None, table.id) or entry.removed & gone:
                 raise ServiceError(f"another process changed table '{table.name}' at the same time", code=503)
 

@@ -22,7 +22,7 @@ WAIT_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CommitEntry:
     """A commit in the log of a table.
 
     `load` is the number of its load, `begun` the ID of the table that it created or whose columns it changed, `removed`
@@ -45,7 +45,7 @@ class Log:
         self._folder = folder
         self._table = table
         self._path = f"{table}/_delta_log"
-        self._entries: dict[int, Entry] = {}
+        self._entries: dict[int, CommitEntry] = {}
 
     def has(self, version: int) -> bool:
         return self._folder.storage.size(self._folder.name(self._object(version))) is not None
@@ -55,7 +55,7 @@ class Log:
         checkpoint = f"{self._path}/{version:020}.checkpoint.parquet"
         return self.has(version) or self._folder.storage.size(self._folder.name(checkpoint)) is not None
 
-    def entry(self, version: int) -> Entry:
+    def entry(self, version: int) -> CommitEntry:
         """The commit of a version. Raises UsageError when the log no longer has it."""
         if version not in self._entries:
             name = self._folder.name(self._object(version))
@@ -72,7 +72,7 @@ class Log:
         *,
         load: int | None = None,
         cut: datetime | None = None,
-        conflict: Callable[[Entry], None] | None = None,
+        conflict: Callable[[CommitEntry], None] | None = None,
     ) -> int:
         """Add a version after `version`, the last one known. Returns the number of the new version.
 
@@ -123,9 +123,9 @@ def _cut(info: Action, actions: Sequence[Action]) -> datetime | None:
     return datetime.max if changes and LOADED_KEY not in info else None
 
 
-def _entry(actions: Sequence[Action]) -> Entry:
+def _entry(actions: Sequence[Action]) -> CommitEntry:
     info: Action = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-    return Entry(
+    return CommitEntry(
         info.get(LOADED_KEY),
         next((action["metaData"]["id"] for action in actions if "metaData" in action), None),
         frozenset(action["remove"]["path"] for action in actions if "remove" in action),

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from svcctl.errors import ServiceError, UsageError
 from svcctl.service.engines import Mark
-from svcctl.service.engines.lake.log import Entry, Log
+from svcctl.service.engines.lake.log import CommitEntry, Log
 from svcctl.service.engines.lake.snapshot import Loads, Snapshot
 from svcctl.service.engines.table_rules import moved, replaced
 
@@ -61,7 +61,7 @@ def _between(log: Log, name: str, first: int, last: int) -> frozenset[int]:
     return frozenset(entry.load for entry in entries if entry.load is not None)
 
 
-def _entry(log: Log, name: str, version: int) -> Entry:
+def _entry(log: Log, name: str, version: int) -> CommitEntry:
     try:
         return log.entry(version)
     except UsageError:

@@ -19,7 +19,7 @@ from svcctl.service.engines.lake.layout import hidden
 from svcctl.service.engines.lake.log import Action
 from svcctl.service.engines.lake.snapshot import SORTED_ROWS, File, Snapshot, parts
 from svcctl.service.engines.lake.upkeep import together
-from svcctl.service.engines.lake.writer import Files
+from svcctl.service.engines.lake.writer import CommitFiles
 from svcctl.service.engines.table_rules import ColumnChange, unwidened
 from svcctl.service.language.types import Column
 
@@ -70,7 +70,7 @@ class LakeTables(Lake):
         if change is not None:
             change.check(name, table.columns)
         columns = table.columns if change is None else change.after
-        with self.scanner.arranged(name, rows, columns) as arranged, Files(self.folder, name, columns) as old:
+        with self.scanner.arranged(name, rows, columns) as arranged, CommitFiles(self.folder, name, columns) as old:
             rewritten = self._converted(table, change, old, go_on) if change is not None else []
             batches = _followed(arranged, go_on)
             added = self.extend(table, batches, change=change, rewritten=rewritten, id_=load_id)
@@ -79,7 +79,7 @@ class LakeTables(Lake):
             return added
 
     def _converted(
-        self, table: Snapshot, change: ColumnChange, written: Files, go_on: Callable[[], None] | None
+        self, table: Snapshot, change: ColumnChange, written: CommitFiles, go_on: Callable[[], None] | None
     ) -> list[Action]:
         """Rewrite all files with wider columns, or other names of hidden columns. Returns the actions to add them.
 
@@ -155,7 +155,7 @@ class LakeTables(Lake):
 
         The files in `gone` are removed from the table with their rows. All rows that are left out are before `cut`.
         """
-        with Files(self.folder, table.name, table.columns) as written:
+        with CommitFiles(self.folder, table.name, table.columns) as written:
             self._copy(table, files, written, "SELECT *", condition)
             adds = written.adds()
             old = [file.path for file in (*files, *gone)]
@@ -167,7 +167,7 @@ class LakeTables(Lake):
         self,
         table: Snapshot,
         files: Sequence[File],
-        written: Files,
+        written: CommitFiles,
         select: str,
         condition: str = "true",
         *,

@@ -142,7 +142,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SnapshotPart:
     """Files that are read together, or their rows from `start` and before `end`. `ordered` rows need no sort."""
 
     files: list[File]
@@ -155,16 +155,16 @@ class Part:
         return min((sorted_rows * file.rows // file.weight for file in self.files), default=sorted_rows)
 
 
-def whole(files: Iterable[File]) -> Part:
+def whole(files: Iterable[File]) -> SnapshotPart:
     """All files in one part."""
     files = _by_date(files)
     apart = all(earlier.newest < later.oldest for earlier, later in pairwise(files))
-    return Part(files, apart and all(file.ordered for file in files))
+    return SnapshotPart(files, apart and all(file.ordered for file in files))
 
 
-def parts(files: Sequence[File], sorted_rows: int = SORTED_ROWS) -> list[Part]:
+def parts(files: Sequence[File], sorted_rows: int = SORTED_ROWS) -> list[SnapshotPart]:
     """Split files into parts in order of date. Parts that must be sorted have at most about `sorted_rows`."""
-    result: list[Part] = []
+    result: list[SnapshotPart] = []
     in_last = 0
     for part in map(whole, _overlapping(_by_date(files))):
         rows = sum(file.weight for file in part.files)
@@ -181,10 +181,10 @@ def parts(files: Sequence[File], sorted_rows: int = SORTED_ROWS) -> list[Part]:
     return result or [whole(files)]
 
 
-def joined(parts: Sequence[Part]) -> Part:
+def joined(parts: Sequence[SnapshotPart]) -> SnapshotPart:
     """Join parts that follow each other to one part, which must be sorted."""
     files = dict.fromkeys(file for part in parts for file in part.files)
-    return Part(list(files), False, parts[0].start, parts[-1].end)
+    return SnapshotPart(list(files), False, parts[0].start, parts[-1].end)
 
 
 def _by_date(files: Iterable[File]) -> list[File]:
@@ -206,7 +206,7 @@ def _overlapping(files: Sequence[File]) -> Iterator[list[File]]:
         yield group
 
 
-def _cut(files: Sequence[File], start: datetime, end: datetime, sorted_rows: int) -> list[Part]:
+def _cut(files: Sequence[File], start: datetime, end: datetime, sorted_rows: int) -> list[SnapshotPart]:
     """Halve the range from `start` to before `end` until each part has few rows.
 
     The estimate assumes that dates are spread evenly in a file.
@@ -217,7 +217,7 @@ def _cut(files: Sequence[File], start: datetime, end: datetime, sorted_rows: int
         for file in part_files
     )
     if rows <= sorted_rows or end - start <= MILLISECOND:
-        return [Part(part_files, False, start, end)] if part_files else []
+        return [SnapshotPart(part_files, False, start, end)] if part_files else []
     middle = start + (end - start) / 2
     return [*_cut(part_files, start, middle, sorted_rows), *_cut(part_files, middle, end, sorted_rows)]
 

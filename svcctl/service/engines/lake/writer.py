@@ -34,7 +34,7 @@ ROWS_PER_FILE = 4_000_000
 _DAY = 86_400_000_000
 
 
-class Files(AbstractContextManager["Files"]):
+class CommitFiles(AbstractContextManager["CommitFiles"]):
     """The files that are written for one commit. Leaving the block without `keep` removes them, and empty folders.
 
     The files stay after Unavailable, since the commit may have been made; if it was not, upkeep removes them.

@@ -11,6 +11,6 @@ patterns.py    regular expressions, for Java and for Rust
 """
 
 from svcctl.service.engines.spark.engine import SparkReader, on_spark
-from svcctl.service.engines.spark.session import Connection, Server
+from svcctl.service.engines.spark.session import Server, SparkConnection
 
-__all__ = ["Connection", "Server", "SparkReader", "on_spark"]
+__all__ = ["Server", "SparkConnection", "SparkReader", "on_spark"]

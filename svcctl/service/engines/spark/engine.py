@@ -20,7 +20,7 @@ from svcctl.service.engines.lake.selects import counted, with_keys
 from svcctl.service.engines.lake.snapshot import NO_LOAD, File, Loads, Snapshot
 from svcctl.service.engines.spark.dialect import POSITION, SparkDialect
 from svcctl.service.engines.spark.patterns import Matcher, pattern_for
-from svcctl.service.engines.spark.session import Connection, Server, Session
+from svcctl.service.engines.spark.session import Server, Session, SparkConnection
 from svcctl.service.engines.spark.spill import ROWS, Spills, is_large
 from svcctl.service.engines.spark.stream import SparkStream
 from svcctl.service.language.dialect import write
@@ -42,7 +42,7 @@ class SparkReader:
 
     dialect = SparkDialect()
 
-    def __init__(self, lake: Lake, connection: Connection, *, spilled_rows: int = ROWS) -> None:
+    def __init__(self, lake: Lake, connection: SparkConnection, *, spilled_rows: int = ROWS) -> None:
         self._lake = lake
         self._spilled_rows = spilled_rows
         self.connection = connection
@@ -90,7 +90,7 @@ class SparkReader:
 
 def on_spark(lake: Lake, uri: str, environment: Mapping[str, str]) -> SparkReader:
     """A reader that runs plans on the Spark server at a URI, with settings from the environment."""
-    return SparkReader(lake, Connection(Server.of(uri, environment)))
+    return SparkReader(lake, SparkConnection(Server.of(uri, environment)))
 
 
 def _name_of_files() -> str:

@@ -183,7 +183,7 @@ class Session:
         return Matcher.JAVA
 
 
-class Connection:
+class SparkConnection:
     """The current session on a server, which begins when it is first needed."""
 
     def __init__(self, server: Server) -> None:

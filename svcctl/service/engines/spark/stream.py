@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from svcctl.errors import ServiceError, SvcctlError, Unavailable
 from svcctl.service.engines import by_bytes
-from svcctl.service.engines.spark.session import Connection, Session, SessionLost
+from svcctl.service.engines.spark.session import Session, SessionLost, SparkConnection
 
 KEEP_SECONDS = 60.0
 """How often the session is used while an answer is read: an answer alone does not keep Sail from ending it."""
@@ -27,7 +27,7 @@ class SparkStream:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: SparkConnection,
         session: Session,
         plan: Any,
         types: Sequence[pa.DataType],

@@ -61,7 +61,7 @@ def test_a_service_is_started_found_and_stopped(shell: Shell) -> None:
 
 
 def test_a_service_that_does_not_listen_yet_is_not_said_to_be_down(shell: Shell) -> None:
-    lock = process.hold_lock(process.Files(shell.home / "data"))
+    lock = process.hold_lock(process.ServiceFiles(shell.home / "data"))
     done = shell("service", "status")
     os.close(lock)
     assert (done.returncode, done.stdout, "not running" in done.stderr) == (4, "", False)
@@ -253,7 +253,7 @@ def test_a_service_that_listens_is_not_started_in_the_background_by_a_command_th
     ids=" ".join,
 )
 def test_every_command_that_would_start_it_names_the_command_that_does(shell: Shell, command: tuple[str, ...]) -> None:
-    files = process.Files(shell.home / "data")
+    files = process.ServiceFiles(shell.home / "data")
     files.make()
     process.keep_serve_command(files, SERVE)
     done = shell(*command, stdin="eventdate,n\n2024-01-31 10:00:00,1\n")
@@ -264,7 +264,7 @@ def test_every_command_that_would_start_it_names_the_command_that_does(shell: Sh
 
 @pytest.mark.slow
 def test_a_start_in_the_background_lets_commands_start_the_service_again(shell: Shell) -> None:
-    files = process.Files(shell.home / "data")
+    files = process.ServiceFiles(shell.home / "data")
     files.make()
     process.keep_serve_command(files, SERVE)
     down = shell("service", "status")
@@ -294,7 +294,7 @@ def test_a_service_that_listens_is_not_restarted_in_the_background(shell: Shell)
 
 
 def test_a_command_waits_for_a_service_that_listens_and_is_starting(shell: Shell) -> None:
-    files = process.Files(shell.home / "data")
+    files = process.ServiceFiles(shell.home / "data")
     lock = process.hold_lock(files)
     process.keep_serve_command(files, SERVE)
     waiting = shell.start("tables", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -384,7 +384,7 @@ SAID: list[tuple[str, str, int, str]] = [
 def test_what_is_said_of_the_state_of_the_service(
     shell: Shell, service: Shell, state: str, command: str, code: int, said: str
 ) -> None:
-    files = process.Files(shell.home / "data")
+    files = process.ServiceFiles(shell.home / "data")
     lock = process.hold_lock(files) if state == "starting" else None
     if state == "served":
         files.make()

@@ -20,13 +20,13 @@ from support.waiting import eventually
 
 from svcctl.io.files import is_locked
 from svcctl.service import process
-from svcctl.service.process import Files
+from svcctl.service.process import ServiceFiles
 
 QUERY = ("query", "from service.access", "--from", "1h")
 
 
-def files_of(shell: Shell) -> Files:
-    return Files(Path(shell.environment["SVCCTL_DATA"]))
+def files_of(shell: Shell) -> ServiceFiles:
+    return ServiceFiles(Path(shell.environment["SVCCTL_DATA"]))
 
 
 def pid(shell: Shell) -> int:

@@ -145,7 +145,7 @@ def test_what_cannot_be_done_with_a_saved_query_is_said(
 def test_the_service_refuses_what_names_no_one_query(
     service: Shell, fields: dict[str, object], status: int, message: str
 ) -> None:
-    files = process.Files(service.home / "data")
+    files = process.ServiceFiles(service.home / "data")
     token = process.credentials(files, "local")["token"]
     with httpx.Client(transport=httpx.HTTPTransport(verify=False, uds=str(files.socket))) as client:
         answer = client.post(

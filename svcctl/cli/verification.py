@@ -6,7 +6,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,15 +26,13 @@ FINDINGS_PER_KIND = 5
 WORST_FIRST = (3, 6, 7, 1, 5, 4, 2, 10, 0)
 """The exit codes of jobs. That of a command is the first one that a job has: a destination that could not be read comes
 before rows that are missing, and 10 means that all jobs were checked, and that nothing but additions was found."""
-COUNTED = {
-    **dict.fromkeys(("missing", "duplicated", "outOfOrder", "altered", "truncated"), ""),
+OTHERS = {
     "foreign": "foreign",
     "noLongerThere": "no longer there",
     "notReproducible": "that cannot be produced again",
     "notYet": "not there yet",
 }
-"""The members of a result that count rows, and how those after the sentence are called."""
-UNCOMPARED = ("missing", "noLongerThere", "notReproducible")
+"""The members of a result that stand after its sentence, and how they are called."""
 METRICS = {
     "success": "Whether the last check found exactly the rows that the job delivered (1) or not (0).",
     "timestamp_seconds": "When the last check of the job ended, in epoch seconds.",
@@ -65,7 +63,7 @@ class DeliveryChecks:
     names: Mapping[str, str]
     several: bool
     programs: bool
-    found: Counter[tuple[str, str]] = field(default_factory=Counter)
+    findings: Counter[tuple[str, str]] = field(default_factory=Counter)
     """The number of findings by job and kind."""
     figures: dict[str, dict[str, float]] = field(init=False)
     """The values of the metrics by the IDs of jobs."""
@@ -83,12 +81,12 @@ class DeliveryChecks:
             codes += self._check(check(job_id), job_id, place)
         return min(codes, key=WORST_FIRST.index)
 
-    def _check(self, found: Iterator[tuple[str, Mapping[str, Any]]], job_id: str, place: str) -> Iterator[int]:
+    def _check(self, stream: Iterator[tuple[str, Mapping[str, Any]]], job_id: str, place: str) -> Iterator[int]:
         """Report what the check of a job finds; yields the exit code of each result, or of a failure."""
         work = Work(f"{place}reading the destination")
         try:
             with self.svc.diagnostics.working(lambda: work):
-                for kind, members in found:
+                for kind, members in stream:
                     if kind == "progress":
                         rows, total = (int(members.get(name) or 0) for name in ("rows", "of"))
                         work = Work(f"{place}{rows:,} of {counted(total, 'row')}", rows, total or None)
@@ -109,8 +107,8 @@ class DeliveryChecks:
     def _tell_finding(self, finding: Mapping[str, Any]) -> None:
         """Report a finding, and how to query the rows of a gap. Many of a kind are only counted, without --verbose."""
         job_id, kind = str(finding.get("job")), str(finding.get("kind"))
-        self.found[job_id, kind] += 1
-        if self.programs or (self.found[job_id, kind] > FINDINGS_PER_KIND and not self.svc.diagnostics.verbose):
+        self.findings[job_id, kind] += 1
+        if self.programs or (self.findings[job_id, kind] > FINDINGS_PER_KIND and not self.svc.diagnostics.verbose):
             return
         command = query_command(finding, self.svc.flags.profile)
         hint = None if command is None else Advice("the rows of this time: ", command)
@@ -121,7 +119,7 @@ class DeliveryChecks:
         if self.programs or self.svc.diagnostics.verbose:
             return
         every = CommandLine(f"svcctl -v job verify {shlex.quote(self.names.get(job_id) or job_id)}")
-        for (checked, kind), count in self.found.items():
+        for (checked, kind), count in self.findings.items():
             if checked == job_id and count > FINDINGS_PER_KIND:
                 more = f"{self._label(job_id)}{count - FINDINGS_PER_KIND:,} more findings are {kind}; to see all: "
                 self.svc.diagnostics.report(IncompleteResult(Advice(more, every)))
@@ -149,17 +147,13 @@ class DeliveryChecks:
     @contextmanager
     def measured(self, path: Path | None) -> Iterator[None]:
         """Write the figures when the checks end, however they end."""
-        if path is None:
-            yield
-            return
-        prometheus.check_writable(path)
+        if path is not None:
+            prometheus.check_writable(path)
         try:
             yield
-        except BaseException:
-            with suppress(IncompleteResult):  # what ended the checks is raised
+        finally:
+            if path is not None:
                 prometheus.write(path, self._metrics())
-            raise
-        prometheus.write(path, self._metrics())
 
     def _metrics(self) -> Iterator[str]:
         for metric, meaning in METRICS.items():
@@ -172,7 +166,7 @@ class DeliveryChecks:
 
 def _member(metric: str) -> str:
     """The member of a result that has the value of a metric: outOfOrder for out_of_order."""
-    return re.sub("_(.)", lambda found: found[1].upper(), metric)
+    return re.sub("_(.)", lambda match: match[1].upper(), metric)
 
 
 def fault(result: Mapping[str, Any], text: str) -> SvcctlError | None:
@@ -186,13 +180,14 @@ def fault(result: Mapping[str, Any], text: str) -> SvcctlError | None:
 
 def result_text(result: Mapping[str, Any]) -> str:
     """A result in one sentence: `3 rows up to 2026-11-25 21:00 UTC: none missing, none duplicated, in order, …`."""
-    counts = Counter({name: int(result.get(name) or 0) for name in result if name in COUNTED})
-    unequal = [f"{counts[name]:,} {name}" for name in ("altered", "truncated") if counts[name]]
+    number = {name: f"{int(count):,}" for name, count in result.items() if count and isinstance(count, int | float)}
+    unequal = [f"{number[name]} {name}" for name in ("altered", "truncated") if name in number]
+    are_others = not number.keys().isdisjoint(("missing", "noLongerThere", "notReproducible"))
     parts = [
-        *(f"{f'{counts[name]:,}' if counts[name] else 'none'} {name}" for name in ("missing", "duplicated")),
-        f"{counts['outOfOrder']:,} out of order" if counts["outOfOrder"] else "in order",
-        *(unequal or ["the others equal" if any(map(counts.get, UNCOMPARED)) else "all equal"]),
-        *(f"{counts[name]:,} {words}" for name, words in COUNTED.items() if counts[name] and words),
+        *(f"{number.get(name, 'none')} {name}" for name in ("missing", "duplicated")),
+        f"{number['outOfOrder']} out of order" if "outOfOrder" in number else "in order",
+        *(unequal or ["the others equal" if are_others else "all equal"]),
+        *(f"{number[name]} {words}" for name, words in OTHERS.items() if name in number),
     ]
     until = f" up to {_moment(result['upTo'])} UTC" if result.get("upTo") else ""
     return f"{counted(int(result.get('rows') or 0), 'row')}{until}: {', '.join(parts)}"
@@ -200,16 +195,16 @@ def result_text(result: Mapping[str, Any]) -> str:
 
 def finding_text(finding: Mapping[str, Any]) -> str:
     """A finding in one line: how many rows have the fault, which they are, and where."""
-    kind, count = str(finding.get("kind")), int(finding.get("count") or 0)
-    parts = []
-    if rows := finding.get("rows"):
-        first, last = rows
-        parts.append(f"row {first}" if first == last else f"rows {first} to {last}")
+    first, last = finding.get("rows") or (None, None)
+    rows = f"row {first}" if first == last else f"rows {first} to {last}"
+    parts = [rows] * (first is not None)
     parts += [f"{name} {finding[name]}" for name in ("partition", "offset", "file") if finding.get(name) is not None]
     if finding.get("from") is not None and finding.get("to") is not None:
         start, end = _moment(finding["from"]), _moment(finding["to"])
         parts.append(f"dated {start} UTC" if start == end else f"dated {start} to {end} UTC")
-    return f"{counted(count, 'row')} {kind}: {', '.join(parts)}" if count else f"{kind}: {', '.join(parts)}"
+    count = int(finding.get("count") or 0)
+    kind = f"{counted(count, 'row')} {finding.get('kind')}" if count else finding.get("kind")
+    return f"{kind}: {', '.join(parts)}"
 
 
 def query_command(finding: Mapping[str, Any], profile: str | None) -> CommandLine | None:

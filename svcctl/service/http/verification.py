@@ -69,7 +69,7 @@ class _VerificationResponse(StreamingResponse):
             await asyncio.wait({self._next}, timeout=PROGRESS_SECONDS)
             if not self._next.done() or time.monotonic() - shown >= PROGRESS_SECONDS:
                 shown = time.monotonic()
-                yield encoded(self._check.progress()) + b"\n"
+                yield encoded({"progress": self._check.progress}) + b"\n"
             if self._next.done():
                 if (line := self._next.result()) is None:
                     return
@@ -80,8 +80,8 @@ class _VerificationResponse(StreamingResponse):
         return asyncio.get_running_loop().run_in_executor(self._checks.executor, self._line)
 
     def _line(self) -> bytes | None:
-        found = self._check.next()
-        return None if found is None else encoded(found) + b"\n"
+        line = self._check.next()
+        return None if line is None else encoded(line) + b"\n"
 
     async def _close(self) -> None:
         while self._next is not None and not self._next.done():

@@ -108,17 +108,17 @@ def files(store: Store, job_id: str) -> list[FileEntry]:
 
 def offsets(store: Store, job_id: str, before: int, most: int = MAX_OFFSETS) -> list[tuple[int, int]]:
     """The first rows of a job's steps before a row, each with its offset; at most `most` of them."""
-    found: list[tuple[int, int]] = []
+    chosen_rows: list[tuple[int, int]] = []
     stride, at = 1, 0
     for entry in steps(store, job_id, before):
         if entry.offset is None:
             continue
         if at % stride == 0:
-            found.append((entry.first, entry.offset))
+            chosen_rows.append((entry.first, entry.offset))
         at += 1
-        if len(found) > most:
-            found, stride = found[::2], stride * 2
-    return found
+        if len(chosen_rows) > most:
+            chosen_rows, stride = chosen_rows[::2], stride * 2
+    return chosen_rows
 
 
 def _steps(store: Store, *conditions: ColumnElement[bool]) -> list[StepEntry]:

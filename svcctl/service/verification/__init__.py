@@ -6,7 +6,7 @@ code that shares nothing with the delivery. Rows have the numbers that the job g
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -68,8 +68,8 @@ class DeliveredJob:
     files: Sequence[LoggedFile]
     running: bool
     """Whether the job may deliver more while it is checked."""
-    claimed: Collection[int]
-    """Numbers of files in the same place that other jobs of the service have logged."""
+    claimed: Callable[[], Collection[int]]
+    """Returns the numbers of files in the same place that jobs of the service have logged."""
     since: int | None
     """Rows with a date before this one, in epoch milliseconds, may be gone from the destination."""
 
@@ -126,3 +126,13 @@ class CheckTally:
     last_date: int | None = None
     notes: tuple[str, ...] = ()
     hidden_from: int | None = None
+
+
+def earliest(*dates: int | None) -> int | None:
+    """The first of some dates; those that are None do not count."""
+    return min((date for date in dates if date is not None), default=None)
+
+
+def latest(*dates: int | None) -> int | None:
+    """The last of some dates; those that are None do not count."""
+    return max((date for date in dates if date is not None), default=None)

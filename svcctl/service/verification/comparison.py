@@ -1,7 +1,7 @@
-"""The rows that a job should have delivered, one stretch after another, and whether a found text has the same values.
+"""The rows that a job should have delivered, one stretch after another, and whether another text has the same values.
 
 The type of a column may have become wider since a row was delivered: 1 is now produced as 1.0 or as "1". Such texts
-have the same values, but only if the found one is of the narrower type.
+have the same values, but only if that of the destination is of the narrower type.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -46,8 +46,8 @@ class Stretch:
         """The earliest and the latest date in epoch milliseconds; None if there is no date."""
         if self.dates is None:
             return None, None
-        found = pc.min_max(self.dates)
-        return found["min"].as_py(), found["max"].as_py()
+        limits = pc.min_max(self.dates)
+        return limits["min"].as_py(), limits["max"].as_py()
 
     def rows(self) -> Iterator[tuple[bytes, int | None]]:
         """The text and the date of each row."""
@@ -87,6 +87,12 @@ class ExpectedCursor:
                 raise ValueError(f"row {self.row} of {self._end} was not produced")
         stretch = self._loaded[0]
         return stretch.part(self.row, min(stretch.end, self.row + most, self._end))
+
+    def take(self, end: int) -> Iterator[Stretch]:
+        """Pass the rows before `end`, and return each stretch of them before that."""
+        while self.row < end and (stretch := self.next(end - self.row)) is not None:
+            yield stretch
+            self.advance(stretch.end - stretch.first)
 
     def following(self, most: int, end: int) -> Iterator[Stretch]:
         """The next rows before `end`, at most so many, and only as far as they can be produced."""
@@ -152,15 +158,15 @@ class ExpectedCursor:
         return None
 
 
-def same_values(expected: bytes, found: bytes, tokens: re.Pattern[bytes]) -> bool:
-    """Whether a found row has the values that are expected, perhaps in narrower types."""
-    if expected == found:
+def same_values(expected: bytes, actual: bytes, tokens: re.Pattern[bytes]) -> bool:
+    """Whether a row of a destination has the values that are expected, perhaps in narrower types."""
+    if expected == actual:
         return True
-    wanted, there = tokens.findall(expected), tokens.findall(found)
+    wider, narrower = tokens.findall(expected), tokens.findall(actual)
     return (
-        len(wanted) == len(there)
-        and b"".join(there) == found
-        and all(one == other or _is_wider(_text(one), _text(other)) for one, other in zip(wanted, there, strict=True))
+        len(wider) == len(narrower)
+        and b"".join(narrower) == actual
+        and all(pair[0] == pair[1] or _is_wider(*map(_text, pair)) for pair in zip(wider, narrower, strict=True))
     )
 
 
@@ -178,27 +184,18 @@ def _value(token: str) -> object:
     return float(text) if _NUMBER_TEXT.fullmatch(text) else text
 
 
-def _is_wider(wanted: str, there: str) -> bool:
-    """Whether a token is the value of another one in a wider type: float8 for integers, str for all."""
-    if there.startswith('"'):
+def _is_wider(wider: str, narrower: str) -> bool:
+    """Whether a token is the value of a narrower one in a wider type: float8 for integers, str for all."""
+    if narrower.startswith('"'):
         return False
-    if _INTEGER.fullmatch(there) and _NUMBER_TEXT.fullmatch(wanted) and not _INTEGER.fullmatch(wanted):
-        return float(wanted) == int(there)
+    if _INTEGER.fullmatch(narrower) and _NUMBER_TEXT.fullmatch(wider) and not _INTEGER.fullmatch(wider):
+        return float(wider) == int(narrower)
     with suppress(ValueError):
-        text = json.loads(wanted) if wanted.startswith('"') else wanted
-        if text == there and wanted != there:
-            return there in ("true", "false") or _NUMBER_TEXT.fullmatch(there) is not None
-        if there == "null":
-            return text in ("nan", "inf", "-inf") and text != wanted
+        text = json.loads(wider) if wider.startswith('"') else wider
+        if text == narrower and wider != narrower:
+            return narrower in ("true", "false") or _NUMBER_TEXT.fullmatch(narrower) is not None
+        if narrower == "null":
+            return text in ("nan", "inf", "-inf") and text != wider
         moment = to_ms(datetime.strptime(text, "%Y-%m-%d %H:%M:%S.%f").replace(tzinfo=UTC))
-        return there == str(moment) or to_ms(datetime.strptime(there, "%Y-%m-%dT%H:%M:%S.%f%z")) == moment
+        return narrower == str(moment) or to_ms(datetime.strptime(narrower, "%Y-%m-%dT%H:%M:%S.%f%z")) == moment
     return False
-
-
-def merged(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Consecutive numbers of an ascending list, as the first one and the one after the last."""
-    first = 0
-    for end in range(1, len(rows) + 1):
-        if end == len(rows) or rows[end] != rows[end - 1] + 1:
-            yield rows[first], rows[end - 1] + 1
-            first = end

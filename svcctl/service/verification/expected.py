@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain, pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,19 +28,9 @@ from svcctl.service.queries.continuous import Steps
 from svcctl.service.queries.schedule import Step, StepKind
 from svcctl.service.rendering import DateStyle
 from svcctl.service.rendering.rows import ARRAY, CSV, OBJECT, RowFormat
-from svcctl.service.verification import DeliveryFinding, ExpectedRows, FaultKind, NotReproducible
+from svcctl.service.verification import DeliveryFinding, ExpectedRows, FaultKind, NotReproducible, earliest, latest
 
 REMOVED = "events of its range were removed since"
-
-
-@dataclass(frozen=True, slots=True)
-class _LoggedRows:
-    """The rows of an entry from `first` to before `end`; `whole` if its step has no other rows after them."""
-
-    entry: StepEntry
-    first: int
-    end: int
-    whole: bool
 
 
 @dataclass
@@ -81,13 +72,15 @@ class Production:
             yield NotReproducible(self.first, self.sent, error.message)
             return
         before: StepEntry | None = None
-        for logged in self._logged(entries):
+        for entry, following in pairwise(chain(entries, [None])):
             if self.stopped():
                 return
-            assert logged.entry.step is not None
-            if logged.end > logged.first:
-                yield from self._of_step(steps, self._joined(steps, before, logged.entry.step), logged)
-            before = logged.entry
+            if entry is not None and entry.step is not None:
+                end, whole = (self.sent, self.whole) if following is None else (following.first, True)
+                if end > max(self.first, entry.first):
+                    step = self._joined(steps, before, entry.step)
+                    yield from self._of_step(steps, step, entry.first, end, whole=whole)
+                before = entry
 
     def _steps(self) -> Steps:
         query = self.job.request
@@ -100,16 +93,6 @@ class Production:
             covered=query.covered,
             columns=query.columns,
         )
-
-    def _logged(self, entries: Iterable[StepEntry]) -> Iterator[_LoggedRows]:
-        """The rows of each step, from `first` on."""
-        entry: StepEntry | None = None
-        for following in entries:
-            if entry is not None:
-                yield _LoggedRows(entry, max(self.first, entry.first), following.first, whole=True)
-            entry = following if following.step is not None else None
-        if entry is not None:
-            yield _LoggedRows(entry, max(self.first, entry.first), self.sent, self.whole)
 
     def _joined(self, steps: Steps, before: StepEntry | None, step: Step) -> Step:
         """The step with those before it that had no rows."""
@@ -135,56 +118,54 @@ class Production:
             self._uses_now = steps.plan(replace(step, now=0)).select != steps.plan(step).select
         return self._uses_now
 
-    def _of_step(self, steps: Steps, step: Step, logged: _LoggedRows) -> Iterator[ExpectedRows | NotReproducible]:
+    def _of_step(
+        self, steps: Steps, step: Step, start: int, end: int, *, whole: bool
+    ) -> Iterator[ExpectedRows | NotReproducible]:
+        """The rows of a step that begins with the row `start`, those before `end`; `whole` if it has no others."""
+        first = max(self.first, start)
         try:
             plan = steps.plan(step, dated=True)
             removed = self._has_removed(plan, step)
-            if removed and not self._is_complete(plan, step, logged):
-                yield NotReproducible(logged.first, logged.end, REMOVED)
+            if removed and not (whole and self._is_complete(plan, step, end - start)):
+                yield NotReproducible(first, end, REMOVED)
                 return
         except Unavailable:
             raise
         except SvcctlError as error:  # the table was replaced, moved or lost, or no longer fits the query
-            yield NotReproducible(logged.first, logged.end, error.message)
+            yield NotReproducible(first, end, error.message)
             return
-        at, extra, dates = logged.first, 0, list[int | None]()
-        for lines, of_rows in self._batches(plan, step, self._expressions(plan), logged.first - logged.entry.first):
-            left = logged.end - at
+        at, extra, dates = first, 0, list[int | None]()
+        for lines, of_rows in self._batches(plan, step, self._expressions(plan), first - start):
+            left = end - at
             if at == self.first and self.first_date is None:
                 self.first_date = of_rows[0].as_py()
             if left > 0:
                 yield ExpectedRows(at, lines.slice(0, left), of_rows.slice(0, left))
-            elif not logged.whole:
+            elif not whole:
                 break
             at += min(left, len(lines))
-            if logged.whole and len(lines) > left:
+            if whole and len(lines) > left:
                 extra += len(lines) - left
-                found = pc.min_max(of_rows.slice(left))
-                dates += [found["min"].as_py(), found["max"].as_py()]
+                limits = pc.min_max(of_rows.slice(left))
+                dates += [limits["min"].as_py(), limits["max"].as_py()]
         if self.stopped():
             return
         if not removed and self._has_removed(plan, step):
             raise Unavailable(f"events of table '{plan.table}' were removed meanwhile; check the job again")
         if extra:
-            known = [date for date in dates if date is not None]
-            earliest, latest = min(known, default=None), max(known, default=None)
-            self.faults.append(
-                DeliveryFinding(FaultKind.MISSING, logged.end, logged.end + extra, from_ms=earliest, to_ms=latest)
-            )
-        if at < logged.end:
-            self.faults.append(DeliveryFinding(FaultKind.FOREIGN, at, logged.end))
-            yield NotReproducible(at, logged.end, "its step has fewer rows")
+            limits = earliest(*dates), latest(*dates)
+            self.faults.append(DeliveryFinding(FaultKind.MISSING, end, end + extra, None, None, None, *limits))
+        if at < end:
+            self.faults.append(DeliveryFinding(FaultKind.FOREIGN, at, end))
+            yield NotReproducible(at, end, "its step has fewer rows")
 
     def _has_removed(self, plan: Plan, step: Step) -> bool:
         stored = self.engines.of(plan.table).stored
         return stored.has_removed(plan.table, step.since, step.until, from_ms(step.start).replace(tzinfo=None))
 
-    def _is_complete(self, plan: Plan, step: Step, logged: _LoggedRows) -> bool:
+    def _is_complete(self, plan: Plan, step: Step, rows: int) -> bool:
         """Whether a step has all rows that it had, although events were removed: each row is of one event then."""
-        if not plan.by_event or not logged.whole:
-            return False
-        rows = sum(len(numbers) for (numbers,) in self._batches(plan, step, ["1"], 0))
-        return rows == logged.end - logged.entry.first
+        return plan.by_event and rows == sum(len(numbers) for (numbers,) in self._batches(plan, step, ["1"], 0))
 
     def _batches(self, plan: Plan, step: Step, expressions: list[str], skip: int) -> Iterator[list[pa.Array]]:
         """The columns of each batch of a step's rows; fewer when the check is stopped."""
@@ -212,5 +193,5 @@ def _row_format(job: Rest) -> RowFormat:
     """How the destination of a job has rows, as `help destinations` documents it."""
     if job.type != "kafka":
         return CSV
-    [mode] = [one for one in TYPES[job.type].parameters if one.key == "mode"]
+    [mode] = [parameter for parameter in TYPES[job.type].parameters if parameter.key == "mode"]
     return ARRAY if str(job.params.get("mode") or mode.default).lower() == "array" else OBJECT

@@ -26,8 +26,8 @@ from svcctl.service.verification import (
     FaultKind,
     NotReproducible,
 )
+from svcctl.service.verification.check import FaultLog
 from svcctl.service.verification.comparison import ExpectedCursor
-from svcctl.service.verification.findings import FaultLog
 from svcctl.service.verification.keyed_rows import PartitionComparison
 from svcctl.words import counted
 
@@ -60,7 +60,6 @@ def check_topic(
     """Compare a partition with the rows of a job."""
     cursor, log, duplicates = ExpectedCursor(expected, job.first, job.sent, job.since), FaultLog(), FaultLog()
     comparison = PartitionComparison(job, cursor, log, duplicates)
-    notes: list[str] = []
     with closing(PartitionReader(job, allowed)) as reader:
         if reader.is_there():
             for messages in reader.messages():
@@ -73,25 +72,16 @@ def check_topic(
                     return
             comparison.finish(reader.low(), reader.first_hidden())
         else:
-            notes.append(f"topic '{reader.topic}' does not have the partition of the job")
+            log.notes.append(f"topic '{reader.topic}' does not have the partition of the job")
             comparison.finish(0, None)
     if (twice := duplicates.counts[FaultKind.DUPLICATED]) and not reader.transactions:
         duplicates = FaultLog()
-        notes.append(f"{counted(twice, 'row')} arrived twice, as may happen on brokers without transactions")
-    yield from (*log.rest(), *duplicates.rest())
+        log.notes.append(f"{counted(twice, 'row')} arrived twice, as may happen on brokers without transactions")
     if comparison.not_compared:
-        notes.append(f"the values of {counted(comparison.not_compared, 'row')} far out of order were not compared")
-    yield CheckTally(
-        job.sent - job.first,
-        log.counts + duplicates.counts,
-        comparison.no_longer_there,
-        comparison.not_reproducible,
-        comparison.not_yet,
-        log.gap_from,
-        cursor.last_date or None,
-        tuple(notes),
-        comparison.hidden_from,
-    )
+        log.notes.append(f"the values of {counted(comparison.not_compared, 'row')} far out of order were not compared")
+    yield from (*log.rest(), *duplicates.rest())
+    log.counts += duplicates.counts
+    yield log.tally(job.sent - job.first, cursor.last_date)
 
 
 class PartitionReader:
@@ -200,8 +190,8 @@ class PartitionReader:
             yield
         except KafkaException as error:
             self._brokers.raise_refused()
-            known = error.args[0] if error.args and isinstance(error.args[0], KafkaError) else None
-            if self._denied or (known is not None and known.code() in _DENIED):
+            cause = error.args[0] if error.args and isinstance(error.args[0], KafkaError) else None
+            if self._denied or (cause is not None and cause.code() in _DENIED):
                 raise CredentialsError("kafka: access is denied") from None
-            reason = "the client library cannot use the settings" if known is None else KafkaError(known.code()).str()
+            reason = "the client library cannot use the settings" if cause is None else KafkaError(cause.code()).str()
             raise Unavailable(f"kafka: {reason} ({self._servers})") from None

@@ -8,18 +8,16 @@ may fill, or came too early; the message after it tells which.
 from __future__ import annotations
 
 import re
-import sys
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 
 import pyarrow as pa
 from confluent_kafka import Message
 
-from svcctl.service.verification import DeliveredJob, DeliveryFinding, FaultKind
+from svcctl.service.verification import DeliveredJob, DeliveryFinding, FaultKind, earliest, latest
+from svcctl.service.verification.check import FaultLog
 from svcctl.service.verification.comparison import JSON_TOKENS, ExpectedCursor, same_values
-from svcctl.service.verification.findings import FaultLog
 
 MAX_AHEAD = 100
 """How many messages after one that is not next are looked at to find the next row."""
@@ -31,13 +29,14 @@ HELD_ROW_BYTES = 300
 """What a held row takes in memory besides its value, as measured with CPython."""
 MAX_SKIPS = 50_000
 """How many gaps are held with their dates; more are merged."""
+_MISSING, _EARLY = 1, 2
 
 
 @dataclass(slots=True)
 class SkippedRow:
     """Rows that were not next where they should have been: between the messages at `before` and at `offset`.
 
-    `known` is the latest date before them.
+    `date_before` is the latest date before them.
     """
 
     first: int
@@ -47,45 +46,7 @@ class SkippedRow:
     to_ms: int | None
     before: int
     offset: int | None
-    known: int
-
-
-class RowSet:
-    """A set of row numbers from `first` on, of one bit each."""
-
-    def __init__(self, first: int, end: int) -> None:
-        self._first = first
-        self._bits = bytearray((end - first) // 8 + 1)
-
-    def __contains__(self, row: int) -> bool:
-        at = row - self._first
-        return bool(self._bits[at >> 3] & 1 << (at & 7))
-
-    def add(self, first: int, end: int) -> None:
-        first, end = first - self._first, end - self._first
-        while first < end:
-            if first & 7 == 0 and end - first >= 8:
-                self._bits[first >> 3 : end >> 3] = b"\xff" * ((end >> 3) - (first >> 3))
-                first = end & ~7
-            else:
-                self._bits[first >> 3] |= 1 << (first & 7)
-                first += 1
-
-    def remove(self, row: int) -> None:
-        at = row - self._first
-        self._bits[at >> 3] &= ~(1 << (at & 7))
-
-    def runs(self, first: int, end: int) -> Iterator[tuple[int, int]]:
-        """The rows of the set between two numbers, as ranges; a long range may come in pieces."""
-        for start in range(first, end, 1 << 16):
-            stop = min(end, start + (1 << 16))
-            low, high = (start - self._first) >> 3, (stop - self._first + 7) >> 3
-            bits = format(int.from_bytes(self._bits[low:high], "little"), "b")[::-1]
-            origin = self._first + 8 * low
-            for match in re.finditer("1+", bits):
-                run = max(start, origin + match.start()), min(stop, origin + match.end())
-                if run[0] < run[1]:
-                    yield run
+    date_before: int
 
 
 class PartitionComparison:
@@ -95,12 +56,6 @@ class PartitionComparison:
     """
 
     def __init__(self, job: DeliveredJob, cursor: ExpectedCursor, log: FaultLog, duplicates: FaultLog) -> None:
-        self.not_yet = 0
-        """Messages of a running job after the rows that are in its log."""
-        self.hidden_from: int | None = None
-        """The earliest date of rows that an open transaction may hide, in epoch milliseconds."""
-        self.not_reproducible = 0
-        self.no_longer_there = 0
         self.not_compared = 0
         """Rows out of order whose values were not compared, because too many were held."""
         self._job = job
@@ -108,18 +63,15 @@ class PartitionComparison:
         self._cursor = cursor
         self._log = log
         self._duplicates = duplicates
-        self._missing = RowSet(job.first, job.sent)
+        self._states = bytearray(job.sent - job.first)
+        """For each row 0, _MISSING or _EARLY."""
         self._skips: list[SkippedRow] = []
-        self._early: dict[int, tuple[bytes | None, int]] = {}
-        """The values and offsets of rows that came before they were next."""
-        self._early_rows: list[int] = []
-        """Their numbers, as a heap."""
-        self._late: dict[int, tuple[bytes, int | None]] = {}
-        """The expected text and date of missing rows."""
+        self._held: dict[int, tuple[bytes | None, int | None]] = {}
+        """The value and the offset of a row that came before it was next; the text and the date of a missing one."""
         self._held_bytes = 0
         self._stride = MAX_STRIDE
         self._offset = -1
-        """The offset of the last message that was next."""
+        """The highest offset of a message that was next."""
         self._swapped: int | None = None
         self._waiting: list[Message] = []
 
@@ -151,9 +103,8 @@ class PartitionComparison:
         stretch = self._cursor.next(MAX_STRIDE) if self._cursor.row < self._job.sent else None
         if stretch is None or self._swapped is not None:
             return 0
-        early = self._early_rows[0] if self._early_rows else stretch.end
-        most = min(len(messages) - at, min(stretch.end, early) - stretch.first)
-        while (count := min(self._stride, most)) > 1:
+        count = min(self._stride, len(messages) - at, self._before_early(stretch.end) - stretch.first)
+        if count > 1:
             part = stretch.part(stretch.first, stretch.first + count)
             wanted = f"\n{self._job.job_id}/".join(map(str, range(part.first, part.end)))
             equal = b"\n".join(keys[at : at + count]) == b"%s%s" % (self._prefix, wanted.encode())
@@ -163,31 +114,38 @@ class PartitionComparison:
                 equal = values.equals(part.lines.cast(kind))
             if equal:
                 self._stride = min(MAX_STRIDE, 2 * self._stride)
-                self._pass(part.first, part.end, messages[at + count - 1].offset() or 0, known=part.lines is not None)
+                self._pass(
+                    part.first, part.end, messages[at + count - 1].offset() or 0, compared=part.lines is not None
+                )
                 return count
-            self._stride = count // 2
-        self._stride = max(2, self._stride)
+        self._stride = 2
         return 0
 
-    def _pass(self, first: int, end: int, offset: int, *, known: bool) -> None:
+    def _before_early(self, end: int) -> int:
+        """The first row from the next one to `end` that came early, or `end`."""
+        first = self._job.first
+        early = self._states.find(_EARLY, self._cursor.row - first, end - first)
+        return end if early < 0 else first + early
+
+    def _pass(self, first: int, end: int, offset: int, *, compared: bool) -> None:
         """Pass rows that were found where they should be."""
-        self._offset = offset
+        self._offset = max(self._offset, offset)
         self._cursor.advance(end - first)
-        if not known:
-            self.not_reproducible += end - first
+        if not compared:
+            self._log.not_reproducible += end - first
 
     def _one(self, message: Message, keys: Sequence[bytes], at: int, last: bool) -> bool:
         """Compare one message. False if the messages after it have to be known first."""
         row, offset, value = self._number(keys[at]), message.offset() or 0, message.value()
         if row is None or row >= self._job.sent:
             if row is not None and self._job.running and offset >= (self._job.offset or 0):
-                self.not_yet += 1
+                self._log.not_yet += 1
             else:
                 first, end = (self._cursor.row, self._cursor.row) if row is None else (row, row + 1)
                 self._fault(FaultKind.FOREIGN, first, end, offset)
         elif row < self._job.first:
             pass  # of the time before the log
-        elif row in self._early or (row < self._cursor.row and row not in self._missing):
+        elif self._state(row) == _EARLY or (row < self._cursor.row and self._state(row) != _MISSING):
             self._fault(FaultKind.DUPLICATED, row, row + 1, offset)
         elif row < self._cursor.row:
             self._fill(row, value, offset)
@@ -195,14 +153,13 @@ class PartitionComparison:
             following = self._following(row, keys, at) if row > self._cursor.row else None
             if following is None and row > self._cursor.row and not last and len(keys) - at <= MAX_AHEAD:
                 return False
-            is_early = following is not None and following < row and row + 1 not in self._early
-            if is_early and self._hold(value):
-                self._early[row] = value, offset
-                heappush(self._early_rows, row)
+            is_early = following is not None and following < row and self._state(row + 1) != _EARLY
+            if is_early and self._hold(row, value, offset):
+                self._states[row - self._job.first] = _EARLY
                 self._swapped = following if following == self._cursor.row == row - 1 else None
             else:
                 self._skip_to(row, offset)
-                self._take(value, offset)
+                self._take(value, offset, moved=row == self._swapped)
                 self._take_early()
         return True
 
@@ -213,65 +170,70 @@ class PartitionComparison:
 
     def _following(self, row: int, keys: Sequence[bytes], at: int) -> int | None:
         """The row of the next message that could be next or later."""
-        for other in map(self._number, keys[at + 1 : at + 1 + MAX_AHEAD]):
-            if other not in (None, row) and self._cursor.row <= other < self._job.sent and other not in self._early:
-                return other
+        first, end = self._cursor.row, self._job.sent
+        for number in map(self._number, keys[at + 1 : at + 1 + MAX_AHEAD]):
+            if number not in (None, row) and first <= number < end and self._state(number) != _EARLY:
+                return number
         return None
 
-    def _hold(self, value: bytes | None) -> bool:
-        """Whether there is room to hold another value."""
-        size = HELD_ROW_BYTES + len(value or b"")
+    def _state(self, row: int) -> int:
+        return self._states[row - self._job.first] if row < self._job.sent else 0
+
+    def _hold(self, row: int, text: bytes | None, detail: int | None) -> bool:
+        """Hold a row if there is room for it."""
+        size = HELD_ROW_BYTES + len(text or b"")
         if self._held_bytes + size > MAX_HELD_BYTES:
             return False
         self._held_bytes += size
+        self._held[row] = text, detail
         return True
 
-    def _take(self, value: bytes | None, offset: int) -> None:
-        """Compare the next row with its message."""
+    def _release(self, row: int) -> tuple[bytes | None, int | None]:
+        """Stop holding a row, and return what was held; None for both if nothing was."""
+        self._states[row - self._job.first] = 0
+        if (held := self._held.pop(row, None)) is None:
+            return None, None
+        self._held_bytes -= HELD_ROW_BYTES + len(held[0] or b"")
+        return held
+
+    def _take(self, value: bytes | None, offset: int, *, moved: bool) -> None:
+        """Compare the next row with its message; `moved` if that is out of order."""
         stretch = self._cursor.next(1)
         assert stretch is not None
-        row, dates, known = self._cursor.row, stretch.range_of_dates(), stretch.lines is not None
-        self._pass(row, row + 1, offset, known=known)
-        if known and not _has(stretch.texts()[0], value):
-            self._fault(FaultKind.ALTERED, row, row + 1, offset, *dates)
-        elif row == self._swapped:
-            self._fault(FaultKind.OUT_OF_ORDER, row, row + 1, offset, *dates)
+        row, compared = self._cursor.row, stretch.lines is not None
+        self._pass(row, row + 1, offset, compared=compared)
+        altered = compared and not _has(stretch.texts()[0], value)
+        if altered or moved:
+            kind = FaultKind.ALTERED if altered else FaultKind.OUT_OF_ORDER
+            self._fault(kind, row, row + 1, offset, *stretch.range_of_dates())
         self._swapped = None
 
     def _take_early(self) -> None:
         """Pass the next rows as long as they came before."""
-        while (held := self._early.pop(self._cursor.row, None)) is not None:
-            value, offset = held
-            heappop(self._early_rows)
-            self._held_bytes -= HELD_ROW_BYTES + len(value or b"")
-            stretch = self._cursor.next(1)
-            assert stretch is not None
-            row, equal = self._cursor.row, stretch.lines is None or _has(stretch.texts()[0], value)
-            self._pass(row, row + 1, self._offset, known=stretch.lines is not None)
-            kind = FaultKind.OUT_OF_ORDER if equal else FaultKind.ALTERED
-            self._fault(kind, row, row + 1, offset, *stretch.range_of_dates())
+        while self._state(self._cursor.row) == _EARLY:
+            value, offset = self._release(self._cursor.row)
+            self._take(value, offset or 0, moved=True)
 
     def _skip_to(self, row: int, offset: int | None) -> None:
         """Note the rows before this one as missing, except those that came before."""
         while self._cursor.row < row:
-            if self._cursor.row in self._early:
-                self._take_early()
-                continue
-            end = min([row, *self._early_rows[:1]])
-            stretch = self._cursor.next(end - self._cursor.row)
+            self._take_early()
+            if self._cursor.row >= row:
+                return
+            stretch = self._cursor.next(self._before_early(row) - self._cursor.row)
             assert stretch is not None
             for part, old in self._cursor.by_age(stretch):
                 skip = SkippedRow(
                     part.first, part.end, old, *part.range_of_dates(), self._offset, offset, self._cursor.last_date
                 )
                 self._skip(skip)
-            self._missing.add(stretch.first, stretch.end)
+            count = stretch.end - stretch.first
+            self._states[stretch.first - self._job.first : stretch.end - self._job.first] = bytes([_MISSING]) * count
             if stretch.lines is not None and self._held_bytes < MAX_HELD_BYTES:
                 for number, (line, date) in enumerate(stretch.rows(), stretch.first):
-                    if not self._hold(line):
+                    if not self._hold(number, line, date):
                         break
-                    self._late[number] = line, date
-            self._cursor.advance(stretch.end - stretch.first)
+            self._cursor.advance(count)
 
     def _skip(self, skip: SkippedRow) -> None:
         last = self._skips[-1] if self._skips else None
@@ -280,37 +242,23 @@ class PartitionComparison:
             self._skips.append(skip)
             return
         last.end = skip.end
-        last.from_ms = min((ms for ms in (last.from_ms, skip.from_ms) if ms is not None), default=None)
-        last.to_ms = max((ms for ms in (last.to_ms, skip.to_ms) if ms is not None), default=None)
+        last.from_ms, last.to_ms = earliest(last.from_ms, skip.from_ms), latest(last.to_ms, skip.to_ms)
 
     def _fill(self, row: int, value: bytes | None, offset: int) -> None:
         """Note a missing row as found, after rows that should be after it."""
-        self._missing.remove(row)
-        skip = self._skips[bisect_right(self._skips, row, key=lambda one: one.first) - 1]
-        line, date = self._late.pop(row, (None, skip.from_ms))
-        kind = FaultKind.OUT_OF_ORDER
-        if line is None:
-            self.not_compared += 1
-        else:
-            self._held_bytes -= HELD_ROW_BYTES + len(line)
-            kind = kind if _has(line, value) else FaultKind.ALTERED
-        self._fault(kind, row, row + 1, offset, date, date, known=skip.known)
+        skip = self._skips[bisect_right(self._skips, row, key=lambda skip: skip.first) - 1]
+        line, date = self._release(row)
+        self.not_compared += line is None
+        kind = FaultKind.OUT_OF_ORDER if line is None or _has(line, value) else FaultKind.ALTERED
+        date = skip.from_ms if line is None else date
+        self._fault(kind, row, row + 1, offset, date, date, before=skip.date_before)
 
     def _fault(
-        self,
-        kind: FaultKind,
-        first: int,
-        end: int,
-        offset: int | None,
-        from_ms: int | None = None,
-        to_ms: int | None = None,
-        known: int | None = None,
+        self, kind: FaultKind, first: int, end: int, offset: int | None, *dates: int | None, before: int | None = None
     ) -> None:
-        finding = DeliveryFinding(
-            kind, first, end, partition=self._job.partition, offset=offset, from_ms=from_ms, to_ms=to_ms
-        )
+        finding = DeliveryFinding(kind, first, end, self._job.partition, offset, None, *dates)
         log = self._duplicates if kind is FaultKind.DUPLICATED else self._log
-        log.add(finding, self._cursor.last_date if known is None else known)
+        log.add(finding, self._cursor.last_date if before is None else before)
 
     def finish(self, low: int, hidden: int | None) -> None:
         """Decide which rows are missing, after the last message. `low` is the first offset that the partition still
@@ -320,16 +268,18 @@ class PartitionComparison:
         self._skip_to(self._job.sent, None)
         written = self._written_before(low)
         for skip in self._skips:
-            for first, end in self._missing.runs(skip.first, skip.end):
+            states = self._states[skip.first - self._job.first : skip.end - self._job.first]
+            for match in re.finditer(b"%c+" % _MISSING, states):
+                first, end = skip.first + match.start(), skip.first + match.end()
                 gone = end if skip.old else max(first, min(end, written, skip.first + low - skip.before - 1))
-                self.no_longer_there += gone - first
+                self._log.no_longer_there += gone - first
                 seen = max(gone, min(end, self._hidden_from(skip, hidden)))
-                self.not_yet += end - seen
+                self._log.not_yet += end - seen
                 if seen < end:
-                    self.hidden_from = min(self.hidden_from or sys.maxsize, skip.from_ms or 1)
+                    self._log.hidden_from = earliest(self._log.hidden_from, skip.from_ms or 1)
                 if gone < seen:
                     dates = skip.from_ms, skip.to_ms
-                    self._fault(FaultKind.MISSING, gone, seen, skip.offset, *dates, known=skip.known)
+                    self._fault(FaultKind.MISSING, gone, seen, skip.offset, *dates, before=skip.date_before)
 
     def _written_before(self, low: int) -> int:
         """The row before which all rows may have been written before the offset `low`: each row takes an offset after

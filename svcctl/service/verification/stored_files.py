@@ -10,9 +10,11 @@ import posixpath
 import re
 import tempfile
 import zlib
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,9 +32,9 @@ from svcctl.service.verification import (
     LoggedFile,
     NotReproducible,
 )
+from svcctl.service.verification.check import FaultLog
 from svcctl.service.verification.comparison import ExpectedCursor
 from svcctl.service.verification.file_rows import FileComparison, FileText
-from svcctl.service.verification.findings import FaultLog
 from svcctl.storage import ACCESS_DENIED, Storage
 
 PIECE_BYTES = 1 << 20
@@ -114,7 +116,8 @@ def check_files(
     denies the access.
     """
     with _explained(), closing(PLACES[job.type](job, allowed)) as files:
-        check = _Check(job, files, ExpectedCursor(expected, job.first, job.sent, job.since), stopped)
+        cursor = ExpectedCursor(expected, job.first, job.sent, job.since)
+        check = _Check(job, files, cursor, stopped)
         for file in sorted(job.files, key=lambda file: file.first):
             if file.end > job.first and file.first < job.sent:
                 for row in check.compare(replace(file, end=min(file.end, job.sent))):
@@ -125,7 +128,7 @@ def check_files(
         check.pass_unfiled(job.sent)
         check.find_foreign()
         yield from check.log.rest()
-        yield check.tally()
+        yield check.log.tally(job.sent - job.first, cursor.last_date)
 
 
 @contextmanager
@@ -149,8 +152,6 @@ class _Check:
         self._files = files
         self._cursor = cursor
         self._stopped = stopped
-        self._no_longer_there = self._not_reproducible = self._not_yet = 0
-        self._notes: list[str] = []
 
     def compare(self, file: LoggedFile) -> Iterator[int]:
         """Compare one file; yields the number of the next row from time to time."""
@@ -160,39 +161,33 @@ class _Check:
             self._miss(file, name)
             yield self._cursor.row
             return
-        stored = HashedBytes(self._files.storage.read(name), self._stopped)
-        with closing(self._unpacked(stored)) as pieces:
-            comparison = FileComparison(file, name, self._cursor, self.log)
+        sha256, comparison = hashlib.sha256(), FileComparison(file, name, self._cursor, self.log)
+        stored = self._hashed(name, sha256.update)
+        with closing(stored), closing(self._unpacked(stored)) as pieces:
             yield from comparison.compare(FileText(pieces))
-        if self._stopped():
-            return
-        if stored.sha256() not in file.sha256:
-            self._not_reproducible += comparison.not_reproducible
+            deque(stored, maxlen=0)  # what was not read is hashed too
+        if sha256.hexdigest() not in file.sha256 and not self._stopped():
+            self.log.not_reproducible += comparison.not_reproducible
             if not comparison.faults:
-                self._notes.append(f"{name} has other bytes than were delivered, with the same rows")
+                self.log.notes.append(f"{name} has other bytes than were delivered, with the same rows")
                 self._fault(FaultKind.ALTERED, file.first, file.end, name)
 
     def _miss(self, file: LoggedFile, name: str) -> None:
         """Note the rows of a file that is not there, except those that may be gone."""
-        while self._cursor.row < file.end:
-            stretch = self._cursor.next(file.end - self._cursor.row)
-            assert stretch is not None
+        for stretch in self._cursor.take(file.end):
             for part, old in self._cursor.by_age(stretch):
                 if old:
-                    self._no_longer_there += part.end - part.first
+                    self.log.no_longer_there += part.end - part.first
                 else:
                     self._fault(FaultKind.MISSING, part.first, part.end, name, *part.range_of_dates())
-            self._cursor.advance(stretch.end - stretch.first)
 
     def pass_unfiled(self, row: int) -> None:
         """Pass the rows before this one that are in no file of the log."""
         if row > self._cursor.row:
-            self._not_reproducible += row - self._cursor.row
-            self._notes.append(f"rows {self._cursor.row} to {row - 1} are in no file that is logged")
-        while self._cursor.row < row:
-            stretch = self._cursor.next(row - self._cursor.row)
-            assert stretch is not None
-            self._cursor.advance(stretch.end - stretch.first)
+            self.log.not_reproducible += row - self._cursor.row
+            self.log.notes.append(f"rows {self._cursor.row} to {row - 1} are in no file that is logged")
+        for _ in self._cursor.take(row):
+            pass
 
     def find_foreign(self) -> None:
         """Note the files with names of the job that no job of the service has logged.
@@ -203,63 +198,36 @@ class _Check:
         numbers = [file.number for file in self._job.files]
         if not numbers:
             return
-        last = max([*numbers, *self._job.claimed])
-        for name, number in sorted(self._files.numbered(), key=lambda found: found[1]):
-            if number < min(numbers) or name in own or number in self._job.claimed:
+        files = sorted(self._files.numbered(), key=lambda file: file[1])
+        claimed = self._job.claimed()  # after the files: each is in the state before it is at its destination
+        last = max([*numbers, *claimed])
+        for name, number in files:
+            if number < min(numbers) or name in own or number in claimed:
                 continue
             if self._job.running and number > last:
-                self._not_yet += 1
+                self.log.not_yet += 1
             else:
                 self._fault(FaultKind.FOREIGN, self._job.sent, self._job.sent, name)
 
-    def _fault(
-        self, kind: FaultKind, first: int, end: int, name: str, from_ms: int | None = None, to_ms: int | None = None
-    ) -> None:
-        finding = DeliveryFinding(kind, first, end, file=name, from_ms=from_ms, to_ms=to_ms)
-        self.log.add(finding, self._cursor.last_date)
+    def _fault(self, kind: FaultKind, first: int, end: int, name: str, *dates: int | None) -> None:
+        self.log.add(DeliveryFinding(kind, first, end, None, None, name, *dates), self._cursor.last_date)
 
-    def tally(self) -> CheckTally:
-        return CheckTally(
-            self._job.sent - self._job.first,
-            self.log.counts,
-            self._no_longer_there,
-            self._not_reproducible,
-            self._not_yet,
-            self.log.gap_from,
-            self._cursor.last_date or None,
-            tuple(self._notes),
-        )
+    def _hashed(self, name: str, update: Callable[[bytes], object]) -> Generator[bytes]:
+        """The bytes of a file in pieces, which are hashed on their way. They end early when the check is stopped."""
+        for piece in self._files.storage.read(name):
+            update(piece)
+            yield piece
+            if self._stopped():
+                return
 
-    def _unpacked(self, stored: HashedBytes) -> Generator[bytes]:
+    def _unpacked(self, stored: Generator[bytes]) -> Generator[bytes]:
         """The csv of a file. EOFError if the file is cut, and any error of a library if it is damaged."""
         match self._files.packing:
             case "gzip":
                 return _gunzipped(stored)
             case "zip":
                 return _unzipped(stored, self._files.password)
-        return stored.__iter__()
-
-
-class HashedBytes:
-    """The bytes of a stored file in pieces, which are hashed on their way. They end early when the check is stopped."""
-
-    def __init__(self, pieces: Iterator[bytes], stopped: Callable[[], bool]) -> None:
-        self._pieces = pieces
-        self._stopped = stopped
-        self._sha256 = hashlib.sha256()
-
-    def __iter__(self) -> Generator[bytes]:
-        for piece in self._pieces:
-            self._sha256.update(piece)
-            yield piece
-            if self._stopped():
-                return
-
-    def sha256(self) -> str:
-        """The hash of all bytes, in hexadecimal; reads those that were not read yet."""
-        for _ in self:
-            pass
-        return self._sha256.hexdigest()
+        return stored
 
 
 def _gunzipped(stored: Iterable[bytes]) -> Generator[bytes]:
@@ -293,5 +261,4 @@ def _unzipped(stored: Iterable[bytes], password: str) -> Generator[bytes]:
             raise
         archive.setpassword(password.encode() or None)
         with archive.open(archive.namelist()[0]) as file:
-            while piece := file.read(PIECE_BYTES):
-                yield piece
+            yield from iter(partial(file.read, PIECE_BYTES), b"")

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import Any, Protocol
+from dataclasses import astuple, replace
+from functools import partial
+from typing import Any
 
 from svcctl.api import destinations, models
 from svcctl.api.models import JobStatus
@@ -23,7 +24,6 @@ from svcctl.service.accounts.accounts import Account
 from svcctl.service.engines import Engines
 from svcctl.service.hosts.allowed_hosts import AllowedHosts
 from svcctl.service.jobs import job_table, step_log
-from svcctl.service.jobs.checkpoint import JobProgress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.state.store import Store
@@ -32,11 +32,11 @@ from svcctl.service.verification import (
     CheckTally,
     DeliveredJob,
     DeliveryFinding,
-    ExpectedRows,
     FaultKind,
     LoggedFile,
-    NotReproducible,
+    earliest,
 )
+from svcctl.service.verification.check import GAPS
 from svcctl.service.verification.expected import Production
 
 MOST_CHECKS = 2
@@ -47,32 +47,13 @@ PLACES = {
     "hdfs": ("fs.defaultFS", "file"),
 }
 """The types that can be verified, and their parameters that name the place of the rows."""
-GAPS = (FaultKind.MISSING, FaultKind.ALTERED, FaultKind.TRUNCATED, FaultKind.OUT_OF_ORDER)
-"""The faults that leave a gap."""
-COUNTS = {
-    FaultKind.MISSING: "missing",
-    FaultKind.DUPLICATED: "duplicated",
-    FaultKind.OUT_OF_ORDER: "outOfOrder",
-    FaultKind.ALTERED: "altered",
-    FaultKind.TRUNCATED: "truncated",
-    FaultKind.FOREIGN: "foreign",
-}
+COUNTS = {kind: "outOfOrder" if kind is FaultKind.OUT_OF_ORDER else str(kind) for kind in FaultKind}
 """The member of a result for each kind of fault."""
 
+CheckDelivery = Callable[..., Iterator[DeliveryFinding | CheckProgress | CheckTally]]
+"""A function like `check`, which compares what a destination has with the rows that are expected there."""
+
 _log = logging.getLogger("svcctl.service")
-
-
-class CheckDelivery(Protocol):
-    """Compares what a destination has with the rows that are expected there; the last item is the tally."""
-
-    def __call__(
-        self,
-        job: DeliveredJob,
-        expected: Iterable[ExpectedRows | NotReproducible],
-        *,
-        allowed: AllowedHosts,
-        stopped: Callable[[], bool],
-    ) -> Iterator[DeliveryFinding | CheckProgress | CheckTally]: ...
 
 
 class Checks:
@@ -111,20 +92,15 @@ class Checks:
                     hint="try again when one of them has ended",
                     reason="service-busy",
                 )
-            self._running.append(check)
-        try:
             if keep and since is not None:
                 job_table.set_dates(self.store, job_id, kept_from=since)
-        except BaseException:
-            self.end(check)
-            raise
+            self._running.append(check)
         return check
 
     def end(self, check: JobCheck) -> None:
         """Forget a check that is over."""
         with self._lock:
-            if check in self._running:
-                self._running.remove(check)
+            self._running.remove(check)
 
 
 class JobCheck:
@@ -135,11 +111,12 @@ class JobCheck:
         self._since = since
         self._up_to = {job.id: shown.last_datetime or 0}
         self._chain, self._notes = _chain(checks.store, job)
-        self.jobs = {one.id for one in self._chain}
+        self.jobs = {job.id for job in self._chain}
         """The IDs of all jobs that it covers."""
         self._stopped = threading.Event()
         self._production: Production | None = None
-        self._progress: tuple[str, int, int] = (self._chain[0].id, 0, 0)
+        self.progress: dict[str, Any] = {"job": self._chain[0].id, "rows": 0, "of": 0}
+        """The number of rows that are compared, of the job that is checked now."""
         self._lines = self._objects()
 
     def stop(self) -> None:
@@ -152,11 +129,6 @@ class JobCheck:
         """Release what the check holds, after the last call of `next` has returned."""
         self._lines.close()
 
-    def progress(self) -> dict[str, Any]:
-        """The number of rows that are compared, of the job that is checked now."""
-        job_id, rows, of = self._progress
-        return {"progress": {"job": job_id, "rows": rows, "of": of}}
-
     def next(self) -> dict[str, Any] | None:
         """The next finding, result or error; None after the last one."""
         return next(self._lines, None)
@@ -166,7 +138,7 @@ class JobCheck:
         job = self._chain[0]
         try:
             for job in self._chain:
-                gap = _earlier(gap, (yield from self._of_job(job, gap)))
+                gap = earliest(gap, (yield from self._of_job(job, gap)))
         except Exception as error:
             if not self._stopped.is_set():
                 yield {"error": _refusal(error, job)}
@@ -180,13 +152,13 @@ class JobCheck:
             self._checks.engines, job.rest, delivered.first, delivered.sent, whole, self._stopped.is_set
         )
         self._production, tally = production, CheckTally(0, {})
-        self._progress = job.id, 0, delivered.sent - delivered.first
+        self.progress = {"job": job.id, "rows": 0, "of": delivered.sent - delivered.first}
         expected = production.rows(step_log.steps(store, job.id, delivered.sent))
-        found = self._checks.check(delivered, expected, allowed=self._checks.allowed, stopped=self._stopped.is_set)
-        for item in found:
+        items = self._checks.check(delivered, expected, allowed=self._checks.allowed, stopped=self._stopped.is_set)
+        for item in items:
             match item:
                 case CheckProgress(rows):
-                    self._progress = job.id, rows, delivered.sent - delivered.first
+                    self.progress = self.progress | {"rows": rows}
                 case CheckTally():
                     tally = item
                 case DeliveryFinding():
@@ -210,7 +182,7 @@ class JobCheck:
         self, job: StoredJob, delivered: DeliveredJob, tally: CheckTally, gap_before: int | None
     ) -> int | None:
         """Save the date up to which a job is verified, and return it. It never passes a gap."""
-        gap = _earlier(_earlier(gap_before, tally.gap_from), tally.hidden_from)
+        gap = earliest(gap_before, tally.gap_from, tally.hidden_from)
         dateless = any(tally.counts.get(kind) for kind in GAPS) and tally.gap_from is None
         if dateless or (delivered.first == delivered.sent > 0):
             return job.verified
@@ -227,12 +199,12 @@ def _chain(store: Store, job: StoredJob) -> tuple[list[StoredJob], list[str]]:
     """The jobs that are checked together, the oldest first, and notes about those that cannot be."""
     chain, notes = [job], list[str]()
     while (before := chain[0].continues) is not None:
-        found = job_table.get(store, before)
-        if found is None or found.request is None or found.type not in PLACES:
-            why = "was removed" if found is None else "cannot be verified"
+        older = job_table.get(store, before)
+        if older is None or older.request is None or older.type not in PLACES:
+            why = "was removed" if older is None else "cannot be verified"
             notes.append(f"job {before}, which job {chain[0].id} continues, {why}")
             break
-        chain.insert(0, found)
+        chain.insert(0, older)
     return chain, notes
 
 
@@ -240,11 +212,8 @@ def delivered_by(store: Store, job: StoredJob) -> tuple[DeliveredJob, bool]:
     """The rows of a job that can be checked, and whether the last step with rows was delivered to its end."""
     progress, running = job.progress, job.status is JobStatus.RUNNING
     for other in job_table.owned(store, job.owner):  # a job that continues this one delivers its last rows
-        if (
-            (rest := other.progress.before) is not None
-            and rest.job_id == job.id
-            and rest.progress.sent >= progress.sent
-        ):
+        rest = other.progress.before
+        if rest is not None and rest.job_id == job.id and rest.progress.sent >= progress.sent:
             progress, running = rest.progress, other.status is JobStatus.RUNNING
     sent, memo = progress.sent, progress.checkpoint.memo
     last = step_log.last(store, job.id)
@@ -266,50 +235,26 @@ def delivered_by(store: Store, job: StoredJob) -> tuple[DeliveredJob, bool]:
         partition=memo.get("partition"),
         offset=memo.get("offset"),
         offsets=offsets,
-        files=[LoggedFile(one.number, one.first, one.end, one.sha256) for one in files if first <= one.first < sent],
+        files=[LoggedFile(*astuple(file)) for file in files if first <= file.first < sent],
         running=running,
-        claimed=_Claimed(store, job),
+        claimed=partial(_claimed, store, job),
         since=None,
     )
-    return delivered, ended or job.status is JobStatus.COMPLETED or not _in_last_step(progress, last)
+    in_last_step = last is None or progress.checkpoint.step == last.step  # so more of its rows may follow
+    return delivered, ended or job.status is JobStatus.COMPLETED or not in_last_step
 
 
-def _in_last_step(progress: JobProgress, last: step_log.StepEntry | None) -> bool:
-    """Whether more rows of the last step with rows may follow."""
-    return last is None or progress.checkpoint.step == last.step
-
-
-class _Claimed(Collection[int]):
-    """The numbers of files in the place of a job that its service has logged, or is about to complete.
-
-    An unknown number is looked up again: a file is in the state before it is at its destination.
-    """
-
-    def __init__(self, store: Store, job: StoredJob) -> None:
-        self._store = store
-        self._job = job
-        self._known: set[int] = set()
-
-    def __contains__(self, number: object) -> bool:
-        return number in self._known or number in self._read()
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._read())
-
-    def __len__(self) -> int:
-        return len(self._read())
-
-    def _read(self) -> set[int]:
-        found: set[int] = set()
-        mine = _place(self._job.type, self._job.id, self._job.params)
-        for job in job_table.every(self._store):
-            if _place(job.type, job.id, job.params) == mine:
-                found |= {file.number for file in step_log.files(self._store, job.id)}
-            for rest in filter(None, (None if job.request is None else job.rest, job.progress.before)):
-                if _place(rest.type, rest.job_id, rest.params) == mine and rest.progress.checkpoint.batch is not None:
-                    found.add(rest.progress.checkpoint.memo["parts"])
-        self._known = found
-        return found
+def _claimed(store: Store, job: StoredJob) -> set[int]:
+    """The numbers of files in the place of a job that its service has logged, or is about to complete."""
+    place = _place(job.type, job.id, job.params)
+    numbers: set[int] = set()
+    for other in job_table.every(store):
+        if _place(other.type, other.id, other.params) == place:
+            numbers |= {file.number for file in step_log.files(store, other.id)}
+        for rest in filter(None, (None if other.request is None else other.rest, other.progress.before)):
+            if _place(rest.type, rest.job_id, rest.params) == place and rest.progress.checkpoint.batch is not None:
+                numbers.add(rest.progress.checkpoint.memo["parts"])
+    return numbers
 
 
 def _place(type_: str, job_id: str, params: Mapping[str, Any]) -> tuple[object, ...]:
@@ -323,14 +268,10 @@ def _with_faults(tally: CheckTally, faults: Iterable[DeliveryFinding]) -> CheckT
     for fault in faults:
         count = fault.end - fault.first
         counts = {**tally.counts, fault.kind: tally.counts.get(fault.kind, 0) + count}
-        gap = _earlier(tally.gap_from, fault.from_ms if fault.kind in GAPS else None)
+        gap = earliest(tally.gap_from, fault.from_ms if fault.kind in GAPS else None)
         excess = count if fault.kind is FaultKind.FOREIGN else 0
         tally = replace(tally, counts=counts, gap_from=gap, not_reproducible=max(0, tally.not_reproducible - excess))
     return tally
-
-
-def _earlier(first: int | None, second: int | None) -> int | None:
-    return min((date for date in (first, second) if date is not None), default=None)
 
 
 def _log_notes(delivered: DeliveredJob, date: int | None) -> list[str]:
@@ -343,18 +284,18 @@ def _log_notes(delivered: DeliveredJob, date: int | None) -> list[str]:
     return [f"the job is older than its log, which begins with row {delivered.first}{since}"]
 
 
-def _finding(job: StoredJob, found: DeliveryFinding) -> dict[str, Any]:
+def _finding(job: StoredJob, finding: DeliveryFinding) -> dict[str, Any]:
     members = {
         "job": job.id,
-        "kind": str(found.kind),
-        "rows": [found.first, found.end - 1],
-        "count": found.end - found.first,
-        "partition": found.partition,
-        "offset": found.offset,
-        "file": found.file,
-        "from": found.from_ms,
-        "to": found.to_ms,
-        "query": job.query if found.kind in GAPS else None,
+        "kind": str(finding.kind),
+        "rows": [finding.first, finding.end - 1],
+        "count": finding.end - finding.first,
+        "partition": finding.partition,
+        "offset": finding.offset,
+        "file": finding.file,
+        "from": finding.from_ms,
+        "to": finding.to_ms,
+        "query": job.query if finding.kind in GAPS else None,
     }
     return {name: value for name, value in members.items() if value is not None}
 
@@ -380,12 +321,8 @@ def _refusal(error: Exception, job: StoredJob) -> Mapping[str, Any]:
         _log.error("the check of job %s failed", job.id, exc_info=error)
         message = "the service failed on this check; its log has the reason"
         error = ServiceError(message, code=500, reason="internal-error")
-    match error:
-        case CredentialsError():
-            status = 403
-        case Unavailable():
-            status = 503
-        case _:
-            status = (error.code if isinstance(error, ServiceError) else None) or 400
+    status = error.code if isinstance(error, ServiceError) else None
+    if isinstance(error, CredentialsError | Unavailable):
+        status = 403 if isinstance(error, CredentialsError) else 503
     message = destinations.without_secrets(error.message, job.params)
-    return {"status": status, "reason": error.reason, "message": message}
+    return {"status": status or 400, "reason": error.reason, "message": message}

@@ -72,7 +72,7 @@ def test_files_of_other_jobs_and_files_that_are_written_are_not_foreign(sent: Se
         put(place, place.name(number), HEAD)
     place.storage.put_new(f"a/.{place.name(5)[2:]}.claim.part", b"job")
     assert checked(sent)[0] == {(FOREIGN, 60, 60, place.name(number)) for number in (3, 4)}
-    claimed = replace(sent, job=replace(sent.job, claimed=[3]))
+    claimed = replace(sent, job=replace(sent.job, claimed=lambda: [3]))
     assert checked(claimed)[0] == {(FOREIGN, 60, 60, place.name(4))}
     found, tally = checked(replace(claimed, job=replace(claimed.job, running=True)))
     assert (found, tally.not_yet) == (set(), 1)
@@ -81,7 +81,7 @@ def test_files_of_other_jobs_and_files_that_are_written_are_not_foreign(sent: Se
 def test_rows_of_wider_types_are_equal_and_rows_in_no_file_are_counted(sent: Sent) -> None:
     lines = [line.replace(",", ".0,", 1) for line in sent.lines]
     assert checked(replace(sent, lines=lines))[0] == set()
-    found, tally = checked(replace(sent, job=replace(sent.job, files=sent.job.files[:2], claimed=[2])))
+    found, tally = checked(replace(sent, job=replace(sent.job, files=sent.job.files[:2], claimed=lambda: [2])))
     assert (found, tally.not_reproducible) == (set(), 20)
 
 

@@ -49,8 +49,8 @@ from svcctl.service.verification import (
     LoggedFile,
     NotReproducible,
 )
-from svcctl.service.verification.check import check
 from svcctl.service.verification.stored_files import PLACES, FilesOfJob
+from svcctl.service.verification.verify import check
 
 HEAD = b"n,text\n"
 START_MS, STEP_MS = 1_700_000_000_000, 1000

@@ -185,7 +185,7 @@ def test_the_check_of_jobs_shares_no_code_with_the_delivery() -> None:
     assert {name for name in reached if any(within(name, part) for part in sender)} == set()
 
 
-CHECKER = ("check", "comparison", "file_rows", "kafka_topic", "keyed_rows", "stored_files")
+CHECKER = ("comparison", "file_rows", "findings", "kafka_topic", "keyed_rows", "stored_files")
 """The modules that read destinations back, in the package `service/verification/`."""
 
 

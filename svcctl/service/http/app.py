@@ -50,8 +50,7 @@ from svcctl.service.queries.request import AskedQuery
 from svcctl.service.queries.schedule import Step
 from svcctl.service.rendering import ENCODERS
 from svcctl.service.state.database import StateUnavailable
-from svcctl.service.verification.check import check
-from svcctl.service.verification.verify import Checks
+from svcctl.service.verification.verify import Checks, check
 
 LEFT = 499
 """The status in the access log for a client that left; HTTP defines none."""

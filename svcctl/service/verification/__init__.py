@@ -66,6 +66,7 @@ class DeliveredJob:
     """For each step the number of its first row, and the offset up to which the partition was written when the step
     began; ascending."""
     files: Sequence[LoggedFile]
+    """The files with these rows, in the order of their rows."""
     running: bool
     """Whether the job may deliver more while it is checked."""
     claimed: Callable[[], Collection[int]]

@@ -82,9 +82,8 @@ class ExpectedCursor:
         """The next rows, at most so many; None after the last one. They stay the next until `advance`."""
         if self.row >= self._end:
             return None
-        while not self._loaded:
-            if not self._load():
-                raise ValueError(f"row {self.row} of {self._end} was not produced")
+        if not self._loaded and not self._load():
+            raise ValueError(f"row {self.row} of {self._end} was not produced")
         stretch = self._loaded[0]
         return stretch.part(self.row, min(stretch.end, self.row + most, self._end))
 
@@ -98,12 +97,11 @@ class ExpectedCursor:
         """The next rows before `end`, at most so many, and only as far as they can be produced."""
         end, row, at = min(end, self._end, self.row + most), self.row, 0
         while row < end and (at < len(self._loaded) or self._load()):
-            if at < len(self._loaded):
-                stretch = self._loaded[at]
-                if stretch.lines is None:
-                    return
-                yield stretch.part(row, min(stretch.end, end))
-                row, at = stretch.end, at + 1
+            stretch = self._loaded[at]
+            if stretch.lines is None:
+                return
+            yield stretch.part(row, min(stretch.end, end))
+            row, at = stretch.end, at + 1
 
     def advance(self, count: int) -> None:
         """Pass rows that `next` or `following` has returned."""
@@ -134,27 +132,27 @@ class ExpectedCursor:
                     first = end
 
     def _load(self) -> bool:
-        rows = next(self._rows, None)
-        if rows is None:
-            return False
-        if rows.first != self._read:
-            raise ValueError(f"row {rows.first} was produced where row {self._read} was expected")
-        if isinstance(rows, ExpectedRows):
-            stretch = Stretch(rows.first, rows.first + len(rows.lines), rows.lines, rows.dates)
-        else:
-            stretch = Stretch(rows.first, rows.end)
-        self._read = stretch.end
-        if stretch.end > stretch.first:
-            self._loaded.append(stretch)
-        return True
+        """Load the next rows; False after the last ones."""
+        for rows in self._rows:
+            if rows.first != self._read:
+                raise ValueError(f"row {rows.first} was produced where row {self._read} was expected")
+            if isinstance(rows, ExpectedRows):
+                stretch = Stretch(rows.first, rows.first + len(rows.lines), rows.lines, rows.dates)
+            else:
+                stretch = Stretch(rows.first, rows.end)
+            self._read = stretch.end
+            if stretch.end > stretch.first:
+                self._loaded.append(stretch)
+                return True
+        return False
 
     def _date_after(self) -> int | None:
         """The date of the first row with a date after the next stretch."""
         at = 1
         while at < len(self._loaded) or self._load():
-            if at < len(self._loaded) and (date := self._loaded[at].range_of_dates()[0]) is not None:
+            if (date := self._loaded[at].range_of_dates()[0]) is not None:
                 return date
-            at = min(at + 1, len(self._loaded))
+            at += 1
         return None
 
 

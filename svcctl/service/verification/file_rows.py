@@ -14,8 +14,8 @@ from difflib import SequenceMatcher
 from svcctl.errors import SvcctlError
 from svcctl.service.rendering import arrow
 from svcctl.service.verification import DeliveryFinding, FaultKind, LoggedFile
-from svcctl.service.verification.check import FaultLog
 from svcctl.service.verification.comparison import CSV_TOKENS, ExpectedCursor, Stretch, comparable, same_values
+from svcctl.service.verification.findings import FaultLog
 
 MAX_ALIGNED = 1000
 """How many rows of each side are aligned at once: longer runs of added or missing rows count as altered."""

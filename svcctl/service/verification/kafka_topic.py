@@ -26,8 +26,8 @@ from svcctl.service.verification import (
     FaultKind,
     NotReproducible,
 )
-from svcctl.service.verification.check import FaultLog
 from svcctl.service.verification.comparison import ExpectedCursor
+from svcctl.service.verification.findings import FaultLog
 from svcctl.service.verification.keyed_rows import PartitionComparison
 from svcctl.words import counted
 

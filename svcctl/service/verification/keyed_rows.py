@@ -16,8 +16,8 @@ import pyarrow as pa
 from confluent_kafka import Message
 
 from svcctl.service.verification import DeliveredJob, DeliveryFinding, FaultKind, earliest, latest
-from svcctl.service.verification.check import FaultLog
 from svcctl.service.verification.comparison import JSON_TOKENS, ExpectedCursor, same_values
+from svcctl.service.verification.findings import FaultLog
 
 MAX_AHEAD = 100
 """How many messages after one that is not next are looked at to find the next row."""

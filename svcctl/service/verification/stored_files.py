@@ -13,7 +13,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -32,9 +32,9 @@ from svcctl.service.verification import (
     LoggedFile,
     NotReproducible,
 )
-from svcctl.service.verification.check import FaultLog
 from svcctl.service.verification.comparison import ExpectedCursor
 from svcctl.service.verification.file_rows import FileComparison, FileText
+from svcctl.service.verification.findings import FaultLog
 from svcctl.storage import ACCESS_DENIED, Storage
 
 PIECE_BYTES = 1 << 20
@@ -118,13 +118,12 @@ def check_files(
     with _explained(), closing(PLACES[job.type](job, allowed)) as files:
         cursor = ExpectedCursor(expected, job.first, job.sent, job.since)
         check = _Check(job, files, cursor, stopped)
-        for file in sorted(job.files, key=lambda file: file.first):
-            if file.end > job.first and file.first < job.sent:
-                for row in check.compare(replace(file, end=min(file.end, job.sent))):
-                    yield from check.log.ready()
-                    yield CheckProgress(row - job.first)
-                    if stopped():
-                        return
+        for file in job.files:
+            for row in check.compare(file):
+                yield from check.log.ready()
+                yield CheckProgress(row - job.first)
+                if stopped():
+                    return
         check.pass_unfiled(job.sent)
         check.find_foreign()
         yield from check.log.rest()

@@ -32,12 +32,14 @@ from svcctl.service.verification import (
     CheckTally,
     DeliveredJob,
     DeliveryFinding,
+    ExpectedRows,
     FaultKind,
     LoggedFile,
+    NotReproducible,
     earliest,
 )
-from svcctl.service.verification.check import GAPS
 from svcctl.service.verification.expected import Production
+from svcctl.service.verification.findings import GAPS
 
 MOST_CHECKS = 2
 """How many checks a service makes at once."""
@@ -193,6 +195,27 @@ class JobCheck:
         if verified != job.verified:
             job_table.set_dates(self._checks.store, job.id, verified=verified)
         return verified
+
+
+def check(
+    job: DeliveredJob,
+    expected: Iterable[ExpectedRows | NotReproducible],
+    *,
+    allowed: AllowedHosts,
+    stopped: Callable[[], bool],
+) -> Iterator[DeliveryFinding | CheckProgress | CheckTally]:
+    """Compare the destination of a job, of Kafka, S3 or HDFS, with its rows; the last item is the tally.
+
+    The iterator ends without it soon after `stopped` has returned True. Unavailable when the destination does not
+    answer, or may not be connected to; CredentialsError when it denies the access.
+    """
+    if job.type == "kafka":
+        from svcctl.service.verification.kafka_topic import check_topic
+
+        return check_topic(job, expected, allowed, stopped)
+    from svcctl.service.verification.stored_files import check_files
+
+    return check_files(job, expected, allowed, stopped)
 
 
 def _chain(store: Store, job: StoredJob) -> tuple[list[StoredJob], list[str]]:

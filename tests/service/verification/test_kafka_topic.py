@@ -15,7 +15,7 @@ from peers.kafka import KafkaPeer
 from svcctl.errors import Unavailable
 from svcctl.service.hosts.allowed_hosts import EVERYTHING, parse
 from svcctl.service.verification import CheckTally, FaultKind
-from svcctl.service.verification.check import check
+from svcctl.service.verification.verify import check
 
 
 def stored(sent: Sent) -> list[tuple[bytes, bytes]]:

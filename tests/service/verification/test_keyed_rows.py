@@ -13,8 +13,8 @@ from confluent_kafka import Message
 
 from svcctl.service.verification import DeliveredJob, ExpectedRows, FaultKind, NotReproducible
 from svcctl.service.verification import keyed_rows as module
-from svcctl.service.verification.check import FaultLog
 from svcctl.service.verification.comparison import ExpectedCursor
+from svcctl.service.verification.findings import FaultLog
 from svcctl.service.verification.keyed_rows import PartitionComparison
 
 JOB = DeliveredJob("job", "kafka", {}, 10, 0, 3, 10, [(0, 0)], (), False, set, None)

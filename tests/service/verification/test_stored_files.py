@@ -17,9 +17,9 @@ from peers.s3 import S3Peer
 from svcctl.errors import CredentialsError, Unavailable
 from svcctl.service.hosts.allowed_hosts import EVERYTHING, parse
 from svcctl.service.verification import CheckTally, ExpectedRows, FaultKind, NotReproducible
-from svcctl.service.verification.check import check
 from svcctl.service.verification.file_rows import split_records
 from svcctl.service.verification.stored_files import PLACES, FilesOfJob
+from svcctl.service.verification.verify import check
 
 MISSING, ALTERED, FOREIGN = FaultKind.MISSING, FaultKind.ALTERED, FaultKind.FOREIGN
 TRIMMED = [NotReproducible(0, 60, "trimmed")]

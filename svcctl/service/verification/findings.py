@@ -1,23 +1,11 @@
-"""The check of what one job delivered, and the faults that it has found so far."""
+"""The faults that a check has found so far, and the figures of its tally."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from svcctl.service.hosts.allowed_hosts import AllowedHosts
-from svcctl.service.verification import (
-    CheckProgress,
-    CheckTally,
-    DeliveredJob,
-    DeliveryFinding,
-    ExpectedRows,
-    FaultKind,
-    NotReproducible,
-    earliest,
-    latest,
-)
+from svcctl.service.verification import CheckTally, DeliveryFinding, FaultKind, earliest, latest
 
 GAPS = (FaultKind.MISSING, FaultKind.ALTERED, FaultKind.TRUNCATED, FaultKind.OUT_OF_ORDER)
 """The faults after which a destination is not whole; the others only add rows."""
@@ -69,24 +57,3 @@ class FaultLog:
         counted = self.no_longer_there, self.not_reproducible, self.not_yet
         notes = tuple(self.notes)
         return CheckTally(rows, self.counts, *counted, self.gap_from, last_date or None, notes, self.hidden_from)
-
-
-def check(
-    job: DeliveredJob,
-    expected: Iterable[ExpectedRows | NotReproducible],
-    *,
-    allowed: AllowedHosts,
-    stopped: Callable[[], bool],
-) -> Iterator[DeliveryFinding | CheckProgress | CheckTally]:
-    """Compare the destination of a job, of Kafka, S3 or HDFS, with its rows; the last item is the tally.
-
-    The iterator ends without it soon after `stopped` has returned True. Unavailable when the destination does not
-    answer, or may not be connected to; CredentialsError when it denies the access.
-    """
-    if job.type == "kafka":
-        from svcctl.service.verification.kafka_topic import check_topic
-
-        return check_topic(job, expected, allowed, stopped)
-    from svcctl.service.verification.stored_files import check_files
-
-    return check_files(job, expected, allowed, stopped)

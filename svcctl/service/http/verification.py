@@ -80,7 +80,7 @@ class _VerificationResponse(StreamingResponse):
         return asyncio.get_running_loop().run_in_executor(self._checks.executor, self._line)
 
     def _line(self) -> bytes | None:
-        line = self._check.next()
+        line = next(self._check.lines, None)
         return None if line is None else encoded(line) + b"\n"
 
     async def _close(self) -> None:
@@ -88,7 +88,7 @@ class _VerificationResponse(StreamingResponse):
             self._check.stop()
             await asyncio.wait({self._next}, timeout=INTERRUPT_SECONDS)
         self._check.stop()
-        await asyncio.get_running_loop().run_in_executor(self._checks.executor, self._check.close)
+        await asyncio.get_running_loop().run_in_executor(self._checks.executor, self._check.lines.close)
         self._checks.end(self._check)
 
 

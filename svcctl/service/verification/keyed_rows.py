@@ -79,11 +79,9 @@ class PartitionComparison:
         """Compare the next messages of the partition, in the order of their offsets."""
         self._compare([*self._waiting, *messages], last=False)
 
-    def _compare(self, messages: Sequence[Message], *, last: bool) -> None:
+    def _compare(self, messages: list[Message], *, last: bool) -> None:
+        messages = [message for message in messages if (message.key() or b"").startswith(self._prefix)]
         keys = [message.key() or b"" for message in messages]
-        if not all(map(self._is_own, keys)):
-            messages = [message for message, key in zip(messages, keys, strict=True) if self._is_own(key)]
-            keys = [key for key in keys if self._is_own(key)]
         self._waiting = []
         at = 0
         while at < len(messages):
@@ -92,11 +90,8 @@ class PartitionComparison:
             elif self._one(messages[at], keys, at, last):
                 at += 1
             else:
-                self._waiting = list(messages[at:])
+                self._waiting = messages[at:]
                 return
-
-    def _is_own(self, key: bytes) -> bool:
-        return key.startswith(self._prefix)
 
     def _equal(self, messages: Sequence[Message], keys: Sequence[bytes], at: int) -> int:
         """How many messages from `at` on are exactly the next rows, if several are; these rows are passed."""

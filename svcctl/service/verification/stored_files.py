@@ -185,23 +185,21 @@ class _Check:
         if row > self._cursor.row:
             self.log.not_reproducible += row - self._cursor.row
             self.log.notes.append(f"rows {self._cursor.row} to {row - 1} are in no file that is logged")
-        for _ in self._cursor.take(row):
-            pass
+        deque(self._cursor.take(row), maxlen=0)
 
     def find_foreign(self) -> None:
         """Note the files with names of the job that no job of the service has logged.
 
         Files after the last one of a running job are not logged yet.
         """
-        own = {self._files.name(file.number) for file in self._job.files}
-        numbers = [file.number for file in self._job.files]
-        if not numbers:
+        own = {self._files.name(file.number): file.number for file in self._job.files}
+        if not own:
             return
         files = sorted(self._files.numbered(), key=lambda file: file[1])
         claimed = self._job.claimed()  # after the files: each is in the state before it is at its destination
-        last = max([*numbers, *claimed])
+        first, last = min(own.values()), max([*own.values(), *claimed])
         for name, number in files:
-            if number < min(numbers) or name in own or number in claimed:
+            if number < first or name in own or number in claimed:
                 continue
             if self._job.running and number > last:
                 self.log.not_yet += 1

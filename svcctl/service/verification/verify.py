@@ -119,21 +119,14 @@ class JobCheck:
         self._production: Production | None = None
         self.progress: dict[str, Any] = {"job": self._chain[0].id, "rows": 0, "of": 0}
         """The number of rows that are compared, of the job that is checked now."""
-        self._lines = self._objects()
+        self.lines = self._objects()
+        """The findings, results and errors. Closing it releases what the check holds."""
 
     def stop(self) -> None:
         """End the work soon; the engine may miss this while a statement starts."""
         self._stopped.set()
         if (production := self._production) is not None:
             production.interrupt()
-
-    def close(self) -> None:
-        """Release what the check holds, after the last call of `next` has returned."""
-        self._lines.close()
-
-    def next(self) -> dict[str, Any] | None:
-        """The next finding, result or error; None after the last one."""
-        return next(self._lines, None)
 
     def _objects(self) -> Generator[dict[str, Any], None, None]:
         gap: int | None = None
@@ -170,25 +163,22 @@ class JobCheck:
         for fault in production.faults:
             yield {"finding": _finding(job, fault)}
         tally = _with_faults(tally, production.faults)
-        verified = self._remember(job, delivered, tally, gap_before)
+        reached = max(self._up_to.get(job.id, job.progress.last_datetime), tally.last_date or 0)
+        verified = self._remember(job, delivered, tally, gap_before, reached)
         notes = [*self._notes, *_log_notes(delivered, production.first_date), *tally.notes]
         self._notes = []
-        yield {"result": _result(job, tally, self._reached(job, tally), verified, notes)}
+        yield {"result": _result(job, tally, reached, verified, notes)}
         return tally.gap_from
 
-    def _reached(self, job: StoredJob, tally: CheckTally) -> int:
-        """The date up to which the rows of a job were checked, in epoch milliseconds."""
-        return max(self._up_to.get(job.id, job.progress.last_datetime), tally.last_date or 0)
-
     def _remember(
-        self, job: StoredJob, delivered: DeliveredJob, tally: CheckTally, gap_before: int | None
+        self, job: StoredJob, delivered: DeliveredJob, tally: CheckTally, gap_before: int | None, reached: int
     ) -> int | None:
-        """Save the date up to which a job is verified, and return it. It never passes a gap."""
+        """Save the date up to which a job is verified, and return it. It never passes a gap, nor the date `reached`
+        up to which rows were checked."""
         gap = earliest(gap_before, tally.gap_from, tally.hidden_from)
         dateless = any(tally.counts.get(kind) for kind in GAPS) and tally.gap_from is None
         if dateless or (delivered.first == delivered.sent > 0):
             return job.verified
-        reached = self._reached(job, tally)
         verified = max(job.verified or 0, reached) if gap is None else min(gap - 1, reached)
         if verified <= 0:
             return job.verified

@@ -186,8 +186,9 @@ def _is_wider(wider: str, narrower: str) -> bool:
     """Whether a token is the value of a narrower one in a wider type: float8 for integers, str for all."""
     if narrower.startswith('"'):
         return False
-    if _INTEGER.fullmatch(narrower) and _NUMBER_TEXT.fullmatch(wider) and not _INTEGER.fullmatch(wider):
-        return float(wider) == int(narrower)
+    number = wider.strip('"')  # of an integer that became a float8, which became a str
+    if _INTEGER.fullmatch(narrower) and _NUMBER_TEXT.fullmatch(number) and not _INTEGER.fullmatch(number):
+        return float(number) == int(narrower)
     with suppress(ValueError):
         text = json.loads(wider) if wider.startswith('"') else wider
         if text == narrower and wider != narrower:

@@ -118,7 +118,7 @@ def deliver_messages(peer: KafkaPeer, dice: random.Random, rows: int, topic: str
             memo = made.commit()
             row = end
     delivered = DeliveredJob(
-        job, "kafka", params, rows, 0, memo["partition"], memo["offset"], offsets, (), False, set, None
+        job, "kafka", params, rows, 0, memo["partition"], memo["offset"], offsets, (), lambda: False, set, None
     )
     return Sent(delivered, lines)
 
@@ -248,7 +248,7 @@ def deliver_files(peer: FilePeer, dice: random.Random, files: int, rows: int) ->
             memo = made.prepare()
             logged.append(LoggedFile(memo["parts"], first, end, tuple(memo["sha256"])))
             made.commit()
-    delivered = DeliveredJob(job, peer.type, params, len(lines), 0, None, None, (), logged, False, set, None)
+    delivered = DeliveredJob(job, peer.type, params, len(lines), 0, None, None, (), logged, lambda: False, set, None)
     return Sent(delivered, lines)
 
 

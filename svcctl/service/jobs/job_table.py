@@ -39,6 +39,7 @@ from svcctl.service.state.store import Store
 
 _JOBS = schema.jobs.c
 _RUNNING = _JOBS.status == str(JobStatus.RUNNING)
+_THERE = _JOBS.status != str(JobStatus.REMOVED)
 DUE = and_(_RUNNING, or_(_JOBS.domain.is_(None), _JOBS.domain.in_(domains.active())))
 """Whether the rows of a job are to be delivered."""
 DAMAGED = "the stored query or progress of the job is damaged"
@@ -95,6 +96,13 @@ class StoredJob:
 
 def get(store: Store, job_id: str) -> StoredJob | None:
     return next(iter(_select(store, _JOBS.id == job_id)), None)
+
+
+def logged(store: Store, *job_ids: str) -> list[StoredJob]:
+    """List the jobs that have a log, or those of some IDs: also removed ones whose log is kept, see `remove`."""
+    conditions = [_JOBS.id.in_(job_ids)] if job_ids else []
+    with store.reading() as connection:
+        return _with_removed(connection, store, *conditions)
 
 
 def owned(store: Store, owner: Owner) -> list[StoredJob]:
@@ -226,11 +234,27 @@ def set_dates(store: Store, job_id: str, **dates: int) -> None:
 
 
 def remove(store: Store, job_id: str) -> StoredJob | None:
-    """Delete a job and return it; None if it is gone by now."""
+    """Delete a job and return it; None if it is gone by now.
+
+    A job that another one continues is kept with its log as REMOVED, as long as that one: both are verified together.
+    """
     with store.transaction() as connection:
-        job = next(iter(select_jobs(connection, store, _JOBS.id == job_id)), None)
-        connection.execute(delete(schema.jobs).where(_JOBS.id == job_id))
-        return job
+        removed = job = next(iter(select_jobs(connection, store, _JOBS.id == job_id)), None)
+        if job is not None and job_id in _continued(connection, store, job.owner):
+            values = {"status": str(JobStatus.REMOVED), "holder": None, "fence": _JOBS.fence + 1}
+            connection.execute(update(schema.jobs).where(_JOBS.id == job_id).values(values))
+            return removed
+        while job is not None:
+            connection.execute(delete(schema.jobs).where(_JOBS.id == job.id))
+            before = _with_removed(connection, store, _JOBS.id == job.continues, ~_THERE)
+            job = next((one for one in before if one.id not in _continued(connection, store, one.owner)), None)
+        return removed
+
+
+def _continued(connection: Connection, store: Store, owner: Owner) -> set[str | None]:
+    """The IDs of the jobs that other jobs of an owner continue."""
+    jobs = _with_removed(connection, store, _JOBS.domain == owner.domain, _JOBS.reseller == owner.reseller)
+    return {job.continues for job in jobs}
 
 
 def free(store: Store) -> ColumnElement[bool]:
@@ -240,6 +264,10 @@ def free(store: Store) -> ColumnElement[bool]:
 
 def select_jobs(connection: Connection, store: Store, *conditions: ColumnElement[bool]) -> list[StoredJob]:
     """List the jobs that meet all conditions, the oldest first."""
+    return _with_removed(connection, store, _THERE, *conditions)
+
+
+def _with_removed(connection: Connection, store: Store, *conditions: ColumnElement[bool]) -> list[StoredJob]:
     rows = (
         connection.execute(select(*_COLUMNS, free(store).label("free")).where(*conditions).order_by(_JOBS.number))
         .mappings()

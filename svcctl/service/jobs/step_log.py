@@ -7,6 +7,7 @@ that its checkpoint had.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -91,10 +92,10 @@ def steps(store: Store, job_id: str, before: int) -> Iterator[StepEntry]:
         last = page[-1].first
 
 
-def last(store: Store, job_id: str) -> StepEntry | None:
-    """The last entry of a job; None without a log."""
+def last(store: Store, job_id: str, before: int = sys.maxsize) -> StepEntry | None:
+    """The last entry of a job that begins before a row; None without one."""
     with store.reading() as connection:
-        first = connection.scalar(select(func.max(_STEPS.first)).where(_STEPS.job == job_id))
+        first = connection.scalar(select(func.max(_STEPS.first)).where(_STEPS.job == job_id, _STEPS.first < before))
     return None if first is None else _steps(store, _STEPS.job == job_id, _STEPS.first == first)[0]
 
 

@@ -67,8 +67,8 @@ class DeliveredJob:
     began; ascending."""
     files: Sequence[LoggedFile]
     """The files with these rows, in the order of their rows."""
-    running: bool
-    """Whether the job may deliver more while it is checked."""
+    running: Callable[[], bool]
+    """Returns whether the job may have delivered more since its rows were counted."""
     claimed: Callable[[], Collection[int]]
     """Returns the numbers of files in the same place that jobs of the service have logged."""
     since: int | None

@@ -133,7 +133,7 @@ class PartitionComparison:
         """Compare one message. False if the messages after it have to be known first."""
         row, offset, value = self._number(keys[at]), message.offset() or 0, message.value()
         if row is None or row >= self._job.sent:
-            if row is not None and self._job.running and offset >= (self._job.offset or 0):
+            if row is not None and offset >= (self._job.offset or 0) and self._job.running():
                 self._log.not_yet += 1
             else:
                 first, end = (self._cursor.row, self._cursor.row) if row is None else (row, row + 1)

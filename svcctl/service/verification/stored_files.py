@@ -201,7 +201,7 @@ class _Check:
         for name, number in files:
             if number < first or name in own or number in claimed:
                 continue
-            if self._job.running and number > last:
+            if number > last and self._job.running():
                 self.log.not_yet += 1
             else:
                 self._fault(FaultKind.FOREIGN, self._job.sent, self._job.sent, name)

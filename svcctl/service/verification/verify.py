@@ -212,7 +212,7 @@ def _chain(store: Store, job: StoredJob) -> tuple[list[StoredJob], list[str]]:
     """The jobs that are checked together, the oldest first, and notes about those that cannot be."""
     chain, notes = [job], list[str]()
     while (before := chain[0].continues) is not None:
-        older = job_table.get(store, before)
+        older = next(iter(job_table.logged(store, before)), None)
         if older is None or older.request is None or older.type not in PLACES:
             why = "was removed" if older is None else "cannot be verified"
             notes.append(f"job {before}, which job {chain[0].id} continues, {why}")
@@ -223,11 +223,7 @@ def _chain(store: Store, job: StoredJob) -> tuple[list[StoredJob], list[str]]:
 
 def delivered_by(store: Store, job: StoredJob) -> tuple[DeliveredJob, bool]:
     """The rows of a job that can be checked, and whether the last step with rows was delivered to its end."""
-    progress, running = job.progress, job.status is JobStatus.RUNNING
-    for other in job_table.owned(store, job.owner):  # a job that continues this one delivers its last rows
-        rest = other.progress.before
-        if rest is not None and rest.job_id == job.id and rest.progress.sent >= progress.sent:
-            progress, running = rest.progress, other.status is JobStatus.RUNNING
+    progress, running = _progress(store, job)
     sent, memo = progress.sent, progress.checkpoint.memo
     last = step_log.last(store, job.id)
     ended = not running and last is not None and last.step is None and last.first >= sent
@@ -239,6 +235,13 @@ def delivered_by(store: Store, job: StoredJob) -> tuple[DeliveredJob, bool]:
     if job.type != "kafka":
         first = max(first, files[0].first if files else sent)
     offsets = step_log.offsets(store, job.id, sent)
+
+    def goes_on() -> bool:
+        """Whether the job runs, or was started since: then it may have delivered more rows."""
+        now = job_table.get(store, job.id)
+        latest, runs = (progress, False) if now is None else _progress(store, now)
+        return running or runs or latest.sent > sent
+
     delivered = DeliveredJob(
         job_id=job.id,
         type=job.type,
@@ -249,19 +252,30 @@ def delivered_by(store: Store, job: StoredJob) -> tuple[DeliveredJob, bool]:
         offset=memo.get("offset"),
         offsets=offsets,
         files=[LoggedFile(*astuple(file)) for file in files if first <= file.first < sent],
-        running=running,
+        running=goes_on,
         claimed=partial(_claimed, store, job),
         since=None,
     )
+    last = step_log.last(store, job.id, sent)  # without steps that have begun since the progress was read
     in_last_step = last is None or progress.checkpoint.step == last.step  # so more of its rows may follow
     return delivered, ended or job.status is JobStatus.COMPLETED or not in_last_step
+
+
+def _progress(store: Store, job: StoredJob) -> tuple[JobProgress, bool]:
+    """The progress of a job, and whether its rows are being delivered."""
+    progress, running = job.progress, job.status is JobStatus.RUNNING
+    for other in job_table.owned(store, job.owner):  # a job that continues this one delivers its last rows
+        rest = other.progress.before
+        if rest is not None and rest.job_id == job.id and rest.progress.sent >= progress.sent:
+            progress, running = rest.progress, other.status is JobStatus.RUNNING
+    return progress, running
 
 
 def _claimed(store: Store, job: StoredJob) -> set[int]:
     """The numbers of files in the place of a job that its service has logged, or is about to complete."""
     place = _place(job.type, job.id, job.params)
     numbers: set[int] = set()
-    for other in job_table.every(store):
+    for other in job_table.logged(store):
         if _place(other.type, other.id, other.params) == place:
             numbers |= {file.number for file in step_log.files(store, other.id)}
         for rest in filter(None, (None if other.request is None else other.rest, other.progress.before)):
@@ -301,8 +315,8 @@ def _finding(job: StoredJob, finding: DeliveryFinding) -> dict[str, Any]:
     members = {
         "job": job.id,
         "kind": str(finding.kind),
-        "rows": [finding.first, finding.end - 1],
-        "count": finding.end - finding.first,
+        "rows": [finding.first, finding.end - 1] if finding.end > finding.first else None,
+        "count": finding.end - finding.first or None,
         "partition": finding.partition,
         "offset": finding.offset,
         "file": finding.file,

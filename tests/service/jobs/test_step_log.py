@@ -67,8 +67,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def add(store: Store, job_id: str, progress: JobProgress | None = None) -> StoredJob:
-    job = StoredJob(job_id, Owner(None, None), JobStatus.RUNNING, "kafka", job_id, "from t", stored_query(), {})
+def add(store: Store, job_id: str, progress: JobProgress | None = None, continues: str | None = None) -> StoredJob:
+    query = stored_query(continues=continues)
+    job = StoredJob(job_id, Owner(None, None), JobStatus.RUNNING, "kafka", job_id, "from t", query, {})
     job_table.add(store, job)
     if progress is not None:
         assert job_table.save(store, job_id, 0, progress)
@@ -128,6 +129,26 @@ def test_the_log_goes_with_its_job_and_a_removed_one_gets_none(store: Store) -> 
     assert (step_log.last(store, "a"), step_log.files(store, "a")) == (None, [])
     add(store, "a")
     assert step_log.last(store, "a") is None
+
+
+def test_the_log_of_a_removed_job_stays_as_long_as_a_job_that_continues_it(store: Store) -> None:
+    add(store, "a")
+    log(store, LogEntries("a", (StepEntry(0, STEP),)))
+    add(store, "b", continues="a")
+    add(store, "c", continues="b")
+    for job_id in ("a", "b"):
+        removed = job_table.remove(store, job_id)
+        assert removed is not None
+        assert removed.id == job_id
+        assert (job_table.get(store, job_id), job_table.remove(store, job_id)) == (None, None)
+    assert [job.id for job in job_table.every(store)] == ["c"]
+    assert [(job.id, job.status) for job in job_table.logged(store, "a", "b")] == [
+        ("a", JobStatus.REMOVED),
+        ("b", JobStatus.REMOVED),
+    ]
+    assert step_log.last(store, "a") == StepEntry(0, STEP)
+    job_table.remove(store, "c")
+    assert (job_table.logged(store), step_log.last(store, "a")) == ([], None)
 
 
 def test_a_long_log_is_read_in_pages_and_with_fewer_offsets(store: Store) -> None:

@@ -17,7 +17,7 @@ from svcctl.service.verification.comparison import ExpectedCursor
 from svcctl.service.verification.findings import FaultLog
 from svcctl.service.verification.keyed_rows import PartitionComparison
 
-JOB = DeliveredJob("job", "kafka", {}, 10, 0, 3, 10, [(0, 0)], (), False, set, None)
+JOB = DeliveredJob("job", "kafka", {}, 10, 0, 3, 10, [(0, 0)], (), lambda: False, set, None)
 MISSING, ALTERED, FOREIGN = FaultKind.MISSING, FaultKind.ALTERED, FaultKind.FOREIGN
 TWICE, MOVED = FaultKind.DUPLICATED, FaultKind.OUT_OF_ORDER
 
@@ -146,9 +146,9 @@ def test_rows_behind_an_open_transaction_are_not_there_yet() -> None:
 
 
 def test_rows_that_a_running_job_delivers_meanwhile_are_not_counted() -> None:
-    found, _, log = compare(stream(*range(10), 10, 11), replace(JOB, running=True))
+    found, _, log = compare(stream(*range(10), 10, 11), replace(JOB, running=lambda: True))
     assert (found, log.not_yet) == ([], 2)
-    early = replace(JOB, running=True, offset=11)
+    early = replace(JOB, running=lambda: True, offset=11)
     assert compare(stream(*range(10), 10, 11), early)[0] == [(FOREIGN, 10, 11, 10)]
 
 

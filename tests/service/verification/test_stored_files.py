@@ -74,7 +74,7 @@ def test_files_of_other_jobs_and_files_that_are_written_are_not_foreign(sent: Se
     assert checked(sent)[0] == {(FOREIGN, 60, 60, place.name(number)) for number in (3, 4)}
     claimed = replace(sent, job=replace(sent.job, claimed=lambda: [3]))
     assert checked(claimed)[0] == {(FOREIGN, 60, 60, place.name(4))}
-    found, tally = checked(replace(claimed, job=replace(claimed.job, running=True)))
+    found, tally = checked(replace(claimed, job=replace(claimed.job, running=lambda: True)))
     assert (found, tally.not_yet) == (set(), 1)
 
 

@@ -208,7 +208,7 @@ def test_the_rows_of_the_log_are_compared_with_the_destination(world: World) -> 
     assert world.peer.lines == [f'{{"n":{n}}}' for n in range(EVENTS)]
     [delivered] = world.peer.asked
     assert (delivered.sent, delivered.first, delivered.partition, delivered.offset) == (EVENTS, 0, 3, 40)
-    assert (delivered.offsets, delivered.running, delivered.since) == ([(0, 7)], False, None)
+    assert (delivered.offsets, delivered.running(), delivered.since) == ([(0, 7)], False, None)
 
 
 def test_a_gap_is_told_with_its_dates_and_its_query(world: World) -> None:
@@ -271,9 +271,23 @@ def test_a_job_is_verified_with_those_that_it_continues(world: World) -> None:
         ("b", EVENTS, MS + 3999),
     ]
     assert [(one.job_id, one.sent, one.offset) for one in world.peer.asked] == [("a", 18, 90), ("b", EVENTS, 40)]
-    assert job_table.remove(world.store, "a") is not None
+    assert job_table.remove(world.store, "a") is not None  # as `job apply` does
+    assert job_table.get(world.store, "a") is None
+    assert [one["rows"] for one in world.results("b")] == [18, EVENTS]
+    assert world.ask("a")[0] == 404
+
+
+def test_a_job_whose_predecessor_is_gone_is_verified_alone(world: World) -> None:
+    world.add("b", continues="a")
     [told] = world.results("b")
     assert told["notes"] == ["job a, which job b continues, was removed"]
+
+
+def test_a_file_that_nobody_delivered_is_found_without_rows(world: World) -> None:
+    world.add("a")
+    world.peer.faults["a"] = [DeliveryFinding(FaultKind.FOREIGN, EVENTS, EVENTS, file="t_009.csv")]
+    _, [foreign, _] = world.ask("a")
+    assert foreign == {"finding": {"job": "a", "kind": "foreign", "file": "t_009.csv"}}
 
 
 def test_a_job_whose_rest_is_being_delivered_by_another_is_verified_up_to_there(world: World) -> None:
@@ -287,6 +301,19 @@ def test_a_job_whose_rest_is_being_delivered_by_another_is_verified_up_to_there(
     assert job_table.save(world.store, "b", job.fence, JobProgress(0, 0, before=rest))
     assert [one["rows"] for one in world.results("b")] == [12, 0]
     assert before.id == "a"
+
+
+def test_a_job_that_goes_on_after_its_position_was_read_has_no_fault(world: World) -> None:
+    job = world.add("a", sent=10)  # of the 20 rows of its step
+    world.log("a", StepEntry(EVENTS, Step(EVENTS, 0, world.mark, world.mark, MS, None, 0, last=False), 30))
+    assert world.results("a") == [result("a", rows=10, upTo=MS + 9000, verified=MS + 9000)]
+    [delivered] = world.peer.asked
+    assert not delivered.running()
+    stored = job_table.get(world.store, "a")
+    assert stored is not None
+    assert job_table.save(world.store, "a", stored.fence, replace(stored.progress, sent=EVENTS))
+    assert delivered.running()
+    assert job.id == "a"
 
 
 def test_a_job_that_is_older_than_its_log_says_where_that_begins(world: World) -> None:
@@ -313,6 +340,9 @@ def test_files_are_those_of_the_log_and_others_of_the_place_are_known(world: Wor
     ]
     assert delivered.claimed() == {0, 1, 2}
     world.log("b", files=(FileEntry(3, 12, 20, ("x",)),))  # delivered while the check runs
+    assert delivered.claimed() == {0, 1, 2, 3}
+    world.add("c", type="hdfs", continues="b")
+    assert job_table.remove(world.store, "b") is not None
     assert delivered.claimed() == {0, 1, 2, 3}
 
 

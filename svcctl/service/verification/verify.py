@@ -84,7 +84,7 @@ class Checks:
             raise ServiceError(
                 f"job {job_id} cannot be verified: {reason}", code=400, reason="not-verifiable", data={"job": job_id}
             )
-        check = JobCheck(self, job, shown, since)
+        check = JobCheck(self, job, shown, since, keep=keep)
         with self._lock:
             if any(check.jobs & other.jobs for other in self._running):
                 raise Conflict(f"a check of job {job_id} is running", reason="job-in-check", data={"job": job_id})
@@ -108,11 +108,13 @@ class Checks:
 class JobCheck:
     """One check: `lines` is iterated in one thread, the other methods may be called from any."""
 
-    def __init__(self, checks: Checks, job: StoredJob, shown: models.Job, since: int | None) -> None:
+    def __init__(self, checks: Checks, job: StoredJob, shown: models.Job, since: int | None, *, keep: bool) -> None:
         self._checks = checks
-        self._since = since
         self._up_to = {job.id: shown.last_datetime or 0}
         self._chain, self._notes = _chain(checks.store, job)
+        kept = max((job.kept_from for job in self._chain if job.kept_from is not None), default=None)
+        self._since = kept if since is None else since
+        self._is_kept = keep or self._since == kept
         self.jobs = {job.id for job in self._chain}
         """The IDs of all jobs that it covers."""
         self._stopped = threading.Event()
@@ -142,7 +144,7 @@ class JobCheck:
         """The findings about one job of the chain, and its result. Returns the date of its first gap in epoch
         milliseconds; `gap_before` is that of the jobs before it."""
         store, delivered, whole = self._checks.store, *delivered_by(self._checks.store, job)
-        delivered = replace(delivered, since=self._since if self._since is not None else job.kept_from)
+        delivered = replace(delivered, since=self._since)
         production = Production(
             self._checks.engines, job.rest, delivered.first, delivered.sent, whole, self._stopped.is_set
         )
@@ -177,7 +179,9 @@ class JobCheck:
         up to which rows were checked."""
         gap = earliest(gap_before, tally.gap_from, tally.hidden_from)
         dateless = any(tally.counts.get(kind) for kind in GAPS) and tally.gap_from is None
-        if dateless or (delivered.first == delivered.sent > 0):
+        # A date that is not kept says nothing of rows that no check has found before.
+        excused = tally.no_longer_there > 0 and not self._is_kept and (job.verified or 0) < (self._since or 0)
+        if dateless or excused or (delivered.first == delivered.sent > 0):
             return job.verified
         verified = max(job.verified or 0, reached) if gap is None else min(gap - 1, reached)
         if verified <= 0:

@@ -69,6 +69,7 @@ class Peer:
     lines: list[str] = field(default_factory=list)
     failure: Exception | None = None
     hidden_from: int | None = None
+    gone: int = 0
     waits: bool = False
     """Whether a check makes progress only, until it is stopped."""
     ended: threading.Event = field(default_factory=threading.Event)
@@ -100,9 +101,8 @@ class Peer:
         yield from faults
         counts = {fault.kind: fault.end - fault.first for fault in faults}
         gap = min((fault.from_ms for fault in faults if fault.from_ms is not None), default=None)
-        yield CheckTally(
-            job.sent - job.first, counts, gap_from=gap, last_date=max(dates, default=None), hidden_from=self.hidden_from
-        )
+        last, hidden = max(dates, default=None), self.hidden_from
+        yield CheckTally(job.sent - job.first, counts, self.gone, gap_from=gap, last_date=last, hidden_from=hidden)
 
 
 @dataclass
@@ -255,6 +255,19 @@ def test_the_verified_date_never_passes_a_gap(world: World) -> None:
     assert f"svcctl_job_verified_timestamp_seconds{{{labels}}} {MS / 1000 + 9}\n" in text
 
 
+def test_a_date_that_is_not_kept_verifies_no_rows_that_were_missing(world: World) -> None:
+    world.add("a")
+    world.peer.faults["a"] = [gap(4, 6)]
+    assert world.results("a")[0]["verified"] == MS + 3999
+    world.peer.faults, world.peer.gone = {}, 2
+    assert world.results("a", f"?from={MS + 6000}")[0]["verified"] == MS + 3999
+    assert world.results("a", f"?from={MS + 3000}")[0]["verified"] == MS + 19000
+    world.peer.faults["a"] = [gap(4, 6)]
+    assert world.results("a")[0]["verified"] == MS + 3999
+    world.peer.faults = {}
+    assert world.results("a", f"?from={MS + 6000}&keep=true")[0]["verified"] == MS + 19000
+
+
 def test_rows_that_cannot_be_seen_yet_are_not_verified(world: World) -> None:
     world.add("a")
     world.peer.hidden_from = MS + 8000
@@ -275,6 +288,14 @@ def test_a_job_is_verified_with_those_that_it_continues(world: World) -> None:
     assert job_table.get(world.store, "a") is None
     assert [one["rows"] for one in world.results("b")] == [18, EVENTS]
     assert world.ask("a")[0] == 404
+
+
+def test_the_kept_date_of_a_job_holds_for_those_that_it_continues(world: World) -> None:
+    world.add("a")
+    world.add("b", continues="a")
+    world.results("b", f"?from={MS + 6000}&keep=true")
+    world.results("b")
+    assert [(one.job_id, one.since) for one in world.peer.asked] == 2 * [("a", MS + 6000), ("b", MS + 6000)]
 
 
 def test_a_job_whose_predecessor_is_gone_is_verified_alone(world: World) -> None:

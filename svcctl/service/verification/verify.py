@@ -24,6 +24,7 @@ from svcctl.service.accounts.accounts import Account
 from svcctl.service.engines import Engines
 from svcctl.service.hosts.allowed_hosts import AllowedHosts
 from svcctl.service.jobs import job_table, step_log
+from svcctl.service.jobs.checkpoint import JobProgress
 from svcctl.service.jobs.job_table import StoredJob
 from svcctl.service.jobs.jobs import Jobs
 from svcctl.service.state.store import Store

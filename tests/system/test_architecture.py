@@ -212,7 +212,7 @@ def folders(root: Path) -> set[str]:
 
 
 def test_tests_are_in_the_folder_of_what_they_test() -> None:
-    outside = {one for one in folders(TESTS) if one.split("/")[0] in ("bench", "peers", "support", "system")}
+    outside = {one for one in folders(TESTS) if one.split("/")[0] in ("tools", "peers", "support", "system")}
     assert folders(TESTS) - outside <= folders(ROOT)
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import chaos
 from peers import installed
 from peers.kafka import KafkaPeer
 from peers.processes import HOST, Process, free_port, running
@@ -24,6 +23,7 @@ from support.clients import without_cid
 from support.shells import Shell, made
 from support.spark import spark
 from support.waiting import eventually
+from tools import chaos
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

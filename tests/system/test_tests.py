@@ -27,7 +27,7 @@ BEHIND_THE_BACK = {
         "a name server answers that a name is unknown, or that it does not know now, only when it likes to"
     ),
     ("api/wire/test_pool.py", "os._exit"): "this is the name of the call that ends a process after a fork",
-    ("bench/first_start.py", "os._exit"): "this is the name of the call that ends a process after a fork",
+    ("tools/first_start.py", "os._exit"): "this is the name of the call that ends a process after a fork",
     ("io/test_extras.py", "monkeypatch.setitem(sys.modules, 'pyzipper')"): ABSENT,
     ("service/destinations/test_kinds.py", "monkeypatch.setitem(sys.modules, 'confluent_kafka')"): ABSENT,
     (

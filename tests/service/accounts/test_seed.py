@@ -11,10 +11,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from bench import first_start
 from peers.postgresql import PASSWORD
 from sqlalchemy import update
 from support import killed
+from tools import first_start
 
 from svcctl.errors import Locked
 from svcctl.service.accounts import accounts, keys, price_plans

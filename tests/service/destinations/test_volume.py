@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import pytest
-from bench import chaos
 from peers.hdfs import HdfsPeer
 from peers.kafka import KafkaPeer
 from peers.s3 import S3Peer
 from support.shells import Shell
+from tools import chaos
 
 ROWS = 300_000
 EVENTS = "from demo.ecommerce.data"

@@ -1,15 +1,15 @@
-"""A little chaos on a real service with real peers; tests/bench/chaos.py does a lot of it."""
+"""A little chaos on a real service with real peers; tests/tools/chaos.py does a lot of it."""
 
 from __future__ import annotations
 
 import random
 
 import pytest
-from bench import chaos
 from peers.hdfs import HdfsPeer
 from peers.kafka import KafkaPeer
 from peers.s3 import S3Peer
 from support.shells import Shell
+from tools import chaos
 
 KILLS = 4
 """Each interrupts all jobs at once: one for each destination, and two for the old Kafka and for HDFS."""

@@ -1,4 +1,4 @@
-"""Two service processes on one state and shared tables; tests/bench/losses.py loses them more often."""
+"""Two service processes on one state and shared tables; tests/tools/losses.py loses them more often."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from bench import chaos, losses
 from peers.kafka import KafkaPeer
 from peers.postgresql import PostgreSQLPeer
 from peers.s3 import S3Peer
+from tools import chaos, losses
 
 
 @pytest.mark.slow

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from bench import chaos
 from peers.kafka import KafkaPeer
 from peers.s3 import S3Peer
 from support.shells import Shell
+from tools import chaos
 
 from svcctl.service import process
 

@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable
 
 import pytest
-from bench import verify_faults
-from bench.verify_faults import Outcome
 from peers.hdfs import HdfsPeer
 from peers.kafka import KafkaPeer
 from peers.s3 import S3Peer
+from tools import verify_faults
+from tools.verify_faults import Outcome
 
 SEED = 20261126
 

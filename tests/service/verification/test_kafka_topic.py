@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from bench.verify_faults import Sent, checked, deliver_messages, replace_messages
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from peers.kafka import KafkaPeer
+from tools.verify_faults import Sent, checked, deliver_messages, replace_messages
 
 from svcctl.errors import Unavailable
 from svcctl.service.hosts.allowed_hosts import EVERYTHING, parse

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from bench import verify_faults
-from bench.verify_faults import HEAD, START_MS, STEP_MS, FilePeer, Sent, checked, deliver_files
 from peers.s3 import S3Peer
+from tools import verify_faults
+from tools.verify_faults import HEAD, START_MS, STEP_MS, FilePeer, Sent, checked, deliver_files
 
 from svcctl.errors import CredentialsError, Unavailable
 from svcctl.service.hosts.allowed_hosts import EVERYTHING, parse

@@ -1,6 +1,6 @@
 """Measures exports with a file for each window against the merged file of the same range. Linux only.
 
-    python tests/bench/windows.py [--rows 3000000] [--pairs 3] [--name csv] [--windows 360 1440 20000]
+    python tests/tools/windows.py [--rows 3000000] [--pairs 3] [--name csv] [--windows 360 1440 20000]
 
 All exports have the events of 15 days, in windows of an hour, of 15 minutes and of a minute; 20,000 windows of a minute
 are a little less than 14 days. Figures are CPU seconds of the client and of the service, which alternate in one run.
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).parents[1])
-from bench import bench  # noqa: E402
+from tools import bench  # noqa: E402
 
 LENGTHS = {360: 3600, 1_440: 900, 20_000: 60}
 """The seconds of a window, by the number of windows."""
@@ -36,7 +36,7 @@ def measured(environment: dict[str, str], process: str, out: Path, name: str, wi
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir()
     length = LENGTHS[windows]
-    command = [bench.SVCCTL, "export", "from bench", "--from", bench.FROM, "--to", f"{windows * length}s"]
+    command = [bench.SVCCTL, "export", "from tools", "--from", bench.FROM, "--to", f"{windows * length}s"]
     before = cpu_of(process)
     wall, cpu, _ = bench.measured([*command, "--window", f"{length}s", "-o", f"{out}/{name}"], environment)
     return cpu, cpu_of(process) - before, wall

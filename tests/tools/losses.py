@@ -3,7 +3,7 @@
 It is killed or suspended. Then the other process takes the jobs over, more events arrive, and the lost one comes back.
 In the end every event must be at every destination exactly once, in order.
 
-    python tests/bench/losses.py kafka s3 --losses 30         (see --help)
+    python tests/tools/losses.py kafka s3 --losses 30         (see --help)
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 if (here := str(Path(__file__).parent)) in sys.path:
     sys.path.remove(here)  # `bench` is a module there
 
-from bench.chaos import TARGETS, Chaos, Outcome, Target
 from peers.postgresql import PASSWORD, PostgreSQLPeer, postgresql, programs
 from support.shells import Shell, made
+from tools.chaos import TARGETS, Chaos, Outcome, Target
 
 from svcctl.service import process
 

@@ -1,6 +1,6 @@
 """Measures how long small queries take beside large ones, as a ratio to the same small queries alone.
 
-    python tests/bench/mixed.py [ROWS]
+    python tests/tools/mixed.py [ROWS]
 
 Reach: at the 99th percentile 5 times their time alone, with 28 small clients and 4 large ones.
 """
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).parents[1])
-from bench.bench import FIRST_SECOND, ROWS, headers, service  # noqa: E402
+from tools.bench import FIRST_SECOND, ROWS, headers, service  # noqa: E402
 
 SMALL_CLIENTS, LARGE_CLIENTS = 28, 4
 PAUSE = 3.0
@@ -70,7 +70,7 @@ def mixed(data: Path) -> Mixed:
         time.sleep(PAUSE * number / SMALL_CLIENTS)
         while time.perf_counter() < end:
             start = FIRST_SECOND + number * 600
-            times.append(ask(client, "from bench group by method select count() as n", start, start + 600))
+            times.append(ask(client, "from tools group by method select count() as n", start, start + 600))
             time.sleep(PAUSE)
         return times
 
@@ -82,7 +82,7 @@ def mixed(data: Path) -> Mixed:
 
     def large(_: int) -> list[float]:
         client, times = _OverSocket(data / "service.sock"), []
-        query = "from bench group by ip, uri, bytes select count() as n where n > 9 group select count() as groups"
+        query = "from tools group by ip, uri, bytes select count() as n where n > 9 group select count() as groups"
         while not over.is_set():
             times.append(ask(client, query, FIRST_SECOND, int(time.time())))
         return times

@@ -1,6 +1,6 @@
 """Answers every request with ready bytes in chunks of one size, so that a client is measured and nothing else.
 
-    python tests/bench/static_server.py MODE CHUNK_BYTES ROWS [CERTIFICATE]
+    python tests/tools/static_server.py MODE CHUNK_BYTES ROWS [CERTIFICATE]
 
 It prints its port. MODE is a mode.type, or `jobs` for an empty list of jobs.
 """

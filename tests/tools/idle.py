@@ -1,6 +1,6 @@
 """Measures what an idle background service uses: CPU, wakeups by thread, and memory. Linux only.
 
-    python tests/bench/idle.py [--seconds 180]
+    python tests/tools/idle.py [--seconds 180]
 
 The service is new and has demo events. It is left alone until it has been quiet for a minute, and is then measured.
 Wakeups do not depend on how busy the machine is, CPU times do.
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).parents[1])
-from bench import bench  # noqa: E402
+from tools import bench  # noqa: E402
 
 from svcctl.service.loading.demo import QUIET_SECONDS  # noqa: E402
 

@@ -3,8 +3,8 @@
 A mutation flips a comparison, a condition, a constant, `and` and `or`, or returns None. A room is a part of the package
 with the tests that are about it. Two checkouts of the project are made, so that two mutations run at once:
 
-    .venv/bin/python tests/bench/mutants.py                     (all rooms, 150 mutations; about 40 minutes)
-    .venv/bin/python tests/bench/mutants.py dates --count 20 --seed 3
+    .venv/bin/python tests/tools/mutants.py                     (all rooms, 150 mutations; about 40 minutes)
+    .venv/bin/python tests/tools/mutants.py dates --count 20 --seed 3
 
 It prints a line for each mutation, and in the end how many of each room were caught. A mutation's name does not
 say where the file is, so that it can be found again after a move.

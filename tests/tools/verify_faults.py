@@ -3,7 +3,7 @@
 The real sender delivers rows to a real Kafka, S3 and HDFS. Then some of them are dropped, doubled, swapped or altered,
 and files are truncated, replaced, removed or added, all under the same names. The faults are drawn with a seed.
 
-    python tests/bench/verify_faults.py kafka s3 hdfs --faults 1000 --seed 20261126
+    python tests/tools/verify_faults.py kafka s3 hdfs --faults 1000 --seed 20261126
 """
 
 from __future__ import annotations

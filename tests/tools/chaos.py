@@ -3,7 +3,7 @@
 A real service runs a continuous job for each destination while events arrive in batches. After each batch something bad
 happens at a random moment. In the end every event must be at every destination exactly once, in order.
 
-    python tests/bench/chaos.py kafka s3 --kills 60        (or old_kafka, hdfs …; see --help)
+    python tests/tools/chaos.py kafka s3 --kills 60        (or old_kafka, hdfs …; see --help)
 """
 
 from __future__ import annotations

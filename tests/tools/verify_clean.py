@@ -4,7 +4,7 @@ Each round runs jobs of several kinds on one real service, with tables of their 
 killed or restarted, jobs are stopped, started and continued with changed queries, events come late, tables are trimmed
 and replaced, and columns grow. Jobs are verified while they run, and at the end.
 
-    python tests/bench/verify_clean.py kafka s3 hdfs --rounds 30 --seed 20261126
+    python tests/tools/verify_clean.py kafka s3 hdfs --rounds 30 --seed 20261126
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Measures the same queries on each engine of the service, next to the engine alone, and prints a Markdown table.
 
-    python tests/bench/cluster.py [--rows 5000000] [--only file lake sail spark] [--alone] [--output FILE.md]
+    python tests/tools/cluster.py [--rows 5000000] [--only file lake sail spark] [--alone] [--output FILE.md]
 
 The rows come from several loads whose dates overlap, and nothing is compacted. Each figure is of one run in a process
 of its own: seconds to the first byte and to the last, and the peak of memory of the process that answers and of the
@@ -23,10 +23,10 @@ from itertools import chain
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).parents[1])
-from bench.bench import FIRST_SECOND, ROWS, headers  # noqa: E402
 from peers.processes import HOST, Process, free_port, running  # noqa: E402
 from support.shells import Shell, made  # noqa: E402
 from support.spark import sail, spark  # noqa: E402
+from tools.bench import FIRST_SECOND, ROWS, headers  # noqa: E402
 
 from svcctl.service import process  # noqa: E402
 
@@ -44,10 +44,10 @@ copy (select timestamp '2026-10-01' + to_microseconds(i * {step}) as eventdate,
   from (select k * {loads} + {load} as i from range({rows}) q(k))) to '{file}'
 """
 QUERIES = {
-    "all rows": ("from bench", "select * from bench order by eventdate"),
+    "all rows": ("from tools", "select * from tools order by eventdate"),
     "groups": (
-        "from bench group by uri select count() as n, avg(timeTaken) as t",
-        "select uri, count(*) as n, avg(timeTaken) as t from bench group by uri order by uri",
+        "from tools group by uri select count() as n, avg(timeTaken) as t",
+        "select uri, count(*) as n, avg(timeTaken) as t from tools group by uri order by uri",
     ),
 }
 """The same question to a service, and to an engine alone."""

@@ -2,7 +2,7 @@
 
 Processes are forked from one that has all modules, so that a kill costs what the service does, and not Python's start.
 
-    python tests/bench/first_start.py --kills 1000         (with a state in PostgreSQL: --state URL; see --help)
+    python tests/tools/first_start.py --kills 1000         (with a state in PostgreSQL: --state URL; see --help)
 """
 
 from __future__ import annotations

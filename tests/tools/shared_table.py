@@ -1,6 +1,6 @@
 """Compares few rows of a shared table with DuckDB on the same parquet files, and prints a Markdown table.
 
-    python tests/bench/shared_table.py [--millions 5 20 60] [--runs 5] [--only TEXT] [--directory DIR] [--output FILE]
+    python tests/tools/shared_table.py [--millions 5 20 60] [--runs 5] [--only TEXT] [--directory DIR] [--output FILE]
 
 Both sides are whole processes: `svcctl query` with the service that answers it, and `python -c` with the best statement
 for DuckDB. Runs alternate, and figures are medians. On a busy machine the CPU times are worth more than the wall times.
@@ -22,9 +22,9 @@ from functools import partial
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).parents[1])
-from bench.cluster import DAYS, MAKE  # noqa: E402
-from bench.peers import PYTHON, SVCCTL, Run, run  # noqa: E402
 from support.shells import Shell  # noqa: E402
+from tools.cluster import DAYS, MAKE  # noqa: E402
+from tools.peers import PYTHON, SVCCTL, Run, run  # noqa: E402
 
 from svcctl.service import process  # noqa: E402
 from svcctl.service.engines.lake.shared_tables import LakeTables  # noqa: E402
@@ -156,7 +156,7 @@ def lines(directory: Path, given: argparse.Namespace) -> Iterator[str]:
         for question in (question for question in QUESTIONS if given.only in question.name):
             for millions in given.millions:
                 start, end = question.dates
-                text = f"from bench{millions}{question.query}"
+                text = f"from tools{millions}{question.query}"
                 ours = [*SVCCTL, "query", text, "--from", start, "--to", end, *question.options]
                 files = f"read_parquet('{folder}/bench{millions}/{question.glob}', hive_partitioning=false)"
                 theirs = [*PYTHON, ALONE.format(statement=question.sql.format(files))]

@@ -52,10 +52,20 @@ class SkippedRow:
 class PartitionComparison:
     """Compares messages with a job's rows, and notes the faults in `log`.
 
-    Rows that arrived twice are noted in `duplicates`.
+    Rows that arrived twice are noted in `duplicates`. At most `max_held_bytes` of values and `max_skips` gaps are held.
     """
 
-    def __init__(self, job: DeliveredJob, cursor: ExpectedCursor, log: FaultLog, duplicates: FaultLog) -> None:
+    def __init__(
+        self,
+        job: DeliveredJob,
+        cursor: ExpectedCursor,
+        log: FaultLog,
+        duplicates: FaultLog,
+        *,
+        max_held_bytes: int = MAX_HELD_BYTES,
+        max_skips: int = MAX_SKIPS,
+    ) -> None:
+        self._max_held_bytes, self._max_skips = max_held_bytes, max_skips
         self.not_compared = 0
         """Rows out of order whose values were not compared, because too many were held."""
         self._job = job
@@ -177,7 +187,7 @@ class PartitionComparison:
     def _hold(self, row: int, text: bytes | None, detail: int | None) -> bool:
         """Hold a row if there is room for it."""
         size = HELD_ROW_BYTES + len(text or b"")
-        if self._held_bytes + size > MAX_HELD_BYTES:
+        if self._held_bytes + size > self._max_held_bytes:
             return False
         self._held_bytes += size
         self._held[row] = text, detail
@@ -224,7 +234,7 @@ class PartitionComparison:
                 self._skip(skip)
             count = stretch.end - stretch.first
             self._states[stretch.first - self._job.first : stretch.end - self._job.first] = bytes([_MISSING]) * count
-            if stretch.lines is not None and self._held_bytes < MAX_HELD_BYTES:
+            if stretch.lines is not None and self._held_bytes < self._max_held_bytes:
                 for number, (line, date) in enumerate(stretch.rows(), stretch.first):
                     if not self._hold(number, line, date):
                         break
@@ -233,7 +243,7 @@ class PartitionComparison:
     def _skip(self, skip: SkippedRow) -> None:
         last = self._skips[-1] if self._skips else None
         adjacent = last is not None and last.end == skip.first and last.before == skip.before
-        if last is None or last.old != skip.old or not (adjacent or len(self._skips) >= MAX_SKIPS):
+        if last is None or last.old != skip.old or not (adjacent or len(self._skips) >= self._max_skips):
             self._skips.append(skip)
             return
         last.end = skip.end

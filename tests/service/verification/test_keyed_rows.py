@@ -12,10 +12,9 @@ import pytest
 from confluent_kafka import Message
 
 from svcctl.service.verification import DeliveredJob, ExpectedRows, FaultKind, NotReproducible
-from svcctl.service.verification import keyed_rows as module
 from svcctl.service.verification.comparison import ExpectedCursor
 from svcctl.service.verification.findings import FaultLog
-from svcctl.service.verification.keyed_rows import PartitionComparison
+from svcctl.service.verification.keyed_rows import MAX_HELD_BYTES, PartitionComparison
 
 JOB = DeliveredJob("job", "kafka", {}, 10, 0, 3, 10, [(0, 0)], (), lambda: False, set, None)
 MISSING, ALTERED, FOREIGN = FaultKind.MISSING, FaultKind.ALTERED, FaultKind.FOREIGN
@@ -42,11 +41,12 @@ def compare(
     hidden: int | None = None,
     rows: Sequence[ExpectedRows | NotReproducible] | None = None,
     at_once: int = 100,
+    max_held_bytes: int = MAX_HELD_BYTES,
 ) -> tuple[list[tuple[Any, ...]], PartitionComparison, FaultLog]:
     """What is found, as the kind, the first row, the one after the last, and the offset."""
     log, duplicates = FaultLog(), FaultLog()
     cursor = ExpectedCursor([expected(job)] if rows is None else rows, job.first, job.sent, job.since)
-    comparison = PartitionComparison(job, cursor, log, duplicates)
+    comparison = PartitionComparison(job, cursor, log, duplicates, max_held_bytes=max_held_bytes)
     there = list(messages)
     for at in range(0, len(there), at_once):
         comparison.add(there[at : at + at_once])
@@ -163,16 +163,14 @@ def test_rows_that_cannot_be_produced_are_counted_and_missed() -> None:
     assert (found, log.not_reproducible, log.gap_from) == ([(MISSING, 3, 4, 3)], 4, 0)
 
 
-def test_more_rows_out_of_order_than_are_held_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_HELD_BYTES", 700)
-    found, comparison, _ = compare(stream(0, 6, 7, 8, 9, 1, 2, 3, 4, 5))
+def test_more_rows_out_of_order_than_are_held_are_found() -> None:
+    found, comparison, _ = compare(stream(0, 6, 7, 8, 9, 1, 2, 3, 4, 5), max_held_bytes=700)
     assert (found, comparison.not_compared) == ([(MOVED, 1, 6, 5)], 3)
 
 
-def test_more_gaps_than_are_held_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_SKIPS", 2)
+def test_more_gaps_than_are_held_are_merged() -> None:
     log = FaultLog()
-    comparison = PartitionComparison(JOB, ExpectedCursor([expected(JOB)], 0, 10), log, FaultLog())
+    comparison = PartitionComparison(JOB, ExpectedCursor([expected(JOB)], 0, 10), log, FaultLog(), max_skips=2)
     comparison.add(stream(0, 2, 4, 6, 8, 3))
     comparison.finish(0, None)
     found = sorted((one.first, one.end, one.kind) for one in log.rest())

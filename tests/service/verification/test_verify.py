@@ -301,7 +301,8 @@ def test_the_kept_date_of_a_job_holds_for_those_that_it_continues(world: World) 
 def test_a_job_whose_predecessor_is_gone_is_verified_alone(world: World) -> None:
     world.add("b", continues="a")
     [told] = world.results("b")
-    assert told["notes"] == ["job a, which job b continues, was removed"]
+    [note] = told["notes"]
+    assert ("job a" in note, "removed" in note) == (True, True)
 
 
 def test_a_file_that_nobody_delivered_is_found_without_rows(world: World) -> None:
@@ -339,12 +340,14 @@ def test_a_job_that_goes_on_after_its_position_was_read_has_no_fault(world: Worl
 
 def test_a_job_that_is_older_than_its_log_says_where_that_begins(world: World) -> None:
     world.add("a", first=5)
-    assert world.results("a")[0]["notes"] == ["the job is older than its log: its 20 rows cannot be verified"]
+    [note] = world.results("a")[0]["notes"]
+    assert "its 20 rows" in note
     assert world.verified("a") is None
     step = Step(5, 0, None, world.mark, MS + 5000, None, 0, last=False)
     world.log("a", StepEntry(5, step, 7))
     [told] = world.results("a")
-    assert told["notes"] == ["the job is older than its log, which begins with row 5, of 2024-01-01 00:00:05"]
+    [note] = told["notes"]
+    assert "begins with row 5, of 2024-01-01 00:00:05" in note
     assert (told["rows"], told["verified"]) == (15, MS + 19000)
 
 

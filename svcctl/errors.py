@@ -342,7 +342,7 @@ EXIT_CODES = (
     ExitCode(3, "credentials refused", (CredentialsError,)),
     ExitCode(4, "not found (a job, domain, role, saved query, or a table of 'tables')", (NotFound,)),
     ExitCode(5, "conflicting state (already stopped, already enabled, …)", (Conflict,)),
-    ExitCode(6, "no usable answer after retries (network, timeout, 408, 429, 5xx, an empty answer)", (Unavailable,)),
+    ExitCode(6, "no usable answer after retries (network, timeout, 408, 429, 5xx, empty)", (Unavailable,)),
     ExitCode(
         7,
         "incomplete result (cut, ended in an error, not written, over max_rows, windows or rows missing)",
@@ -350,9 +350,7 @@ EXIT_CODES = (
     ),
     ExitCode(8, "empty result, with --fail-on-empty", (EmptyResult,)),
     ExitCode(9, "another run holds the lock", (Locked,)),
-    ExitCode(
-        10, "something differs: with --check, for export reconcile, or job verify with additions only", (Differs,)
-    ),
+    ExitCode(10, "something differs (--check, export reconcile, additions in job verify)", (Differs,)),
     ExitCode(
         130,
         "interrupted, or a question was not answered with yes",

@@ -113,10 +113,10 @@ def test_standard_input_is_left_to_others(shell: Shell) -> None:
 ASK = "echo $$ >> pids; exec < /dev/tty; stty -echo; printf 'PIN: ' > /dev/tty; read pin; stty echo; echo pin $pin"
 ONCE = """
 import sys
-from svcctl.profiles.shell_command import Late, run
+from svcctl.profiles.shell_command import CommandTimeout, run
 try:
     print(run(sys.argv[1], seconds=float(sys.argv[2]), max_bytes=99))
-except Late:
+except CommandTimeout:
     print("late")
 """
 

@@ -26,8 +26,8 @@ from svcctl.service.state.schema import version
 RUNNING = """
 import sys
 from pathlib import Path
-from svcctl.service.process import Files, hold_lock
-lock = hold_lock(Files(Path(sys.argv[1])))
+from svcctl.service.process import ServiceFiles, hold_lock
+lock = hold_lock(ServiceFiles(Path(sys.argv[1])))
 print("running", flush=True)
 sys.stdin.read()
 """

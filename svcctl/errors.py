@@ -254,7 +254,7 @@ class IncompleteResult(SvcctlError):
 
 
 class UnprovenEnd(IncompleteResult):
-    """An answer that may have been cut: it ends with its connection, and the connection was not closed properly."""
+    """An answer that may have been cut: only the end of the connection marks its end, and that was not clean."""
 
     closed = False
     """True if the connection was closed without the close_notify of TLS; False if it broke."""

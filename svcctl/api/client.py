@@ -179,8 +179,8 @@ class Client:
     def query_spans(self, requests: Sequence[QueryRequest], *, reader: int | None = None) -> Iterator[QueryResponse]:
         """One answer, in csv or tsv, to requests for consecutive spans of time.
 
-        Each request is sent when the answer to the one before has been read. An error of a later request is raised
-        unchanged, so it may come after rows. IncompleteResult when a later answer has other columns.
+        Each request is sent when the answer to the one before has been read. If a later request fails, its
+        error is raised after the rows of the earlier ones. IncompleteResult when a later answer has other columns.
         """
         from svcctl.api.response import QueryResponse
 

@@ -1,7 +1,7 @@
-"""The record of an export, beside its target: what it asks of which service, and a line for each window that is there.
+"""The record of an export, beside its target: what it asks of which service, and a line for each exported window.
 
 It is one JSON document, replaced in one step. Its key is a hash of the query, the format, the length of a window and
-the service: an export that asks something else never takes a part of this one for its own. Its first line holds the
+the service: an export that asks something else never uses its windows. Its first line holds the
 hash of the other lines, so that a damaged digit cannot turn a window with events into an empty one.
 """
 

@@ -545,7 +545,7 @@ def of_file(path: Path) -> OutputFormat | None:
 def refuse_packed(path: Path) -> None:
     """Refuse a file whose ending names a compression that svcctl does not write: UsageError.
 
-    The file would hold plain text instead.
+    The file would not be compressed.
     """
     if (ending := _ending(path)) in PACKED:
         raise UsageError(f"svcctl cannot write .{ending} files", hint="write .gz or .zst instead")

@@ -267,7 +267,7 @@ def exported(job: Job) -> dict[str, Any]:
 
 
 def _date(ms: int | None) -> str | None:
-    """Epoch milliseconds as a date of a file."""
+    """A date in epoch milliseconds, as YAML files of jobs have it."""
     if ms is None:
         return None
     return from_ms(ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -69,7 +69,7 @@ def file_of(memo: Memo, first: int, end: int) -> tuple[FileEntry, ...]:
 
 
 def write(connection: Connection, entries: LogEntries) -> None:
-    """Write entries of a job, in place of those with the same rows or files. A job that was removed has no log."""
+    """Write entries of a job, in place of those with the same rows or files. Does nothing for a removed job."""
     if not (entries.steps or entries.files) or not is_there(connection, schema.jobs.c.id == entries.job_id):
         return
     for entry in entries.steps:

@@ -166,7 +166,7 @@ class Scope:
         return self.value(expr)
 
     def _subtrahend(self, expr: tree.Expr) -> CompiledValue:
-        """Compile the operand of a minus. An unknown name after two of them is most often a comment, as in SQL."""
+        """Compile the operand of a minus. An unknown name after `--` is usually a comment in the style of SQL."""
         match expr:
             case tree.Minus(operand=tree.ColumnRef(name)) if name not in self.columns and name not in self.hidden_names:
                 raise QueryError(f"no column '{name}'", expr.operand.at, hint=COMMENT)

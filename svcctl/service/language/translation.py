@@ -172,7 +172,7 @@ def _group(keys: Mapping[Any, str]) -> str:
 
 
 def _with_keys(node: Any, keys: Mapping[Any, str]) -> Any:
-    """Replace the keys of a group in an expression by the columns that have their values."""
+    """In an expression, replace each key of the group by the column that has its value."""
     return node.transform(lambda inner: exp.column(keys[inner], quoted=True) if inner in keys else inner)
 
 

@@ -40,7 +40,7 @@ from svcctl.service.loading.skips import (
     unread,
 )
 from svcctl.service.loading.values import NUMBERS, merged
-from svcctl.words import some
+from svcctl.words import choices, some
 
 
 class Misfit(Exception):
@@ -179,7 +179,7 @@ def _types(layouts: Sequence[Layout], wished: Mapping[str, str]) -> dict[str, Ty
             found.setdefault(name, []).extend(() if name in layout.columns.blank else (type_,))
     for name, word in wished.items():
         if name not in found:
-            raise UsageError(f"--types names no column '{name}'", hint=f"the columns are {', '.join(found)}")
+            raise UsageError(f"--types names no column '{name}'", hint=f"the columns are {choices(found)}")
         if word not in set(Type):
             raise UsageError(f"column '{name}' has no type '{word}'", hint=f"types are {', '.join(Type)}")
     types = {name: Type(wished[name]) if name in wished else merged(types) for name, types in found.items()}

@@ -45,6 +45,7 @@ from svcctl.service.loading.times import (
 )
 from svcctl.service.loading.values import WHOLE_TYPES, LoadedField
 from svcctl.service.loading.values import field as value_field
+from svcctl.words import choices
 
 TIME_NAMES = ("eventdate", "timestamp", "@timestamp", "time", "date", "datetime", "ts", "epoch", "__realtime_timestamp")
 """Names of columns with the event's time, the likeliest first."""
@@ -311,7 +312,7 @@ def _named(file: KnownFile, columns: Columns, wished: str, *, is_alone: bool) ->
     if "eventdate" in fields and not is_alone:
         return "eventdate", None
     _check_lists(file, columns)
-    raise UsageError(f"{name} has no column '{wished}'", hint=f"its columns are {', '.join(fields)}")
+    raise UsageError(f"{name} has no column '{wished}'", hint=f"its columns are {choices(fields)}")
 
 
 def _check_lists(file: KnownFile, columns: Columns) -> None:

@@ -63,6 +63,12 @@ REFUSED: list[tuple[str | bytes, Wished, str, str | None]] = [
         )
     ),
     ("a,b\n1,2\n", {"time_field": "c"}, "a.csv has no column 'c'", "its columns are a, b"),
+    (
+        ",".join(f"c{n}" for n in range(200)) + "\n" + "1," * 199 + "1\n",
+        {"time_field": "c"},
+        "a.csv has no column 'c'",
+        f"its columns are {', '.join(f'c{n}' for n in range(20))} and 180 more",
+    ),
     ("time,b\nx,2\n", {}, "a.csv could not be read: line 2: time 'x' is not a time", DESCRIBE),
     (
         "eventdate,b\n2026-01-01,2\n",

@@ -153,7 +153,7 @@ class LakeTables(Lake):
     ) -> int:
         """Write the rows of files, or only those that meet a condition, to new files in order. Returns their number.
 
-        The files in `gone` are removed from the table with their rows. All rows that are left out are before `cut`.
+        The files in `gone` are removed from the table with their rows. Only rows before the date `cut` are dropped.
         """
         with CommitFiles(self.folder, table.name, table.columns) as written:
             self._copy(table, files, written, "SELECT *", condition)

@@ -1,4 +1,4 @@
-"""The record of an export, beside its target: what it asks of which service, and a line for each exported window.
+"""The record of an export, a file next to its target: the query, the service, and a line for each exported window.
 
 It is one JSON document, replaced in one step. Its key is a hash of the query, the format, the length of a window and
 the service: an export that asks something else never uses its windows. Its first line holds the

@@ -1,7 +1,7 @@
 """The rows of a file of csv, compared with those that a job should have delivered in it.
 
 Equal rows are compared many at once. Where they are not, the next rows of both sides are aligned, so that rows which
-are missing, added or moved are told from those whose values differ.
+are missing, added or moved are distinguished from those with other values.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class FileText:
                 self.fault, piece = FaultKind.TRUNCATED, None
             except SvcctlError:
                 raise
-            except Exception:  # the libraries have errors of many kinds for an archive that is none
+            except Exception:  # the libraries raise many kinds of errors for an invalid archive
                 self.fault, piece = FaultKind.ALTERED, None
             self.is_over = piece is None
             loaded.append(piece or b"")

@@ -26,7 +26,7 @@ MAX_STRIDE = 4096
 MAX_HELD_BYTES = 16 << 20
 """How much of the values of rows that are out of order is held to compare them."""
 HELD_ROW_BYTES = 300
-"""What a held row takes in memory besides its value, as measured with CPython."""
+"""The memory of a held row without its value, as measured with CPython."""
 MAX_SKIPS = 50_000
 """How many gaps are held with their dates; more are merged."""
 _MISSING, _EARLY = 1, 2

@@ -39,7 +39,7 @@ from svcctl.storage import ACCESS_DENIED, Storage
 
 PIECE_BYTES = 1 << 20
 SUFFIXES = {"plain": "", "gzip": ".gz", "zip": ".zip"}
-"""What the names of files end with, by the value of `format`."""
+"""The endings of file names, by the value of `format`."""
 
 
 @dataclass(frozen=True, slots=True)

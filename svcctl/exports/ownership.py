@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from svcctl.errors import UsageError
 from svcctl.exports.record import (
-    BEGINS_ANEW,
     PROFILE,
+    STARTS_OVER,
     About,
     DamagedRecord,
     ExportedFile,
@@ -122,10 +122,10 @@ def _another(export: Export, found: Record) -> UsageError:
     message = f"{target} belongs to another export: {words}"
     if found.about.service != export.about.service:
         return UsageError(message, hint=f"write to another path, or {PROFILE}")
-    anew = "give --force to begin anew"
+    advice = "give --force to start over"
     if (state := export.order.state) is not None and export.order.until is not None:
-        anew = BEGINS_ANEW.format(state=state)
-    return UsageError(message, hint=f"give {changes}, write to another path, or {anew}")
+        advice = STARTS_OVER.format(state=state)
+    return UsageError(message, hint=f"give {changes}, write to another path, or {advice}")
 
 
 def _refuse_files_of_others(export: Export, record: Record) -> None:

@@ -113,7 +113,7 @@ class DamagedRecord(UsageError):
 
 
 PROFILE = "give the profile of that service with -p"
-BEGINS_ANEW = "begin anew: 'svcctl export rm {state} --yes', then the same command with --from DATE --force"
+STARTS_OVER = "start over: 'svcctl export rm {state} --yes', then the same command with --from DATE --force"
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +275,7 @@ class Record:
             )
         except (ValueError, KeyError, TypeError, RecursionError):
             raise DamagedRecord(
-                f"the record {path} is damaged", hint="begin anew: the same command with --force"
+                f"the record {path} is damaged", hint="start over: the same command with --force"
             ) from None
 
 
@@ -291,7 +291,7 @@ def read(storage: Storage, folder: str) -> Record | None:
 def read_for(state: str, until: int, storage: Storage, folder: str) -> Record:
     """The record of a state's export. UsageError when it is missing, damaged or ends elsewhere than the state."""
     address = storage.address(f"{folder}{NAME}")
-    begin = BEGINS_ANEW.format(state=state)
+    begin = STARTS_OVER.format(state=state)
     try:
         found = read(storage, folder)
     except DamagedRecord as error:

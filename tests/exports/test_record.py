@@ -20,7 +20,7 @@ WORDS = {
     "a newer record": "the record m.json was written by a newer svcctl (version 2)",
 }
 HINTS = {
-    "a damaged record": "begin anew: the same command with --force",
+    "a damaged record": "start over: the same command with --force",
 }
 
 ABOUT = About("from auth.all", "csv", 3600, "https://events.example.com", time_zone=named_zone("GMT+2"))

@@ -35,7 +35,7 @@ class Unsplittable(IncompleteResult):
     """It is not certain which rows of an answer are in which window. Another attempt would not help."""
 
     def __init__(self) -> None:
-        super().__init__("the rows of the answer cannot be told apart by their dates")
+        super().__init__("the rows of the answer cannot be assigned to windows by their dates")
 
 
 def text_edges(windows: Sequence[Window], zone: Zone | None, date_format: str | None) -> list[bytes]:

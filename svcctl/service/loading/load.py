@@ -279,8 +279,8 @@ class _Rows:
         for layout, tally in self.tallies:
             for what, (count, line, value, column) in tally.found.items():
                 fields = (column,) if column else layout.fields_of(what)
-                told = sentence(what, value, fields, layout.file.kind.name)
-                finding = LoadFinding(what, count, self._place(layout, line), told, value, fields)
+                text = sentence(what, value, fields, layout.file.kind.name)
+                finding = LoadFinding(what, count, self._place(layout, line), text, value, fields)
                 had = found.get(what)
                 found[what] = finding if had is None else replace(had, count=had.count + count)
         return tuple(found[what] for what in kinds if what in found)
@@ -290,8 +290,8 @@ class _Rows:
         found: dict[str, LoadFinding] = {}
         for layout, tally in self.tallies:
             for column, (count, line, value, _) in tally.nulls.items():
-                told = sentence(NULLED, value, [column], self.types[column])
-                finding = LoadFinding(NULLED, count, self._place(layout, line), told, value, (column,))
+                text = sentence(NULLED, value, [column], self.types[column])
+                finding = LoadFinding(NULLED, count, self._place(layout, line), text, value, (column,))
                 had = found.get(column)
                 found[column] = finding if had is None else replace(had, count=had.count + count)
         return tuple(found[column] for column in self.types if column in found)

@@ -55,7 +55,7 @@ def test_a_state_whose_record_is_damaged_begins_anew_as_the_hint_says(moved: Mov
     refused = (
         2,
         f"svcctl: error: the record {record} is damaged\n"
-        "hint: begin anew: 'svcctl export rm timed --yes', then the same command with --from DATE --force\n",
+        "hint: start over: 'svcctl export rm timed --yes', then the same command with --from DATE --force\n",
     )
     assert moved("export", "verify", "timed") == refused
     assert hourly(moved) == hourly(moved, "--force") == hourly(moved, "--force", "--dry-run") == refused

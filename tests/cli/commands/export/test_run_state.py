@@ -357,7 +357,7 @@ def test_a_state_says_what_differs_from_its_export(
     assert moved("export", *changed, "--state", "timed", "-o", target) == (
         2,
         f"svcctl: error: {target} belongs to another export: {what}\n"
-        f"hint: give {same}, write to another path, or begin anew: 'svcctl export rm timed --yes', then the same "
+        f"hint: give {same}, write to another path, or start over: 'svcctl export rm timed --yes', then the same "
         "command with --from DATE --force\n",
     )
 

@@ -353,7 +353,7 @@ def test_a_record_that_is_not_that_of_the_state_is_refused_and_begins_anew_as_th
         record.write_bytes(before if damage == "older" else b"{}")
     moved.now += 3600
     target = f"{moved.shell.home}/out/{{start:%FT%H}}.csv"
-    begins = "hint: begin anew: 'svcctl export rm timed --yes', then the same command with --from DATE --force"
+    begins = "hint: start over: 'svcctl export rm timed --yes', then the same command with --from DATE --force"
     for command in (("verify", "timed"), ("status", "timed"), ("verify", target)):
         code, told = moved("export", *command)
         assert (code, told.splitlines()[1], str(record) in told) == (2, begins, True)

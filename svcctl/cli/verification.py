@@ -33,6 +33,8 @@ OTHERS = {
     "notYet": "not there yet",
 }
 """The members of a result that stand after its sentence, and how they are called."""
+UNCOMPARED = ("missing", "noLongerThere", "notReproducible")
+"""The members of a result that count rows whose values were not compared."""
 METRICS = {
     "success": "Whether the last check found exactly the rows that the job delivered (1) or not (0).",
     "timestamp_seconds": "When the last check of the job ended, in epoch seconds.",
@@ -181,16 +183,21 @@ def fault(result: Mapping[str, Any], text: str) -> SvcctlError | None:
 def result_text(result: Mapping[str, Any]) -> str:
     """A result in one sentence: `3 rows up to 2026-11-25 21:00 UTC: none missing, none duplicated, in order, …`."""
     number = {name: f"{int(count):,}" for name, count in result.items() if count and isinstance(count, int | float)}
+    rows = int(result.get("rows") or 0)
+    uncompared = sum(int(result.get(name) or 0) for name in UNCOMPARED)
+    # Nothing is said of the order and the values of rows if none was compared.
+    order, equal = "in order", "the others equal" if uncompared else "all equal"
+    if uncompared >= max(rows, 1):
+        order = equal = ""
     unequal = [f"{number[name]} {name}" for name in ("altered", "truncated") if name in number]
-    are_others = not number.keys().isdisjoint(("missing", "noLongerThere", "notReproducible"))
     parts = [
         *(f"{number.get(name, 'none')} {name}" for name in ("missing", "duplicated")),
-        f"{number['outOfOrder']} out of order" if "outOfOrder" in number else "in order",
-        *(unequal or ["the others equal" if are_others else "all equal"]),
+        f"{number['outOfOrder']} out of order" if "outOfOrder" in number else order,
+        *(unequal or [equal]),
         *(f"{number[name]} {words}" for name, words in OTHERS.items() if name in number),
     ]
     until = f" up to {_moment(result['upTo'])} UTC" if result.get("upTo") else ""
-    return f"{counted(int(result.get('rows') or 0), 'row')}{until}: {', '.join(parts)}"
+    return f"{counted(rows, 'row')}{until}: {', '.join(filter(None, parts))}"
 
 
 def finding_text(finding: Mapping[str, Any]) -> str:

@@ -18,12 +18,14 @@ import pyarrow as pa
 class ExpectedRows:
     """Consecutive rows that a job delivered: the number of the first, and each row's text as its destination has it.
 
-    `dates` are theirs in epoch milliseconds, null for a row without a date.
+    `dates` are theirs in epoch milliseconds, null for a row without a date. Without `exact`, the rows have results of
+    calculations over several events: sums of floats depend on the order of events, which changes.
     """
 
     first: int
     lines: pa.StringArray
     dates: pa.Int64Array
+    exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)

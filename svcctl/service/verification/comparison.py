@@ -75,6 +75,8 @@ class ExpectedCursor:
         """The latest date of the rows so far, in epoch milliseconds."""
         self._since = since
         self._rows = iter(rows)
+        self.exact = True
+        """Whether floats of the rows are the same each time; see `ExpectedRows`."""
         self._loaded: deque[Stretch] = deque()
         self._read = first
         self._end = end
@@ -139,6 +141,7 @@ class ExpectedCursor:
                 raise ValueError(f"row {rows.first} was produced where row {self._read} was expected")
             if isinstance(rows, ExpectedRows):
                 stretch = Stretch(rows.first, rows.first + len(rows.lines), rows.lines, rows.dates)
+                self.exact = rows.exact
             else:
                 stretch = Stretch(rows.first, rows.end)
             self._read = stretch.end
@@ -157,15 +160,18 @@ class ExpectedCursor:
         return None
 
 
-def same_values(expected: bytes, actual: bytes, tokens: re.Pattern[bytes]) -> bool:
-    """Whether a row of a destination has the values that are expected, perhaps in narrower types."""
+def same_values(expected: bytes, actual: bytes, tokens: re.Pattern[bytes], *, exact: bool = True) -> bool:
+    """Whether a row of a destination has the values that are expected, perhaps in narrower types.
+
+    Without `exact`, floats with all their digits may differ by rounding.
+    """
     if expected == actual:
         return True
     wider, narrower = tokens.findall(expected), tokens.findall(actual)
     return (
         len(wider) == len(narrower)
         and b"".join(narrower) == actual
-        and all(_has_value(*map(_text, pair)) for pair in zip(wider, narrower, strict=True))
+        and all(_has_value(*map(_text, pair), exact=exact) for pair in zip(wider, narrower, strict=True))
     )
 
 
@@ -185,11 +191,11 @@ def _value(token: str) -> object:
     return float(text if _INTEGER.fullmatch(text) else f"{float(text):.9g}")
 
 
-def _has_value(expected: str, actual: str) -> bool:
-    """Whether two tokens have the same value. Sums of floats depend on their order, which changes."""
+def _has_value(expected: str, actual: str, *, exact: bool) -> bool:
+    """Whether two tokens have the same value; see `same_values`."""
     if expected == actual or _is_wider(expected, actual):
         return True
-    if not any(map(_is_inexact, (expected, actual))) or _INTEGER.fullmatch(actual):
+    if exact or not any(map(_is_inexact, (expected, actual))) or _INTEGER.fullmatch(actual):
         return False
     return all(map(_NUMBER_TEXT.fullmatch, (expected, actual))) and isclose(
         float(expected), float(actual), rel_tol=1e-9

@@ -140,7 +140,7 @@ class Production:
             if at == self.first and self.first_date is None:
                 self.first_date = of_rows[0].as_py()
             if left > 0:
-                yield ExpectedRows(at, lines.slice(0, left), of_rows.slice(0, left))
+                yield ExpectedRows(at, lines.slice(0, left), of_rows.slice(0, left), exact=plan.by_event)
             elif not whole:
                 break
             at += min(left, len(lines))

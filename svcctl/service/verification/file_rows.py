@@ -195,7 +195,8 @@ class FileComparison:
         self._name_faults(wanted[:i], values[:j], [*blocks, (i, j, 0)])
         for first, at, size in blocks:
             pairs = zip(wanted[first : first + size], records[at : at + size], strict=True)
-            altered = [row for row, record in pairs if not same_values(row[1], record, CSV_TOKENS)]
+            exact = self._cursor.exact
+            altered = [row for row, record in pairs if not same_values(row[1], record, CSV_TOKENS, exact=exact)]
             self._note_rows(FaultKind.ALTERED, altered)
         text.skip(sum(map(len, records[:j])))
         self._cursor.advance(i)

@@ -207,7 +207,7 @@ class PartitionComparison:
         assert stretch is not None
         row, compared = self._cursor.row, stretch.lines is not None
         self._pass(row, row + 1, offset, compared=compared)
-        altered = compared and not _has(stretch.texts()[0], value)
+        altered = compared and not self._has(stretch.texts()[0], value)
         if altered or moved:
             kind = FaultKind.ALTERED if altered else FaultKind.OUT_OF_ORDER
             self._fault(kind, row, row + 1, offset, *stretch.range_of_dates())
@@ -254,7 +254,7 @@ class PartitionComparison:
         skip = self._skips[bisect_right(self._skips, row, key=lambda skip: skip.first) - 1]
         line, date = self._release(row)
         self.not_compared += line is None
-        kind = FaultKind.OUT_OF_ORDER if line is None or _has(line, value) else FaultKind.ALTERED
+        kind = FaultKind.OUT_OF_ORDER if line is None or self._has(line, value) else FaultKind.ALTERED
         date = skip.from_ms if line is None else date
         self._fault(kind, row, row + 1, offset, date, date, before=skip.date_before)
 
@@ -304,6 +304,6 @@ class PartitionComparison:
             return self._job.sent
         return self._job.sent - (self._job.offset - hidden)
 
-
-def _has(line: bytes, value: bytes | None) -> bool:
-    return value is not None and same_values(line, value, JSON_TOKENS)
+    def _has(self, line: bytes, value: bytes | None) -> bool:
+        """Whether a message has the values of an expected row."""
+        return value is not None and same_values(line, value, JSON_TOKENS, exact=self._cursor.exact)

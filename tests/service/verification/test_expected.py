@@ -124,6 +124,18 @@ def test_the_rows_of_all_steps_are_produced_in_the_order_of_their_delivery(engin
     )  # a job that is older than its log
 
 
+@pytest.mark.parametrize(
+    ("query", "exact"), [("from t select n", True), ("from t group every 1m select sum(n) as n", False)]
+)
+def test_only_rows_of_single_events_have_exact_floats(engines: Engines, query: str, exact: bool) -> None:
+    delivery = Delivery(engines, query, end=datetime(2024, 1, 2, tzinfo=UTC))
+    delivery.now = at(0).replace(tzinfo=UTC) + timedelta(hours=1)
+    delivery.deliver((10, 1), (70, 2))
+    production = Production(engines, delivery.job, 0, len(delivery.rows), True, lambda: False)
+    parts = [part for part in production.rows(delivery.entries) if isinstance(part, ExpectedRows)]
+    assert {part.exact for part in parts} == {exact}
+
+
 def test_a_query_of_now_is_produced_with_the_moment_of_each_step(engines: Engines) -> None:
     delivery = Delivery(engines, "from t where eventdate > now() select n, now() as moment")
     delivery.deliver((7200, 1), (3000, 2))

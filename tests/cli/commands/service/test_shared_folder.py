@@ -108,7 +108,7 @@ def test_a_folder_that_is_away_fails_every_command_and_its_jobs_go_on_when_it_is
 @pytest.mark.slow
 def test_the_backup_that_the_help_prints_has_tables_whole_that_are_loaded_meanwhile(shared: Shell) -> None:
     _, _, text = shared("help", "cluster").stdout.partition("pg_dump")
-    begins, ends = text.index("  (cd /tables"), text.index("\nSo the copy")
+    begins, ends = text.index("  (cd /tables"), text.index("\n\n")
     logs, files = text[begins:ends].replace("/tables", "tables").replace("/backup", str(shared.home)).split("-T -)\n")
     load = ("service", "load", "a.csv", "-t", "web.a", "--tables", made(shared.home / "tables"))
     for command in (f"{logs}-T -)", files):

@@ -81,7 +81,7 @@ def headers(data: Path) -> dict[str, str]:
 
 def curl(data: Path, mode: str) -> list[str]:
     """The command for all rows of a service."""
-    body = json.dumps({"query": "from tools", "from": FIRST_SECOND, "to": "now", "mode": {"type": mode}})
+    body = json.dumps({"query": "from bench", "from": FIRST_SECOND, "to": "now", "mode": {"type": mode}})
     fields = [part for name, value in headers(data).items() for part in ("-H", f"{name}: {value}")]
     request = ["--unix-socket", str(data / "service.sock"), "http://localhost/search/query", "--data-binary", body]
     return ["curl", "-sS", "--fail", *fields, *request]
@@ -90,7 +90,7 @@ def curl(data: Path, mode: str) -> list[str]:
 def stream(environment: dict[str, str], data: Path) -> None:
     """Compare a gigabyte through the client with curl on the same request and socket."""
     for mode, format_ in (("csv", "csv"), ("json/simple", "ndjson")):
-        ours = [SVCCTL, "query", "from tools", "--from", FROM, "-f", format_]
+        ours = [SVCCTL, "query", "from bench", "--from", FROM, "-f", format_]
         compare(
             f"query -f {format_} / curl, {ROWS} rows",
             partial(seconds, curl(data, mode), environment),
@@ -101,14 +101,14 @@ def stream(environment: dict[str, str], data: Path) -> None:
     measure = "import resource, subprocess, sys; subprocess.check_call(sys.argv[1:], stdout=subprocess.DEVNULL); "
     measure += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)"
     for format_ in ("csv", "ndjson", "json", "json/compact", "json/simple/compact", "xml", "msgpack"):
-        command = [sys.executable, "-c", measure, SVCCTL, "query", "from tools", "--from", FROM, "-f", format_]
+        command = [sys.executable, "-c", measure, SVCCTL, "query", "from bench", "--from", FROM, "-f", format_]
         peak = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
         print(f"query -f {format_}: peak {peak} MiB  (to reach: 64 MiB)", flush=True)
 
 
 def arranged(environment: dict[str, str], rows: int) -> None:
     """Compare a sorted query, and a table, with the csv that the service sends."""
-    plain = [SVCCTL, "query", "from tools", "--from", FROM, "-f", "csv"]
+    plain = [SVCCTL, "query", "from bench", "--from", FROM, "-f", "csv"]
     for name, options in (("-f csv --sort", ["-f", "csv", "--sort", "bytes:desc"]), ("-f table", ["-f", "table"])):
         ours = [*plain[:-2], *options]
         what = f"query {name} / -f csv, {rows} rows"
@@ -126,14 +126,14 @@ for _ in range(6):
     sink = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     started = time.perf_counter()
     out = f"/dev/fd/{{sink.stdin.fileno()}}"
-    con.execute(f"copy (select * from tools where eventdate >= '{FROM}') to '{{out}}' (format csv)")
+    con.execute(f"copy (select * from bench where eventdate >= '{FROM}') to '{{out}}' (format csv)")
     sink.stdin.close()
     sink.wait()
     print(time.perf_counter() - started, flush=True)
 """
     printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     times = iter([float(line) for line in printed.split()])
-    ours = [SVCCTL, "query", "from tools", "--from", FROM, "-f", "csv"]
+    ours = [SVCCTL, "query", "from bench", "--from", FROM, "-f", "csv"]
     compare(f"query -f csv / COPY, {ROWS} rows", lambda: next(times), lambda: seconds(ours, environment), 5, 1.5)
 
 
@@ -192,7 +192,7 @@ def limited(environment: dict[str, str], out: Path) -> None:
         assert server.stdout is not None
         keys = {"SVCCTL_API_KEY": "key", "SVCCTL_API_SECRET": "secret"}
         asked = environment | keys | {"SVCCTL_BASE_URL": f"http://127.0.0.1:{server.stdout.readline().strip()}"}
-        command = [SVCCTL, "export", "from tools", "--from", FROM, "--to", f"{LIMITED_WINDOWS}h", "--window", "1h"]
+        command = [SVCCTL, "export", "from bench", "--from", FROM, "--to", f"{LIMITED_WINDOWS}h", "--window", "1h"]
         (one, _, _), (eight, cpu, _) = (
             measured([*command, "-o", f"{out}/limited-{workers}.csv", "--workers", workers], asked)
             for workers in ("1", "8")
@@ -214,7 +214,7 @@ def curl_windows(data: Path, out: Path) -> list[str]:
     token = json.loads((data / "credentials.json").read_text())["local"]["token"]
     blocks = []
     for start in range(1790812800, 1790812800 + int(DAYS[:-1]) * 86_400, 3600):
-        body = json.dumps({"query": "from tools", "from": start, "to": start + 3600, "mode": {"type": "csv"}})
+        body = json.dumps({"query": "from bench", "from": start, "to": start + 3600, "mode": {"type": "csv"}})
         blocks.append(
             f'url = "http://localhost/search/query"\nunix-socket = "{data}/service.sock"\n'
             f'header = "Content-Type: application/json"\nheader = "Authorization: Bearer {token}"\n'
@@ -231,7 +231,7 @@ def export(environment: dict[str, str], data: Path, out: Path, rows: int) -> Non
     query = [
         SVCCTL,
         "query",
-        "from tools",
+        "from bench",
         "--from",
         FROM,
         "--to",
@@ -242,7 +242,7 @@ def export(environment: dict[str, str], data: Path, out: Path, rows: int) -> Non
         "-o",
         f"{out}/query.csv",
     ]
-    ours = [SVCCTL, "export", "from tools", "--from", FROM, "--to", DAYS, "--force", "-o", f"{out}/export.csv"]
+    ours = [SVCCTL, "export", "from bench", "--from", FROM, "--to", DAYS, "--force", "-o", f"{out}/export.csv"]
     curl = curl_windows(data, out)
     measured(query, environment), measured(curl, environment)
     runs = [[measured(command, environment) for command in (query, ours, curl)] for _ in range(3)]
@@ -258,7 +258,7 @@ def export(environment: dict[str, str], data: Path, out: Path, rows: int) -> Non
 def memory(environment: dict[str, str], out: Path) -> None:
     """Print the largest peak of an export with eight workers, in each format."""
     for name in ("all.csv", "all.csv.gz", "all.ndjson", "all.ndjson.zst", "all.parquet", "{start:%Y%m%d}.parquet"):
-        command = [SVCCTL, "export", "from tools", "--from", FROM, "--to", DAYS, "--force"]
+        command = [SVCCTL, "export", "from bench", "--from", FROM, "--to", DAYS, "--force"]
         _, _, peak = measured([*command, "--window", "1d", "--workers", "8", "-o", f"{out}/{name}"], environment)
         print(f"export to {name}, 8 workers: peak {peak:.0f} MiB  (to reach: 160 MiB)", flush=True)
 

@@ -44,10 +44,10 @@ copy (select timestamp '2026-10-01' + to_microseconds(i * {step}) as eventdate,
   from (select k * {loads} + {load} as i from range({rows}) q(k))) to '{file}'
 """
 QUERIES = {
-    "all rows": ("from tools", "select * from tools order by eventdate"),
+    "all rows": ("from bench", "select * from bench order by eventdate"),
     "groups": (
-        "from tools group by uri select count() as n, avg(timeTaken) as t",
-        "select uri, count(*) as n, avg(timeTaken) as t from tools group by uri order by uri",
+        "from bench group by uri select count() as n, avg(timeTaken) as t",
+        "select uri, count(*) as n, avg(timeTaken) as t from bench group by uri order by uri",
     ),
 }
 """The same question to a service, and to an engine alone."""

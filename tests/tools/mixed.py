@@ -70,7 +70,7 @@ def mixed(data: Path) -> Mixed:
         time.sleep(PAUSE * number / SMALL_CLIENTS)
         while time.perf_counter() < end:
             start = FIRST_SECOND + number * 600
-            times.append(ask(client, "from tools group by method select count() as n", start, start + 600))
+            times.append(ask(client, "from bench group by method select count() as n", start, start + 600))
             time.sleep(PAUSE)
         return times
 
@@ -82,7 +82,7 @@ def mixed(data: Path) -> Mixed:
 
     def large(_: int) -> list[float]:
         client, times = _OverSocket(data / "service.sock"), []
-        query = "from tools group by ip, uri, bytes select count() as n where n > 9 group select count() as groups"
+        query = "from bench group by ip, uri, bytes select count() as n where n > 9 group select count() as groups"
         while not over.is_set():
             times.append(ask(client, query, FIRST_SECOND, int(time.time())))
         return times

@@ -75,7 +75,7 @@ for line in sys.stdin:
     sink = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     used, started = time.process_time(), time.perf_counter()
     out = f"/dev/fd/{sink.stdin.fileno()}"
-    con.execute(f"copy (select * from tools where eventdate >= '2026-10-01') to '{out}' (format {line.strip()})")
+    con.execute(f"copy (select * from bench where eventdate >= '2026-10-01') to '{out}' (format {line.strip()})")
     sink.stdin.close()
     sink.wait()
     print(time.process_time() - used, time.perf_counter() - started, flush=True)
@@ -86,7 +86,7 @@ con = duckdb.connect(sys.argv[1], read_only=True)
 con.execute("SET enable_progress_bar=false")
 for _ in sys.stdin:
     used, started = time.process_time(), time.perf_counter()
-    rows = con.cursor().sql("select * from tools where eventdate >= '2026-10-01'").to_arrow_reader(8192)
+    rows = con.cursor().sql("select * from bench where eventdate >= '2026-10-01'").to_arrow_reader(8192)
     rows.read_next_batch()
     print(time.process_time() - used, time.perf_counter() - started, flush=True)
     rows.close()
@@ -100,7 +100,7 @@ for _ in sys.stdin:
     used, started = time.process_time(), time.perf_counter()
     with svcctl.connect(**where) as client:
         for _ in range(10):
-            assert len(list(client.query("from tools", from_="2026-10-01", limit=10))) == 10
+            assert len(list(client.query("from bench", from_="2026-10-01", limit=10))) == 10
     print(time.process_time() - used, time.perf_counter() - started, flush=True)
 """
 PLAIN_SMALL = """
@@ -109,7 +109,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 token = json.loads((Path(sys.argv[1]) / "credentials.json").read_text())["local"]["token"]
 fields = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-body = {"query": "from tools", "from": 1790812800, "to": "now", "limit": 10, "mode": {"type": MODE}}
+body = {"query": "from bench", "from": 1790812800, "to": "now", "limit": 10, "mode": {"type": MODE}}
 def rows(content):
     answer = msgpack.unpackb(content) if MODE == "msgpack" else json.loads(content)
     assert answer["status"] == 0
@@ -126,7 +126,7 @@ for _ in sys.stdin:
 OUR_ARROW = """
 import sys, svcctl
 with svcctl.connect() as client:
-    table = client.query("from tools", from_="2026-10-01").arrow()
+    table = client.query("from bench", from_="2026-10-01").arrow()
 assert table.num_rows == int(sys.argv[1]), table.num_rows
 """
 PLAIN_ARROW = """
@@ -350,7 +350,7 @@ class Table:
         """All rows in one format, against curl and against DuckDB's COPY, whose CPU time is all of its work."""
         if not self.wanted(what):
             return
-        ours = [*SVCCTL, "query", "from tools", "--from", bench.FROM, "-f", format_]
+        ours = [*SVCCTL, "query", "from bench", "--from", bench.FROM, "-f", format_]
         curl = bench.curl(data, mode)
         yield self.row(what, "curl", lambda: run(ours, environment), lambda: run(curl, environment), "1.2")
         with asking(COPY, str(alone)) as ask:
@@ -384,7 +384,7 @@ def first_row(data: Path) -> Run:
     client = HTTPConnection("localhost", timeout=60)
     client.sock = socket.socket(socket.AF_UNIX)
     client.sock.connect(str(data / "service.sock"))
-    body = {"query": "from tools", "from": bench.FIRST_SECOND, "to": "now", "mode": {"type": "json/simple"}}
+    body = {"query": "from bench", "from": bench.FIRST_SECOND, "to": "now", "mode": {"type": "json/simple"}}
     used, started = time.process_time(), time.perf_counter()
     client.request("POST", "/search/query", json.dumps(body).encode(), bench.headers(data))
     answer = client.getresponse()

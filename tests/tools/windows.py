@@ -36,7 +36,7 @@ def measured(environment: dict[str, str], process: str, out: Path, name: str, wi
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir()
     length = LENGTHS[windows]
-    command = [bench.SVCCTL, "export", "from tools", "--from", bench.FROM, "--to", f"{windows * length}s"]
+    command = [bench.SVCCTL, "export", "from bench", "--from", bench.FROM, "--to", f"{windows * length}s"]
     before = cpu_of(process)
     wall, cpu, _ = bench.measured([*command, "--window", f"{length}s", "-o", f"{out}/{name}"], environment)
     return cpu, cpu_of(process) - before, wall

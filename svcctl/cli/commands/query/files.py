@@ -101,7 +101,7 @@ def _loaded(
     from contextlib import ExitStack
 
     from svcctl.api import own_service
-    from svcctl.cli.commands.service import loading
+    from svcctl.cli import loads
     from svcctl.service import process
 
     def late(seconds: float) -> SvcctlError:
@@ -112,11 +112,11 @@ def _loaded(
 
     with ExitStack() as holding:
         with time_limit(options.max_time, late):
-            files = holding.enter_context(loading.as_files(svc, options.load or ()))
+            files = holding.enter_context(loads.as_files(svc, options.load or ()))
             client = svc.client
             with (
-                loading.refused_as_usage(load=_READ_AGAIN, format_option="--load-format"),
-                svc.diagnostics.working(loading.reading(files, process.running_process(svc.files) or 0, svc.clock)),
+                loads.refused_as_usage(load=_READ_AGAIN, format_option="--load-format"),
+                svc.diagnostics.working(loads.load_progress(files, process.running_process(svc.files) or 0, svc.clock)),
             ):
                 columns = _columns(draft, selection)
                 table = own_service.temporary_table(client, files, reading, draft.query or "", columns)
@@ -126,13 +126,13 @@ def _loaded(
 
 def _tell(svc: Context, loaded: Loaded) -> None:
     """Print notes on a load: on a terminal how much was loaded, and always what was skipped or changed."""
-    from svcctl.cli.commands.service import loading
+    from svcctl.cli import loads
 
-    loading.tell_empty(svc, loaded)
+    loads.note_empty_files(svc, loaded)
     if loaded.oldest is not None and loaded.newest is not None:
-        dates = loading.range_text(loaded.oldest, loaded.newest)
+        dates = loads.range_text(loaded.oldest, loaded.newest)
         svc.diagnostics.done(f"loaded {counted(loaded.rows, 'event')}, {dates}")
-    loading.tell_findings(svc, loaded)
+    loads.note_findings(svc, loaded)
 
 
 def _range(svc: Context, options: QueryOptions, loaded: Loaded) -> tuple[Any, Any]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import shlex
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,22 +17,19 @@ from svcctl.cli.commands.service import shared_folder
 from svcctl.cli.completion import words
 from svcctl.cli.completion.words import FILES, Completes
 from svcctl.cli.context import Context
-from svcctl.cli.inputs import text
 from svcctl.cli.inputs.load_options import ReadingOptions, zone_name
+from svcctl.cli.loads import as_files, load_progress, note_empty_files, note_findings, range_text, refused_as_usage
 from svcctl.cli.options import OptionHeading, YesOpt, spread
 from svcctl.dates.epochs import from_ms, to_ms
-from svcctl.dates.lengths import rough_text
 from svcctl.dates.operators import moment_text
 from svcctl.dates.range import read_in, start_of
 from svcctl.dates.shorthand import parse_moment
 from svcctl.dates.zones import named_zone
-from svcctl.errors import Advice, CommandLine, ServiceError, SvcctlError, Terminated, UsageError
-from svcctl.io.file_offsets import read_so_far
+from svcctl.errors import Advice, CommandLine, SvcctlError, Terminated, UsageError
 from svcctl.profiles import LOCAL
 from svcctl.service.loading.kinds import FILE_KINDS
-from svcctl.terminal.diagnostics import Reported, Work
-from svcctl.terminal.layout import second_text
-from svcctl.words import counted, plural, size_text, some
+from svcctl.terminal.diagnostics import Reported
+from svcctl.words import counted, plural, some
 
 if TYPE_CHECKING:
     from svcctl.api.loads import Loaded, LoadOptions
@@ -169,7 +165,7 @@ def load(
             loaded = _load(svc, paths, table, options, load_id)
         else:
             given_up = partial(_tell_given_up, svc, replace=replace)
-            with svc.diagnostics.working(reading(paths, os.getpid(), svc.clock)):
+            with svc.diagnostics.working(load_progress(paths, os.getpid(), svc.clock)):
                 loaded = shared_folder.load(svc, tables, paths, table, options, load_id, given_up, create=create)
             if replace and loaded is not None and loaded.before:
                 loaded = dataclasses.replace(loaded, jobs=shared_folder.readers(svc, tables, table))
@@ -177,31 +173,6 @@ def load(
         svc.diagnostics.note(f"{table} has the load {load_id} already: nothing was loaded")
         return
     _tell(svc, loaded, replace=replace)
-
-
-@contextmanager
-def as_files(svc: Context, sources: Iterable[Path]) -> Iterator[list[tuple[str, str]]]:
-    """The paths of files, and their names in messages. Standard input and pipes are copied for the block."""
-    with ExitStack() as spooled:
-        yield [
-            (str(spooled.enter_context(text.as_file(source, svc.files.make))), text.name(source))
-            for source in dict.fromkeys(sources)
-        ]
-
-
-@contextmanager
-def refused_as_usage(**names: str) -> Iterator[None]:
-    """Turn the service's refusals of files and options into UsageError, as for mistakes that are found here.
-
-    `names` are the names of commands and options in hints, if they differ from those of 'svcctl service load'.
-    """
-    try:
-        yield
-    except ServiceError as error:
-        if type(error) is not ServiceError or error.place is not None:
-            raise
-        data = {**error.data, **names}
-        raise UsageError(error.message, hint=error.hint, reason=error.reason, data=data) from None
 
 
 def _load(
@@ -213,7 +184,7 @@ def _load(
 
     client, attempt = svc.with_flags(profile=LOCAL).client, uuid.uuid4().hex
     try:
-        with svc.diagnostics.working(reading(files, process.running_process(svc.files) or 0, svc.clock)):
+        with svc.diagnostics.working(load_progress(files, process.running_process(svc.files) or 0, svc.clock)):
             return own_service.load(client, files, table, options, load_id, attempt)
     except (KeyboardInterrupt, Terminated):
         with suppress(SvcctlError):
@@ -222,21 +193,6 @@ def _load(
             if ended:
                 _tell_given_up(svc, stored, replace=options.replace)
         raise
-
-
-def reading(sources: Sequence[tuple[str, str]], process: int, clock: Callable[[], float]) -> Callable[[], Work]:
-    """A function that returns the progress of a process in files, or only their size if the system shows no more."""
-    files, began, done = [Path(path) for path, _ in sources], clock(), 0
-    size = sum(file.stat().st_size for file in files)
-
-    def tell() -> Work:
-        nonlocal done
-        done, seconds = read_so_far(process, files) or done, max(clock() - began, 0.001)
-        if not done:
-            return Work(f"loading {size_text(size)}, {rough_text(seconds)}")
-        return Work(f"loading, {size_text(done)} of {size_text(size)}, {size_text(done / seconds)}/s", done, size)
-
-    return tell
 
 
 def _tell_given_up(svc: Context, stored: Loaded | None, *, replace: bool) -> None:
@@ -248,7 +204,7 @@ def _tell_given_up(svc: Context, stored: Loaded | None, *, replace: bool) -> Non
 
 def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
     note = svc.diagnostics.note
-    tell_empty(svc, loaded)
+    note_empty_files(svc, loaded)
     if loaded.oldest is None or loaded.newest is None:
         note(f"nothing was loaded into {loaded.table}")
         return
@@ -259,37 +215,11 @@ def _tell(svc: Context, loaded: Loaded, *, replace: bool) -> None:
     if loaded.before and not replace:
         note(f"{loaded.table} already held {counted(loaded.before, 'event')}; --replace would have replaced them")
     _tell_columns(svc, loaded)
-    tell_findings(svc, loaded)
+    note_findings(svc, loaded)
     if svc.diagnostics.is_terminal:
         since = from_ms(loaded.oldest)
         query = CommandLine(f"svcctl -p {LOCAL} query 'from {loaded.table}' --from {since:%Y-%m-%d}")
         note(Advice("query them with: ", query))
-
-
-def tell_empty(svc: Context, loaded: Loaded) -> None:
-    """Name the files without events."""
-    for name in loaded.empty:
-        svc.diagnostics.note(f"{name} has no events")
-
-
-def tell_findings(svc: Context, loaded: Loaded) -> None:
-    """Say which lines were skipped, which values are null, and what was changed."""
-    note = svc.diagnostics.note
-    for skip in loaded.skips:
-        svc.diagnostics.warning(f"skipped {counted(skip.count, 'line')}; the first: {skip.place}: {skip.sentence}")
-    for null in loaded.nulls:
-        values = f"{counted(null.count, 'value')} of {', '.join(null.fields)}"
-        svc.diagnostics.warning(f"null in place of {values}; the first: {null.place}: {null.sentence}")
-        if null.fields[0] in loaded.wider:
-            wish = shlex.quote(f"{null.fields[0]}={loaded.wider[null.fields[0]]}")
-            note(f"--types {wish} would have widened the column for such values")
-    for aside in loaded.asides:
-        note(f"{counted(aside.count, 'line')}; the first: {aside.place}: {aside.sentence}")
-    for change in loaded.changes:
-        note(f"{counted(change.count, 'row')}; the first: {change.place}: {change.sentence}")
-    if loaded.rows == 1 and loaded.arrays:
-        array = loaded.arrays[0]
-        note(f"if the array {array} has the events, load them with --events-in {shlex.quote(array)}")
 
 
 def _tell_columns(svc: Context, loaded: Loaded) -> None:
@@ -368,11 +298,6 @@ def _described(table: TableExtent) -> str:
     if table.queries:
         facts.append(f"in {_named('saved query', table.queries)}")
     return f"{table.name}: {', '.join(facts)}"
-
-
-def range_text(oldest: int | None, newest: int | None) -> str:
-    first, last = second_text(oldest), second_text(newest)
-    return f"at {first} (UTC)" if first == last else f"from {first} to {last} (UTC)"
 
 
 def _named(noun: str, names: Sequence[str]) -> str:

@@ -224,6 +224,7 @@ def _json(file: KnownFile, rules: Wanted) -> Columns:
     sql = {leaf.name: _json_value(leaf, types[leaf.name]) for leaf in flat.leaves}
     floats = [name for name, type_ in types.items() if type_ == "DOUBLE"]
     infinite = {name: f"NOT isfinite({sql[name]})" for name in floats}
+    rounded = {name: f"abs({sql[name]}) BETWEEN {_LEAST_ROUNDED} AND {_MOST_DIGITS}" for name in floats}
     sql |= {name: f"CASE WHEN isfinite({sql[name]}) THEN {sql[name]} END" for name in floats}
     transform = literal(json.dumps(_transform(flat.leaves, types), ensure_ascii=False))
     seen = ", ".join(literal(shape) for shape, _ in shapes if shape)
@@ -241,6 +242,7 @@ def _json(file: KnownFile, rules: Wanted) -> Columns:
                 leaf.name: _is_odd(leaf) for leaf in flat.leaves if leaf.name not in named_types and _is_mixed(leaf)
             },
             Change.INFINITE: infinite,
+            Change.ROUNDED: rounded,
             Change.JSON: {leaf.name: _is_json(leaf, sql[leaf.name]) for leaf in flat.leaves if leaf.has_json},
         },
         blank=frozenset(leaf.name for leaf in flat.leaves if leaf.type == NULL),
@@ -297,6 +299,10 @@ def _escaped(text: str) -> str:
 
 
 _MAX_INT8 = (1 << 63) - 1
+_LEAST_ROUNDED = 1 << 53
+"""The least whole number that float8 may have rounded: it is the value of its successor, too."""
+_MOST_DIGITS = 10**20
+"""A larger number is hardly an ID whose digits matter."""
 
 
 def _parquet(file: KnownFile, rules: Wanted) -> Columns:

@@ -53,6 +53,7 @@ class Change(StrEnum):
     FINER = "finer time"
     ZONE = "assumed zone"
     INFINITE = "infinite number"
+    ROUNDED = "rounded number"
     JSON = "JSON text"
 
 
@@ -97,6 +98,8 @@ _SENTENCES: Mapping[str, str] = {
     Change.ZONE: "times without a zone were read as UTC; --time-zone names their zone",
     Change.JSON: "arrays, and objects that did not become columns, are JSON text: {fields}",
     Change.INFINITE: "NaN and infinite numbers are null: {fields}",
+    Change.ROUNDED: "whole numbers of 16 digits and more may be rounded, because the column has float8: {fields}; "
+    "the type str keeps their digits",
     Aside.JOINED: "it belongs to the entry above it",
     Aside.COMMENT: "it is a comment, and was left out",
     Aside.BLANK: "it is blank, and was left out",

@@ -186,6 +186,16 @@ def test_numbers_of_json_that_are_none_become_null(engine: DuckDBEngine, tmp_pat
     assert [row[1] for row in rows(engine, "t")] == [1.5, None, None, None, None]
 
 
+def test_whole_numbers_that_float8_may_round_are_counted(engine: DuckDBEngine, tmp_path: Path) -> None:
+    numbers = ("1.5", "9007199254740991", "9007199254740993", "-12345678901234567890", "1e+300")
+    path = written(tmp_path, "a.ndjson", "".join(f'{{"time":"2026-01-01","n":{number}}}\n' for number in numbers))
+    loaded = load(engine, path, "t")
+    assert changes(loaded) == {Change.ROUNDED: 2}
+    assert loaded.changes[-1].place == "line 3"
+    load(engine, path, "u", types={"n": "str"})
+    assert [row[1] for row in rows(engine, "u")] == list(numbers)
+
+
 def test_a_value_that_does_not_fit_the_table_leads_to_a_type_that_holds_it(
     engine: DuckDBEngine, tmp_path: Path
 ) -> None:

@@ -15,7 +15,8 @@ from svcctl.api.query import ALL_COLUMNS, QueryRequest, answer, is_dated, outlin
 from svcctl.dates.epochs import EPOCH
 from svcctl.errors import SvcctlError
 from svcctl.exports.formats import ExportFormat
-from svcctl.exports.record import NAME, About
+from svcctl.exports.identity import Identity
+from svcctl.exports.record import NAME
 from svcctl.exports.windows import Target, Window
 from svcctl.exports.workers.fetch import Task
 from svcctl.exports.workers.split import SPLIT_RANGE
@@ -72,7 +73,7 @@ class Export:
     """
 
     order: Order
-    about: About
+    identity: Identity
     format: ExportFormat
     compression: str
     target: Target
@@ -87,7 +88,7 @@ class Export:
     @property
     def request(self) -> QueryRequest:
         """The request for the whole range, with the offset at its start."""
-        order, whole, zone = self.order, self.whole, self.about.time_zone
+        order, whole, zone = self.order, self.whole, self.identity.time_zone
         return QueryRequest(
             whole.start,
             whole.end,
@@ -124,7 +125,7 @@ class Export:
         """The parts that hold windows until they are in the merged file. If that has one offset of several, the names
         contain the offset: a file that begins at another offset has other parts."""
         zone, folder = self.file_zone(self.whole), self.folder
-        offset = "" if zone is None or zone == self.about.time_zone else f"{EPOCH.astimezone(zone.clocks):%z}"
+        offset = "" if zone is None or zone == self.identity.time_zone else f"{EPOCH.astimezone(zone.clocks):%z}"
         return {window: f"{folder}{window.name}{offset}.{self.format.name}{self.compression}" for window in windows}
 
     def file_zone(self, file: Window) -> Zone | None:
@@ -132,8 +133,8 @@ class Export:
 
         Only dates in iso contain their offset. All others of a file have the offset that the zone has at its start.
         """
-        zone = self.about.time_zone
-        return zone if zone is None or self.about.date_format == "iso" else zone.fixed(file.start)
+        zone = self.identity.time_zone
+        return zone if zone is None or self.identity.date_format == "iso" else zone.fixed(file.start)
 
     def tasks(self) -> dict[Window, Task]:
         """The task of each window."""
@@ -151,7 +152,7 @@ class Export:
         """
         if self.target.per_window:
             return self.format.joins and is_dated(self.order.query) and self.whole in SPLIT_RANGE
-        return self.about.time_zone is None
+        return self.identity.time_zone is None
 
     def joined(self, tasks: Sequence[Task]) -> Task:
         """One task that fetches the windows of several, each of which begins where the one before it ends."""

@@ -31,7 +31,7 @@ class Inventory:
 
     @property
     def pattern(self) -> Target:
-        return Target(self.target, self.record.about.clocks)
+        return Target(self.target, self.record.identity.clocks)
 
     def named_by(self, entry: ExportedFile) -> Window:
         """The range that gives a file its name again: it starts with the file's run if the name contains that."""
@@ -90,7 +90,7 @@ class Inventory:
 
     def missing(self, lost: Sequence[tuple[str, ExportedFile]]) -> int:
         """The number of windows that were not exported, or are in files that `holdings` calls lost."""
-        return self.record.about.count([*self.gaps(), *(entry.window for _, entry in lost)])
+        return self.record.identity.count([*self.gaps(), *(entry.window for _, entry in lost)])
 
     def verified(self, lost: Sequence[tuple[str, ExportedFile]] = ()) -> int:
         """The epoch second up to which a verify has found all there, 0 if none has.

@@ -7,16 +7,15 @@ one that covers all of its time. The record says which files are the export's ow
 from __future__ import annotations
 
 import posixpath
-import shlex
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from svcctl.errors import UsageError
+from svcctl.exports.identity import difference
 from svcctl.exports.record import (
     PROFILE,
     STARTS_OVER,
-    About,
     DamagedRecord,
     ExportedFile,
     Record,
@@ -69,12 +68,12 @@ def claim(export: Export) -> Claim:
 def _continued(export: Export) -> Claim:
     """The claim of a run that keeps what earlier runs have."""
     record = _found(export)
-    if record is not None and record.about.key != export.about.key:
+    if record is not None and record.identity.key != export.identity.key:
         if not record.is_empty or (export.order.until is not None and not export.order.incremental):
             raise _another(export, record)
         record = None  # that export never had anything
     new = record is None
-    record = record or Record(export.about)
+    record = record or Record(export.identity)
     _refuse_files_of_others(export, record)
     return Claim(export, record, new=new)
 
@@ -87,13 +86,13 @@ def _anew(export: Export) -> Claim:
     except DamagedRecord:
         if export.order.until is not None:
             raise
-        return Claim(export, Record(export.about), notes=(f"{address}, which was damaged",), new=True)
+        return Claim(export, Record(export.identity), notes=(f"{address}, which was damaged",), new=True)
     if record is None:
-        return Claim(export, Record(export.about), new=True)
-    if record.about.key != export.about.key:
+        return Claim(export, Record(export.identity), new=True)
+    if record.identity.key != export.identity.key:
         if export.order.until is not None and not record.is_empty:
             raise _another(export, record)
-        return Claim(export, Record(export.about), notes=(f"{address}, which described another export",), new=True)
+        return Claim(export, Record(export.identity), notes=(f"{address}, which described another export",), new=True)
     names = {task.path for task in export.tasks().values()} if export.target.per_window else {export.path}
 
     def stays(entry: ExportedFile) -> bool:
@@ -118,9 +117,9 @@ def _found(export: Export) -> Record | None:
 
 def _another(export: Export, found: Record) -> UsageError:
     target = export.storage.address(export.target.text)
-    words, changes = difference(found.about, export.about)
+    words, changes = difference(found.identity, export.identity)
     message = f"{target} belongs to another export: {words}"
-    if found.about.service != export.about.service:
+    if found.identity.service != export.identity.service:
         return UsageError(message, hint=f"write to another path, or {PROFILE}")
     advice = "give --force to start over"
     if (state := export.order.state) is not None and export.order.until is not None:
@@ -179,21 +178,3 @@ def sizes_of(storage: Storage, names: Collection[str], *, distant: bool) -> Mapp
         folder = posixpath.commonprefix(list(names)).rpartition("/")[0]
         return {name: size for name, size in storage.sizes(folder) if name in wanted}
     return {name: size for name in names if (size := storage.size(name)) is not None}
-
-
-def difference(one: About, other: About) -> tuple[str, str]:
-    """The difference between two exports in words, with the values of the first one, and what makes them the same."""
-    before, now = one.named, other.named
-    words, changes = [], []
-    for name in {**before, **now}:
-        value = before.get(name)
-        if value == now.get(name):
-            continue
-        if name == "query":
-            words.append("another query")
-            changes.append("the same query")
-            continue
-        option = f"--{name.replace(' ', '-')}"
-        words.append(f"another {name}" + f" ({value})" * (value is not None))
-        changes.append(f"no {option}" if value is None else f"{option} {shlex.quote(value.partition('.')[0])}")
-    return " and ".join(words), " and ".join(changes)

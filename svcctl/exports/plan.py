@@ -19,7 +19,8 @@ from svcctl.dates.zones import GMT, Zone
 from svcctl.errors import Advice, CommandLine, UsageError
 from svcctl.exports.export import Export, Order, folder_of
 from svcctl.exports.formats import format_of
-from svcctl.exports.record import About, DamagedRecord, read
+from svcctl.exports.identity import Identity
+from svcctl.exports.record import DamagedRecord, read
 from svcctl.exports.windows import FIRST_MONDAY, Target, Window, WindowGrid
 from svcctl.io import files, home
 from svcctl.storage import Storage
@@ -111,7 +112,7 @@ def plan(order: Order, environment: Mapping[str, str]) -> Export:
         raise UsageError(f"--date-format goes with csv and tsv, not with {format.name}")
     storage, name = open_target(order.target, environment)
     target = Target(name)
-    about = About(
+    identity = Identity(
         one_line(order.query),
         format.name + compression,
         length,
@@ -123,27 +124,27 @@ def plan(order: Order, environment: Mapping[str, str]) -> Export:
         if _clashes(order):
             notes.append(f"the names of files are in UTC, not in {order.zone.name}, as the periods of the query are")
         else:
-            about = replace(about, window_zone=order.zone)
-            target = replace(target, zone=about.clocks)
+            identity = replace(identity, window_zone=order.zone)
+            target = replace(target, zone=identity.clocks)
     if length % UNITS["w"] == 0:
         if FIRST_MONDAY % lcm(*_periods(order.query)):
             notes.append("weeks begin on Thursday, as the periods of the query do")
-        elif not _counts_from_1970(about, storage, target):
-            about = replace(about, window_origin=FIRST_MONDAY)
+        elif not _counts_from_1970(identity, storage, target):
+            identity = replace(identity, window_origin=FIRST_MONDAY)
     if order.incremental:
-        target.check_repeats(about.grid)
-    whole, distant = _whole(order, target, about.grid), "://" in order.target
-    if about.time_zone is not None and order.date_format != "iso":
-        notes += _about_offsets(about.time_zone, whole, target)
-    windows = about.grid.cut(whole.start, whole.end)
-    return Export(order, about, format, compression, target, whole, windows, storage, distant, tuple(notes))
+        target.check_repeats(identity.grid)
+    whole, distant = _whole(order, target, identity.grid), "://" in order.target
+    if identity.time_zone is not None and order.date_format != "iso":
+        notes += _about_offsets(identity.time_zone, whole, target)
+    windows = identity.grid.cut(whole.start, whole.end)
+    return Export(order, identity, format, compression, target, whole, windows, storage, distant, tuple(notes))
 
 
-def _counts_from_1970(about: About, storage: Storage, target: Target) -> bool:
+def _counts_from_1970(identity: Identity, storage: Storage, target: Target) -> bool:
     """Whether earlier runs of this export had weeks that begin on Thursday, as multiples of a week since 1970 do."""
     with suppress(DamagedRecord):  # the claim refuses or replaces a damaged record
         record = read(storage, folder_of(target))
-        return record is not None and record.about == about
+        return record is not None and record.identity == identity
     return False
 
 

@@ -53,17 +53,17 @@ class WindowDifference:
 
 def export_of(found: Inventory, environment: Mapping[str, str], retries: int) -> Export:
     """The export that a record describes, over nothing."""
-    about = found.record.about
+    identity = found.record.identity
     order = Order(
-        about.query,
+        identity.query,
         found.target,
         0,
         0,
-        about.window,
-        about.service,
-        format=about.format.partition(".")[0],
-        date_format=about.date_format,
-        zone=about.window_zone or about.time_zone,
+        identity.window,
+        identity.service,
+        format=identity.format.partition(".")[0],
+        date_format=identity.date_format,
+        zone=identity.window_zone or identity.time_zone,
         retries=retries,
         state=found.name,
         until=None if found.state is None else found.state.until,
@@ -71,8 +71,8 @@ def export_of(found: Inventory, environment: Mapping[str, str], retries: int) ->
     return replace(
         plan(order, environment),
         storage=found.storage,
-        target=replace(found.stored, zone=about.clocks),
-        about=about,
+        target=replace(found.stored, zone=identity.clocks),
+        identity=identity,
         columns=found.record.columns,
     )
 
@@ -91,7 +91,7 @@ def counts(export: Export, entries: Sequence[ExportedFile], client: Client) -> d
 
 def _grouped(export: Export, window: Window, every: str, client: Client) -> dict[int, int]:
     """The number of rows of each period, by its start in epoch seconds; of the whole window by 0 without a period."""
-    query = counting(export.about.query, every)
+    query = counting(export.identity.query, every)
     request = QueryRequest(window.start, window.end, query, mode="json/simple/compact")
     with client.query(request) as answer:
         return {int(row[0]) // 1000 if every else 0: int(row[-1]) for row in answer.rows()}
@@ -135,7 +135,7 @@ class Reconcile:
     def __call__(self, start: int, end: int, client: Client, *, deep: bool) -> Mapping[Window, SvcctlError]:
         """Compare the windows of a range, and replace those that differ; returns those that could not be fetched."""
         entries = self.entries(start, end)
-        by_counts = not deep and not outline(self.record.about.query).has("group")
+        by_counts = not deep and not outline(self.record.identity.query).has("group")
         if by_counts and entries:
             now = counts(self._export, entries, client)
             changed = [entry for entry in entries if now[entry.window] != entry.rows]
@@ -279,7 +279,7 @@ class Reconcile:
             f"{self._storage.address(file.path)} is fetched again whole: its windows cannot be replaced one by one"
         )
         export = self._export
-        windows = export.about.grid.cut(file.start, file.end)
+        windows = export.identity.grid.cut(file.start, file.end)
         again = replace(export, order=replace(export.order, overwrite=True), whole=file.window, windows=windows)
         journal = Journal(Claim(again, self.record))
         journal.open()

@@ -11,101 +11,17 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from svcctl.dates.lengths import length_text
-from svcctl.dates.zones import Zone, named_zone
 from svcctl.errors import UsageError
-from svcctl.exports.windows import Window, WindowGrid, moment
+from svcctl.exports.identity import Identity
+from svcctl.exports.windows import Window, moment
 
 if TYPE_CHECKING:
     from svcctl.storage import Storage
 
 VERSION = 1
 NAME = "record.json"
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """What an export asks, of which service, and in which form: two exports that agree in it share their parts."""
-
-    query: str
-    """The query in one line, without comments."""
-    format: str
-    window: int
-    """The length of a window in seconds."""
-    service: str
-    """The base URL of the service, without credentials."""
-    date_format: str | None = None
-    time_zone: Zone | None = None
-    """The zone of dates in the answers; None if none is requested."""
-    window_zone: Zone | None = None
-    """The zone of windows and names; None: UTC."""
-    window_origin: int = 0
-    """Epoch seconds from which windows are counted in their zone."""
-
-    @property
-    def clocks(self) -> tzinfo:
-        """The clocks of windows and names."""
-        return UTC if self.window_zone is None else self.window_zone.clocks
-
-    @property
-    def grid(self) -> WindowGrid:
-        """The edges of windows; without an origin they are counted from 1970."""
-        return WindowGrid(self.window, self.clocks, self.window_origin)
-
-    def count(self, windows: Iterable[Window]) -> int:
-        """How many windows of the export's length these ranges have."""
-        return sum(map(self.grid.count, windows))
-
-    @property
-    def named(self) -> Mapping[str, str]:
-        """All fields as users know them: options by their names on the command line, the zone among them."""
-        fixed = {"query": self.query, "format": self.format, "service": self.service}
-        zone = self.window_zone or self.time_zone
-        options = {"date format": self.date_format, "time zone": zone.name if zone else None}
-        given = {name: value for name, value in options.items() if value is not None}
-        return {**fixed, "window": length_text(self.window), **given}
-
-    @property
-    def key(self) -> str:
-        """64 hexadecimal characters that differ whenever a field does."""
-        text = json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-        return _sha256(text)
-
-    def to_json(self) -> dict[str, Any]:
-        """The members of a record's `about`. Zones are named there; that of windows is `clock`."""
-        options = {
-            "date_format": self.date_format,
-            "time_zone": self.time_zone.name if self.time_zone else None,
-            "clock": self.window_zone.name if self.window_zone else None,
-            "origin": self.window_origin or None,
-        }
-        return {
-            "query": self.query,
-            "format": self.format,
-            "window": self.window,
-            "service": self.service,
-            "options": {name: value for name, value in options.items() if value is not None},
-        }
-
-    @classmethod
-    def from_json(cls, query: str, format: str, window: int, service: str, options: Mapping[str, Any]) -> About:
-        """The `about` of a record. TypeError for other members; UsageError for a zone that is not known here."""
-        zones = {name: named_zone(options[name]) if name in options else None for name in ("time_zone", "clock")}
-        if unknown := options.keys() - {"date_format", "origin", *zones}:
-            raise TypeError(f"unknown options: {unknown}")
-        return cls(
-            query,
-            format,
-            window,
-            service,
-            options.get("date_format"),
-            zones["time_zone"],
-            zones["clock"],
-            options.get("origin", 0),
-        )
 
 
 class DamagedRecord(UsageError):
@@ -169,7 +85,7 @@ class Record:
     `verified`; it is 0 before the first one.
     """
 
-    about: About
+    identity: Identity
     head: str | None = None
     entries: Mapping[Window, ExportedFile] = field(default_factory=dict)
     merged: tuple[ExportedFile, ...] = ()
@@ -222,9 +138,9 @@ class Record:
     def to_text(self, directory: str = "") -> str:
         """The document, one line a window. `directory` is what the paths of all entries begin with."""
         members = {
-            "key": self.about.key,
+            "key": self.identity.key,
             "directory": directory,
-            "about": self.about.to_json(),
+            "about": self.identity.to_json(),
             "head": self.head,
             "columns": self.columns,
             "since": self.since,
@@ -262,7 +178,7 @@ class Record:
                 return replace(read, path=directory + read.path.removeprefix(written_as))
 
             return cls(
-                About.from_json(**document["about"]),
+                Identity.from_json(**document["about"]),
                 document["head"],
                 {one.window: one for one in map(entry, document["windows"])},
                 tuple(map(entry, document["merged"])),

@@ -99,7 +99,7 @@ def keep(found: Inventory, date: int) -> tuple[int, int]:
         write(found.storage, folder, record.later(date))
     gone = [entry for entry in (*record.entries.values(), *record.merged) if entry.end <= date]
     files = sizes_of(found.storage, [entry.path for entry in gone if entry.is_file], distant="://" in found.target)
-    return record.about.count(entry.window for entry in gone), len(files)
+    return record.identity.count(entry.window for entry in gone), len(files)
 
 
 def ranges_to_fetch(found: Inventory, past: Sequence[Window]) -> list[Window]:

@@ -113,20 +113,20 @@ def test_an_export_whose_record_has_weeks_that_begin_on_thursday_continues_with_
     tmp_path: Path, changes: Mapping[str, Any], day: str
 ) -> None:
     new = _weekly(tmp_path)
-    about = replace(new.about, window_origin=0)
-    window = about.grid.around(MONDAY)
+    identity = replace(new.identity, window_origin=0)
+    window = identity.grid.around(MONDAY)
     entry = ExportedFile(window.start, window.end, "", 0, 0, "", 0)
-    write(new.storage, new.folder, Record(about, "", {window: entry}, ranges=((window.start, window.end),)))
+    write(new.storage, new.folder, Record(identity, "", {window: entry}, ranges=((window.start, window.end),)))
     export = _weekly(tmp_path, **changes)
     assert _days(export) == {day}
-    assert (export.about.key == about.key) == (day == "Thursday" and "query" not in changes)
+    assert (export.identity.key == identity.key) == (day == "Thursday" and "query" not in changes)
     new.storage.remove(new.record)
     assert _days(_weekly(tmp_path, **changes)) == {"Monday"}
 
 
 def test_a_damaged_record_has_no_weeks(tmp_path: Path) -> None:
     new = _weekly(tmp_path)
-    write(new.storage, new.folder, Record(replace(new.about, window_origin=0)))
+    write(new.storage, new.folder, Record(replace(new.identity, window_origin=0)))
     with (tmp_path / new.record).open("a") as file:
         file.write("}")
     assert _days(_weekly(tmp_path)) == {"Monday"}

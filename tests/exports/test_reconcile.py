@@ -202,7 +202,7 @@ def test_thirty_days_of_hours_without_a_change_take_one_request(late: Late) -> N
         )
         for window in export.windows
     }
-    write(export.storage, export.folder, Record(export.about, "", entries, ranges=((START, end),)))
+    write(export.storage, export.folder, Record(export.identity, "", entries, ranges=((START, end),)))
     assert late.reconcile(end=end) == ([], True)
     assert (len(entries), len(late.asked)) == (720, 1)
     late.arrive(6 * 7)

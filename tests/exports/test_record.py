@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from svcctl.dates.zones import named_zone
 from svcctl.errors import UsageError
-from svcctl.exports.record import About, ExportedFile, Record
+from svcctl.exports.identity import Identity
+from svcctl.exports.record import ExportedFile, Record
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
@@ -23,13 +24,13 @@ HINTS = {
     "a damaged record": "start over: the same command with --force",
 }
 
-ABOUT = About("from auth.all", "csv", 3600, "https://events.example.com", time_zone=named_zone("GMT+2"))
+IDENTITY = Identity("from auth.all", "csv", 3600, "https://events.example.com", time_zone=named_zone("GMT+2"))
 TEN = ExportedFile(36_000, 39_600, "a.csv", 2, 31, "00" * 32, 1_700_000_000)
 ELEVEN = ExportedFile(39_600, 43_200, "", 0, 0, "", 1_700_000_001)
 
 
-def record(*entries: ExportedFile, about: About = ABOUT, head: str | None = None, **given: Any) -> Record:
-    return Record(about, head, {entry.window: entry for entry in entries}, **given)
+def record(*entries: ExportedFile, identity: Identity = IDENTITY, head: str | None = None, **given: Any) -> Record:
+    return Record(identity, head, {entry.window: entry for entry in entries}, **given)
 
 
 ENTRIES = st.lists(
@@ -52,7 +53,7 @@ ENTRIES = st.lists(
 def test_a_record_reads_back_as_it_was(
     entries: list[ExportedFile], query: str, head: str | None, merged: list[ExportedFile]
 ) -> None:
-    written = record(*entries, about=replace(ABOUT, query=query), head=head, merged=tuple(merged))
+    written = record(*entries, identity=replace(IDENTITY, query=query), head=head, merged=tuple(merged))
     assert Record.from_text(written.to_text(), "m.json") == written
 
 
@@ -70,18 +71,18 @@ def test_an_entry_is_a_line() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        replace(ABOUT, query="from auth.all "),
-        replace(ABOUT, format="tsv"),
-        replace(ABOUT, window=60),
-        replace(ABOUT, service="https://other.example.com"),
-        replace(ABOUT, time_zone=None),
-        replace(ABOUT, time_zone=named_zone("UTC")),
-        replace(ABOUT, window_zone=named_zone("GMT+2")),
-        replace(ABOUT, date_format="iso"),
+        replace(IDENTITY, query="from auth.all "),
+        replace(IDENTITY, format="tsv"),
+        replace(IDENTITY, window=60),
+        replace(IDENTITY, service="https://other.example.com"),
+        replace(IDENTITY, time_zone=None),
+        replace(IDENTITY, time_zone=named_zone("UTC")),
+        replace(IDENTITY, window_zone=named_zone("GMT+2")),
+        replace(IDENTITY, date_format="iso"),
     ],
 )
-def test_whatever_decides_the_bytes_decides_the_key(changed: About) -> None:
-    assert changed.key != ABOUT.key
+def test_whatever_decides_the_bytes_decides_the_key(changed: Identity) -> None:
+    assert changed.key != IDENTITY.key
     assert len(changed.key) == 64
 
 
@@ -98,9 +99,9 @@ def test_whatever_decides_the_bytes_decides_the_key(changed: About) -> None:
 )
 def test_a_record_names_zones_and_its_key_stays(options: dict[str, str], key: str) -> None:
     members = {"query": "from auth.all", "format": "csv", "window": 3600, "service": "https://events.example.com"}
-    about = About.from_json(**members, options=options)  # type: ignore[arg-type]
-    assert about.to_json() == {**members, "options": options}
-    assert about.key == key
+    identity = Identity.from_json(**members, options=options)  # type: ignore[arg-type]
+    assert identity.to_json() == {**members, "options": options}
+    assert identity.key == key
 
 
 DOCUMENT = json.loads(record(TEN).to_text())

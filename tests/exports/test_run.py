@@ -474,8 +474,8 @@ def test_a_file_of_a_pattern_has_all_of_its_window_wherever_a_run_begins_or_ends
 def test_an_export_in_weeks_from_thursday_continues_with_them(exports: Exports) -> None:
     week, name = 7 * 86_400, "{start:%F}.csv"
     new = exports.export(name, window=week)
-    about = replace(new.about, window_origin=0)
-    before = replace(new, about=about, whole=about.grid.around(START), windows=(about.grid.around(START),))
+    identity = replace(new.identity, window_origin=0)
+    before = replace(new, identity=identity, whole=identity.grid.around(START), windows=(identity.grid.around(START),))
     assert exports.run(before).files == (str(exports.folder / "2024-01-25.csv"),)
     exports.proxy.asked.clear()
     later = exports(name, window=week, end=START + week)

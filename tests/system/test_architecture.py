@@ -152,9 +152,9 @@ def test_a_rule_is_in_one_module(written: str, places: set[str]) -> None:
     assert users == places
 
 
-def test_zones_are_read_only_in_the_record_of_an_export() -> None:
+def test_zones_are_read_only_in_the_identity_of_an_export() -> None:
     readers = {name for name, path in modules().items() if "named_zone" in path.read_text(encoding="utf-8")}
-    assert {name for name in readers if within(name, "exports")} == {"exports.record"}
+    assert {name for name in readers if within(name, "exports")} == {"exports.identity"}
 
 
 def test_requests_jobs_and_destinations_know_an_engine_by_its_protocol_only() -> None:

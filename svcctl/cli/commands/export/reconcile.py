@@ -87,7 +87,7 @@ def reconcile(
     svc: Context = ctx.obj
     states = default_states(svc.environment)
     inventory = find(name, states, svc.environment)
-    if (service := inventory.record.about.service) != svc.profile.base_url:
+    if (service := inventory.record.identity.service) != svc.profile.base_url:
         raise UsageError(f"the export to {inventory.target} is of another service ({service})", hint=PROFILE)
     start, end = range_of(svc, inventory, from_, to)
     export = export_of(inventory, svc.environment, svc.profile.retries)
@@ -101,7 +101,7 @@ def reconcile(
     ):
         with crew.working(inventory.storage, going.progress) as ready:
             run = Reconcile(export, ready, svc.diagnostics.note, dry=dry_run, fewer=allow_fewer)
-            windows = inventory.record.about.count(entry.window for entry in run.entries(start, end))
+            windows = inventory.record.identity.count(entry.window for entry in run.entries(start, end))
             figures = {"windows": windows, "success": 0.0}
             try:
                 with svc.diagnostics.working(lambda: Work(f"comparing {counted(windows, 'window')}")):

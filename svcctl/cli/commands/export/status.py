@@ -124,13 +124,13 @@ def _rows(
     """The status of an export, as rows of what and value."""
     record = found.record
     yield ["target", found.target]
-    yield from ([what, value] for what, value in record.about.named.items() if value)
+    yield from ([what, value] for what, value in record.identity.named.items() if value)
     if record.since:
         yield ["kept from", moment(record.since)]
     for start, end in record.ranges:
         if start < end:
             yield ["range", f"{moment(start)} to {moment(end)}"]
-    yield ["windows", record.about.count(entry.window for entry in there)]
+    yield ["windows", record.identity.count(entry.window for entry in there)]
     yield ["rows", sum(entry.rows for entry in there)]
     yield ["bytes", sum(entry.bytes for entry in there)]
     if record.verified:

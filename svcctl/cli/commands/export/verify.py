@@ -26,8 +26,8 @@ from svcctl.terminal.records import row_listing
 from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
+    from svcctl.exports.identity import Identity
     from svcctl.exports.inventory import Inventory
-    from svcctl.exports.record import About
     from svcctl.exports.verify import LostRange
 
 NamesArg = Annotated[
@@ -171,11 +171,11 @@ def _repair(svc: Context, found: Inventory, lost: Sequence[Window]) -> str:
     """The command that fetches the first lost range again: the next run of a state does not, once it is past that."""
     from svcctl.exports.verify import ranges_to_fetch
 
-    about = found.record.about
-    profiles = svc.profiles_at(about.service)
+    identity = found.record.identity
+    profiles = svc.profiles_at(identity.service)
     one = len(profiles) == 1
-    command = _command_of(about, found.target, profiles[0] if one else None)
-    start = "" if one else f"with a profile of {about.service}, "
+    command = _command_of(identity, found.target, profiles[0] if one else None)
+    start = "" if one else f"with a profile of {identity.service}, "
     past = list(dict.fromkeys(filter(found.is_past, lost)))
     if not past:
         return f"{start}{RUN_AGAIN}: {shlex.join([*command, '--state', str(found.name)])}"
@@ -186,11 +186,11 @@ def _repair(svc: Context, found: Inventory, lost: Sequence[Window]) -> str:
     return f"{start}fetch what is missing with: {first}" + "; then verify again for the next" * (len(ranges) > 1)
 
 
-def _command_of(about: About, target: str, profile: str | None) -> list[str]:
+def _command_of(identity: Identity, target: str, profile: str | None) -> list[str]:
     """The command of an export without its range."""
     from svcctl.exports.formats import format_of
 
-    named = dict(about.named)
+    named = dict(identity.named)
     query, format, _ = named.pop("query"), named.pop("format"), named.pop("service")
     if named["window"] == "1h":
         del named["window"]
@@ -204,7 +204,7 @@ def _command_of(about: About, target: str, profile: str | None) -> list[str]:
 
 def range_of(svc: Context, found: Inventory, from_: Any, to: Any) -> tuple[int, int]:
     """The epoch seconds of --from and --to, in the zone of the export's windows."""
-    zone = found.record.about.window_zone
+    zone = found.record.identity.window_zone
     chosen = dates_of(0 if from_ is None else from_, to, None, zone, now=svc.now(), written=False).range
     return math.floor(chosen.start.timestamp()), sys.maxsize if chosen.end is None else int(chosen.end.timestamp())
 

@@ -3,17 +3,16 @@
 from dataclasses import replace
 
 from svcctl.dates.zones import named_zone
-from svcctl.exports.ownership import difference
-from svcctl.exports.record import About
+from svcctl.exports.identity import Identity, difference
 
 ZONE = named_zone("GMT+2")
-ABOUT = About("from auth.all", "csv", 3600, "https://events.example.com", time_zone=ZONE)
+IDENTITY = Identity("from auth.all", "csv", 3600, "https://events.example.com", time_zone=ZONE)
 
 
 def test_a_difference_names_the_options_that_differ_and_what_to_give() -> None:
-    other = replace(ABOUT, format="tsv", time_zone=ZONE, date_format="iso")
+    other = replace(IDENTITY, format="tsv", time_zone=ZONE, date_format="iso")
     bare = replace(other, time_zone=None, date_format=None)
-    one = replace(ABOUT, time_zone=named_zone("UTC"), date_format="iso")
+    one = replace(IDENTITY, time_zone=named_zone("UTC"), date_format="iso")
     named = replace(other, time_zone=None, window_zone=ZONE, date_format=None)
     elsewhere = replace(other, service="http://b", query="b")
     assert [
@@ -27,4 +26,4 @@ def test_a_difference_names_the_options_that_differ_and_what_to_give() -> None:
         ("another date format and another time zone", "no --date-format and no --time-zone"),
         ("another date format (iso)", "--date-format iso"),
     ]
-    assert difference(other, elsewhere)[0] == f"another query and another service ({ABOUT.service})"
+    assert difference(other, elsewhere)[0] == f"another query and another service ({IDENTITY.service})"

@@ -1,0 +1,118 @@
+"""The identity of an export: query, format, window length, service and dates.
+
+Exports with the same identity share files and parts; an export with another identity never uses them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from typing import Any
+
+from svcctl.dates.lengths import length_text
+from svcctl.dates.zones import Zone, named_zone
+from svcctl.exports.windows import Window, WindowGrid
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The query, format, window length, service and dates of an export."""
+
+    query: str
+    """The query in one line, without comments."""
+    format: str
+    window: int
+    """The length of a window in seconds."""
+    service: str
+    """The base URL of the service, without credentials."""
+    date_format: str | None = None
+    time_zone: Zone | None = None
+    """The zone of dates in the answers; None if none is requested."""
+    window_zone: Zone | None = None
+    """The zone of windows and names; None: UTC."""
+    window_origin: int = 0
+    """Epoch seconds from which windows are counted in their zone."""
+
+    @property
+    def clocks(self) -> tzinfo:
+        """The clocks of windows and names."""
+        return UTC if self.window_zone is None else self.window_zone.clocks
+
+    @property
+    def grid(self) -> WindowGrid:
+        """The edges of windows; without an origin they are counted from 1970."""
+        return WindowGrid(self.window, self.clocks, self.window_origin)
+
+    def count(self, windows: Iterable[Window]) -> int:
+        """How many windows of the export's length these ranges have."""
+        return sum(map(self.grid.count, windows))
+
+    @property
+    def named(self) -> Mapping[str, str]:
+        """All fields as users know them: options by their names on the command line, the zone among them."""
+        fixed = {"query": self.query, "format": self.format, "service": self.service}
+        zone = self.window_zone or self.time_zone
+        options = {"date format": self.date_format, "time zone": zone.name if zone else None}
+        given = {name: value for name, value in options.items() if value is not None}
+        return {**fixed, "window": length_text(self.window), **given}
+
+    @property
+    def key(self) -> str:
+        """64 hexadecimal characters that differ whenever a field does."""
+        text = json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of a record's `about`. Zones are named there; that of windows is `clock`."""
+        options = {
+            "date_format": self.date_format,
+            "time_zone": self.time_zone.name if self.time_zone else None,
+            "clock": self.window_zone.name if self.window_zone else None,
+            "origin": self.window_origin or None,
+        }
+        return {
+            "query": self.query,
+            "format": self.format,
+            "window": self.window,
+            "service": self.service,
+            "options": {name: value for name, value in options.items() if value is not None},
+        }
+
+    @classmethod
+    def from_json(cls, query: str, format: str, window: int, service: str, options: Mapping[str, Any]) -> Identity:
+        """The `about` of a record. TypeError for other members; UsageError for a zone that is not known here."""
+        zones = {name: named_zone(options[name]) if name in options else None for name in ("time_zone", "clock")}
+        if unknown := options.keys() - {"date_format", "origin", *zones}:
+            raise TypeError(f"unknown options: {unknown}")
+        return cls(
+            query,
+            format,
+            window,
+            service,
+            options.get("date_format"),
+            zones["time_zone"],
+            zones["clock"],
+            options.get("origin", 0),
+        )
+
+
+def difference(one: Identity, other: Identity) -> tuple[str, str]:
+    """The difference between two exports in words, with the values of the first one, and what makes them the same."""
+    before, now = one.named, other.named
+    words, changes = [], []
+    for name in {**before, **now}:
+        value = before.get(name)
+        if value == now.get(name):
+            continue
+        if name == "query":
+            words.append("another query")
+            changes.append("the same query")
+            continue
+        option = f"--{name.replace(' ', '-')}"
+        words.append(f"another {name}" + f" ({value})" * (value is not None))
+        changes.append(f"no {option}" if value is None else f"{option} {shlex.quote(value.partition('.')[0])}")
+    return " and ".join(words), " and ".join(changes)

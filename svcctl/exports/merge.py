@@ -22,7 +22,7 @@ from svcctl.io.compression import COMPRESSIONS, Compressed
 
 if TYPE_CHECKING:
     from svcctl.exports.export import Export
-    from svcctl.exports.journal import Journal
+    from svcctl.exports.open_record import OpenRecord
     from svcctl.exports.windows import Window
     from svcctl.storage import GrowingObject, Sink, Storage
 
@@ -56,19 +56,19 @@ class Hashed:
 class Merging(Hashed):
     """The merged file while it is written."""
 
-    def __init__(self, sink: Sink, journal: Journal, *, grows: bool) -> None:
+    def __init__(self, sink: Sink, record: OpenRecord, *, grows: bool) -> None:
         super().__init__(sink)
-        self._journal = journal
+        self._record = record
         self.grows = grows
 
     def moved(self, entry: ExportedFile, offset: int) -> None:
         """Note that a window has been written at this offset; its part is given up if this file can be resumed."""
         if self.grows:
-            self._journal.move(replace(entry, offset=offset))
+            self._record.move(replace(entry, offset=offset))
 
     def publish(self) -> None:
         """Give the file its name. Its hash is noted before, so that a rerun can tell if the file appeared."""
-        self._journal.note_merged(self.bytes, self.sha256)
+        self._record.note_merged(self.bytes, self.sha256)
         self._sink.complete()
 
     def resume(self, growing: GrowingObject, export: Export) -> None:
@@ -76,31 +76,31 @@ class Merging(Hashed):
 
         A window that is whole but has another place in this run's file becomes a part again.
         """
-        journal = self._journal
-        inside = sorted((entry for entry in journal.entries.values() if entry.offset is not None), key=_offset)
-        whole = list(_read_again(growing, inside, export, journal.head))
-        pairs = zip((entry for entry, _ in whole), _ordered(journal), strict=False)
+        record = self._record
+        inside = sorted((entry for entry in record.entries.values() if entry.offset is not None), key=_offset)
+        whole = list(_read_again(growing, inside, export, record.head))
+        pairs = zip((entry for entry, _ in whole), _ordered(record), strict=False)
         stays = list(takewhile(lambda pair: pair[0] == pair[1], pairs))
         if stays:
             self._digest = whole[len(stays) - 1][1]
             last = stays[-1][0]
             self.bytes = _offset(last) + last.bytes
-        journal.drop(*(entry.window for entry in inside[len(whole) :]))
+        record.drop(*(entry.window for entry in inside[len(whole) :]))
         for entry, _ in whole[len(stays) :]:
-            journal.entries[entry.start] = _taken_out(growing, entry, export)
+            record.entries[entry.start] = _taken_out(growing, entry, export)
         if len(stays) < len(inside):
-            journal.save()
+            record.save()
         growing.truncate(self.bytes)
 
 
 @contextmanager
-def merging(export: Export, journal: Journal, *, overwrite: bool) -> Iterator[Merging]:
+def merging(export: Export, record: OpenRecord, *, overwrite: bool) -> Iterator[Merging]:
     """The merged file of an export, begun or resumed. Unless it is published, the next run resumes it."""
     storage = export.storage
     grows = export.format.joins
     growing = storage.grow(export.path, export.growing, overwrite=overwrite) if grows else None
     with growing or storage.create(export.path, overwrite=overwrite) as sink:
-        file = Merging(sink, journal, grows=growing is not None)
+        file = Merging(sink, record, grows=growing is not None)
         if growing is not None:
             file.resume(growing, export)
         yield file
@@ -157,10 +157,10 @@ def _read_again(
         yield entry, digest.copy()
 
 
-def _ordered(journal: Journal) -> Iterator[ExportedFile]:
+def _ordered(record: OpenRecord) -> Iterator[ExportedFile]:
     """The windows that this run's file begins with, up to the first that is missing."""
-    for window in journal.windows():
-        if (entry := journal.at(window)) is None:
+    for window in record.windows():
+        if (entry := record.at(window)) is None:
             return
         if entry.path:
             yield entry

@@ -19,8 +19,8 @@ from svcctl.api.query import QueryRequest, counting, outline
 from svcctl.errors import IncompleteResult, SvcctlError
 from svcctl.exports.export import Export, Order, folder_of
 from svcctl.exports.inventory import Inventory
-from svcctl.exports.journal import SAVE_INTERVAL_SECONDS, Journal
 from svcctl.exports.merge import DamagedPart, Hashed, checked
+from svcctl.exports.open_record import SAVE_INTERVAL_SECONDS, OpenRecord
 from svcctl.exports.ownership import Claim
 from svcctl.exports.plan import plan
 from svcctl.exports.record import ExportedFile, Record, read, write
@@ -281,9 +281,9 @@ class Reconcile:
         export = self._export
         windows = export.identity.grid.cut(file.start, file.end)
         again = replace(export, order=replace(export.order, overwrite=True), whole=file.window, windows=windows)
-        journal = Journal(Claim(again, self.record))
-        journal.open()
-        ExportRun(journal, self._crew, lambda done, of, fetched: None, stops=True)()
+        opened = OpenRecord(Claim(again, self.record))
+        opened.open()
+        ExportRun(opened, self._crew, lambda done, of, fetched: None, stops=True)()
         record = read(self._storage, export.folder)
         assert record is not None
 

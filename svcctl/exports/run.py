@@ -17,8 +17,8 @@ from functools import partial
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
 from svcctl.exports.export import Export, Summary, folder_of
 from svcctl.exports.formats import Part
-from svcctl.exports.journal import Journal
 from svcctl.exports.merge import DamagedPart, Merging, checked, heading_of, merging
+from svcctl.exports.open_record import OpenRecord
 from svcctl.exports.ownership import claim
 from svcctl.exports.windows import Target, Window
 from svcctl.exports.workers.dispatch import Crew, Failures
@@ -45,12 +45,12 @@ def alone(storage: Storage, target: Target) -> Iterator[None]:
 
 
 @contextmanager
-def opened(export: Export) -> Iterator[Journal]:
-    """The journal of a run, for as long as it keeps other runs out."""
+def opened(export: Export) -> Iterator[OpenRecord]:
+    """The record of a run, for as long as it keeps other runs out."""
     with alone(export.storage, export.target):
-        journal = Journal(claim(export))
-        journal.open()
-        yield journal
+        record = OpenRecord(claim(export))
+        record.open()
+        yield record
 
 
 class ExportRun:
@@ -59,10 +59,10 @@ class ExportRun:
     """
 
     def __init__(
-        self, journal: Journal, crew: Crew, done: Callable[[int, int, Fetched | None], None], *, stops: bool = False
+        self, record: OpenRecord, crew: Crew, done: Callable[[int, int, Fetched | None], None], *, stops: bool = False
     ) -> None:
-        self._journal = journal
-        self._export = journal.export
+        self._record = record
+        self._export = record.export
         self._crew = crew
         self._done = done
         self._tasks = self._export.tasks()
@@ -75,19 +75,19 @@ class ExportRun:
         idle = False
         try:
             if self._export.target.per_window:
-                missing = self._journal.missing(self._tasks)
+                missing = self._record.missing(self._tasks)
                 idle = not missing
                 for _ in self._fetching(missing):
                     pass
-                self._journal.note_columns()
-                self._journal.save()
-            elif not self._export.order.overwrite and self._journal.is_merged():
+                self._record.note_columns()
+                self._record.save()
+            elif not self._export.order.overwrite and self._record.is_merged():
                 idle = True
             else:
                 self._merge()
         except BaseException:
             self._crew.stopping.set()
-            self._journal.interrupt()
+            self._record.interrupt()
             raise
         return self._summary(idle)
 
@@ -106,26 +106,26 @@ class ExportRun:
                     self._done(taken, of, None)
                 else:
                     self._failures.end_row()
-                    self._journal.save_if_due()
+                    self._record.save_if_due()
                     self._done(taken, of, outcome)
                 yield
 
     def _take(self, fetched: Fetched, windows: int) -> None:
-        self._journal.take(fetched)
+        self._record.take(fetched)
         self._fetched += windows
 
     # Merging
 
     def _merge(self) -> None:
         """Write the merged file while its windows arrive; parts that turn out to be damaged are fetched again."""
-        earlier = self._journal.earlier
+        earlier = self._record.earlier
         overwrite = self._export.order.overwrite or (earlier is not None and earlier.window in self._export.whole)
         while True:
             try:
-                with merging(self._export, self._journal, overwrite=overwrite) as file:
+                with merging(self._export, self._record, overwrite=overwrite) as file:
                     self._write_merged(file)
                     if self._failures.gaps:
-                        self._journal.save()
+                        self._record.save()
                         return  # the gaps are listed, and a file with gaps is not published
                     file.publish()
                 break
@@ -133,23 +133,23 @@ class ExportRun:
                 if error.window in self._damaged:
                     raise IncompleteResult(f"the part of window {error.window} changes while it is read") from None
                 self._damaged.add(error.window)
-                self._journal.drop(error.window)
-        self._journal.note_published()
+                self._record.drop(error.window)
+        self._record.note_published()
 
     def _write_merged(self, file: Merging) -> None:
-        export, journal = self._export, self._journal
-        arriving = self._fetching(journal.missing(self._tasks))
+        export, record = self._export, self._record
+        arriving = self._fetching(record.missing(self._tasks))
         pieces = self._parts(file, arriving)
-        if journal.head is None:
-            next((None for _ in arriving if journal.head is not None), None)
-        if journal.head is None:  # no window could be fetched, or there is none
+        if record.head is None:
+            next((None for _ in arriving if record.head is not None), None)
+        if record.head is None:  # no window could be fetched, or there is none
             for _ in pieces:
                 pass
             return
         if not file.bytes:
-            file.write(heading_of(export, journal.head))
+            file.write(heading_of(export, record.head))
         try:
-            export.format.merged(pieces, journal.head, file)
+            export.format.merged(pieces, record.head, file)
         except DamagedPart:
             for _ in arriving:
                 pass  # the windows that are being fetched are needed all the same
@@ -157,9 +157,9 @@ class ExportRun:
 
     def _parts(self, file: Merging, arriving: Iterator[None]) -> Iterator[Part]:
         """The parts of all windows in order, as they arrive; none behind a window that failed."""
-        export, journal, gaps = self._export, self._journal, self._failures.gaps
-        for window in journal.windows():
-            while (entry := journal.at(window)) is None and window not in gaps:
+        export, record, gaps = self._export, self._record, self._failures.gaps
+        for window in record.windows():
+            while (entry := record.at(window)) is None and window not in gaps:
                 next(arriving)
             offset = file.bytes
             if entry is not None and entry.is_file and not gaps:
@@ -169,7 +169,7 @@ class ExportRun:
     # The result
 
     def _summary(self, idle: bool) -> Summary:
-        export, there, merged = self._export, self._journal.inside(), self._journal.merged
+        export, there, merged = self._export, self._record.inside(), self._record.merged
         if merged is not None and merged.when:
             there = [merged]
         gaps = tuple(sorted(self._failures.gaps.items(), key=lambda item: item[0]))
@@ -187,6 +187,6 @@ class ExportRun:
             gaps=gaps,
             until=until,
             idle=idle,
-            replaced=tuple(self._journal.replaced),
+            replaced=tuple(self._record.replaced),
             files=tuple(map(export.storage.address, files)),
         )

@@ -105,9 +105,9 @@ class Exports:
             if not export.windows:
                 return Summary(0, 0, 0, 0, (), export.whole.end)
             crew = Crew(work, pool, workers, stopping)
-            with opened(export) as journal:
-                self.changes = journal.columns
-                return ExportRun(journal, crew, lambda windows, of, fetched: None, stops=stops)()
+            with opened(export) as record:
+                self.changes = record.columns
+                return ExportRun(record, crew, lambda windows, of, fetched: None, stops=stops)()
 
     def alone(self, name: str, **changes: Any) -> None:
         """Make the files of windows with a request for each window, without a record."""

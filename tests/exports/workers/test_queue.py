@@ -72,9 +72,9 @@ class Service:
 
 
 def run(export: Export, service: Service, *, stops: bool = True) -> Summary:
-    with ThreadPoolExecutor(2) as pool, opened(export) as journal:
+    with ThreadPoolExecutor(2) as pool, opened(export) as record:
         crew = Crew(service, pool, 2, threading.Event())
-        return ExportRun(journal, crew, lambda windows, of, fetched: None, stops=stops)()
+        return ExportRun(record, crew, lambda windows, of, fetched: None, stops=stops)()
 
 
 def whole(first: int = 0, last: int = WINDOWS) -> bytes:

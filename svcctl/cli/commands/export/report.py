@@ -23,7 +23,7 @@ from svcctl.words import counted, plural, size_text, some
 
 if TYPE_CHECKING:
     from svcctl.exports.export import Export, Summary
-    from svcctl.exports.journal import Journal
+    from svcctl.exports.open_record import OpenRecord
     from svcctl.exports.windows import Window
     from svcctl.exports.workers.dispatch import RunProgress, Workers
     from svcctl.exports.workers.fetch import Fetched
@@ -46,14 +46,14 @@ def print_windows(svc: Context, export: Export) -> None:
     svc.output.records(WINDOWS, rows, svc.format(None, lists=True))
 
 
-def report(svc: Context, journal: Journal, workers: Workers, figures: dict[str, float], *, stops: bool) -> Summary:
+def report(svc: Context, record: OpenRecord, workers: Workers, figures: dict[str, float], *, stops: bool) -> Summary:
     """Run an export and report it; fills in `figures`, for collectors."""
     from svcctl.exports.run import ExportRun
     from svcctl.exports.workers.dispatch import RunProgress
 
     if workers.scheduler is None:
         workers.connect()  # a local service starts before the line of progress does
-    export, going, losses = journal.export, RunProgress(), Losses()
+    export, going, losses = record.export, RunProgress(), Losses()
 
     def done(windows: int, of: int, fetched: Fetched | None) -> None:
         if fetched is not None:
@@ -70,12 +70,12 @@ def report(svc: Context, journal: Journal, workers: Workers, figures: dict[str, 
             svc.diagnostics.working(lambda: Work(progress_line(going), going.done, going.of or None)),
             workers.working(export.storage, going.progress) as crew,
         ):
-            summary = ExportRun(journal, crew, done, stops=stops)()
+            summary = ExportRun(record, crew, done, stops=stops)()
     finally:
         for text in loss_notes(losses):
             svc.diagnostics.note(text)
-        tell_left_out(svc, journal.left_out)
-        for before, now in journal.columns:
+        tell_left_out(svc, record.left_out)
+        for before, now in record.columns:
             svc.diagnostics.warning(f"the columns are not those of earlier files any more: {now} (before: {before})")
         svc.diagnostics.trouble = going.progress.trouble
         figures |= {

@@ -98,10 +98,10 @@ class _Run:
         with resumable(self.svc):
             if asks:  # a mistake in the query must not cost existing files
                 check(export.request, export.format, self.svc.client)
-            with opened(export) as journal, self._noting_failures():
+            with opened(export) as record, self._noting_failures():
                 if self.found is None:
                     self._save(export.whole.start)
-                summary = report.report(self.svc, journal, workers, self.figures, stops=stops)
+                summary = report.report(self.svc, record, workers, self.figures, stops=stops)
                 if summary.until > export.whole.start:
                     self._save(summary.until)
                 report.tell_replaced(self.svc, summary)

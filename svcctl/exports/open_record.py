@@ -1,11 +1,11 @@
-"""The journal of a run: the life of each window, from what earlier runs left to its line in the record.
+"""The record of an export while a run holds it open, and the life of each window in it.
 
-    missing ─ take ─> file of its window, or part of one or several (`is_file`)
+    missing ─ take ─> file of its window, or part of one or several windows (`is_file`)
                       part ─ move ─> inside the merged file while that grows (`offset`)
                                      note_published ─> `inside` the merged file, which has its name
 
-A record is saved before anything that it no longer names is removed, and after everything that it names is there. So
-whatever ends a run, the record on the disk names only what is there.
+The record is saved after the files that it names exist, and before files are removed that it no longer names. So the
+record on the disk names only existing files, however a run ends.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ SAVE_INTERVAL_SECONDS = 0.2
 """The shortest time between two savings."""
 
 
-class Journal:
-    """The record of an export as a run changes it. `clock` is monotonic, in seconds."""
+class OpenRecord:
+    """The record of an export, which a run changes and saves. `clock` is monotonic, in seconds."""
 
     def __init__(self, claim: Claim, clock: Callable[[], float] = time.monotonic) -> None:
         self.export = claim.export

@@ -5,8 +5,6 @@ The record and the parts of an export are in a folder beside its target, `.<targ
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -16,24 +14,14 @@ from svcctl.dates.epochs import EPOCH
 from svcctl.errors import SvcctlError
 from svcctl.exports.formats import ExportFormat
 from svcctl.exports.identity import Identity
-from svcctl.exports.record import NAME
+from svcctl.exports.record import folder_of, path_of
 from svcctl.exports.windows import Target, Window
 from svcctl.exports.workers.fetch import Task
 from svcctl.exports.workers.split import SPLIT_RANGE
-from svcctl.io.files import derived_name
 
 if TYPE_CHECKING:
     from svcctl.dates.zones import Zone
     from svcctl.storage import Storage
-
-
-def folder_of(target: Target) -> str:
-    """The folder of an export's record and parts, with a slash at its end."""
-    rest = target.rest
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", rest)
-    if plain != rest:  # two targets never share a folder
-        plain += f".{hashlib.sha256(rest.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
-    return f"{target.folder}{derived_name(plain, prefix='.', suffix='.export')}/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +92,9 @@ class Export:
         return folder_of(self.target)
 
     @property
-    def record(self) -> str:
-        return f"{self.folder}{NAME}"
+    def record_path(self) -> str:
+        """The path of the record."""
+        return path_of(self.target)
 
     @property
     def growing(self) -> str:

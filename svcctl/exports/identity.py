@@ -60,6 +60,23 @@ class Identity:
         given = {name: value for name, value in options.items() if value is not None}
         return {**fixed, "window": length_text(self.window), **given}
 
+    def difference(self, other: Identity) -> tuple[str, str]:
+        """The differences from another identity, with the values here; and the options that make the other equal."""
+        own, others = self.named, other.named
+        differences, options = [], []
+        for name in {**own, **others}:
+            value = own.get(name)
+            if value == others.get(name):
+                continue
+            if name == "query":
+                differences.append("another query")
+                options.append("the same query")
+                continue
+            option = f"--{name.replace(' ', '-')}"
+            differences.append(f"another {name}" + f" ({value})" * (value is not None))
+            options.append(f"no {option}" if value is None else f"{option} {shlex.quote(value.partition('.')[0])}")
+        return " and ".join(differences), " and ".join(options)
+
     @property
     def key(self) -> str:
         """64 hexadecimal characters that differ whenever a field does."""
@@ -98,21 +115,3 @@ class Identity:
             zones["clock"],
             options.get("origin", 0),
         )
-
-
-def difference(one: Identity, other: Identity) -> tuple[str, str]:
-    """The difference between two exports in words, with the values of the first one, and what makes them the same."""
-    before, now = one.named, other.named
-    words, changes = [], []
-    for name in {**before, **now}:
-        value = before.get(name)
-        if value == now.get(name):
-            continue
-        if name == "query":
-            words.append("another query")
-            changes.append("the same query")
-            continue
-        option = f"--{name.replace(' ', '-')}"
-        words.append(f"another {name}" + f" ({value})" * (value is not None))
-        changes.append(f"no {option}" if value is None else f"{option} {shlex.quote(value.partition('.')[0])}")
-    return " and ".join(words), " and ".join(changes)

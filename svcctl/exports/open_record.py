@@ -11,16 +11,16 @@ record on the disk names only existing files, however a run ends.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from svcctl.errors import IncompleteResult, SvcctlError
-from svcctl.exports.ownership import Claim, sizes_of
-from svcctl.exports.record import ExportedFile, union, write
+from svcctl.exports.record import ExportedFile, Record, sizes_of, union
 
 if TYPE_CHECKING:
+    from svcctl.exports.export import Export
     from svcctl.exports.windows import Window
     from svcctl.exports.workers.fetch import Fetched, Task
 
@@ -31,32 +31,43 @@ SAVE_INTERVAL_SECONDS = 0.2
 
 
 class OpenRecord:
-    """The record of an export, which a run changes and saves. `clock` is monotonic, in seconds."""
+    """The record of an export, which a run changes and saves. `clock` is monotonic, in seconds.
 
-    def __init__(self, claim: Claim, clock: Callable[[], float] = time.monotonic) -> None:
-        self.export = claim.export
-        self._storage = claim.export.storage
+    `replaced` are the records that the run replaces, in words. `new` says that the target had no record of this export.
+    """
+
+    def __init__(
+        self,
+        export: Export,
+        record: Record,
+        *,
+        replaced: Iterable[str] = (),
+        new: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.export = export
+        self._storage = export.storage
         self._clock = clock
-        self._record = claim.record
-        self._new = claim.new
-        self.head = claim.record.head
-        self.entries = {entry.start: entry for entry in claim.record.entries.values()}
+        self._record = record
+        self._new = new
+        self.head = record.head
+        self.entries = {entry.start: entry for entry in record.entries.values()}
         """What is there, by its start."""
         self._ends = frozenset(window.end for window in self.export.windows)
-        self.replaced = [*claim.notes]
+        self.replaced = [*replaced]
         """The files whose content is replaced, each with what it held."""
         self.columns: list[tuple[str, str]] = []
         """The changes of columns from file to file: before, and now."""
         self.left_out: dict[str, None] = {}
         """The columns that the table has gained since the first windows, which are left out."""
-        self._columns = claim.record.columns
+        self._columns = record.columns
         self._heads: dict[Window, str] = {}
         """The heads of the windows that this run has fetched."""
         self._moved: list[str] = []
         self._saved = self._saving = 0.0
 
     def open(self) -> None:
-        """Save the claim, and finish what a killed run has begun."""
+        """Save the claimed range, and finish what a killed run has begun."""
         self.save()
         if self.export.order.overwrite:
             self._remove_leftovers()
@@ -227,7 +238,7 @@ class OpenRecord:
         started = self._clock()
         entries = {one.window: one for one in self.entries.values()}
         self._record = replace(self._record, head=self.head, entries=entries, columns=self._columns)
-        write(self._storage, self.export.folder, self._record)
+        self._record.save()
         moved, self._moved = self._moved, []
         self._storage.remove(*moved)
         self._saved = self._clock()
@@ -236,7 +247,7 @@ class OpenRecord:
     def _remove_leftovers(self) -> None:
         """Remove what killed runs stored without noting it."""
         folder = self.export.folder
-        named = {self.export.record, *(entry.path for entry in self.entries.values())}
+        named = {self.export.record_path, *(entry.path for entry in self.entries.values())}
         self._storage.remove(*[name for name in self._storage.names(folder) if name not in named])
         self._storage.remove_unfinished(folder)
 
@@ -246,4 +257,4 @@ class OpenRecord:
             self.note_columns()
             self.save()
             if self._new and self.export.order.state is None and not self.entries and not self._record.merged:
-                self._storage.remove(self.export.record)
+                self._storage.remove(self.export.record_path)

@@ -17,10 +17,10 @@ from svcctl.api.query import one_line, outline
 from svcctl.dates.lengths import UNITS, length_text
 from svcctl.dates.zones import GMT, Zone
 from svcctl.errors import Advice, CommandLine, UsageError
-from svcctl.exports.export import Export, Order, folder_of
+from svcctl.exports.export import Export, Order
 from svcctl.exports.formats import format_of
 from svcctl.exports.identity import Identity
-from svcctl.exports.record import DamagedRecord, read
+from svcctl.exports.record import DamagedRecord, Record
 from svcctl.exports.windows import FIRST_MONDAY, Target, Window, WindowGrid
 from svcctl.io import files, home
 from svcctl.storage import Storage
@@ -143,7 +143,7 @@ def plan(order: Order, environment: Mapping[str, str]) -> Export:
 def _counts_from_1970(identity: Identity, storage: Storage, target: Target) -> bool:
     """Whether earlier runs of this export had weeks that begin on Thursday, as multiples of a week since 1970 do."""
     with suppress(DamagedRecord):  # the claim refuses or replaces a damaged record
-        record = read(storage, folder_of(target))
+        record = Record.read(storage, target)
         return record is not None and record.identity == identity
     return False
 

@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING
 
 from svcctl.api.query import QueryRequest, counting, outline
 from svcctl.errors import IncompleteResult, SvcctlError
-from svcctl.exports.export import Export, Order, folder_of
-from svcctl.exports.inventory import Inventory
+from svcctl.exports.export import Export, Order
 from svcctl.exports.merge import DamagedPart, Hashed, checked
 from svcctl.exports.open_record import SAVE_INTERVAL_SECONDS, OpenRecord
-from svcctl.exports.ownership import Claim
 from svcctl.exports.plan import plan
-from svcctl.exports.record import ExportedFile, Record, read, write
+from svcctl.exports.record import ExportedFile, Record
 from svcctl.exports.run import ExportRun
 from svcctl.exports.windows import Window
 from svcctl.exports.workers.dispatch import Crew, Failures
@@ -51,12 +49,12 @@ class WindowDifference:
     fewer: bool
 
 
-def export_of(found: Inventory, environment: Mapping[str, str], retries: int) -> Export:
+def export_of(record: Record, environment: Mapping[str, str], retries: int) -> Export:
     """The export that a record describes, over nothing."""
-    identity = found.record.identity
+    identity = record.identity
     order = Order(
         identity.query,
-        found.target,
+        record.output,
         0,
         0,
         identity.window,
@@ -65,15 +63,15 @@ def export_of(found: Inventory, environment: Mapping[str, str], retries: int) ->
         date_format=identity.date_format,
         zone=identity.window_zone or identity.time_zone,
         retries=retries,
-        state=found.name,
-        until=None if found.state is None else found.state.until,
+        state=record.name,
+        until=None if record.state is None else record.state.until,
     )
     return replace(
         plan(order, environment),
-        storage=found.storage,
-        target=replace(found.stored, zone=identity.clocks),
+        storage=record.storage,
+        target=record.target,
         identity=identity,
-        columns=found.record.columns,
+        columns=record.columns,
     )
 
 
@@ -113,10 +111,10 @@ class Reconcile:
         self._saying = saying
         self._dry = dry
         self._fewer = fewer
-        record = read(export.storage, folder_of(export.target))
+        record = Record.read(export.storage, export.target)
         if record is None:
-            raise IncompleteResult(f"the record {export.storage.address(export.record)} has vanished")
-        self.record: Record = record.settled(export.storage)
+            raise IncompleteResult(f"the record {export.storage.address(export.record_path)} has vanished")
+        self.record: Record = record.settled()
         """The record with what was replaced so far."""
         self._failures = Failures(stops=False)
         self._saved = 0.0
@@ -205,7 +203,7 @@ class Reconcile:
 
     def _save(self, record: Record) -> None:
         self.record = record
-        write(self._storage, self._export.folder, record)
+        record.save()
         self._saved = time.monotonic()
 
     # Merged files
@@ -281,10 +279,10 @@ class Reconcile:
         export = self._export
         windows = export.identity.grid.cut(file.start, file.end)
         again = replace(export, order=replace(export.order, overwrite=True), whole=file.window, windows=windows)
-        opened = OpenRecord(Claim(again, self.record))
+        opened = OpenRecord(again, self.record)
         opened.open()
         ExportRun(opened, self._crew, lambda done, of, fetched: None, stops=True)()
-        record = read(self._storage, export.folder)
+        record = Record.read(self._storage, export.target)
         assert record is not None
 
         def noted(entry: ExportedFile) -> ExportedFile:

@@ -15,11 +15,12 @@ from contextlib import closing, contextmanager
 from functools import partial
 
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
-from svcctl.exports.export import Export, Summary, folder_of
+from svcctl.exports.export import Export, Summary
 from svcctl.exports.formats import Part
 from svcctl.exports.merge import DamagedPart, Merging, checked, heading_of, merging
 from svcctl.exports.open_record import OpenRecord
 from svcctl.exports.ownership import claim
+from svcctl.exports.record import folder_of
 from svcctl.exports.windows import Target, Window
 from svcctl.exports.workers.dispatch import Crew, Failures
 from svcctl.exports.workers.fetch import Fetched, Task
@@ -48,7 +49,7 @@ def alone(storage: Storage, target: Target) -> Iterator[None]:
 def opened(export: Export) -> Iterator[OpenRecord]:
     """The record of a run, for as long as it keeps other runs out."""
     with alone(export.storage, export.target):
-        record = OpenRecord(claim(export))
+        record = claim(export)
         record.open()
         yield record
 

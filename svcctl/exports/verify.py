@@ -1,4 +1,4 @@
-"""Verify an export: what is damaged or missing, and the ranges to fetch again."""
+"""Verify an export: find damaged and missing files, and the ranges to fetch again."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from svcctl.errors import UsageError
-from svcctl.exports.export import folder_of
-from svcctl.exports.inventory import Inventory
-from svcctl.exports.ownership import sizes_of
-from svcctl.exports.record import Record, read, write
+from svcctl.exports.record import Record, sizes_of
 from svcctl.exports.run import alone
 from svcctl.exports.windows import Window, moment
 
@@ -18,16 +15,17 @@ DAMAGED, MISSING, NOT_EXPORTED = "damaged", "missing", "not exported"
 
 @dataclass(frozen=True, slots=True)
 class LostRange:
-    """A range that an export lacks: its file is DAMAGED or MISSING, or it has none and is NOT_EXPORTED.
+    """A range without a sound file: the file is DAMAGED or MISSING, or the range is NOT_EXPORTED.
 
-    `window` is what to fetch again; `since` is where the lost range begins, which may be later.
+    `window` is the range to fetch again. `since` is the start of the lost range, which may be after the start of
+    `window`.
     """
 
     kind: str
     window: Window
     since: int
     file: str | None = None
-    """The address of the file."""
+    """The address of the file; None without one."""
 
     @property
     def text(self) -> str:
@@ -36,7 +34,7 @@ class LostRange:
 
 @dataclass
 class HashProgress:
-    """How many files were hashed so far, and how many bytes."""
+    """The numbers of files and bytes that have been hashed."""
 
     files: int = 0
     bytes: int = 0
@@ -45,76 +43,75 @@ class HashProgress:
         self.bytes += count
 
 
-def damage(found: Inventory, progress: HashProgress | None = None) -> Iterator[LostRange]:
-    """Hash all files, and yield each damaged or missing one, and each range that is not exported."""
+def damage(record: Record, progress: HashProgress | None = None) -> Iterator[LostRange]:
+    """Hash all files; yields the damaged and missing files, then the gaps."""
     progress = progress or HashProgress()
-    replacing = found.record.replacing
-    for entry in found.files():
-        wanted = {entry.sha256}
-        wanted.update(new.sha256 for new in replacing[:1] if new.path == entry.path)
+    for entry in record.files():
+        hashes = {entry.sha256}
+        hashes.update(file.sha256 for file in record.replacing[:1] if file.path == entry.path)
         try:
-            kind = None if found.storage.sha256(entry.path, progress.add) in wanted else DAMAGED
+            kind = None if record.storage.sha256(entry.path, progress.add) in hashes else DAMAGED
         except UsageError:
             kind = MISSING
         progress.files += 1
         if kind is not None:
-            yield LostRange(kind, found.named_by(entry), entry.start, found.storage.address(entry.path))
-    for gap in found.gaps():
+            yield LostRange(kind, record.naming_range(entry), entry.start, record.storage.address(entry.path))
+    for gap in record.gaps():
         yield LostRange(NOT_EXPORTED, gap, gap.start)
 
 
-def verified_until(record: Record, lost: Iterable[LostRange], date: int) -> int:
-    """The epoch second up to which all is there, after a verify of the windows that ended after `date`.
+def verified_until(record: Record, losses: Iterable[LostRange], date: int) -> int:
+    """The epoch second up to which all windows are verified, after a verify of the windows that ended after `date`.
 
-    It is the start of the first lost range, else the end of what was exported. It stays if `date` leaves out windows
-    that no verify has seen.
+    It is the start of the first lost range, or the end of the export without one. It does not change if `date` skips
+    windows that were never verified.
     """
     if not record.ranges or date > max(record.verified, record.ranges[0][0]):
         return record.verified
-    return min([record.ranges[-1][1], *(one.since for one in lost)])
+    return min([record.ranges[-1][1], *(loss.since for loss in losses)])
 
 
-def remember(found: Inventory, verified: int) -> None:
-    """Keep the date up to which an export was verified in its record. Locked while a run of the export goes on."""
-    if verified == found.record.verified:
+def remember(record: Record, verified: int) -> None:
+    """Save the date up to which an export is verified. Locked while a run of the export goes on."""
+    if verified == record.verified:
         return
-    folder = folder_of(found.stored)
-    with alone(found.storage, found.stored):
-        write(found.storage, folder, replace(read(found.storage, folder) or found.record, verified=verified))
+    with alone(record.storage, record.target):
+        current = Record.read(record.storage, record.target) or record
+        replace(current, verified=verified).save()
 
 
-def keep(found: Inventory, date: int) -> tuple[int, int]:
-    """Remove from the record what ended by a date; returns how many windows that is, and how many of their files exist.
+def keep(record: Record, date: int) -> tuple[int, int]:
+    """Drop the windows that ended by a date from the record; returns their number, and how many of their files exist.
 
-    UsageError for a date after all that was exported, and for an export that is one file.
+    UsageError for a date after the end of the export, and for an export to one file.
     """
-    if found.pattern.is_one_file:
-        raise UsageError(f"{found.target} is one file, which is kept whole", hint="leave out --keep")
-    end = max((end for _, end in found.record.ranges), default=found.record.since)
+    if record.target.is_one_file:
+        raise UsageError(f"{record.output} is one file, which is kept whole", hint="leave out --keep")
+    end = max((end for _, end in record.ranges), default=record.since)
     if date > end:
         raise UsageError(f"{moment(date)} is after all that was exported, which ends at {moment(end)}")
-    folder = folder_of(found.stored)
-    with alone(found.storage, found.stored):
-        record = read(found.storage, folder) or found.record
-        write(found.storage, folder, record.later(date))
-    gone = [entry for entry in (*record.entries.values(), *record.merged) if entry.end <= date]
-    files = sizes_of(found.storage, [entry.path for entry in gone if entry.is_file], distant="://" in found.target)
-    return record.identity.count(entry.window for entry in gone), len(files)
+    with alone(record.storage, record.target):
+        current = Record.read(record.storage, record.target) or record
+        current.later(date).save()
+    dropped = [entry for entry in (*current.entries.values(), *current.merged) if entry.end <= date]
+    paths = [entry.path for entry in dropped if entry.is_file]
+    files = sizes_of(record.storage, paths, distant=record.is_distant)
+    return current.identity.count(entry.window for entry in dropped), len(files)
 
 
-def ranges_to_fetch(found: Inventory, past: Sequence[Window]) -> list[Window]:
-    """The ranges that an export must be asked for, one after the other, to fetch windows that its next run does not."""
-    if found.pattern.is_one_file:
-        return [Window(start, end) for start, end in found.record.ranges]
-    if found.pattern.per_run:  # each file has a range of its own, and a run that left no file is unknown
-        files = {found.named_by(entry) for entry in found.files()}
+def ranges_to_fetch(record: Record, past: Sequence[Window]) -> list[Window]:
+    """The ranges for export commands that fetch lost windows again, if the next run does not."""
+    if record.target.is_one_file:
+        return [Window(start, end) for start, end in record.ranges]
+    if record.target.per_run:  # each file has the range of its run; the range of a run without a file is unknown
+        files = {record.naming_range(entry) for entry in record.files()}
         return [window for window in past if window in files]
-    return list(_spans(past, found.record.ranges))
+    return list(_spans(past, record.ranges))
 
 
-def _spans(lost: Sequence[Window], claimed: Sequence[tuple[int, int]]) -> Iterator[Window]:
-    """One range around all losses in each exported range, so that one command fetches them."""
-    for start, end in claimed:
-        inside = [one for one in lost if start <= one.start < end]
+def _spans(lost: Sequence[Window], ranges: Sequence[tuple[int, int]]) -> Iterator[Window]:
+    """One range around all lost windows of each exported range, so that one command fetches them."""
+    for start, end in ranges:
+        inside = [window for window in lost if start <= window.start < end]
         if inside:
-            yield Window(min(one.start for one in inside), max(one.end for one in inside))
+            yield Window(min(window.start for window in inside), max(window.end for window in inside))

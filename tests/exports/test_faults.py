@@ -31,10 +31,8 @@ def fault_free() -> dict[str, dict[str, bytes]]:
 def have(exports: Exports, name: str) -> set[int]:
     """The starts of the windows that the record says are there."""
     export = exports.export(name)
-    if export.storage.size(export.record) is None:
-        return set()
-    text = b"".join(export.storage.read(export.record)).decode()
-    return {window.start for window in Record.from_text(text, "").entries}
+    record = Record.read(export.storage, export.target)
+    return set() if record is None else {window.start for window in record.entries}
 
 
 def faulty_runs(exports: Exports, known: dict[str, dict[str, bytes]], seed: int, faults: list[str]) -> None:

@@ -1,9 +1,9 @@
-"""Whose files an export finds: what is said when they are another's."""
+"""The identity of an export: the words for its differences from another one."""
 
 from dataclasses import replace
 
 from svcctl.dates.zones import named_zone
-from svcctl.exports.identity import Identity, difference
+from svcctl.exports.identity import Identity
 
 ZONE = named_zone("GMT+2")
 IDENTITY = Identity("from auth.all", "csv", 3600, "https://events.example.com", time_zone=ZONE)
@@ -16,14 +16,14 @@ def test_a_difference_names_the_options_that_differ_and_what_to_give() -> None:
     named = replace(other, time_zone=None, window_zone=ZONE, date_format=None)
     elsewhere = replace(other, service="http://b", query="b")
     assert [
-        difference(one, other),
-        difference(other, bare),
-        difference(bare, other),
-        difference(other, named),
+        one.difference(other),
+        other.difference(bare),
+        bare.difference(other),
+        other.difference(named),
     ] == [
         ("another format (csv) and another time zone (UTC)", "--format csv and --time-zone UTC"),
         ("another date format (iso) and another time zone (GMT+2)", "--date-format iso and --time-zone GMT+2"),
         ("another date format and another time zone", "no --date-format and no --time-zone"),
         ("another date format (iso)", "--date-format iso"),
     ]
-    assert difference(other, elsewhere)[0] == f"another query and another service ({IDENTITY.service})"
+    assert other.difference(elsewhere)[0] == f"another query and another service ({IDENTITY.service})"

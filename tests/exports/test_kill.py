@@ -15,6 +15,8 @@ from support.faults import FaultyProxy
 from support.shells import Shell
 
 from svcctl.exports.record import Record
+from svcctl.exports.windows import Target
+from svcctl.storage.local import LocalStorage
 
 NAMES = ("all.csv.gz", "all.parquet", "day/{start:%H%M}.csv")
 
@@ -61,10 +63,9 @@ class Command:
     def missing(self) -> set[int]:
         """The starts of the windows that the record lacks."""
         starts = set(range(START, START + 3600, self.window))
-        found = list(self.folder.rglob(".*.export/record.json"))
-        if not found:
+        record = Record.read(LocalStorage(), Target(str(self.folder / self.name)))
+        if record is None:
             return starts
-        record = Record.from_text(found[0].read_text(), "")
         if record.merged and (self.folder / self.name).exists():
             return set()
         return starts - {start for there in record.entries for start in range(there.start, there.end, self.window)}

@@ -13,7 +13,7 @@ import pytest
 from svcctl.errors import UsageError
 from svcctl.exports.export import Export, Order
 from svcctl.exports.plan import check_target, check_window, plan
-from svcctl.exports.record import ExportedFile, Record, write
+from svcctl.exports.record import ExportedFile, Record
 
 WEEK = 7 * 86_400
 THURSDAY = 2_820 * WEEK
@@ -116,17 +116,18 @@ def test_an_export_whose_record_has_weeks_that_begin_on_thursday_continues_with_
     identity = replace(new.identity, window_origin=0)
     window = identity.grid.around(MONDAY)
     entry = ExportedFile(window.start, window.end, "", 0, 0, "", 0)
-    write(new.storage, new.folder, Record(identity, "", {window: entry}, ranges=((window.start, window.end),)))
+    ranges = ((window.start, window.end),)
+    Record(new.storage, new.target, identity, "", {window: entry}, ranges=ranges).save()
     export = _weekly(tmp_path, **changes)
     assert _days(export) == {day}
     assert (export.identity.key == identity.key) == (day == "Thursday" and "query" not in changes)
-    new.storage.remove(new.record)
+    new.storage.remove(new.record_path)
     assert _days(_weekly(tmp_path, **changes)) == {"Monday"}
 
 
 def test_a_damaged_record_has_no_weeks(tmp_path: Path) -> None:
     new = _weekly(tmp_path)
-    write(new.storage, new.folder, Record(replace(new.identity, window_origin=0)))
-    with (tmp_path / new.record).open("a") as file:
+    Record(new.storage, new.target, replace(new.identity, window_origin=0)).save()
+    with (tmp_path / new.record_path).open("a") as file:
         file.write("}")
     assert _days(_weekly(tmp_path)) == {"Monday"}

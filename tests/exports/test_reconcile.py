@@ -24,9 +24,8 @@ from svcctl.api.client import Client
 from svcctl.api.loads import LoadOptions
 from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
 from svcctl.exports.export import Export
-from svcctl.exports.inventory import find
 from svcctl.exports.reconcile import Reconcile, WindowDifference, export_of
-from svcctl.exports.record import ExportedFile, Record, write
+from svcctl.exports.record import ExportedFile, Record
 from svcctl.exports.run import alone
 from svcctl.exports.state import States
 from svcctl.exports.verify import damage
@@ -108,14 +107,14 @@ class Late:
         """What differed, and whether all windows were fetched; the requests are kept in `asked`."""
         deep, end = options.pop("deep", False), options.pop("end", START + WINDOW * WINDOWS)
         self.exports.proxy.asked.clear()
-        found = find(self.target, States(self.exports.folder / "states"), {})
-        export: Export = export_of(found, {}, 0)
+        record = Record.find(self.target, States(self.exports.folder / "states"), {})
+        export: Export = export_of(record, {}, 0)
         export = export if storage is None else replace(export, storage=storage)
         stopping = threading.Event()
         with (
             Client(self.exports.proxy.url, self.exports.signature, retries=0) as client,
             ThreadPoolExecutor(2) as pool,
-            alone(found.storage, found.stored),
+            alone(record.storage, record.target),
         ):
             work = partial(
                 fetch,
@@ -141,8 +140,8 @@ class Late:
         """Whether the files are those of a new export, and as the record says."""
         folder.mkdir(parents=True, exist_ok=True)
         self.export(folder)
-        found = find(self.target, States(self.exports.folder / "states"), {})
-        return contents(self.exports.folder) == contents(folder) and list(damage(found)) == []
+        record = Record.find(self.target, States(self.exports.folder / "states"), {})
+        return contents(self.exports.folder) == contents(folder) and list(damage(record)) == []
 
 
 @pytest.fixture
@@ -202,7 +201,7 @@ def test_thirty_days_of_hours_without_a_change_take_one_request(late: Late) -> N
         )
         for window in export.windows
     }
-    write(export.storage, export.folder, Record(export.identity, "", entries, ranges=((START, end),)))
+    Record(export.storage, export.target, export.identity, "", entries, ranges=((START, end),)).save()
     assert late.reconcile(end=end) == ([], True)
     assert (len(entries), len(late.asked)) == (720, 1)
     late.arrive(6 * 7)

@@ -14,23 +14,26 @@ from svcctl.dates.zones import named_zone
 from svcctl.errors import UsageError
 from svcctl.exports.identity import Identity
 from svcctl.exports.record import ExportedFile, Record
+from svcctl.exports.windows import Target
+from svcctl.storage.local import LocalStorage
 
 # What the errors say, each once; the tests state their kind.
 WORDS = {
-    "a damaged record": "the record m.json is damaged",
-    "a newer record": "the record m.json was written by a newer svcctl (version 2)",
+    "a damaged record": "the record .m.csv.export/record.json is damaged",
+    "a newer record": "the record .m.csv.export/record.json was written by a newer svcctl (version 2)",
 }
 HINTS = {
     "a damaged record": "start over: the same command with --force",
 }
 
+STORAGE, TARGET = LocalStorage(), Target("m.csv")
 IDENTITY = Identity("from auth.all", "csv", 3600, "https://events.example.com", time_zone=named_zone("GMT+2"))
 TEN = ExportedFile(36_000, 39_600, "a.csv", 2, 31, "00" * 32, 1_700_000_000)
 ELEVEN = ExportedFile(39_600, 43_200, "", 0, 0, "", 1_700_000_001)
 
 
 def record(*entries: ExportedFile, identity: Identity = IDENTITY, head: str | None = None, **given: Any) -> Record:
-    return Record(identity, head, {entry.window: entry for entry in entries}, **given)
+    return Record(STORAGE, TARGET, identity, head, {entry.window: entry for entry in entries}, **given)
 
 
 ENTRIES = st.lists(
@@ -54,7 +57,7 @@ def test_a_record_reads_back_as_it_was(
     entries: list[ExportedFile], query: str, head: str | None, merged: list[ExportedFile]
 ) -> None:
     written = record(*entries, identity=replace(IDENTITY, query=query), head=head, merged=tuple(merged))
-    assert Record.from_text(written.to_text(), "m.json") == written
+    assert Record.from_text(written.to_text(), STORAGE, TARGET) == written
 
 
 def test_an_entry_is_a_line() -> None:
@@ -120,7 +123,7 @@ DOCUMENT = json.loads(record(TEN).to_text())
 )
 def test_a_damaged_record_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Record.from_text(text, "m.json")
+        Record.from_text(text, STORAGE, TARGET)
     assert caught.value.message == WORDS["a damaged record"]
     assert caught.value.hint == HINTS["a damaged record"]
 
@@ -129,11 +132,11 @@ def test_no_changed_digit_goes_unnoticed() -> None:
     text = record(TEN, ELEVEN, ranges=((36_000, 43_200),)).to_text()
     for at in (at for at, character in enumerate(text) if character.isdigit()):
         with pytest.raises(UsageError) as caught:
-            Record.from_text(f"{text[:at]}{(int(text[at]) + 1) % 10}{text[at + 1 :]}", "m.json")
-        assert caught.value.message.startswith("the record m.json ")
+            Record.from_text(f"{text[:at]}{(int(text[at]) + 1) % 10}{text[at + 1 :]}", STORAGE, TARGET)
+        assert caught.value.message.startswith("the record .m.csv.export/record.json ")
 
 
 def test_a_newer_record_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
-        Record.from_text(json.dumps(DOCUMENT | {"version": 2}), "m.json")
+        Record.from_text(json.dumps(DOCUMENT | {"version": 2}), STORAGE, TARGET)
     assert caught.value.message == WORDS["a newer record"]

@@ -26,7 +26,6 @@ from svcctl.errors import (
     UsageError,
 )
 from svcctl.exports.export import Summary
-from svcctl.exports.inventory import find
 from svcctl.exports.record import Record
 from svcctl.exports.state import States
 from svcctl.exports.verify import damage
@@ -509,8 +508,8 @@ def test_no_event_is_in_two_files_of_a_pattern_when_runs_begin_and_end_anywhere(
     assert left(exports.folder) == [f"00{ten}000.csv" for ten in range(6)]
     rows = b"".join((exports.folder / file).read_bytes().partition(b"\n")[2] for file in left(exports.folder))
     assert rows == query(events, "csv").partition(b"\n")[2]
-    found = find(str(exports.folder / name), States(exports.folder / "states"), {})
-    assert (len(found.files()), list(damage(found)), found.gaps()) == (6, [], [])
+    record = Record.find(str(exports.folder / name), States(exports.folder / "states"), {})
+    assert (len(record.files()), list(damage(record)), record.gaps()) == (6, [], [])
 
 
 @pytest.mark.parametrize("noted", [True, False])
@@ -520,13 +519,12 @@ def test_a_killed_run_of_a_pattern_is_resumed_when_a_relative_start_has_moved_on
     with pytest.raises(IncompleteResult):
         exports(name, workers=1, start=START + 5, end=START + 3000)
     if not noted:  # as after kill -9
-        record = next(exports.folder.glob(".*.export")) / "record.json"
-        document = Record.from_text(record.read_text(), "")
-        record.write_text(replace(document, entries={}).to_text())
+        record = Record.find(str(exports.folder / name), States(exports.folder / "states"), {})
+        replace(record, entries={}).save()
     exports.proxy.choose = lambda body: None
     assert exports(name, start=START + 40, end=START + 3040).fetched == 6 - noted
-    found = find(str(exports.folder / name), States(exports.folder / "states"), {})
-    assert (found.record.ranges, list(damage(found))) == (((START, START + 3600),), [])
+    record = Record.find(str(exports.folder / name), States(exports.folder / "states"), {})
+    assert (record.ranges, list(damage(record))) == (((START, START + 3600),), [])
 
 
 @pytest.mark.parametrize("name", ["{from:%d}.csv", "{from:%d}/{start:%H%M}.csv", "{start:%d%H%M}.csv"])
@@ -536,8 +534,8 @@ def test_a_killed_run_of_another_day_leaves_nothing_that_the_next_one_misses(exp
         exports(name, workers=1)
     exports.proxy.choose = lambda body: None
     exports(name, start=START + 86_400, end=START + 86_400 + 1200)
-    found = find(str(exports.folder / name), States(exports.folder / "states"), {})
-    assert (list(damage(found)), found.gaps()) == ([], [])
+    record = Record.find(str(exports.folder / name), States(exports.folder / "states"), {})
+    assert (list(damage(record)), record.gaps()) == ([], [])
     exports(name)
     assert len(list(exports.folder.glob("**/.*.export/*"))) == 1
 
@@ -589,9 +587,9 @@ def test_the_record_of_a_state_forgets_the_oldest_files(exports: Exports, name: 
     for number in range(5):
         start = START + number * WINDOW
         exports.run(replace(exports.export(name, start=start, end=start + WINDOW, state="s"), kept=3))
-    found = find(str(exports.folder / name), States(exports.folder / "states"), {})
-    assert [entry.window.start for entry in found.files()] == [START + number * WINDOW for number in range(1, 5)]
-    assert (found.gaps(), list(damage(found))) == ([], [])
+    record = Record.find(str(exports.folder / name), States(exports.folder / "states"), {})
+    assert [entry.window.start for entry in record.files()] == [START + number * WINDOW for number in range(1, 5)]
+    assert (record.gaps(), list(damage(record))) == ([], [])
     assert len(left(exports.folder / "out")) == 5
 
 
@@ -599,12 +597,12 @@ def test_each_file_of_a_run_is_verified(exports: Exports) -> None:
     name = "{from:%H%M}.csv"
     for number in range(3):
         exports(name, start=START + number * WINDOW, end=START + (number + 1) * WINDOW)
-    found = find(str(exports.folder / name), States(exports.folder / "states"), {})
-    assert list(damage(found)) == []
+    record = Record.find(str(exports.folder / name), States(exports.folder / "states"), {})
+    assert list(damage(record)) == []
     first, second = exports.folder / "0000.csv", exports.folder / "0010.csv"
     first.write_text("mine")
     second.unlink()
-    assert [lost.text for lost in damage(found)] == [f"{first} is damaged", f"{second} is missing"]
+    assert [lost.text for lost in damage(record)] == [f"{first} is damaged", f"{second} is missing"]
 
 
 def test_a_run_that_is_refused_leaves_nothing(exports: Exports) -> None:
@@ -627,9 +625,9 @@ def test_a_file_is_whole_by_itself_whatever_a_killed_run_of_an_earlier_start_lef
     (folder / f"unnoted.{name.partition('.')[2]}").write_text("whole")
     (folder / "20240131T000000Z-20240131T001000Z.parquet.part").write_text("half")
     exports(name, start=START + 3)
-    found = find(str(exports.folder / name), States(exports.folder / "states"), {})
-    assert (list(damage(found)), len(found.files())) == ([], 1)
-    assert found.record.ranges == ((START + 3, START + WINDOW * 6),)
+    record = Record.find(str(exports.folder / name), States(exports.folder / "states"), {})
+    assert (list(damage(record)), len(record.files())) == ([], 1)
+    assert record.ranges == ((START + 3, START + WINDOW * 6),)
     assert [path.name for path in folder.iterdir()] == ["record.json"]
 
 

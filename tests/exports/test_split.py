@@ -20,10 +20,11 @@ from support.shells import Shell
 
 from svcctl.dates.zones import named_zone
 from svcctl.errors import IncompleteResult, ServiceError, Unavailable
-from svcctl.exports.inventory import find
 from svcctl.exports.record import Record
 from svcctl.exports.state import States
 from svcctl.exports.verify import damage
+from svcctl.exports.windows import Target
+from svcctl.storage.local import LocalStorage
 
 WINDOW = 30
 """Seconds; there are so many windows that one request fetches up to seven of them."""
@@ -90,8 +91,8 @@ def test_the_files_are_those_of_a_request_for_each_window(
     assert contents(exact.folder) == expected
     assert (summary.fetched, len(expected)) == (WINDOWS, WINDOWS)
     assert (exact.windows_asked() <= WINDOWS * 3 / 4) == splits
-    found = find(f"{exact.folder}/{name}", States(exact.folder), {})
-    assert (list(damage(found)), found.gaps()) == ([], [])
+    record = Record.find(f"{exact.folder}/{name}", States(exact.folder), {})
+    assert (list(damage(record)), record.gaps()) == ([], [])
 
 
 def test_csv_from_another_service_is_fetched_window_by_window(
@@ -169,10 +170,12 @@ def run_until(home: Shell, name: str, step: int) -> list[str]:
 
 def check_durable(home: Shell, steps: list[str]) -> None:
     """Assert that the record names only files whose bytes, name and directory reached the disk before it."""
-    (record,) = home.home.rglob("record.json")
-    last = max(at for at, step in enumerate(steps) if step == f"replace {record}")
+    (document,) = home.home.rglob("record.json")
+    last = max(at for at, step in enumerate(steps) if step == f"replace {document}")
     reached = {step: at for at, step in enumerate(steps[:last])}
-    for entry in Record.from_text(record.read_text(), "", f"{record.parent.parent}/").entries.values():
+    target = Target(f"{document.parent.parent}/PLACE")
+    record = Record.from_text(document.read_text(), LocalStorage(), target)
+    for entry in record.entries.values():
         path = Path(entry.path)
         named = reached[f"replace {path}"]
         assert reached[f"fsync {path}.part"] < named < reached[f"fsync {path.parent}"], entry.path

@@ -17,9 +17,8 @@ import pytest
 from svcctl.dates.zones import named_zone
 from svcctl.errors import IncompleteResult, UsageError
 from svcctl.exports.export import Export, Order, Summary
-from svcctl.exports.inventory import find
 from svcctl.exports.plan import plan
-from svcctl.exports.record import ExportedFile
+from svcctl.exports.record import ExportedFile, Record
 from svcctl.exports.run import ExportRun, opened
 from svcctl.exports.state import States
 from svcctl.exports.windows import Window, WindowGrid
@@ -191,5 +190,5 @@ def test_runs_that_end_anywhere_and_have_other_ranges_make_the_same_file(tmp_pat
         asked = export(folder, overwrite=(folder / "all.ndjson").exists())
         assert run(asked, Service(asked)).gaps == ()
         assert (folder / "all.ndjson").read_bytes() == whole(), f"run {number}"
-        found = find(f"{folder}/all.ndjson", States(tmp_path), {})
-        assert (found.gaps(), found.holdings()[0]) == ([], [*found.record.merged])
+        record = Record.find(f"{folder}/all.ndjson", States(tmp_path), {})
+        assert (record.gaps(), record.holdings()[0]) == ([], [*record.merged])

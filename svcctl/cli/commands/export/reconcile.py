@@ -31,8 +31,8 @@ from svcctl.terminal.records import row_listing
 from svcctl.words import counted
 
 if TYPE_CHECKING:
-    from svcctl.exports.inventory import Inventory
     from svcctl.exports.reconcile import Reconcile
+    from svcctl.exports.record import Record
 
 ExportArg = Annotated[
     str, typer.Argument(metavar="NAME|PATH", help="A state, or PATH as given to -o."), Completes(EXPORTS)
@@ -78,30 +78,29 @@ def reconcile(
     svcctl export reconcile auth --from 7ad
     svcctl export reconcile auth --from 30ad --deep --dry-run
     """
-    from svcctl.exports.inventory import find
     from svcctl.exports.reconcile import Reconcile, export_of
-    from svcctl.exports.record import PROFILE
+    from svcctl.exports.record import PROFILE, Record
     from svcctl.exports.run import alone
     from svcctl.exports.workers.dispatch import RunProgress
 
     svc: Context = ctx.obj
     states = default_states(svc.environment)
-    inventory = find(name, states, svc.environment)
-    if (service := inventory.record.identity.service) != svc.profile.base_url:
-        raise UsageError(f"the export to {inventory.target} is of another service ({service})", hint=PROFILE)
-    start, end = range_of(svc, inventory, from_, to)
-    export = export_of(inventory, svc.environment, svc.profile.retries)
-    crew, going = workers_of(svc, inventory.target, workers, max_requests_per_second), RunProgress()
+    record = Record.find(name, states, svc.environment)
+    if (service := record.identity.service) != svc.profile.base_url:
+        raise UsageError(f"the export to {record.output} is of another service ({service})", hint=PROFILE)
+    start, end = range_of(svc, record, from_, to)
+    export = export_of(record, svc.environment, svc.profile.retries)
+    crew, going = workers_of(svc, record.output, workers, max_requests_per_second), RunProgress()
     crew.connect()  # a local service starts before the line of progress does
     with (
-        nullcontext() if inventory.name is None else states.locked(inventory.name),
-        alone(inventory.storage, inventory.stored),
+        nullcontext() if record.name is None else states.locked(record.name),
+        alone(record.storage, record.target),
         time_limit(max_time, partial(late, svc)),
         resumable(svc),
     ):
-        with crew.working(inventory.storage, going.progress) as ready:
+        with crew.working(record.storage, going.progress) as ready:
             run = Reconcile(export, ready, svc.diagnostics.note, dry=dry_run, fewer=allow_fewer)
-            windows = inventory.record.identity.count(entry.window for entry in run.entries(start, end))
+            windows = record.identity.count(entry.window for entry in run.entries(start, end))
             figures = {"windows": windows, "success": 0.0}
             try:
                 with svc.diagnostics.working(lambda: Work(f"comparing {counted(windows, 'window')}")):
@@ -109,23 +108,23 @@ def reconcile(
                 figures["success"] = float(not gaps)
             finally:
                 _print(svc, run, format, dry=dry_run)
-                _measure(svc, metrics, inventory, run, figures)
+                _measure(svc, metrics, record, run, figures)
         if gaps:
             window, error = next(iter(sorted(gaps.items(), key=lambda gap: gap[0])))
             kind = (
                 Unavailable if all(isinstance(failure, Unavailable) for failure in gaps.values()) else IncompleteResult
             )
             raise kind(f"{counted(len(gaps), 'window')} could not be fetched, from {window}: {error.message}")
-    _require_files(replace(inventory, record=run.record), start, end)
+    _require_files(replace(run.record, name=record.name), start, end)
     _conclude(svc, run, windows, dry=dry_run)
 
 
-def _require_files(inventory: Inventory, start: int, end: int) -> None:
+def _require_files(record: Record, start: int, end: int) -> None:
     """IncompleteResult for files that are missing or have another size, because only their record is compared."""
-    lost = [entry.path for _, entry in inventory.holdings()[1] if entry.start < end and start < entry.end]
+    lost = [entry.path for _, entry in record.holdings()[1] if entry.start < end and start < entry.end]
     if lost:
-        address = visible(inventory.storage.address(lost[0]))
-        name = shlex.quote(inventory.name or inventory.target)
+        address = visible(record.storage.address(lost[0]))
+        name = shlex.quote(record.name or record.output)
         raise IncompleteResult(
             f"{counted(len(lost), 'file is', 'files are')} missing or damaged, such as {address}",
             hint=f"'svcctl export verify {name}' finds all, and how to repair them",
@@ -148,7 +147,7 @@ def _print(svc: Context, run: Reconcile, format: str | None, *, dry: bool) -> No
         svc.diagnostics.note(text)
 
 
-def _measure(svc: Context, path: Path | None, inventory: Inventory, run: Reconcile, figures: dict[str, float]) -> None:
+def _measure(svc: Context, path: Path | None, record: Record, run: Reconcile, figures: dict[str, float]) -> None:
     """Write the figures of a reconcile for Prometheus' textfile collector."""
     if path is None:
         return
@@ -160,7 +159,7 @@ def _measure(svc: Context, path: Path | None, inventory: Inventory, run: Reconci
         "windows_fewer": len(run.differences) - len(changed),
     }
     values = {f"reconcile_{name}": value for name, value in figures.items()}
-    metrics.write(path, inventory.name or placed(inventory.target), values, metrics.RECONCILED)
+    metrics.write(path, record.name or placed(record.output), values, metrics.RECONCILED)
 
 
 def _conclude(svc: Context, run: Reconcile, windows: int, *, dry: bool) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from svcctl.cli.commands.export import metrics
-from svcctl.cli.commands.export.verify import inventory_of
+from svcctl.cli.commands.export.verify import record_of
 from svcctl.cli.context import Context
 from svcctl.dates.zones import GMT
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, TooManyRows, Unavailable
@@ -180,7 +180,7 @@ def measured(svc: Context, path: Path | None, name: str) -> Iterator[dict[str, f
     figures = dict.fromkeys(metrics.METRICS, 0.0)  # an alert about a series that is not there would never fire
     if path is not None:
         with suppress(SvcctlError):  # there is no such export yet, or its run is refused for the same reason
-            figures["verified_seconds"] = inventory_of(svc, name).verified()
+            figures["verified_seconds"] = record_of(svc, name).still_verified()
     started = svc.clock()
 
     def write() -> None:

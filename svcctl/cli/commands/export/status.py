@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svcctl.cli.commands.export.verify import NOTHING_EXPORTED, inventory_of
+from svcctl.cli.commands.export.verify import NOTHING_EXPORTED, record_of
 from svcctl.cli.completion.words import EXPORTS, Completes
 from svcctl.cli.context import Context
 from svcctl.cli.options import FormatOpt, YesOpt
@@ -19,8 +19,7 @@ from svcctl.exports.windows import moment
 from svcctl.terminal.records import ListField, Listing, row_listing
 
 if TYPE_CHECKING:
-    from svcctl.exports.inventory import Inventory
-    from svcctl.exports.record import ExportedFile
+    from svcctl.exports.record import ExportedFile, Record
 
 NameArg = Annotated[
     str | None,
@@ -60,12 +59,12 @@ def status(ctx: typer.Context, name: NameArg = None, format: FormatOpt = None) -
     if name is None:
         _list(svc, format)
         return
-    found = inventory_of(svc, name)
-    holdings = found.holdings()
-    svc.output.records(STATUS, _rows(found, *holdings), svc.format(format, lists=True))
-    if found.record.is_empty and not found.gaps():
+    record = record_of(svc, name)
+    present, lost = record.holdings()
+    svc.output.records(STATUS, _rows(record, present, lost), svc.format(format, lists=True))
+    if record.is_empty and not record.gaps():
         svc.diagnostics.note(NOTHING_EXPORTED)
-    if holdings[1]:
+    if lost:
         verify = CommandLine(f"svcctl export verify {shlex.quote(name)}")
         svc.diagnostics.note(Advice("files were removed or changed: ", verify))
 
@@ -75,8 +74,8 @@ def _list(svc: Context, format: str | None) -> None:
 
     def row(name: str) -> list[Any]:
         state = states.need(name)
-        found = (None, None) if "://" in state.target else _found(svc, name)
-        return [name, state.target, moment(state.until), *found, state.failed or None]
+        verified, missing = (None, None) if "://" in state.target else _whole(svc, name)
+        return [name, state.target, moment(state.until), verified, missing, state.failed or None]
 
     names = states.names()
     svc.output.records(STATES, svc.diagnostics.for_each(names, row), svc.format(format, lists=True))
@@ -84,15 +83,15 @@ def _list(svc: Context, format: str | None) -> None:
         svc.diagnostics.done("no states")
 
 
-def _found(svc: Context, name: str) -> tuple[str | None, int | None]:
-    """Up to where a state's export is verified, and how many windows are missing.
+def _whole(svc: Context, name: str) -> tuple[str | None, int | None]:
+    """The date up to which a state's export is verified, None before a verify; and the number of missing windows.
 
-    Both are None, with a note that says why, if that cannot be found out; the first also before a verify.
+    Both are None if the record cannot be read; a note says why.
     """
     try:
-        found = inventory_of(svc, name)
-        lost = found.holdings()[1]
-        return moment(found.verified(lost)) if found.record.verified else None, found.missing(lost)
+        record = record_of(svc, name)
+        _, lost = record.holdings()
+        return moment(record.still_verified(lost)) if record.verified else None, record.count_missing(lost)
     except SvcctlError as error:
         svc.diagnostics.note(error.message)
         return None, None
@@ -119,28 +118,27 @@ def rm(ctx: typer.Context, name: StateArg, yes: YesOpt = False) -> None:
 
 
 def _rows(
-    found: Inventory, there: Sequence[ExportedFile], lost: Sequence[tuple[str, ExportedFile]]
+    record: Record, present: Sequence[ExportedFile], lost: Sequence[tuple[str, ExportedFile]]
 ) -> Iterator[list[Any]]:
-    """The status of an export, as rows of what and value."""
-    record = found.record
-    yield ["target", found.target]
-    yield from ([what, value] for what, value in record.identity.named.items() if value)
+    """The status of an export, as rows of a name and a value."""
+    yield ["target", record.output]
+    yield from ([name, value] for name, value in record.identity.named.items() if value)
     if record.since:
         yield ["kept from", moment(record.since)]
     for start, end in record.ranges:
         if start < end:
             yield ["range", f"{moment(start)} to {moment(end)}"]
-    yield ["windows", record.identity.count(entry.window for entry in there)]
-    yield ["rows", sum(entry.rows for entry in there)]
-    yield ["bytes", sum(entry.bytes for entry in there)]
+    yield ["windows", record.identity.count(entry.window for entry in present)]
+    yield ["rows", sum(entry.rows for entry in present)]
+    yield ["bytes", sum(entry.bytes for entry in present)]
     if record.verified:
-        yield ["verified", moment(found.verified(lost))]
-    yield ["missing", found.missing(lost)]
-    for gap in found.gaps():
+        yield ["verified", moment(record.still_verified(lost))]
+    yield ["missing", record.count_missing(lost)]
+    for gap in record.gaps():
         yield ["gap", f"{moment(gap.start)} to {moment(gap.end)}"]
-    for what, entry in lost:
-        yield [what, found.storage.address(entry.path)]
-    if found.state is not None:
-        yield ["next run from", moment(found.state.until)]
-        if found.state.failed:
-            yield ["last run failed", found.state.failed]
+    for fault, entry in lost:
+        yield [fault, record.storage.address(entry.path)]
+    if record.state is not None:
+        yield ["next run from", moment(record.state.until)]
+        if record.state.failed:
+            yield ["last run failed", record.state.failed]

@@ -7,7 +7,6 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,7 +26,7 @@ from svcctl.words import counted, size_text
 
 if TYPE_CHECKING:
     from svcctl.exports.identity import Identity
-    from svcctl.exports.inventory import Inventory
+    from svcctl.exports.record import Record
     from svcctl.exports.verify import LostRange
 
 NamesArg = Annotated[
@@ -87,43 +86,43 @@ def _verified(svc: Context, name: str, from_: Any, keeps: bool, format: str | No
     """A sentence about the files of an export, all unchanged, after a label; IncompleteResult when some are not."""
     from svcctl.exports.verify import MISSING, keep, verified_until
 
-    found = inventory_of(svc, name)
+    record = record_of(svc, name)
     date = 0
     if from_ is not None:
-        date, _ = range_of(svc, found, from_, None)
-        since = found.record.since
-        if keeps and date < since:
-            svc.diagnostics.note(f"{label}kept from {moment(since)} already: an earlier date brings nothing back")
+        date, _ = range_of(svc, record, from_, None)
+        if keeps and date < record.since:
+            kept = f"kept from {moment(record.since)} already"
+            svc.diagnostics.note(f"{label}{kept}: an earlier date brings nothing back")
         elif keeps:
-            windows, there = keep(found, date)
+            windows, there = keep(record, date)
             gone = f"{counted(windows, 'window')} not looked at any more, files still there: {there}"
             svc.diagnostics.note(f"{label}kept from {moment(date)}; {gone}")
-    looked_at = replace(found, record=found.record.later(date)) if date else found
-    lost = _lost(svc, looked_at)
-    verified = verified_until(looked_at.record if keeps else found.record, lost, date)
-    _remember(svc, found, verified, label)
+    later = record.later(date) if date else record
+    lost = _lost(svc, later)
+    verified = verified_until(later if keeps else record, lost, date)
+    _remember(svc, record, verified, label)
     if format is not None:
-        _print_objects(svc, looked_at, name, lost, verified, format)
+        _print_objects(svc, later, name, lost, verified, format)
     else:
-        _tell_lost(svc, [one.text for one in lost], name)
+        _tell_lost(svc, [loss.text for loss in lost], name)
     if lost:
-        if any(one.kind == MISSING for one in lost):
+        if any(loss.kind == MISSING for loss in lost):
             removed = f"svcctl export verify {shlex.quote(name)} --from DATE --keep"
             svc.diagnostics.warning(f"{label}if files before a date were removed on purpose: {removed}")
-        hint = _repair(svc, looked_at, [one.window for one in lost])
-        raise IncompleteResult(f"{label}the export to {found.target} is not whole", hint=hint)
-    if looked_at.record.is_empty and not looked_at.record.since:
+        hint = _repair(svc, later, [loss.window for loss in lost])
+        raise IncompleteResult(f"{label}the export to {record.output} is not whole", hint=hint)
+    if later.is_empty and not later.since:
         return f"{label}{NOTHING_EXPORTED}"
-    files = looked_at.files()
+    files = later.files()
     size = sum(entry.bytes for entry in files)
     return f"{label}{counted(len(files), 'file')}, {size_text(size)}: all as they were exported"
 
 
-def _lost(svc: Context, found: Inventory) -> list[LostRange]:
+def _lost(svc: Context, record: Record) -> list[LostRange]:
     """The files and ranges that are lost; a terminal shows how much is hashed."""
     from svcctl.exports.verify import HashProgress, damage
 
-    files, hashed = found.files(), HashProgress()
+    files, hashed = record.files(), HashProgress()
     size = sum(entry.bytes for entry in files)
 
     def work() -> Work:
@@ -131,32 +130,32 @@ def _lost(svc: Context, found: Inventory) -> list[LostRange]:
         return Work(text, hashed.bytes, size or None)
 
     with svc.diagnostics.working(work):
-        return list(damage(found, hashed))
+        return list(damage(record, hashed))
 
 
-def _remember(svc: Context, found: Inventory, verified: int, label: str) -> None:
+def _remember(svc: Context, record: Record, verified: int, label: str) -> None:
     """Keep the date up to which an export is verified; a note says why that is not possible, as while a run goes on."""
     from svcctl.exports.verify import remember
 
     try:
-        remember(found, verified)
+        remember(record, verified)
     except SvcctlError as error:
         svc.diagnostics.note(f"{label}the date up to which it is verified was not kept: {error.message}")
 
 
 def _print_objects(
-    svc: Context, found: Inventory, name: str, lost: Sequence[LostRange], verified: int, format: str
+    svc: Context, record: Record, name: str, lost: Sequence[LostRange], verified: int, format: str
 ) -> None:
     """Print a line of ndjson for each file or range that is lost, and one for the export."""
-    chosen, files = svc.format(format, lists=True), found.files()
-    for one in lost:
-        dates = {"from": seconds_to_ms(one.since), "to": seconds_to_ms(one.window.end)}
-        finding = {"export": name, "kind": one.kind} | ({"file": one.file} if one.file is not None else {}) | dates
+    chosen, files = svc.format(format, lists=True), record.files()
+    for loss in lost:
+        dates = {"from": seconds_to_ms(loss.since), "to": seconds_to_ms(loss.window.end)}
+        finding = {"export": name, "kind": loss.kind} | ({"file": loss.file} if loss.file is not None else {}) | dates
         svc.output.records(row_listing("finding"), [[finding]], chosen)
-    kinds = Counter(one.kind for one in lost)
+    kinds = Counter(loss.kind for loss in lost)
     result = {
         "export": name,
-        "target": found.target,
+        "target": record.output,
         "files": len(files),
         "bytes": sum(entry.bytes for entry in files),
         "damaged": kinds["damaged"],
@@ -167,19 +166,19 @@ def _print_objects(
     svc.output.records(row_listing("result"), [[result]], chosen)
 
 
-def _repair(svc: Context, found: Inventory, lost: Sequence[Window]) -> str:
+def _repair(svc: Context, record: Record, lost: Sequence[Window]) -> str:
     """The command that fetches the first lost range again: the next run of a state does not, once it is past that."""
     from svcctl.exports.verify import ranges_to_fetch
 
-    identity = found.record.identity
+    identity = record.identity
     profiles = svc.profiles_at(identity.service)
     one = len(profiles) == 1
-    command = _command_of(identity, found.target, profiles[0] if one else None)
+    command = _command_of(identity, record.output, profiles[0] if one else None)
     start = "" if one else f"with a profile of {identity.service}, "
-    past = list(dict.fromkeys(filter(found.is_past, lost)))
+    past = list(dict.fromkeys(filter(record.is_past, lost)))
     if not past:
-        return f"{start}{RUN_AGAIN}: {shlex.join([*command, '--state', str(found.name)])}"
-    ranges = ranges_to_fetch(found, past)
+        return f"{start}{RUN_AGAIN}: {shlex.join([*command, '--state', str(record.name)])}"
+    ranges = ranges_to_fetch(record, past)
     if not ranges:
         return RUN_AGAIN
     first = shlex.join([*command, "--from", moment(ranges[0].start), "--to", moment(ranges[0].end)])
@@ -202,9 +201,9 @@ def _command_of(identity: Identity, target: str, profile: str | None) -> list[st
     return ["svcctl", *(["-p", profile] if profile else []), "export", query, *options, "-o", target]
 
 
-def range_of(svc: Context, found: Inventory, from_: Any, to: Any) -> tuple[int, int]:
+def range_of(svc: Context, record: Record, from_: Any, to: Any) -> tuple[int, int]:
     """The epoch seconds of --from and --to, in the zone of the export's windows."""
-    zone = found.record.identity.window_zone
+    zone = record.identity.window_zone
     chosen = dates_of(0 if from_ is None else from_, to, None, zone, now=svc.now(), written=False).range
     return math.floor(chosen.start.timestamp()), sys.maxsize if chosen.end is None else int(chosen.end.timestamp())
 
@@ -219,8 +218,8 @@ def _tell_lost(svc: Context, texts: Sequence[str], name: str) -> None:
         svc.diagnostics.report(IncompleteResult(Advice(f"{more} more are missing or damaged; to see all: ", every)))
 
 
-def inventory_of(svc: Context, name: str) -> Inventory:
-    """What the export of a name has: that of a state, or of a target."""
-    from svcctl.exports.inventory import find
+def record_of(svc: Context, name: str) -> Record:
+    """The record of the export with this state, or to this path."""
+    from svcctl.exports.record import Record
 
-    return find(name, default_states(svc.environment), svc.environment)
+    return Record.find(name, default_states(svc.environment), svc.environment)

@@ -31,7 +31,7 @@ from support.timed_events import (
     summary,
 )
 
-from svcctl.exports.export import folder_of
+from svcctl.exports.record import folder_of
 from svcctl.exports.state import State, States, default_states
 from svcctl.exports.windows import Target
 

@@ -65,7 +65,7 @@ class ExportFormat:
 
     def columns(self, head: str) -> str:
         """The columns of a head on one line, with their types where it has them."""
-        return head.strip() if self.heading or not head else ", ".join(" ".join(one) for one in json.loads(head))
+        return head.strip() if self.heading or not head else ", ".join(" ".join(column) for column in json.loads(head))
 
 
 def _lines(*, heading: bool) -> WritePart:
@@ -150,21 +150,24 @@ def format_of(path: str, name: str | None) -> tuple[ExportFormat, str]:
     compression = next((ending for ending in COMPRESSIONS if path.endswith(ending)), "")
     ending = path.removesuffix(compression).rpartition(".")[2].lower()
     by_ending = format_name(ending)
-    given, name = name, None if name is None else format_name(name)
-    if name is not None and name not in FORMATS:
-        raise UsageError(f"unknown export format '{given}'", hint=f"formats are: {', '.join(FORMATS)}")
-    if name is not None and by_ending in FORMATS and by_ending != name:
-        raise UsageError(f"{path} would hold {name}, not {by_ending}", hint="leave out --format, or change the ending")
-    chosen = FORMATS.get(name or by_ending)
-    if chosen is None:
-        plain, alone = (
-            [f".{row.name}" for row in FORMATS.values() if row.compressible is one] for one in (True, False)
+    by_name = None if name is None else format_name(name)
+    if by_name is not None and by_name not in FORMATS:
+        raise UsageError(f"unknown export format '{name}'", hint=f"formats are: {', '.join(FORMATS)}")
+    if by_name is not None and by_ending in FORMATS and by_ending != by_name:
+        raise UsageError(
+            f"{path} would hold {by_name}, not {by_ending}", hint="leave out --format, or change the ending"
+        )
+    format = FORMATS.get(by_name or by_ending)
+    if format is None:
+        packed, plain = (
+            [f".{row.name}" for row in FORMATS.values() if row.compressible is compressible]
+            for compressible in (True, False)
         )
         raise UsageError(
             f"the ending of '{path}' is not that of an export format",
-            hint=f"endings are {', '.join(plain)} or .jsonl, each with {' or '.join(COMPRESSIONS)}, "
-            f"and {', '.join(alone)}; another one needs --format",
+            hint=f"endings are {', '.join(packed)} or .jsonl, each with {' or '.join(COMPRESSIONS)}, "
+            f"and {', '.join(plain)}; another one needs --format",
         )
-    if compression and not chosen.compressible:
-        raise UsageError(f"{chosen.name} compresses by itself", hint=f"leave out {compression}")
-    return chosen, compression
+    if compression and not format.compressible:
+        raise UsageError(f"{format.name} compresses by itself", hint=f"leave out {compression}")
+    return format, compression

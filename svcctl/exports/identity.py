@@ -54,11 +54,11 @@ class Identity:
     @property
     def named(self) -> Mapping[str, str]:
         """All fields as users know them: options by their names on the command line, the zone among them."""
-        fixed = {"query": self.query, "format": self.format, "service": self.service}
+        members = {"query": self.query, "format": self.format, "service": self.service}
         zone = self.window_zone or self.time_zone
         options = {"date format": self.date_format, "time zone": zone.name if zone else None}
-        given = {name: value for name, value in options.items() if value is not None}
-        return {**fixed, "window": length_text(self.window), **given}
+        members["window"] = length_text(self.window)
+        return members | {name: value for name, value in options.items() if value is not None}
 
     def difference(self, other: Identity) -> tuple[str, str]:
         """The differences from another identity, with the values here; and the options that make the other equal."""

@@ -118,9 +118,10 @@ class OpenRecord:
 
     def missing(self, tasks: Mapping[Window, Task]) -> list[Task]:
         """The tasks whose part is not there as the record describes it; their entries are removed."""
-        known = self.inside()
-        sizes = sizes_of(self._storage, [one.path for one in known if one.is_file], distant=self.export.distant)
-        for entry in known:
+        entries = self.inside()
+        paths = [entry.path for entry in entries if entry.is_file]
+        sizes = sizes_of(self._storage, paths, distant=self.export.distant)
+        for entry in entries:
             path = tasks[entry.window].path if entry.window in tasks else self.export.part(entry.window)
             if not self._is_there(entry, path, sizes):
                 if self.export.target.per_window and entry.path == path and path in sizes:
@@ -195,21 +196,21 @@ class OpenRecord:
         """Remove the parts, then note that the merged file is in place: from then on nothing is left to do."""
         path, merged = self.export.path, self.merged
         assert merged is not None
-        every = self.export.order.state is None  # without a state, nobody may ever ask for the other parts again
+        stateless = self.export.order.state is None  # no later run may ever use the other parts
         inside = self.inside()
-        done = [start for start, entry in self.entries.items() if every or entry.window in self.export.whole]
-        self._storage.remove(*filter(None, [self.entries.pop(start).path for start in done]))
+        starts = [start for start, entry in self.entries.items() if stateless or entry.window in self.export.whole]
+        self._storage.remove(*filter(None, [self.entries.pop(start).path for start in starts]))
         with suppress(SvcctlError):  # the file is whole, whatever is left beside it
             self._remove_leftovers()
         lines = [replace(entry, path=path, offset=None) for entry in inside]
         others = [entry for entry in self._record.inside if entry.path != path]
         self._replace_file(replace(merged, when=int(time.time())), (*others, *lines))
-        if every:
+        if stateless:
             self._claim_files()
         self.save()
 
     def _replace_file(self, file: ExportedFile, inside: tuple[ExportedFile, ...]) -> None:
-        merged = (*(one for one in self._record.merged if one.path != file.path), file)
+        merged = (*(other for other in self._record.merged if other.path != file.path), file)
         self._record = replace(self._record, merged=merged, inside=inside)
 
     def _note_changed(self, *paths: str) -> None:
@@ -217,12 +218,12 @@ class OpenRecord:
 
     def note_columns(self) -> None:
         """Note each change of columns from file to file once, in the order of time and not of arrival."""
-        told = {self.head}
+        reported = {self.head}
         for _, head in sorted(self._heads.items()):
-            if self.head is not None and head not in told:
+            if self.head is not None and head not in reported:
                 columns = self.export.format.columns
                 self.columns.append((columns(self.head), columns(head)))
-            told.add(head)
+            reported.add(head)
             self.head = head
         self._heads.clear()
 
@@ -236,7 +237,7 @@ class OpenRecord:
     def save(self) -> None:
         """Save the record, and remove the parts that moved into the growing file."""
         started = self._clock()
-        entries = {one.window: one for one in self.entries.values()}
+        entries = {entry.window: entry for entry in self.entries.values()}
         self._record = replace(self._record, head=self.head, entries=entries, columns=self._columns)
         self._record.save()
         moved, self._moved = self._moved, []

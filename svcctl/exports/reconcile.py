@@ -81,9 +81,9 @@ def counts(export: Export, entries: Sequence[ExportedFile], client: Client) -> d
     if period < LEAST_PERIOD:
         return {entry.window: sum(_grouped(export, entry.window, "", client).values()) for entry in entries}
     whole = Window(min(entry.start for entry in entries), max(entry.end for entry in entries))
-    found = _grouped(export, whole, f"every {period}s", client)
+    rows = _grouped(export, whole, f"every {period}s", client)
     return {
-        entry.window: sum(found.get(start, 0) for start in range(entry.start, entry.end, period)) for entry in entries
+        entry.window: sum(rows.get(start, 0) for start in range(entry.start, entry.end, period)) for entry in entries
     }
 
 
@@ -127,26 +127,31 @@ class Reconcile:
     def entries(self, start: int, end: int) -> list[ExportedFile]:
         """The windows of finished files that have a part of a range, in order."""
         record = self.record
-        known = record.entries.values() if self._export.target.per_window else record.inside
-        return sorted((one for one in known if one.start < end and start < one.end), key=lambda one: one.window)
+        entries = record.entries.values() if self._export.target.per_window else record.inside
+        inside = (entry for entry in entries if entry.start < end and start < entry.end)
+        return sorted(inside, key=lambda entry: entry.window)
 
     def __call__(self, start: int, end: int, client: Client, *, deep: bool) -> Mapping[Window, SvcctlError]:
         """Compare the windows of a range, and replace those that differ; returns those that could not be fetched."""
         entries = self.entries(start, end)
         by_counts = not deep and not outline(self.record.identity.query).has("group")
         if by_counts and entries:
-            now = counts(self._export, entries, client)
-            changed = [entry for entry in entries if now[entry.window] != entry.rows]
-            stay = [entry for entry in changed if self._dry or (now[entry.window] < entry.rows and not self._fewer)]
-            for entry in stay:
-                self._note(entry, now[entry.window])
-            entries = [entry for entry in changed if entry not in stay]
+            rows = counts(self._export, entries, client)
+            changed = [entry for entry in entries if rows[entry.window] != entry.rows]
+            staying = [entry for entry in changed if self._stays(entry, rows[entry.window])]
+            for entry in staying:
+                self._note(entry, rows[entry.window])
+            entries = [entry for entry in changed if entry not in staying]
         if self._export.target.per_window:
             self._replace_files(entries)
         else:
             for path in dict.fromkeys(entry.path for entry in entries):
                 self._replace_merged(path, [entry for entry in entries if entry.path == path])
         return self._failures.gaps
+
+    def _stays(self, entry: ExportedFile, rows: int) -> bool:
+        """Whether a changed window that has `rows` at the service is not replaced."""
+        return self._dry or (rows < entry.rows and not self._fewer)
 
     def _note(self, entry: ExportedFile, rows: int) -> None:
         fewer = rows < entry.rows and not self._fewer
@@ -156,11 +161,11 @@ class Reconcile:
     def _fetched(self, entries: Sequence[ExportedFile], *, replaces: bool) -> Generator[tuple[ExportedFile, Fetched]]:
         """Fetch windows; yields those whose bytes are not those of the record and replace them."""
         export = self._export
-        made, per_window = export.task, export.target.per_window
+        task, per_window = export.task, export.target.per_window
         files = {file.path: file.window for file in self.record.merged}
         tasks = [
             replace(
-                made,
+                task,
                 window=entry.window,
                 path=entry.path if per_window else export.part(entry.window),
                 part_of=None if per_window else entry.path,
@@ -177,29 +182,29 @@ class Reconcile:
                     continue
                 self._failures.end_row()
                 self.left_out |= dict.fromkeys(outcome.left_out)
-                entry, now = before[task.window], outcome.entry
-                if now.sha256 == entry.sha256:
+                entry, new = before[task.window], outcome.entry
+                if new.sha256 == entry.sha256:
                     continue
-                if self._dry or (now.rows < entry.rows and not self._fewer):
-                    self._note(entry, now.rows)
+                if self._stays(entry, new.rows):
+                    self._note(entry, new.rows)
                 else:
                     self.losses.add(outcome.losses)
-                    changes = (*entry.changes, (now.when, entry.rows, now.rows))
-                    yield entry, replace(outcome, entries=(replace(now, changes=changes),))
+                    changes = (*entry.changes, (new.when, entry.rows, new.rows))
+                    yield entry, replace(outcome, entries=(replace(new, changes=changes),))
 
     def _replace_files(self, entries: Sequence[ExportedFile]) -> None:
         """Replace the files of windows that differ."""
-        known = dict(self.record.entries)
+        current = dict(self.record.entries)
         try:
             with closing(self._fetched(entries, replaces=True)) as replaced:
                 for entry, fetched in replaced:
-                    known[entry.window] = fetched.entry
+                    current[entry.window] = fetched.entry
                     self._note(entry, fetched.entry.rows)
                     if time.monotonic() - self._saved > SAVE_INTERVAL_SECONDS:
-                        self._save(replace(self.record, entries=dict(known)))
+                        self._save(replace(self.record, entries=dict(current)))
         finally:
-            if known != self.record.entries:
-                self._save(replace(self.record, entries=known))
+            if current != self.record.entries:
+                self._save(replace(self.record, entries=current))
 
     def _save(self, record: Record) -> None:
         self.record = record
@@ -210,7 +215,7 @@ class Reconcile:
 
     def _replace_merged(self, path: str, entries: Sequence[ExportedFile]) -> None:
         """Make a merged file anew if windows in it differ: with the bytes of the others where its format allows it."""
-        (file,) = (one for one in self.record.merged if one.path == path)
+        (file,) = (file for file in self.record.merged if file.path == path)
         apart = {
             window: entry
             for window, entry in self.record.entries.items()
@@ -245,29 +250,29 @@ class Reconcile:
     def _splice(self, file: ExportedFile, changed: Mapping[Window, ExportedFile]) -> None:
         """Replace the bytes of windows in a merged file."""
         path = file.path
-        inside = sorted((one for one in self.record.inside if one.path == path), key=lambda one: one.window)
+        inside = sorted((entry for entry in self.record.inside if entry.path == path), key=lambda entry: entry.window)
         if self._storage.sha256(path) != file.sha256:
             address = self._storage.address(path)
             raise IncompleteResult(f"{address} is not as it was exported", hint="export it again, then reconcile it")
         old = _Slices(self._storage.read(path))
         with self._storage.create(path, overwrite=True) as sink:
-            made = Hashed(sink)
+            hashed = Hashed(sink)
             for piece in old.take(file.bytes - sum(entry.bytes for entry in inside)):  # the heading
-                made.write(piece)
+                hashed.write(piece)
             for entry in inside:
-                if (now := changed.get(entry.window)) is None:
+                if (new := changed.get(entry.window)) is None:
                     for piece in old.take(entry.bytes):
-                        made.write(piece)
+                        hashed.write(piece)
                 else:
                     for _ in old.take(entry.bytes):
                         pass
-                    for data in checked(self._storage, now) if now.path else ():
-                        made.write(data)
-            rows = file.rows + sum(now.rows for now in changed.values())
+                    for data in checked(self._storage, new) if new.path else ():
+                        hashed.write(data)
+            rows = file.rows + sum(entry.rows for entry in changed.values())
             rows -= sum(entry.rows for entry in inside if entry.window in changed)
-            now = replace(file, rows=rows, bytes=made.bytes, sha256=made.sha256, when=int(time.time()))
+            spliced = replace(file, rows=rows, bytes=hashed.bytes, sha256=hashed.sha256, when=int(time.time()))
             windows = (replace(entry, path=path) for entry in changed.values())
-            self._save(replace(self.record, replacing=(now, *windows)))
+            self._save(replace(self.record, replacing=(spliced, *windows)))
             sink.complete()
         self._save(self.record.replaced())
 
@@ -278,20 +283,20 @@ class Reconcile:
         )
         export = self._export
         windows = export.identity.grid.cut(file.start, file.end)
-        again = replace(export, order=replace(export.order, overwrite=True), whole=file.window, windows=windows)
-        opened = OpenRecord(again, self.record)
+        order = replace(export.order, overwrite=True)
+        opened = OpenRecord(replace(export, order=order, whole=file.window, windows=windows), self.record)
         opened.open()
-        ExportRun(opened, self._crew, lambda done, of, fetched: None, stops=True)()
+        ExportRun(opened, self._crew, lambda finished, total, fetched: None, stops=True)()
         record = Record.read(self._storage, export.target)
         assert record is not None
 
-        def noted(entry: ExportedFile) -> ExportedFile:
-            same = [
-                one for one in changed if entry.path == file.path and one.start < entry.end and entry.start < one.end
-            ]
-            return replace(entry, changes=same[0].changes) if same else entry
+        def with_changes(entry: ExportedFile) -> ExportedFile:
+            if entry.path != file.path:
+                return entry
+            overlapping = (new for new in changed if new.start < entry.end and entry.start < new.end)
+            return replace(entry, changes=next((new.changes for new in overlapping), entry.changes))
 
-        self._save(replace(record, inside=tuple(map(noted, record.inside))))
+        self._save(replace(record, inside=tuple(map(with_changes, record.inside))))
 
 
 class _Slices:

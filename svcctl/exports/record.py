@@ -120,11 +120,11 @@ class Record:
 
         NotFound without such an export. UsageError when a state's record is missing, damaged or not that of the state.
         """
-        known = (name, states.need(name)) if name in states.names() else states.writing(name)
-        storage, path = open_target(name if known is None else known[1].target, environment)
+        owner = (name, states.need(name)) if name in states.names() else states.writing(name)
+        storage, path = open_target(name if owner is None else owner[1].target, environment)
         target = Target(path)
-        if known is not None:
-            name, state = known
+        if owner is not None:
+            name, state = owner
             return replace(cls.of_state(name, state.until, storage, target), name=name, state=state)
         if (record := cls.read(storage, target)) is not None:
             return record
@@ -395,9 +395,9 @@ def sizes_of(storage: Storage, names: Collection[str], *, distant: bool) -> Mapp
     """The sizes of the objects that exist."""
     plain = all(posixpath.normpath(name) == name for name in names)
     if distant and len(names) > MAX_SINGLE_SIZES and plain:
-        wanted = frozenset(names)
+        members = frozenset(names)
         folder = posixpath.commonprefix(list(names)).rpartition("/")[0]
-        return {name: size for name, size in storage.sizes(folder) if name in wanted}
+        return {name: size for name, size in storage.sizes(folder) if name in members}
     return {name: size for name in names if (size := storage.size(name)) is not None}
 
 

@@ -60,12 +60,12 @@ class ExportRun:
     """
 
     def __init__(
-        self, record: OpenRecord, crew: Crew, done: Callable[[int, int, Fetched | None], None], *, stops: bool = False
+        self, record: OpenRecord, crew: Crew, report: Callable[[int, int, Fetched | None], None], *, stops: bool = False
     ) -> None:
         self._record = record
         self._export = record.export
         self._crew = crew
-        self._done = done
+        self._report = report
         self._tasks = self._export.tasks()
         self._failures = Failures(stops=stops)
         self._fetched = 0
@@ -96,19 +96,19 @@ class ExportRun:
 
     def _fetching(self, tasks: Sequence[Task]) -> Iterator[None]:
         """Fetch windows; comes back whenever one is noted, or has failed."""
-        of, taken = len(self._tasks), len(self._tasks) - len(tasks)
-        self._done(taken, of, None)
+        total, finished = len(self._tasks), len(self._tasks) - len(tasks)
+        self._report(finished, total, None)
         joined = self._export.joined if self._export.joins_windows else None
         with closing(self._crew.fetching(tasks, self._take, joined)) as outcomes:
-            for some, outcome in outcomes:
-                taken += len(some)
+            for request, outcome in outcomes:
+                finished += len(request)
                 if isinstance(outcome, SvcctlError):
-                    self._failures.add(some[0].window, outcome)
-                    self._done(taken, of, None)
+                    self._failures.add(request[0].window, outcome)
+                    self._report(finished, total, None)
                 else:
                     self._failures.end_row()
                     self._record.save_if_due()
-                    self._done(taken, of, outcome)
+                    self._report(finished, total, outcome)
                 yield
 
     def _take(self, fetched: Fetched, windows: int) -> None:
@@ -170,9 +170,9 @@ class ExportRun:
     # The result
 
     def _summary(self, idle: bool) -> Summary:
-        export, there, merged = self._export, self._record.inside(), self._record.merged
+        export, entries, merged = self._export, self._record.inside(), self._record.merged
         if merged is not None and merged.when:
-            there = [merged]
+            entries = [merged]
         gaps = tuple(sorted(self._failures.gaps.items(), key=lambda item: item[0]))
         until = export.whole.end
         files = [] if gaps else [export.path]
@@ -181,8 +181,8 @@ class ExportRun:
         if export.target.per_window:
             files = [task.path for window, task in self._tasks.items() if window not in self._failures.gaps]
         return Summary(
-            rows=sum(entry.rows for entry in there),
-            bytes=sum(entry.bytes for entry in there),
+            rows=sum(entry.rows for entry in entries),
+            bytes=sum(entry.bytes for entry in entries),
             windows=len(export.windows),
             fetched=self._fetched,
             gaps=gaps,

@@ -112,8 +112,8 @@ class States:
     def need(self, name: str) -> State:
         """The state of a name; NotFound when there is none."""
         if (state := self.load(name)) is None:
-            known = choices(self.names())
-            raise NotFound(f"no export state '{name}'", hint=f"states are: {known}" if known else None)
+            names = choices(self.names())
+            raise NotFound(f"no export state '{name}'", hint=f"states are: {names}" if names else None)
         return state
 
     def save(self, name: str, state: State) -> None:

@@ -93,7 +93,7 @@ class WindowGrid:
         edges = [start]
         while edges[-1] < end:
             edges.append(min(self.around(edges[-1]).end, end))
-        return tuple(Window(one, other) for one, other in pairwise(edges))
+        return tuple(Window(first, last) for first, last in pairwise(edges))
 
     def count(self, window: Window) -> int:
         """How many windows a range has, counting the first and the last, which may be cut."""
@@ -115,7 +115,7 @@ def _first(clock: int, zone: tzinfo) -> int:
 
 def filled_in(path: str) -> str | None:
     """The first part of a path that is filled in, such as {from:%F}, or is a date outside of braces; None if plain."""
-    return next((found[0] for found in _FIELD.finditer(path) if found[0] != "%%"), None)
+    return next((match[0] for match in _FIELD.finditer(path) if match[0] != "%%"), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +144,8 @@ class Target:
     def check_dates(self) -> None:
         """UsageError when a date is written where or as it is not filled in: the name would contain %F itself."""
         for literal, name, spec, _ in Formatter().parse(self.text):
-            if found := [match for match in _LITERAL.finditer(literal) if match[1]]:
-                date = literal[found[0].start() : found[-1].end()]
+            if matches := [match for match in _LITERAL.finditer(literal) if match[1]]:
+                date = literal[matches[0].start() : matches[-1].end()]
                 raise UsageError(
                     f"'{self.text}' has {date} outside of braces, where no date is filled in",
                     hint=f"write {{start:{date}}} for a file per window, {{from:{date}}} for a file per run; "
@@ -218,10 +218,10 @@ class Target:
         """
         repeated = self._repeated(_samples(grid), {})
         if repeated is not None:
-            path, one, other = repeated
-            example = f"{path} is that of {one} and of {other}"
+            path, first, second = repeated
+            example = f"{path} is that of {first} and of {second}"
             if not self.per_window:
-                runs = (f"{_utc(window.start):%Y-%m-%d %H:%M:%S} UTC" for window in (one, other))
+                runs = (f"{_utc(window.start):%Y-%m-%d %H:%M:%S} UTC" for window in (first, second))
                 example = f"runs from {' and from '.join(runs)} would both write {path}"
             length = length_text(grid.length)
             raise UsageError(
@@ -231,23 +231,23 @@ class Target:
 
     def paths(self, whole: Window, windows: Sequence[Window]) -> dict[Window, str]:
         """The file of each window; UsageError when two windows would have the same file."""
-        taken: dict[str, Window] = {}
-        repeated = self._repeated(windows, taken, whole)
+        owners: dict[str, Window] = {}
+        repeated = self._repeated(windows, owners, whole)
         if repeated is not None:
-            path, one, other = repeated
+            path, first, second = repeated
             raise UsageError(
-                f"the windows {one} and {other} would both be written to {path}",
+                f"the windows {first} and {second} would both be written to {path}",
                 hint=self._hint,
             )
-        return {window: path for path, window in taken.items()}
+        return {window: path for path, window in owners.items()}
 
     def _repeated(
-        self, windows: Iterable[Window], taken: dict[str, Window], whole: Window | None = None
+        self, windows: Iterable[Window], owners: dict[str, Window], whole: Window | None = None
     ) -> tuple[str, Window, Window] | None:
-        """The first path that two windows have, with both of them; those before are in `taken`."""
+        """The first path that two windows share, with both windows; fills `owners` with the window of each path."""
         for window in windows:
             path = self.path(whole or window, window)
-            if (other := taken.setdefault(path, window)) is not window:
+            if (other := owners.setdefault(path, window)) is not window:
                 return path, other, window
         return None
 

@@ -48,7 +48,7 @@ class RunProgress:
     progress: Progress = field(default_factory=Progress)
     clock: Callable[[], float] = time.monotonic
     done: int = 0
-    of: int = 0
+    total: int = 0
     _before: int | None = None
     """The number of windows that were there before the run."""
 
@@ -59,10 +59,10 @@ class RunProgress:
     def seconds(self) -> float:
         return self.clock() - self._started
 
-    def take(self, done: int, of: int) -> None:
+    def take(self, done: int, total: int) -> None:
         if self._before is None:
             self._before = done
-        self.done, self.of = done, of
+        self.done, self.total = done, total
 
     @property
     def fetched(self) -> int:
@@ -87,10 +87,10 @@ class Failures:
         self.gaps[window] = error
         self._row.append(error)
         if len(self._row) == IN_A_ROW:
-            told = f"{IN_A_ROW} windows in a row failed, the last, {window}"
-            if isinstance(error, Unavailable) and not all(isinstance(each, Unavailable) for each in self._row):
+            if isinstance(error, Unavailable) and not all(isinstance(failure, Unavailable) for failure in self._row):
                 error = IncompleteResult(error.message).advised_by(error)
-            raise error.saying(f"{told}: {error.message}") from None
+            row = f"{IN_A_ROW} windows in a row failed, the last, {window}"
+            raise error.saying(f"{row}: {error.message}") from None
 
     def end_row(self) -> None:
         """Note that a window was fetched."""
@@ -122,60 +122,61 @@ class Crew:
         waiting = Queue(tasks, self.count, joined)
         ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]] = SimpleQueue()
         handing = threading.Lock()
-        working, taken = 0, 0
+        working, finished = 0, 0
 
         def hand_out(before: Future[Fetched] | None = None) -> None:
             nonlocal working
             if before is not None and not before.cancelled() and concerns_all(before.exception()):
                 return  # the run is about to end
             with handing:
-                some = [] if self.stopping.is_set() else waiting.next()
-                if not some:
+                request = [] if self.stopping.is_set() else waiting.next()
+                if not request:
                     return
                 working += 1
-                future = self.executor.submit(self.fetch, waiting.joined(some))
-            # What a worker has done is queued before it is given the next window.
-            future.add_done_callback(lambda future: ended.put((some, future)))
+                future = self.executor.submit(self.fetch, waiting.joined(request))
+            # The result of a worker is queued before the worker gets the next window.
+            future.add_done_callback(lambda future: ended.put((request, future)))
             future.add_done_callback(hand_out)
 
         for _ in range(WINDOWS_PER_WORKER * self.count):
             hand_out()
         try:
-            while taken < len(tasks):
+            while finished < len(tasks):
                 with handing:
                     if self.stopping.is_set() and not working:
                         raise Stopped
-                some, future = ended.get()
+                request, future = ended.get()
                 with handing:
                     working -= 1
                 outcome: Fetched | SvcctlError
                 try:
                     outcome = future.result()
-                    take(outcome, len(some))
+                    take(outcome, len(request))
                 except SvcctlError as error:
                     outcome = error
                 with handing:
-                    again = waiting.learn(some, outcome)
-                for _ in some if again else ():
-                    hand_out()
-                if not again:
-                    taken += len(some)
-                    yield some, outcome
+                    repeats = waiting.learn(request, outcome)
+                if repeats:
+                    for _ in request:
+                        hand_out()
+                else:
+                    finished += len(request)
+                    yield request, outcome
         finally:
-            if taken < len(tasks):
+            if finished < len(tasks):
                 self.stopping.set()
                 with handing:
-                    left = working
-                _take_what_is_done(ended, left, take)
+                    requests = working
+                _take_results(ended, requests, take)
 
 
-def _take_what_is_done(ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]], left: int, take: Take) -> None:
+def _take_results(ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]], requests: int, take: Take) -> None:
     """Take the windows that workers complete while the run ends, so that the next run need not fetch them again."""
     deadline = time.monotonic() + ENDING_SECONDS
-    for _ in range(left):
+    for _ in range(requests):
         try:
-            some, future = ended.get(timeout=max(0.0, deadline - time.monotonic()))
-            take(future.result(), len(some))
+            request, future = ended.get(timeout=max(0.0, deadline - time.monotonic()))
+            take(future.result(), len(request))
         except Empty:
             return
         except Exception:  # the error that ends the run has been raised already
@@ -220,5 +221,5 @@ class Workers:
             return
         with cluster(self.scheduler) as (executor, threads, processes):
             share = self.per_second and self.per_second / processes
-            away = partial(fetch_there, target=self.target, connect=self.connect_there, per_second=share)
-            yield Crew(away, executor, self.count or threads, stopping)
+            fetch_away = partial(fetch_there, target=self.target, connect=self.connect_there, per_second=share)
+            yield Crew(fetch_away, executor, self.count or threads, stopping)

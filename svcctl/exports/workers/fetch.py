@@ -39,12 +39,12 @@ TOGETHER = 16
 
 
 class _MoreColumns(Exception):
-    """An answer has all columns that are `kept`, and others, which are `names`."""
+    """An answer has all columns of the export, `columns`, and `new` ones."""
 
-    def __init__(self, kept: tuple[str, ...], names: tuple[str, ...]) -> None:
-        super().__init__(kept, names)
-        self.kept = kept
-        self.names = names
+    def __init__(self, columns: tuple[str, ...], new: tuple[str, ...]) -> None:
+        super().__init__(columns, new)
+        self.columns = columns
+        self.new = new
 
 
 class Stopped(Exception):
@@ -305,18 +305,18 @@ class _Attempt:
         try:
             self._written(write, self._task.request.query)
         except _MoreColumns as error:
-            self.left_out = error.names
+            self.left_out = error.new
             assert self._task.request.query is not None
-            self._written(write, selecting(self._task.request.query, error.kept))
+            self._written(write, selecting(self._task.request.query, error.columns))
 
     def _written(self, write: Callable[[QueryResponse, Look | None], str], query: str | None) -> None:
         task = self._task
 
         def look(names: tuple[str, ...]) -> None:
-            kept = task.columns or self.columns or names
-            more = tuple(name for name in names if name not in kept)
-            if more and {*kept} <= {*names} and query == task.request.query:
-                raise _MoreColumns(kept, more)
+            columns = task.columns or self.columns or names
+            new = tuple(name for name in names if name not in columns)
+            if new and {*columns} <= {*names} and query == task.request.query:
+                raise _MoreColumns(columns, new)
             self.columns = names
 
         requests = [

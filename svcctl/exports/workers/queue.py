@@ -39,25 +39,25 @@ class Queue:
 
     def next(self) -> list[Task]:
         """The tasks of the next request; none when all have been handed out."""
-        some = [self._tasks.popleft()] if self._tasks else []
+        request = [self._tasks.popleft()] if self._tasks else []
         count = 0 if self._joined is None else min(self._most, len(self._tasks) // self._share)
-        while len(some) < count and some[-1].goes_on_in(self._tasks[0]):
-            some.append(self._tasks.popleft())
-        return some
+        while len(request) < count and request[-1].goes_on_in(self._tasks[0]):
+            request.append(self._tasks.popleft())
+        return request
 
-    def joined(self, some: Sequence[Task]) -> Task:
-        """One task that fetches what these fetch."""
-        return some[0] if len(some) == 1 or self._joined is None else self._joined(some)
+    def joined(self, request: Sequence[Task]) -> Task:
+        """One task for the windows of all tasks of a request."""
+        return request[0] if len(request) == 1 or self._joined is None else self._joined(request)
 
-    def learn(self, some: Sequence[Task], outcome: Fetched | SvcctlError) -> bool:
+    def learn(self, request: Sequence[Task], outcome: Fetched | SvcctlError) -> bool:
         """Note what came of a request; returns whether its tasks are in the queue again, to be requested one by one."""
         if isinstance(outcome, Fetched):
             share = outcome.seconds / QUICK_SECONDS
-            if some[0].whole:
+            if request[0].whole:
                 share = max(share, outcome.received / SPLIT_BYTES)
-            self._most = max(1, min(int(len(some) / max(share, 0.001)), max(self._most, 2 * len(some))))
+            self._most = max(1, min(int(len(request) / max(share, 0.001)), max(self._most, 2 * len(request))))
             return False
         self._joined = None
-        if len(some) > 1:
-            self._tasks.extendleft(reversed(some))
-        return len(some) > 1
+        if len(request) > 1:
+            self._tasks.extendleft(reversed(request))
+        return len(request) > 1

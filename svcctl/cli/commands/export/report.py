@@ -67,7 +67,7 @@ def report(svc: Context, record: OpenRecord, workers: Workers, figures: dict[str
 
     try:
         with (
-            svc.diagnostics.working(lambda: Work(progress_line(going), going.done, going.of or None)),
+            svc.diagnostics.working(lambda: Work(progress_line(going), going.done, going.total or None)),
             workers.working(export.storage, going.progress) as crew,
         ):
             summary = ExportRun(record, crew, done, stops=stops)()
@@ -100,10 +100,10 @@ def tell_left_out(svc: Context, columns: Iterable[str]) -> None:
 
 def progress_line(going: RunProgress) -> str:
     """The progress of a run in one line."""
-    if not going.of:
+    if not going.total:
         return "looking for what is there already"
     progress, seconds = going.progress, max(going.seconds, 0.001)
-    parts = [f"{going.done} of {going.of} windows", f"{size_text(progress.bytes / seconds)}/s"]
+    parts = [f"{going.done} of {going.total} windows", f"{size_text(progress.bytes / seconds)}/s"]
     if progress.retries:
         parts.append(counted(progress.retries, "retry"))
     return ", ".join(parts)

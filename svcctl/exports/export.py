@@ -1,7 +1,4 @@
-"""What is exported, and where to: as a user orders it, as it is planned, and the summary of a run.
-
-The record and the parts of an export are in a folder beside its target, `.<target>.export`.
-"""
+"""The order of a user, the export that is planned for it, and the summary of its run."""
 
 from __future__ import annotations
 
@@ -26,12 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a user wants exported. Dates are epoch seconds, lengths are in seconds.
+    """The wishes of a user. Dates are epoch seconds, lengths are in seconds.
 
-    With `settled`, the moment before which no more events arrive, a run ends with the last whole window before that.
-    `service` is the base URL, without credentials. `incremental` says that each run starts where the last one ended.
-    `state` is the state whose runs write to the target, and `until` where it ends, None before its first run.
-    `zone` is that of the dates in the answers, and of windows and names; None: UTC.
+    `service` is the base URL without credentials. `zone` is the zone of the dates in the rows, of windows and of names;
+    None for UTC. No events arrive before `settled`, so a run ends with the last whole window before this date.
+
+    `incremental` says that each run starts at the end of the last run. `state` is the name of the state that writes to
+    the target. `until` is the end of this state, None before its first run.
     """
 
     query: str
@@ -53,11 +51,11 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What is exported, and where to: an order, over the range `whole`, which `windows` cover.
+    """The plan of a run: an order over the range `whole`, cut into `windows`.
 
-    `storage` holds the target, whose names are relative to it. `distant` says that reading an object back costs a
-    transfer: then a rerun compares sizes instead of hashes. The record of a state describes at most `kept` windows of
-    earlier runs. `notes` are what the user should know about the windows. `columns` are those of the record.
+    `storage` holds the files of `target`, by their names there. `distant` says that the storage is a server: to save
+    transfers, a rerun then compares sizes instead of hashes. `notes` are for the user. The record of a state keeps at
+    most `kept` windows of earlier runs. `columns` are the columns of the record.
     """
 
     order: Order
@@ -75,7 +73,7 @@ class Export:
 
     @property
     def request(self) -> QueryRequest:
-        """The request for the whole range, with the offset at its start."""
+        """The request for the whole range. Its time zone is the offset at the start of the range."""
         order, whole, zone = self.order, self.whole, self.identity.time_zone
         return QueryRequest(
             whole.start,
@@ -98,29 +96,32 @@ class Export:
 
     @property
     def growing(self) -> str:
-        """The name of the merged file while it grows."""
+        """The path of the merged file while it grows."""
         return f"{self.folder}merged"
 
     @property
     def path(self) -> str:
-        """The merged file of this run."""
+        """The path of the merged file."""
         return self.target.path(self.whole)
 
     def part(self, window: Window) -> str:
-        """The part that holds a window until it is in the merged file."""
+        """The path of the part of a window."""
         return self.parts((window,))[window]
 
     def parts(self, windows: Iterable[Window]) -> dict[Window, str]:
-        """The parts that hold windows until they are in the merged file. If that has one offset of several, the names
-        contain the offset: a file that begins at another offset has other parts."""
+        """The paths of the parts of windows.
+
+        If the merged file is written in one of several offsets of its zone, the names contain the offset, because a
+        merged file with another offset needs other parts.
+        """
         zone, folder = self.file_zone(self.whole), self.folder
         offset = "" if zone is None or zone == self.identity.time_zone else f"{EPOCH.astimezone(zone.clocks):%z}"
         return {window: f"{folder}{window.name}{offset}.{self.format.name}{self.compression}" for window in windows}
 
     def file_zone(self, file: Window) -> Zone | None:
-        """The zone of the dates in a file over a range; None if none is requested.
+        """The zone of the dates in a file over a range; None if no zone is requested.
 
-        Only dates in iso contain their offset. All others of a file have the offset that the zone has at its start.
+        Dates in iso contain their own offset. All other dates of a file have the zone's offset at the file's start.
         """
         zone = self.identity.time_zone
         return zone if zone is None or self.identity.date_format == "iso" else zone.fixed(file.start)
@@ -136,15 +137,17 @@ class Export:
 
     @property
     def joins_windows(self) -> bool:
-        """Whether one request may fetch several windows. The rows in its answer go into the files of windows by their
-        dates; in a merged file, windows of a zone may have offsets of their own.
+        """Whether one request may fetch several windows.
+
+        With a file per window, the answer is split by the dates of its rows. With a merged file, no zone may be
+        requested, because the windows may have different offsets.
         """
         if self.target.per_window:
             return self.format.joins and is_dated(self.order.query) and self.whole in SPLIT_RANGE
         return self.identity.time_zone is None
 
     def joined(self, tasks: Sequence[Task]) -> Task:
-        """One task that fetches the windows of several, each of which begins where the one before it ends."""
+        """One task for the windows of several tasks, which follow each other without a gap."""
         window = Window(tasks[0].window.start, tasks[-1].window.end)
         if self.target.per_window:
             return replace(tasks[0], window=window, path="", parts=tuple(tasks))
@@ -152,7 +155,7 @@ class Export:
 
     @property
     def task(self) -> Task:
-        """The part that all tasks share; a file of a window has a zone of its own."""
+        """A task for the whole range, from which the tasks of windows are made."""
         return Task(
             self.whole,
             self.request,
@@ -169,11 +172,12 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The result of a run: totals over all windows of the range, and what this run did for them.
+    """The result of a run. `rows`, `bytes` and `windows` are totals of the range; `fetched` counts windows of this run.
 
-    `gaps` are the windows that are missing, each with its error; `until` is the end of what is in place without a gap
-    before it: a merged file with a gap is not in place at all. `idle` says that everything was in place before the run.
-    `replaced` are the finished files that were replaced, each with what it was; `files` are those that are in place.
+    `gaps` are the missing windows, with their errors. `until` is the epoch second of the first gap, or the end of the
+    range; a merged file with a gap is not published, so `until` is then the start of the range. `idle` says that there
+    was nothing to do. `replaced` are the finished files that the run replaced, with a description of the old content.
+    `files` are the finished files.
     """
 
     rows: int
@@ -188,5 +192,5 @@ class Summary:
 
     @property
     def kept(self) -> int:
-        """The windows that earlier runs fetched."""
+        """The number of windows that earlier runs fetched."""
         return max(0, self.windows - self.fetched - len(self.gaps))

@@ -1,8 +1,8 @@
-"""The formats of an export: how a window's rows become a part, and how the parts of all windows become one file.
+"""The formats of an export: write the rows of a window as a part, and merge the parts into one file.
 
-A format is a row of `FORMATS`. In csv, tsv and ndjson the rows are the service's own bytes, checked as they pass.
-Their parts hold rows only, each compressed by itself, so that the merged file is the heading and then one part behind
-the other: a gzip or zstd file may have several members. Parquet is typed by the columns of the answer.
+A format is a row of `FORMATS`. In csv, tsv and ndjson, the rows are the bytes of the service, checked as they pass. A
+part holds only rows and is compressed by itself. The merged file is the heading followed by all parts, because gzip and
+zstd files may have several members. Parquet has the column types of the answer.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from svcctl.api.response import QueryResponse
 
 Part = Callable[[], Iterator[bytes]]
-"""Reads the stored part of a window, compressed as it is stored."""
+"""Reads the stored bytes of a part, without unpacking them."""
 
 
 Look = Callable[[tuple[str, ...]], None]
-"""Gets the names of an answer's columns before a row is written; it may raise an error."""
+"""Called with the names of the columns before a row is written; may raise an error."""
 
 
 class WritePart(Protocol):
-    """Writes the rows of an answer, see `ExportFormat`. An answer in ndjson names its columns with its first row."""
+    """Writes the rows of an answer; see `ExportFormat`. In ndjson, the first row names the columns."""
 
     def __call__(
         self, answer: QueryResponse, sink: ByteSink, whole: bool, losses: Losses, look: Look | None = None, /
@@ -44,13 +44,14 @@ class WritePart(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExportFormat:
-    """One format: the mode.type that is asked for, and its two ways to write.
+    """One format: the mode.type to request, and the functions that write its files.
 
-    `part(answer, sink, whole, losses)` writes the rows of one window and returns their head, which all windows must
-    share: the heading of csv and tsv, the columns of parquet. With `whole` the part is a file of its own, heading
-    included. What the format cannot hold is counted in `losses`.
-    `merged(parts, head, sink)` writes the parts of all windows, in order, as one file; in formats with a `heading`,
-    behind the head.
+    `part(answer, sink, whole, losses)` writes the rows of one window. It returns their head, which all windows must
+    share: the heading of csv and tsv, or the columns of parquet. With `whole`, the part is a complete file with its
+    heading. Values that the format cannot hold are counted in `losses`.
+
+    `merged(parts, head, sink)` writes the parts of all windows, in order, as one file. In formats with a `heading`, the
+    caller has written the head before.
     """
 
     name: str
@@ -59,17 +60,17 @@ class ExportFormat:
     merged: Callable[[Iterable[Part], str, ByteSink], None]
     heading: bool = False
     joins: bool = True
-    """Whether the merged file is the parts as they are, one behind the other."""
+    """Whether the merged file is the concatenation of its parts."""
     compressible: bool = True
-    """Whether .gz and .zst may follow the format's own ending; parquet compresses inside."""
+    """Whether .gz or .zst may follow the ending of the format; parquet compresses its own data."""
 
     def columns(self, head: str) -> str:
-        """The columns of a head on one line, with their types where it has them."""
+        """The columns in a head on one line, in parquet with their types."""
         return head.strip() if self.heading or not head else ", ".join(" ".join(column) for column in json.loads(head))
 
 
 def _lines(*, heading: bool) -> WritePart:
-    """Parts of the service's own bytes, the first block of which is the heading in csv and tsv."""
+    """A writer of the service's own bytes; with `heading`, the first block of an answer is the heading."""
 
     def part(answer: QueryResponse, sink: ByteSink, whole: bool, losses: Losses, look: Look | None = None, /) -> str:
         blocks = answer.raw()
@@ -86,7 +87,7 @@ def _lines(*, heading: bool) -> WritePart:
 
 
 def members(lines: bytes) -> tuple[str, ...]:
-    """The names in the object of the first line; none if it is not one, which the reader of the answer refuses."""
+    """The names in the first object of ndjson; none for another text, which the reader of the answer refuses."""
     try:
         row = json.loads(lines.partition(b"\n")[0])
     except (ValueError, RecursionError):
@@ -95,7 +96,7 @@ def members(lines: bytes) -> tuple[str, ...]:
 
 
 def _joined(parts: Iterable[Part], head: str, sink: ByteSink) -> None:
-    """The parts as they are, one behind the other; the heading has been written before them."""
+    """Write the parts one after the other, after the heading."""
     for part in parts:
         for piece in part():
             sink.write(piece)
@@ -123,7 +124,7 @@ def _merged_parquet(parts: Iterable[Part], head: str, sink: ByteSink) -> None:
 def _stored_batches(part: Part) -> Iterator[pa.RecordBatch]:
     from pyarrow.parquet import ParquetFile
 
-    # A parquet file is read from its end, and a part may be on another machine.
+    # Parquet is read from its end, so a part on another machine is copied first.
     with Spool() as local:
         for piece in part():
             local.write(piece)
@@ -143,9 +144,9 @@ FORMATS = {
 
 
 def format_of(path: str, name: str | None) -> tuple[ExportFormat, str]:
-    """The format of a path, named or by its ending, and the ending that compresses it ("" for none).
+    """The format of a path, by `name` or by the path's ending; and the ending of its compression, "" for none.
 
-    UsageError when the name is unknown, when the ending means another format than the name, or when neither says one.
+    UsageError for an unknown name, for an ending of another format, and for an unknown ending without a name.
     """
     compression = next((ending for ending in COMPRESSIONS if path.endswith(ending)), "")
     ending = path.removesuffix(compression).rpartition(".")[2].lower()

@@ -31,7 +31,7 @@ class Identity:
     """The base URL of the service, without credentials."""
     date_format: str | None = None
     time_zone: Zone | None = None
-    """The zone of dates in the answers; None if none is requested."""
+    """The zone of the dates in the rows; None if no zone is requested."""
     window_zone: Zone | None = None
     """The zone of windows and names; None: UTC."""
     window_origin: int = 0
@@ -39,21 +39,21 @@ class Identity:
 
     @property
     def clocks(self) -> tzinfo:
-        """The clocks of windows and names."""
+        """The zone of windows and names."""
         return UTC if self.window_zone is None else self.window_zone.clocks
 
     @property
     def grid(self) -> WindowGrid:
-        """The edges of windows; without an origin they are counted from 1970."""
+        """The edges of windows."""
         return WindowGrid(self.window, self.clocks, self.window_origin)
 
     def count(self, windows: Iterable[Window]) -> int:
-        """How many windows of the export's length these ranges have."""
+        """The number of windows in these ranges."""
         return sum(map(self.grid.count, windows))
 
     @property
     def named(self) -> Mapping[str, str]:
-        """All fields as users know them: options by their names on the command line, the zone among them."""
+        """All fields by the names that users know; options without their dashes."""
         members = {"query": self.query, "format": self.format, "service": self.service}
         zone = self.window_zone or self.time_zone
         options = {"date format": self.date_format, "time zone": zone.name if zone else None}
@@ -79,12 +79,12 @@ class Identity:
 
     @property
     def key(self) -> str:
-        """64 hexadecimal characters that differ whenever a field does."""
+        """The SHA-256 hash of all fields, in hexadecimal."""
         text = json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """The members of a record's `about`. Zones are named there; that of windows is `clock`."""
+        """The member `about` of a record. Zones are there by name; `clock` is the zone of windows."""
         options = {
             "date_format": self.date_format,
             "time_zone": self.time_zone.name if self.time_zone else None,
@@ -101,7 +101,7 @@ class Identity:
 
     @classmethod
     def from_json(cls, query: str, format: str, window: int, service: str, options: Mapping[str, Any]) -> Identity:
-        """The `about` of a record. TypeError for other members; UsageError for a zone that is not known here."""
+        """The identity in the member `about`. TypeError for unknown members, UsageError for an unknown zone."""
         zones = {name: named_zone(options[name]) if name in options else None for name in ("time_zone", "clock")}
         if unknown := options.keys() - {"date_format", "origin", *zones}:
             raise TypeError(f"unknown options: {unknown}")

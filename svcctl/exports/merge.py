@@ -1,9 +1,9 @@
-"""The merged file: its heading, the parts behind it, each hashed again as it is read, and the hash of the whole.
+"""The merged file: a heading, and the parts of all windows in order.
 
-Where the storage lets a file grow and its format is its parts, one behind the other, a part moves into the merged file
-as soon as all windows before it are in there, and is removed. So the disk holds the rows once, what a run merged is not
-merged again by the next run, and a killed run loses only the windows that were on their way. Elsewhere (on a server,
-and in parquet) the file is written anew by each run, from parts that stay until the file is in place.
+Local files of all formats but parquet grow: a part moves into the merged file as soon as all windows before it are
+there, and is removed. So the disk holds each row once, the next run merges only new windows, and a killed run loses
+only the windows that were being fetched. On a server, and in parquet, each run writes the whole file from parts, which
+stay until the file has its name. Each part is hashed again while it is read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class DamagedPart(Exception):
-    """A part is not as the record describes it."""
+    """A part that does not match the record."""
 
     def __init__(self, window: Window) -> None:
         super().__init__(str(window))
@@ -36,7 +36,7 @@ class DamagedPart(Exception):
 
 
 class Hashed:
-    """A sink that counts and hashes what it passes on."""
+    """A sink that counts and hashes the bytes it passes on."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -62,19 +62,19 @@ class Merging(Hashed):
         self.grows = grows
 
     def moved(self, entry: ExportedFile, offset: int) -> None:
-        """Note that a window has been written at this offset; its part is given up if this file can be resumed."""
+        """Note that a window is in this file at `offset`; the part is removed if the file grows."""
         if self.grows:
             self._record.move(replace(entry, offset=offset))
 
     def publish(self) -> None:
-        """Give the file its name. Its hash is noted before, so that a rerun can tell if the file appeared."""
+        """Give the file its name. The record gets its hash first, so that a rerun can check whether the file appeared."""
         self._record.note_merged(self.bytes, self.sha256)
         self._sink.complete()
 
     def resume(self, growing: GrowingObject, export: Export) -> None:
-        """Keep what earlier runs wrote, as far as it is what they noted and the beginning of this run's file.
+        """Keep the beginning of the file if it matches the record.
 
-        A window that is whole but has another place in this run's file becomes a part again.
+        A sound window that belongs elsewhere in this run's file becomes a part again.
         """
         record = self._record
         inside = sorted((entry for entry in record.entries.values() if entry.offset is not None), key=_offset)
@@ -95,7 +95,7 @@ class Merging(Hashed):
 
 @contextmanager
 def merging(export: Export, record: OpenRecord, *, overwrite: bool) -> Iterator[Merging]:
-    """The merged file of an export, begun or resumed. Unless it is published, the next run resumes it."""
+    """Begin or resume the merged file of an export. The next run resumes the file unless it is published."""
     storage = export.storage
     grows = export.format.joins
     growing = storage.grow(export.path, export.growing, overwrite=overwrite) if grows else None
@@ -107,7 +107,7 @@ def merging(export: Export, record: OpenRecord, *, overwrite: bool) -> Iterator[
 
 
 def heading_of(export: Export, head: str) -> bytes:
-    """The heading of the merged file, compressed as a member of its own."""
+    """The heading of the merged file, compressed as a separate member."""
     if not export.format.heading:
         return b""
     heading = head.encode("utf-8", "surrogateescape")
@@ -121,7 +121,7 @@ def heading_of(export: Export, head: str) -> bytes:
 
 
 def checked(storage: Storage, entry: ExportedFile) -> Iterator[bytes]:
-    """The bytes of a part; Damaged when they are not those that were stored."""
+    """The bytes of a part. DamagedPart when they do not match the record."""
     digest = hashlib.sha256()
     try:
         for piece in storage.read(entry.path):
@@ -141,7 +141,7 @@ def _offset(entry: ExportedFile) -> int:
 def _read_again(
     growing: GrowingObject, inside: Sequence[ExportedFile], export: Export, head: str | None
 ) -> Iterator[tuple[ExportedFile, hashlib._Hash]]:
-    """The windows of the file up to the first that is damaged, each with the hash of the file up to its end."""
+    """The windows of the file before the first damaged one, each with the hash of the file up to the window's end."""
     heading = heading_of(export, head or "")
     if b"".join(growing.read(0, len(heading))) != heading:
         return
@@ -158,7 +158,7 @@ def _read_again(
 
 
 def _ordered(record: OpenRecord) -> Iterator[ExportedFile]:
-    """The windows that this run's file begins with, up to the first that is missing."""
+    """The windows of this run in order, before the first missing one."""
     for window in record.windows():
         if (entry := record.at(window)) is None:
             return
@@ -167,7 +167,7 @@ def _ordered(record: OpenRecord) -> Iterator[ExportedFile]:
 
 
 def _taken_out(growing: GrowingObject, entry: ExportedFile, export: Export) -> ExportedFile:
-    """Turn a window of the file into a part again."""
+    """Copy a window of the file into a part again."""
     with export.storage.create(entry.path, overwrite=True, part_of=export.path) as sink:
         for piece in growing.read(_offset(entry), entry.bytes):
             sink.write(piece)

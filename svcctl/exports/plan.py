@@ -1,6 +1,6 @@
-"""The plan of a run: whether the query can be cut, and which windows go where.
+"""The plan of a run: check the query and the target, and cut the range into windows.
 
-Nothing is written for it, and only the record of an export in weeks is read: earlier runs may have other weeks.
+Planning writes nothing. It reads the record only for windows of whole weeks, because earlier runs may have other weeks.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from svcctl.storage.targets import open_target
 
 
 def check_window(query: str, length: int) -> int:
-    """The length of windows that gives the query's own rows, longer if a period of the query does not divide it.
+    """The length of windows that keeps the periods of a query whole: a multiple of `length` and of each period.
 
-    UsageError for a query whose answer differs from the answers for its windows, one after the other.
+    UsageError for a query that cannot be cut, because its rows are not those of its windows one after the other.
     """
     return lcm(length, *_periods(query))
 
@@ -59,10 +59,10 @@ def _periods(query: str) -> list[int]:
 
 
 def check_target(target: str, *, incremental: bool) -> None:
-    """UsageError for a target that cannot be a file, that has dates which are not filled in, or that is one file in a
-    folder which does not exist; and for a target that the runs of a state cannot share.
+    """UsageError for a target that cannot be a file, has a date outside of braces, or is one file in a missing folder.
 
-    The folders of a pattern are made; for a plain path, a missing folder is taken for a mistake.
+    With `incremental`, also for a target that the runs of a state cannot share. A pattern creates its folders; the
+    missing folder of a plain path is taken for a mistake.
     """
     if not target:
         raise UsageError("--output is empty", hint="name a file, as in -o events.csv")
@@ -78,7 +78,7 @@ def check_target(target: str, *, incremental: bool) -> None:
             hint="name a file for each window, out/{start:%Y%m%dT%H}.csv, or for each run, out/{from:%Y%m%dT%H}.csv",
         )
     if incremental and named.ends_with_run:
-        # A run that is killed before its state moves is repeated, with a later end and so under another name.
+        # A killed run of a state is repeated with a later end, which would be another name.
         raise UsageError(
             f"{target} names the end of a run, which differs when a run of a state is repeated",
             hint="name its start instead, as in out/{from:%Y%m%dT%H}.csv",
@@ -97,9 +97,9 @@ def check_target(target: str, *, incremental: bool) -> None:
 
 
 def plan(order: Order, environment: Mapping[str, str]) -> Export:
-    """The export of a run, with what the user should know about it.
+    """The export of a run, with notes for the user.
 
-    UsageError when the export is impossible because of its query, target or format.
+    UsageError for a query, a target or a format that cannot be exported.
     """
     notes = []
     length = check_window(order.query, order.window)
@@ -141,15 +141,15 @@ def plan(order: Order, environment: Mapping[str, str]) -> Export:
 
 
 def _counts_from_1970(identity: Identity, storage: Storage, target: Target) -> bool:
-    """Whether earlier runs of this export had weeks that begin on Thursday, as multiples of a week since 1970 do."""
-    with suppress(DamagedRecord):  # the claim refuses or replaces a damaged record
+    """Whether the record has weeks that begin on Thursday, like the multiples of a week since 1970."""
+    with suppress(DamagedRecord):  # `claim` refuses or replaces a damaged record
         record = Record.read(storage, target)
         return record is not None and record.identity == identity
     return False
 
 
 def _whole(order: Order, target: Target, grid: WindowGrid) -> Window:
-    """The range of a run: of whole windows where these are files, and up to the last window that is settled."""
+    """The range of a run: up to the last settled window, and of whole windows if each has its own file."""
     start, end = order.start, order.end
     if target.per_window:
         start = grid.around(start).start
@@ -160,7 +160,7 @@ def _whole(order: Order, target: Target, grid: WindowGrid) -> Window:
 
 
 def _about_offsets(zone: Zone, whole: Window, target: Target) -> Iterator[str]:
-    """Notes on dates without an offset, if the offset of their zone changes within a run."""
+    """Notes on dates without an offset, if the offset of the zone changes within the range."""
     if len(zone.spans(whole.start, whole.end)) > 1:
         offset = f"all dates are written in {zone.offset_name(whole.start)}"
         if target.per_window:
@@ -169,11 +169,11 @@ def _about_offsets(zone: Zone, whole: Window, target: Target) -> Iterator[str]:
 
 
 def _offsets(order: Order) -> set[int]:
-    """The offsets of the zone of windows, in seconds, in winter and in summer."""
+    """The offsets of the order's zone in winter and in summer, in seconds."""
     clocks = (order.zone or GMT).clocks
     return {(clocks.utcoffset(datetime(2024, month, 1)) or timedelta()) // timedelta(seconds=1) for month in (1, 7)}
 
 
 def _clashes(order: Order) -> bool:
-    """Whether windows of the zone would cut the periods of the query, which a service counts in UTC."""
+    """Whether windows of the order's zone would cut the periods of the query, which the service counts in UTC."""
     return any(offset % period for offset in _offsets(order) for period in _periods(order.query))

@@ -1,9 +1,8 @@
-"""Windows: how a range is cut, and the files that windows are written to.
+"""Windows of a range, and the names of their files.
 
-A window is half-open, as the range is. Windows begin and end at multiples of their length, counted from 1970 by the
-clocks of a zone, UTC unless another one is given: so the same windows come out on every run, whatever the range. Weeks
-begin on Monday. Only the first and the last of a merged file are cut to the range. The names of files are dates of the
-same zone.
+Ranges and windows are half-open. Windows begin and end at multiples of their length, counted from 1970 in a time zone,
+by default UTC. So all runs cut time into the same windows. Weeks begin on Monday. Only the first and the last window of
+a merged file are cut to the range. The dates in the names of files are of the same zone.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ from svcctl.dates.lengths import UNITS, length_text
 from svcctl.errors import UsageError
 
 MAX_WINDOWS = 1_000_000
-"""More windows than this are a mistake in the length."""
+"""The most windows of an export; more are taken for a mistake in the length."""
 
 FIRST_MONDAY = 4 * UNITS["d"]
 """The first Monday after 1970 began, in epoch seconds."""
 
 _SPANS = tuple(hours * 3600 for hours in (1, 12, 24, 7 * 24, 31 * 24, 366 * 24))
-"""Seconds from the start of a leap year until only the hour, half day, day, week, month or year is another."""
+"""Seconds after the start of a leap year at which only the hour, half day, day, week, month or year differs."""
 
 _DIRECTIVE = r"%[-_0^#]?[aAbBcCdDeFgGhHIjklmMpPrRsSTuUVwWxXyYzZ]"
 _DATE = re.compile(rf"(?:[^%{{}}]|%%)*{_DIRECTIVE}(?:[^%{{}}]|%%|{_DIRECTIVE})*")
-"""A format of strftime with a date in it; strftime itself would accept any text."""
+"""A format of strftime with at least one directive; strftime itself accepts any text."""
 _LITERAL = re.compile(rf"%%|({_DIRECTIVE})")
 _EPOCH_SECONDS = re.compile(r"%%|%[-_0^#]?(s)")
 
 _FIELD = re.compile(rf"\{{(?:start|end|from|to)(?::[^{{}}]*)?\}}|%%|{_DIRECTIVE}(?:[-_T:/]?{_DIRECTIVE})*")
-"""The parts of a pattern that are filled in, or would be if they stood in braces."""
+"""The fields of a pattern, and dates that would be fields in braces."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -50,7 +49,7 @@ class Window:
         return f"{_utc(self.start):%Y%m%dT%H%M%SZ}-{_utc(self.end):%Y%m%dT%H%M%SZ}"
 
     def __contains__(self, other: Window) -> bool:
-        """Whether this window covers all of the other one."""
+        """Whether this window covers the whole other window."""
         return self.start <= other.start and other.end <= self.end
 
     def __str__(self) -> str:
@@ -59,9 +58,9 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class WindowGrid:
-    """The edges of windows: multiples of a length in seconds, counted from `origin` by the clocks of a zone.
+    """The edges of windows: multiples of a length in seconds, counted from `origin` in a zone.
 
-    `origin` is what the clocks show, as epoch seconds of UTC.
+    `origin` is a local time of the zone, given as the epoch seconds of the same time in UTC.
     """
 
     length: int
@@ -69,9 +68,9 @@ class WindowGrid:
     origin: int = 0
 
     def around(self, moment: int) -> Window:
-        """The window of a moment, which is longer or shorter where the clocks of the zone change.
+        """The window around an epoch second. A window in which the clocks of the zone change is longer or shorter.
 
-        An hour that comes twice is not cut in between, so that no two windows have the same name.
+        When an hour repeats, both passes are in the same window, so that no two windows have the same name.
         """
         clock = moment
         if self.zone is not UTC:
@@ -84,7 +83,7 @@ class WindowGrid:
         return Window(_first(start, self.zone), end)
 
     def cut(self, start: int, end: int) -> tuple[Window, ...]:
-        """The windows of a range, in order; none for an empty range. UsageError when they are too many."""
+        """The windows of a range, in order; none for an empty range. UsageError for more than MAX_WINDOWS."""
         if (end - start) // self.length > MAX_WINDOWS:
             raise UsageError(
                 f"the range has {(end - start) // self.length} windows of {length_text(self.length)}",
@@ -96,17 +95,17 @@ class WindowGrid:
         return tuple(Window(first, last) for first, last in pairwise(edges))
 
     def count(self, window: Window) -> int:
-        """How many windows a range has, counting the first and the last, which may be cut."""
+        """The number of windows of a range, including a first and a last window that are cut."""
         if self.zone is not UTC:
             return len(self.cut(window.start, window.end))
         return -(-(window.end - self.origin) // self.length) - (window.start - self.origin) // self.length
 
 
 def _first(clock: int, zone: tzinfo) -> int:
-    """The first moment at which the clocks of a zone show the time `clock` or later; `clock` is given as if in UTC."""
+    """The first epoch second at which the zone's local time is `clock` or later; `clock` is read as if in UTC."""
     shown = datetime.fromtimestamp(clock, UTC).replace(tzinfo=zone)
     moment, other = (int(shown.replace(fold=fold).timestamp()) for fold in (0, 1))
-    while moment - other > 1:  # the clocks skip this time: find when
+    while moment - other > 1:  # the clocks skip this time: search for the moment of the change
         middle = (moment + other) // 2
         skipped = datetime.fromtimestamp(middle, zone).replace(tzinfo=UTC).timestamp() >= clock
         moment, other = (middle, other) if skipped else (moment, middle)
@@ -114,16 +113,16 @@ def _first(clock: int, zone: tzinfo) -> int:
 
 
 def filled_in(path: str) -> str | None:
-    """The first part of a path that is filled in, such as {from:%F}, or is a date outside of braces; None if plain."""
+    """The first field of a path, such as {from:%F}, or the first date outside of braces; None for a plain path."""
     return next((match[0] for match in _FIELD.finditer(path) if match[0] != "%%"), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where an export goes, as it was written: one file, or a pattern that names a file for each window.
+    """The path of one file, or a pattern that names a file for each window or each run.
 
-    The fields of a pattern are `{start:…}` and `{end:…}`, a window's ends, and `{from:…}` and `{to:…}`, the run's. What
-    follows the colon is a date format as of strftime; all times are of the zone. Elsewhere, %% is a percent sign.
+    The fields `{start:…}` and `{end:…}` are the edges of a window, `{from:…}` and `{to:…}` those of a run. The text
+    after the colon is a date format of strftime. All dates are in `zone`. Outside of fields, %% is a percent sign.
     """
 
     text: str
@@ -142,7 +141,7 @@ class Target:
             )
 
     def check_dates(self) -> None:
-        """UsageError when a date is written where or as it is not filled in: the name would contain %F itself."""
+        """UsageError for a date outside of braces, or a wrong date format: the name would contain %F itself."""
         for literal, name, spec, _ in Formatter().parse(self.text):
             if matches := [match for match in _LITERAL.finditer(literal) if match[1]]:
                 date = literal[matches[0].start() : matches[-1].end()]
@@ -162,12 +161,12 @@ class Target:
 
     @property
     def per_window(self) -> bool:
-        """Whether each window is a file of its own."""
+        """Whether each window has its own file."""
         return not {"start", "end"}.isdisjoint(self._fields())
 
     @property
     def per_run(self) -> bool:
-        """Whether each run has a name of its own."""
+        """Whether each run has its own name."""
         return not {"from", "to"}.isdisjoint(self._fields())
 
     @property
@@ -182,12 +181,12 @@ class Target:
 
     @property
     def folder(self) -> str:
-        """The part of the path before the first field, up to a slash: what all files of a pattern have in common."""
+        """The directory before the first field, with a slash at its end: the one that all files share."""
         return self._folder.replace("%%", "%")
 
     @property
     def rest(self) -> str:
-        """The path behind `folder`, as it was written."""
+        """The path after `folder`, with its fields."""
         return self.text.removeprefix(self._folder)
 
     @property
@@ -196,7 +195,7 @@ class Target:
         return literal[: literal.rfind("/") + 1]
 
     def path(self, whole: Window, window: Window | None = None) -> str:
-        """The path of the file of a run over `whole`, or of one of its windows."""
+        """The path of the file of a run over `whole`, or of a window of this run."""
         window = window or whole
         moments = {"start": window.start, "end": window.end, "from": whole.start, "to": whole.end}
         return "".join(
@@ -205,16 +204,16 @@ class Target:
         )
 
     def _written(self, seconds: int, spec: str) -> str:
-        """A time as it stands in the name: by its format, or compactly if it has none."""
+        """An epoch second in a name: in the format `spec`, or compactly without one."""
         compact = "%Y%m%dT%H%M%SZ" if self.zone is UTC else "%Y%m%dT%H%M%S%z"
-        # %s of the C library counts in the zone of the computer
+        # the C library fills in %s by the zone of the computer
         spec = _EPOCH_SECONDS.sub(lambda match: str(seconds) if match[1] else match[0], spec)
         return datetime.fromtimestamp(seconds, self.zone).strftime(spec or compact)
 
     def check_repeats(self, grid: WindowGrid) -> None:
-        """UsageError when the names of the files of windows, or of runs, repeat as time goes on.
+        """UsageError when two windows, or two runs, at different times have the same name.
 
-        A name has to differ from those of the windows beside it, and at the same time of other days, months and years.
+        Names are compared with those of the next windows, and of the same time on other days, months and years.
         """
         repeated = self._repeated(_samples(grid), {})
         if repeated is not None:
@@ -230,7 +229,7 @@ class Target:
             )
 
     def paths(self, whole: Window, windows: Sequence[Window]) -> dict[Window, str]:
-        """The file of each window; UsageError when two windows would have the same file."""
+        """The path of each window; UsageError when two windows have the same path."""
         owners: dict[str, Window] = {}
         repeated = self._repeated(windows, owners, whole)
         if repeated is not None:
@@ -253,20 +252,20 @@ class Target:
 
     @property
     def _hint(self) -> str:
-        """The hint how names would not repeat."""
+        """The hint against repeated names."""
         field = "start" if self.per_window else "from"
         return f"give a longer --window, or name more of the time in the pattern, as in {{{field}:%Y%m%dT%H%M%S}}"
 
 
 def _samples(grid: WindowGrid) -> list[Window]:
-    """Windows side by side, and at the same time on other days, in other months and years."""
+    """Windows in a row, and windows at the same time on other days, in other months and years."""
     first = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())
     spans = (*range(0, 60 * grid.length, grid.length), *_SPANS)
     return sorted({grid.around(first + span) for span in spans})
 
 
 def moment(seconds: int, zone: tzinfo = UTC) -> str:
-    """An epoch second as an export prints it."""
+    """An epoch second in ISO 8601, as an export prints it."""
     return datetime.fromtimestamp(seconds, zone).isoformat().replace("+00:00", "Z")
 
 

@@ -53,7 +53,7 @@ class Hashed:
         self.bytes += len(data)
 
 
-class Merging(Hashed):
+class MergedFile(Hashed):
     """The merged file while it is written."""
 
     def __init__(self, sink: Sink, record: OpenRecord, *, grows: bool) -> None:
@@ -61,7 +61,7 @@ class Merging(Hashed):
         self._record = record
         self.grows = grows
 
-    def moved(self, entry: ExportedFile, offset: int) -> None:
+    def note_moved(self, entry: ExportedFile, offset: int) -> None:
         """Note that a window is in this file at `offset`; the part is removed if the file grows."""
         if self.grows:
             self._record.move(replace(entry, offset=offset))
@@ -94,13 +94,13 @@ class Merging(Hashed):
 
 
 @contextmanager
-def merging(export: Export, record: OpenRecord, *, overwrite: bool) -> Iterator[Merging]:
+def merged_file(export: Export, record: OpenRecord, *, overwrite: bool) -> Iterator[MergedFile]:
     """Begin or resume the merged file of an export. The next run resumes the file unless it is published."""
     storage = export.storage
     grows = export.format.joins
     growing = storage.grow(export.path, export.growing, overwrite=overwrite) if grows else None
     with growing or storage.create(export.path, overwrite=overwrite) as sink:
-        file = Merging(sink, record, grows=growing is not None)
+        file = MergedFile(sink, record, grows=growing is not None)
         if growing is not None:
             file.resume(growing, export)
         yield file

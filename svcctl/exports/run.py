@@ -17,7 +17,7 @@ from functools import partial
 from svcctl.errors import IncompleteResult, Locked, SvcctlError, UsageError
 from svcctl.exports.export import Export, Summary
 from svcctl.exports.formats import Part
-from svcctl.exports.merge import DamagedPart, Merging, checked, heading_of, merging
+from svcctl.exports.merge import DamagedPart, MergedFile, checked, heading_of, merged_file
 from svcctl.exports.open_record import OpenRecord
 from svcctl.exports.ownership import claim
 from svcctl.exports.record import folder_of
@@ -28,7 +28,7 @@ from svcctl.storage import Storage
 
 
 @contextmanager
-def alone(storage: Storage, target: Target) -> Iterator[None]:
+def locked(storage: Storage, target: Target) -> Iterator[None]:
     """Keep other runs of an export out, as far as the storage has locks, by an object that is written until the end."""
     try:
         lock = storage.create(f"{folder_of(target)}run", overwrite=True)
@@ -48,7 +48,7 @@ def alone(storage: Storage, target: Target) -> Iterator[None]:
 @contextmanager
 def opened(export: Export) -> Iterator[OpenRecord]:
     """The record of a run, for as long as it keeps other runs out."""
-    with alone(export.storage, export.target):
+    with locked(export.storage, export.target):
         record = claim(export)
         record.open()
         yield record
@@ -123,7 +123,7 @@ class ExportRun:
         overwrite = self._export.order.overwrite or (earlier is not None and earlier.window in self._export.whole)
         while True:
             try:
-                with merging(self._export, self._record, overwrite=overwrite) as file:
+                with merged_file(self._export, self._record, overwrite=overwrite) as file:
                     self._write_merged(file)
                     if self._failures.gaps:
                         self._record.save()
@@ -137,7 +137,7 @@ class ExportRun:
                 self._record.drop(error.window)
         self._record.note_published()
 
-    def _write_merged(self, file: Merging) -> None:
+    def _write_merged(self, file: MergedFile) -> None:
         export, record = self._export, self._record
         arriving = self._fetching(record.missing(self._tasks))
         pieces = self._parts(file, arriving)
@@ -156,7 +156,7 @@ class ExportRun:
                 pass  # the windows that are being fetched are needed all the same
             raise
 
-    def _parts(self, file: Merging, arriving: Iterator[None]) -> Iterator[Part]:
+    def _parts(self, file: MergedFile, arriving: Iterator[None]) -> Iterator[Part]:
         """The parts of all windows in order, as they arrive; none behind a window that failed."""
         export, record, gaps = self._export, self._record, self._failures.gaps
         for window in record.windows():
@@ -165,7 +165,7 @@ class ExportRun:
             offset = file.bytes
             if entry is not None and entry.is_file and not gaps:
                 yield partial(checked, export.storage, entry)
-                file.moved(entry, offset)
+                file.note_moved(entry, offset)
 
     # The result
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from svcctl.errors import UsageError
 from svcctl.exports.record import Record, sizes_of
-from svcctl.exports.run import alone
+from svcctl.exports.run import locked
 from svcctl.exports.windows import Window, moment
 
 DAMAGED, MISSING, NOT_EXPORTED = "damaged", "missing", "not exported"
@@ -75,7 +75,7 @@ def remember(record: Record, verified: int) -> None:
     """Save the date up to which an export is verified. Locked while a run of the export goes on."""
     if verified == record.verified:
         return
-    with alone(record.storage, record.target):
+    with locked(record.storage, record.target):
         current = Record.read(record.storage, record.target) or record
         replace(current, verified=verified).save()
 
@@ -90,7 +90,7 @@ def keep(record: Record, date: int) -> tuple[int, int]:
     end = max((end for _, end in record.ranges), default=record.since)
     if date > end:
         raise UsageError(f"{moment(date)} is after all that was exported, which ends at {moment(end)}")
-    with alone(record.storage, record.target):
+    with locked(record.storage, record.target):
         current = Record.read(record.storage, record.target) or record
         current.later(date).save()
     dropped = [entry for entry in (*current.entries.values(), *current.merged) if entry.end <= date]

@@ -26,7 +26,7 @@ from svcctl.errors import IncompleteResult, SvcctlError, Unavailable
 from svcctl.exports.export import Export
 from svcctl.exports.reconcile import Reconcile, WindowDifference, export_of
 from svcctl.exports.record import ExportedFile, Record
-from svcctl.exports.run import alone
+from svcctl.exports.run import locked
 from svcctl.exports.state import States
 from svcctl.exports.verify import damage
 from svcctl.exports.windows import Window
@@ -114,7 +114,7 @@ class Late:
         with (
             Client(self.exports.proxy.url, self.exports.signature, retries=0) as client,
             ThreadPoolExecutor(2) as pool,
-            alone(record.storage, record.target),
+            locked(record.storage, record.target),
         ):
             work = partial(
                 fetch,

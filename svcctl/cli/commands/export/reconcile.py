@@ -80,7 +80,7 @@ def reconcile(
     """
     from svcctl.exports.reconcile import Reconcile, export_of
     from svcctl.exports.record import PROFILE, Record
-    from svcctl.exports.run import alone
+    from svcctl.exports.run import locked
     from svcctl.exports.workers.dispatch import RunProgress
 
     svc: Context = ctx.obj
@@ -94,7 +94,7 @@ def reconcile(
     crew.connect()  # a local service starts before the line of progress does
     with (
         nullcontext() if record.name is None else states.locked(record.name),
-        alone(record.storage, record.target),
+        locked(record.storage, record.target),
         time_limit(max_time, partial(late, svc)),
         resumable(svc),
     ):

@@ -26,7 +26,7 @@ from support.timed_events import (
     timeless,
 )
 
-from svcctl.exports.run import alone
+from svcctl.exports.run import locked
 from svcctl.exports.windows import Target, moment
 from svcctl.storage.targets import open_target
 from svcctl.words import size_text
@@ -411,7 +411,7 @@ def test_a_verify_beside_a_run_verifies_without_keeping_the_date(moved: Moved) -
     moved.now = START + 4 * 3600
     assert hourly(moved)[0] == 0
     storage, path = open_target(f"{moved.shell.home}/out/{{start:%FT%H}}.csv", {})
-    with alone(storage, Target(path)):
+    with locked(storage, Target(path)):
         code, told = moved("export", "verify", "timed")
     assert (code, "was not kept: another run of the export" in told, told.endswith(all_whole(3, 998))) == (
         0,

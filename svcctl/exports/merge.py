@@ -67,7 +67,7 @@ class MergedFile(Hashed):
             self._record.move(replace(entry, offset=offset))
 
     def publish(self) -> None:
-        """Give the file its name. The record gets its hash first, so that a rerun can check whether the file appeared."""
+        """Give the file its name. The record gets the hash first, so that a rerun can check whether this happened."""
         self._record.note_merged(self.bytes, self.sha256)
         self._sink.complete()
 
@@ -78,17 +78,16 @@ class MergedFile(Hashed):
         """
         record = self._record
         inside = sorted((entry for entry in record.entries.values() if entry.offset is not None), key=_offset)
-        whole = list(_read_again(growing, inside, export, record.head))
-        pairs = zip((entry for entry, _ in whole), _ordered(record), strict=False)
-        stays = list(takewhile(lambda pair: pair[0] == pair[1], pairs))
-        if stays:
-            self._digest = whole[len(stays) - 1][1]
-            last = stays[-1][0]
+        sound = list(_sound_windows(growing, inside, export, record.head))
+        pairs = zip((entry for entry, _ in sound), _first_windows(record), strict=False)
+        count = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        if count:
+            last, self._digest = sound[count - 1]
             self.bytes = _offset(last) + last.bytes
-        record.drop(*(entry.window for entry in inside[len(whole) :]))
-        for entry, _ in whole[len(stays) :]:
-            record.entries[entry.start] = _taken_out(growing, entry, export)
-        if len(stays) < len(inside):
+        record.drop(*(entry.window for entry in inside[len(sound) :]))
+        for entry, _ in sound[count:]:
+            record.entries[entry.start] = _as_part(growing, entry, export)
+        if count < len(inside):
             record.save()
         growing.truncate(self.bytes)
 
@@ -138,7 +137,7 @@ def _offset(entry: ExportedFile) -> int:
     return entry.offset
 
 
-def _read_again(
+def _sound_windows(
     growing: GrowingObject, inside: Sequence[ExportedFile], export: Export, head: str | None
 ) -> Iterator[tuple[ExportedFile, hashlib._Hash]]:
     """The windows of the file before the first damaged one, each with the hash of the file up to the window's end."""
@@ -147,17 +146,17 @@ def _read_again(
         return
     digest, at = hashlib.sha256(heading), len(heading)
     for entry in inside:
-        own = hashlib.sha256()
+        window_digest = hashlib.sha256()
         for piece in growing.read(at, entry.bytes):
             digest.update(piece)
-            own.update(piece)
-        if entry.offset != at or own.hexdigest() != entry.sha256:
+            window_digest.update(piece)
+        if entry.offset != at or window_digest.hexdigest() != entry.sha256:
             return
         at += entry.bytes
         yield entry, digest.copy()
 
 
-def _ordered(record: OpenRecord) -> Iterator[ExportedFile]:
+def _first_windows(record: OpenRecord) -> Iterator[ExportedFile]:
     """The windows of this run in order, before the first missing one."""
     for window in record.windows():
         if (entry := record.at(window)) is None:
@@ -166,7 +165,7 @@ def _ordered(record: OpenRecord) -> Iterator[ExportedFile]:
             yield entry
 
 
-def _taken_out(growing: GrowingObject, entry: ExportedFile, export: Export) -> ExportedFile:
+def _as_part(growing: GrowingObject, entry: ExportedFile, export: Export) -> ExportedFile:
     """Copy a window of the file into a part again."""
     with export.storage.create(entry.path, overwrite=True, part_of=export.path) as sink:
         for piece in growing.read(_offset(entry), entry.bytes):

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from svcctl.exports.windows import Window
     from svcctl.exports.workers.fetch import Fetched, Task
 
-SAVING = 0.02
-"""The largest share of the time that is spent on saving: with many windows, the record is saved less often."""
+SAVE_SHARE = 0.02
+"""The largest share of a run's time for saving the record. Longer records are saved less often."""
 SAVE_INTERVAL_SECONDS = 0.2
-"""The shortest time between two savings."""
+"""The shortest time between two saves."""
 
 
 class OpenRecord:
@@ -52,14 +52,14 @@ class OpenRecord:
         self._new = new
         self.head = record.head
         self.entries = {entry.start: entry for entry in record.entries.values()}
-        """What is there, by its start."""
+        """The entries by the start of their windows."""
         self._ends = frozenset(window.end for window in self.export.windows)
         self.replaced = [*replaced]
-        """The files whose content is replaced, each with what it held."""
+        """The replaced files and records, each with a description of the old content."""
         self.columns: list[tuple[str, str]] = []
-        """The changes of columns from file to file: before, and now."""
+        """The changes of columns from file to file: the old and the new columns."""
         self.left_out: dict[str, None] = {}
-        """The columns that the table has gained since the first windows, which are left out."""
+        """The columns that the table has gained since the first windows; files leave them out."""
         self._columns = record.columns
         self._heads: dict[Window, str] = {}
         """The heads of the windows that this run has fetched."""
@@ -67,20 +67,20 @@ class OpenRecord:
         self._saved = self._saving = 0.0
 
     def open(self) -> None:
-        """Save the claimed range, and finish what a killed run has begun."""
+        """Save the claimed range. A run that starts over also removes the leftovers of killed runs."""
         self.save()
         if self.export.order.overwrite:
             self._remove_leftovers()
 
-    # What is there
+    # Entries
 
     def at(self, window: Window) -> ExportedFile | None:
-        """The entry that begins with a window of this run: its own, or that of several that were fetched as one."""
+        """The entry that begins with a window of this run. It may cover several windows that were fetched together."""
         entry = self.entries.get(window.start)
         return entry if entry is not None and entry.end in self._ends else None
 
     def windows(self) -> Iterator[Window]:
-        """The windows of this run in order; of several that were fetched as one, the first."""
+        """The windows of this run in order; of windows that were fetched together, only the first."""
         reached = self.export.whole.start
         for window in self.export.windows:
             if window.start >= reached:
@@ -93,17 +93,20 @@ class OpenRecord:
 
     @property
     def earlier(self) -> ExportedFile | None:
-        """The merged file that has the name of this run's file, whatever its range."""
+        """The merged file with the name of this run's file, over any range."""
         return next((file for file in self._record.merged if file.path == self.export.path), None)
 
     @property
     def merged(self) -> ExportedFile | None:
-        """The merged file if its range is that of this run."""
+        """The merged file with the name and the range of this run's file."""
         merged = self.earlier
         return merged if merged is not None and merged.window == self.export.whole else None
 
     def is_merged(self) -> bool:
-        """Whether the merged file is in place, with this run's range; parts that are left over are removed."""
+        """Whether the merged file exists with this run's range.
+
+        Also completes a run that was killed after the file got its name: it notes the file and removes the parts.
+        """
         merged = self.merged
         if merged is None or self._storage.size(merged.path) != merged.bytes:
             return False
@@ -117,7 +120,7 @@ class OpenRecord:
         return True
 
     def missing(self, tasks: Mapping[Window, Task]) -> list[Task]:
-        """The tasks whose part is not there as the record describes it; their entries are removed."""
+        """The tasks without a part or file that matches the record. Drops the entries of those that do not match."""
         entries = self.inside()
         paths = [entry.path for entry in entries if entry.is_file]
         sizes = sizes_of(self._storage, paths, distant=self.export.distant)
@@ -135,13 +138,13 @@ class OpenRecord:
         if entry.path != path or sizes.get(entry.path) != entry.bytes:
             return False
         if self.export.distant or not self.export.target.per_window:
-            return True  # parts are hashed as they are merged
+            return True  # merging hashes the parts
         return self._storage.sha256(entry.path) == entry.sha256
 
-    # What the run does
+    # Changes by the run
 
     def take(self, fetched: Fetched) -> None:
-        """Note what a request fetched. IncompleteResult when it has other columns than the rest of its file."""
+        """Note the fetched windows. IncompleteResult when they have other columns than the rest of their file."""
         if self.export.target.per_window:
             self._heads |= {entry.window: fetched.head for entry in fetched.entries}
         elif self.head != fetched.head:
@@ -151,7 +154,7 @@ class OpenRecord:
         self.left_out |= dict.fromkeys(fetched.left_out)
 
     def _begin_with(self, head: str) -> None:
-        """Begin the merged file with other columns than earlier runs had: the parts of a file share one heading."""
+        """Begin the merged file with new columns, and drop the parts of earlier runs. All parts share one heading."""
         columns = self.export.format.columns
         if self.inside():
             raise IncompleteResult(
@@ -165,7 +168,7 @@ class OpenRecord:
         self.head = head
 
     def _claim_files(self) -> None:
-        """Claim this run's range and those of merged files only: the parts of other runs are gone."""
+        """Reduce the ranges to those of this run and of merged files, because the parts of other runs are gone."""
         whole = self.export.whole
         files = ((file.start, file.end) for file in self._record.merged)
         self._record = replace(self._record, ranges=union([(whole.start, whole.end), *files]))
@@ -175,13 +178,13 @@ class OpenRecord:
             self.entries.pop(window.start, None)
 
     def move(self, entry: ExportedFile) -> None:
-        """Note that a window is in the growing file; its part is removed once the note is saved."""
+        """Note that a window is in the growing file. Its part is removed after the record is saved."""
         self._moved.append(entry.path)
         self.entries[entry.start] = entry
         self.save_if_due()
 
     def note_merged(self, size: int, sha256: str) -> None:
-        """Note what the merged file will be, before it gets its name, and what it replaces."""
+        """Note the size and hash of the merged file, before it gets its name, and the file that it replaces."""
         path, whole, before = self.export.path, self.export.whole, self.earlier
         if before is not None and before.when and self._storage.size(path) is not None:
             if before.window == whole:
@@ -193,14 +196,14 @@ class OpenRecord:
         self.save()
 
     def note_published(self) -> None:
-        """Remove the parts, then note that the merged file is in place: from then on nothing is left to do."""
+        """Remove the parts, then note that the merged file has its name. The export is then complete."""
         path, merged = self.export.path, self.merged
         assert merged is not None
         stateless = self.export.order.state is None  # no later run may ever use the other parts
         inside = self.inside()
         starts = [start for start, entry in self.entries.items() if stateless or entry.window in self.export.whole]
         self._storage.remove(*filter(None, [self.entries.pop(start).path for start in starts]))
-        with suppress(SvcctlError):  # the file is whole, whatever is left beside it
+        with suppress(SvcctlError):  # leftovers do not harm the complete file
             self._remove_leftovers()
         lines = [replace(entry, path=path, offset=None) for entry in inside]
         others = [entry for entry in self._record.inside if entry.path != path]
@@ -217,7 +220,7 @@ class OpenRecord:
         self.replaced += [f"{self._storage.address(path)}, which was not as it was exported" for path in paths]
 
     def note_columns(self) -> None:
-        """Note each change of columns from file to file once, in the order of time and not of arrival."""
+        """Note each change of columns from file to file once, in the order of the windows."""
         reported = {self.head}
         for _, head in sorted(self._heads.items()):
             if self.head is not None and head not in reported:
@@ -230,12 +233,12 @@ class OpenRecord:
     # The record on the disk
 
     def save_if_due(self) -> None:
-        """Save, unless the last time was too recent."""
-        if self._clock() - self._saved > max(self._saving / SAVING, SAVE_INTERVAL_SECONDS):
+        """Save the record, unless it was saved a moment ago."""
+        if self._clock() - self._saved > max(self._saving / SAVE_SHARE, SAVE_INTERVAL_SECONDS):
             self.save()
 
     def save(self) -> None:
-        """Save the record, and remove the parts that moved into the growing file."""
+        """Save the record, then remove the parts that moved into the growing file."""
         started = self._clock()
         entries = {entry.window: entry for entry in self.entries.values()}
         self._record = replace(self._record, head=self.head, entries=entries, columns=self._columns)
@@ -246,14 +249,14 @@ class OpenRecord:
         self._saving = self._saved - started
 
     def _remove_leftovers(self) -> None:
-        """Remove what killed runs stored without noting it."""
+        """Remove the parts of killed runs that are not in the record."""
         folder = self.export.folder
         named = {self.export.record_path, *(entry.path for entry in self.entries.values())}
         self._storage.remove(*[name for name in self._storage.names(folder) if name not in named])
         self._storage.remove_unfinished(folder)
 
     def interrupt(self) -> None:
-        """Save what there is when a run fails; the record of a run without a state that exported nothing is removed."""
+        """Save the record of a failed run. Without a state, a new and empty record is removed instead."""
         with suppress(SvcctlError):
             self.note_columns()
             self.save()

@@ -1,9 +1,10 @@
-"""Reconcile an export with its service: windows that differ from what was exported are fetched again, and only those.
+"""Reconcile an export with its service: fetch only the changed windows again.
 
-    compare by counts, or by fetching ─> fetch what differs ─> replace files of windows, or make merged files anew
+    compare by counts, or by fetching ─> fetch the changed windows ─> replace their files, or rewrite the merged file
 
-A file of a window is replaced at once. A merged file is made anew from the bytes of the old one and the new parts; its
-name is given to it once the record has its hash, so that a killed reconcile is completed by the next command.
+The file of a window is replaced at once. A merged file is rewritten from the bytes of the old file and the new parts.
+The record gets the hash of the new file before the file gets its name, so that the next command can complete a killed
+reconcile.
 """
 
 from __future__ import annotations
@@ -32,14 +33,15 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 LEAST_PERIOD = 60
-"""Seconds; windows whose edges have a shorter common divisor are counted one by one."""
+"""Seconds. Windows whose edges have a shorter common divisor are counted one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowDifference:
-    """A window that differs: the entry as it was exported, and its rows now. `file` is where it is.
+    """A changed window: its entry before, and its `rows` at the service now. `file` is the address of its file.
 
-    `times` says how often reconcile has found it changed, this time included. A window that has `fewer` rows stays.
+    `times` counts the replacements of the window by reconciles, this one included. With `fewer`, the service has fewer
+    rows than the file, and the file stays.
     """
 
     entry: ExportedFile
@@ -50,7 +52,7 @@ class WindowDifference:
 
 
 def export_of(record: Record, environment: Mapping[str, str], retries: int) -> Export:
-    """The export that a record describes, over nothing."""
+    """The export of a record, with an empty range."""
     identity = record.identity
     order = Order(
         identity.query,
@@ -76,7 +78,7 @@ def export_of(record: Record, environment: Mapping[str, str], retries: int) -> E
 
 
 def counts(export: Export, entries: Sequence[ExportedFile], client: Client) -> dict[Window, int]:
-    """The rows that the service has of each window, by one grouped query if the windows allow it."""
+    """The number of rows of each window at the service, by one grouped query if the windows allow it."""
     period = gcd(*(edge for entry in entries for edge in (entry.start, entry.end)))
     if period < LEAST_PERIOD:
         return {entry.window: sum(_grouped(export, entry.window, "", client).values()) for entry in entries}
@@ -88,7 +90,7 @@ def counts(export: Export, entries: Sequence[ExportedFile], client: Client) -> d
 
 
 def _grouped(export: Export, window: Window, every: str, client: Client) -> dict[int, int]:
-    """The number of rows of each period, by its start in epoch seconds; of the whole window by 0 without a period."""
+    """The number of rows of each period, by its start in epoch seconds; without a period, of the whole window by 0."""
     query = counting(export.identity.query, every)
     request = QueryRequest(window.start, window.end, query, mode="json/simple/compact")
     with client.query(request) as answer:
@@ -96,43 +98,43 @@ def _grouped(export: Export, window: Window, every: str, client: Client) -> dict
 
 
 class Reconcile:
-    """One reconcile of the windows of an export from `start` to `end`, inside its lock.
+    """One reconcile of an export. The caller holds the lock of the target.
 
-    With `dry` it only compares; `fewer` says that windows which have fewer rows than before are replaced too. `saying`
-    is called with what takes longer than expected.
+    With `dry`, it only compares. With `fewer`, it also replaces windows that have fewer rows now. `note` is called with
+    the text of a note for the user.
     """
 
     def __init__(
-        self, export: Export, crew: Crew, saying: Callable[[str], None], *, dry: bool = False, fewer: bool = False
+        self, export: Export, crew: Crew, note: Callable[[str], None], *, dry: bool = False, fewer: bool = False
     ) -> None:
         self._export = export
         self._storage = export.storage
         self._crew = crew
-        self._saying = saying
+        self._tell = note
         self._dry = dry
         self._fewer = fewer
         record = Record.read(export.storage, export.target)
         if record is None:
             raise IncompleteResult(f"the record {export.storage.address(export.record_path)} has vanished")
         self.record: Record = record.settled()
-        """The record with what was replaced so far."""
+        """The record, with the windows that were replaced so far."""
         self._failures = Failures(stops=False)
         self._saved = 0.0
         self.differences: list[WindowDifference] = []
         self.losses = Losses()
-        """The losses of the windows that were replaced."""
+        """The losses of the replaced windows."""
         self.left_out: dict[str, None] = {}
-        """The columns that the table has gained since the export began, which are left out."""
+        """The columns that the table has gained since the first windows; files leave them out."""
 
     def entries(self, start: int, end: int) -> list[ExportedFile]:
-        """The windows of finished files that have a part of a range, in order."""
+        """The windows of finished files that overlap a range, in order."""
         record = self.record
         entries = record.entries.values() if self._export.target.per_window else record.inside
         inside = (entry for entry in entries if entry.start < end and start < entry.end)
         return sorted(inside, key=lambda entry: entry.window)
 
     def __call__(self, start: int, end: int, client: Client, *, deep: bool) -> Mapping[Window, SvcctlError]:
-        """Compare the windows of a range, and replace those that differ; returns those that could not be fetched."""
+        """Compare the windows that overlap a range, and replace the changed ones; returns the failed windows."""
         entries = self.entries(start, end)
         by_counts = not deep and not outline(self.record.identity.query).has("group")
         if by_counts and entries:
@@ -159,7 +161,7 @@ class Reconcile:
         self.differences.append(WindowDifference(entry, rows, self._storage.address(entry.path), times, fewer))
 
     def _fetched(self, entries: Sequence[ExportedFile], *, replaces: bool) -> Generator[tuple[ExportedFile, Fetched]]:
-        """Fetch windows; yields those whose bytes are not those of the record and replace them."""
+        """Fetch windows; yields the changed windows that replace old ones, and notes those that stay."""
         export = self._export
         task, per_window = export.task, export.target.per_window
         files = {file.path: file.window for file in self.record.merged}
@@ -193,7 +195,7 @@ class Reconcile:
                     yield entry, replace(outcome, entries=(replace(new, changes=changes),))
 
     def _replace_files(self, entries: Sequence[ExportedFile]) -> None:
-        """Replace the files of windows that differ."""
+        """Replace the files of changed windows."""
         current = dict(self.record.entries)
         try:
             with closing(self._fetched(entries, replaces=True)) as replaced:
@@ -214,25 +216,25 @@ class Reconcile:
     # Merged files
 
     def _replace_merged(self, path: str, entries: Sequence[ExportedFile]) -> None:
-        """Make a merged file anew if windows in it differ: with the bytes of the others where its format allows it."""
+        """Rewrite a merged file if windows in it have changed; parquet files are fetched whole."""
         (file,) = (file for file in self.record.merged if file.path == path)
-        apart = {
+        outside = {
             window: entry
             for window, entry in self.record.entries.items()
             if window.end <= file.start or file.end <= window.start
         }
-        if len(apart) < len(self.record.entries):
+        if len(outside) < len(self.record.entries):
             if self._export.target.is_one_file and self.record.ranges != ((file.start, file.end),):
                 address = self._storage.address(path)
                 raise IncompleteResult(
                     f"a run that replaces {address} has not ended", hint="run the export again first"
                 )
-            self.record = replace(self.record, entries=apart)  # parts of a reconcile that was killed
+            self.record = replace(self.record, entries=outside)  # the parts inside are of a killed reconcile
         joins, gaps = self._export.format.joins, len(self._failures.gaps)
         changed = list(self._fetched(entries, replaces=joins))
         if not changed or len(self._failures.gaps) > gaps:
             self._remove_parts(changed)
-            return  # the windows that failed are named; the next reconcile compares again
+            return  # the failed windows are reported; the next reconcile compares again
         if joins and all(fetched.head == self.record.head for _, fetched in changed):
             try:
                 self._splice(file, {entry.window: fetched.entry for entry, fetched in changed})
@@ -248,7 +250,7 @@ class Reconcile:
         self._storage.remove(*(fetched.entry.path for _, fetched in changed if fetched.entry.path))
 
     def _splice(self, file: ExportedFile, changed: Mapping[Window, ExportedFile]) -> None:
-        """Replace the bytes of windows in a merged file."""
+        """Replace the bytes of changed windows in a merged file."""
         path = file.path
         inside = sorted((entry for entry in self.record.inside if entry.path == path), key=lambda entry: entry.window)
         if self._storage.sha256(path) != file.sha256:
@@ -278,7 +280,7 @@ class Reconcile:
 
     def _fetch_whole(self, file: ExportedFile, changed: Sequence[ExportedFile]) -> None:
         """Fetch all windows of a merged file again."""
-        self._saying(
+        self._tell(
             f"{self._storage.address(file.path)} is fetched again whole: its windows cannot be replaced one by one"
         )
         export = self._export
@@ -300,14 +302,14 @@ class Reconcile:
 
 
 class _Slices:
-    """The bytes of a file, taken one slice after the other."""
+    """The bytes of a file, read in slices of any size."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
         self._rest = memoryview(b"")
 
     def take(self, size: int) -> Iterator[memoryview]:
-        """The next bytes, as many as there are up to a size."""
+        """The next `size` bytes in pieces; fewer at the end of the file."""
         while size > 0:
             if not self._rest:
                 self._rest = memoryview(next(self._pieces, b""))

@@ -1,11 +1,11 @@
 """A run of an export: find the missing windows, hand them to workers, and publish the files.
 
-    claim the target ─> fetch what is missing ─> write the merged file, or a file for each window ─> move the state
+    claim the target ─> fetch the missing windows ─> write the merged file, or a file per window ─> move the state
 
-Whatever ends a run, a part appears under its name whole or not at all, the record names only parts that are there, and
-the merged file gets its name before its parts are removed. So a rerun resumes, whenever the run before it ended.
+A run may end at any moment: a part has its name only when it is complete, the record names only existing parts, and
+the merged file gets its name before its parts are removed. So the next run resumes.
 
-A window that fails is left out, and the others are fetched: the next run fetches only what is missing.
+A window that fails does not stop the others. The next run fetches only the missing windows.
 """
 
 from __future__ import annotations
@@ -29,13 +29,16 @@ from svcctl.storage import Storage
 
 @contextmanager
 def locked(storage: Storage, target: Target) -> Iterator[None]:
-    """Keep other runs of an export out, as far as the storage has locks, by an object that is written until the end."""
+    """Hold the lock of a target: an object that is written until the block ends. Locked when another run holds it.
+
+    Only local files have locks.
+    """
     try:
         lock = storage.create(f"{folder_of(target)}run", overwrite=True)
     except Locked:
         raise Locked(f"another run of the export to {target.text} is going on") from None
-    except UsageError as error:  # the user knows the target, not the folder beside it
-        error.add_note(f"a run keeps its lock and its parts beside {storage.address(target.text)}")
+    except UsageError as error:  # the user knows the target, but not its hidden folder
+        error.add_note(f"a run keeps its lock and its parts next to {storage.address(target.text)}")
         raise
     try:
         with lock:
@@ -47,7 +50,7 @@ def locked(storage: Storage, target: Target) -> Iterator[None]:
 
 @contextmanager
 def opened(export: Export) -> Iterator[OpenRecord]:
-    """The record of a run, for as long as it keeps other runs out."""
+    """The record of an export, open for a run that holds the lock."""
     with locked(export.storage, export.target):
         record = claim(export)
         record.open()
@@ -55,8 +58,10 @@ def opened(export: Export) -> Iterator[OpenRecord]:
 
 
 class ExportRun:
-    """One run. `stops` says that the first window that fails ends it; `done` is called with the number of finished
-    windows, the number of all, and what was fetched last, None before the first and for a window that failed.
+    """One run of an export. With `stops`, the first failed window ends the run.
+
+    `report` is called with the number of finished windows, the number of all windows, and the last fetched windows:
+    None before the first window, and for a failed window.
     """
 
     def __init__(
@@ -72,7 +77,7 @@ class ExportRun:
         self._damaged: set[Window] = set()
 
     def __call__(self) -> Summary:
-        """Export all windows; raises the error that ends the run."""
+        """Export all windows. Raises the error that ends the run early."""
         idle = False
         try:
             if self._export.target.per_window:
@@ -95,7 +100,7 @@ class ExportRun:
     # Fetching
 
     def _fetching(self, tasks: Sequence[Task]) -> Iterator[None]:
-        """Fetch windows; comes back whenever one is noted, or has failed."""
+        """Fetch windows; yields after each request, when its windows are in the record or have failed."""
         total, finished = len(self._tasks), len(self._tasks) - len(tasks)
         self._report(finished, total, None)
         joined = self._export.joined if self._export.joins_windows else None
@@ -118,7 +123,7 @@ class ExportRun:
     # Merging
 
     def _merge(self) -> None:
-        """Write the merged file while its windows arrive; parts that turn out to be damaged are fetched again."""
+        """Write the merged file while its windows arrive. Damaged parts are fetched again, once."""
         earlier = self._record.earlier
         overwrite = self._export.order.overwrite or (earlier is not None and earlier.window in self._export.whole)
         while True:
@@ -127,7 +132,7 @@ class ExportRun:
                     self._write_merged(file)
                     if self._failures.gaps:
                         self._record.save()
-                        return  # the gaps are listed, and a file with gaps is not published
+                        return  # a file with gaps is not published
                     file.publish()
                 break
             except DamagedPart as error:
@@ -143,7 +148,7 @@ class ExportRun:
         pieces = self._parts(file, arriving)
         if record.head is None:
             next((None for _ in arriving if record.head is not None), None)
-        if record.head is None:  # no window could be fetched, or there is none
+        if record.head is None:  # all windows failed, or there are none
             for _ in pieces:
                 pass
             return
@@ -153,11 +158,11 @@ class ExportRun:
             export.format.merged(pieces, record.head, file)
         except DamagedPart:
             for _ in arriving:
-                pass  # the windows that are being fetched are needed all the same
+                pass  # windows that are being fetched stay useful
             raise
 
     def _parts(self, file: MergedFile, arriving: Iterator[None]) -> Iterator[Part]:
-        """The parts of all windows in order, as they arrive; none behind a window that failed."""
+        """The parts of all windows in order, as they arrive; none after a failed window."""
         export, record, gaps = self._export, self._record, self._failures.gaps
         for window in record.windows():
             while (entry := record.at(window)) is None and window not in gaps:

@@ -1,8 +1,8 @@
-"""The state of an incremental export: a name for its target, and where its last run ended and the next one starts.
+"""The state of an incremental export: a name for its target, and the end of its last run, where the next run starts.
 
-A state is a small file in a folder of states, and beside it a lock that a run holds: a second run of the same state
-ends at once (exit 9). The state moves only when the files of a run are in place, so the next run makes up for one that
-failed. The record beside these files says what they hold; where the two disagree, a run is refused.
+A state is a small file in the folder of states, with a lock file next to it. A run holds the lock; a second run of the
+state ends at once (exit 9). The state moves only after the files of a run are published, so the next run makes up for a
+failed one. A run is refused when the record of the target does not fit the state.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The state of an export: its next run starts at the epoch second `until`.
+    """The state of an export. Its next run starts at the epoch second `until`.
 
-    `target` is the same from any directory. `failed` says when and why the last run failed; it is empty if it did not.
+    `target` is a path that is valid in every directory. `failed` says when and why the last run failed; empty if it
+    succeeded.
     """
 
     target: str
@@ -39,11 +40,11 @@ class State:
 
 
 class DamagedState(UsageError):
-    """The file of a state is not what was written."""
+    """A state whose file cannot be read as a state."""
 
 
 def placed(target: str) -> str:
-    """A target as it can be named from any directory, in one spelling."""
+    """A target in the one spelling that is valid in every directory."""
     if "://" in target:
         return target
     try:
@@ -54,7 +55,7 @@ def placed(target: str) -> str:
 
 
 def default_states(environment: Mapping[str, str]) -> States:
-    """The states under SVCCTL_STATE, else the platform's state directory."""
+    """The states in the folder SVCCTL_STATE; without that, in the state directory of the platform."""
     if named := environment.get(STATE_ENVIRONMENT):
         return States(home.expanded_path(named).absolute())
     return States(home.directory("state", STATE_ENVIRONMENT) / "exports")
@@ -62,7 +63,7 @@ def default_states(environment: Mapping[str, str]) -> States:
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """The states in a folder, which is made when the first one is saved."""
+    """The states in a folder. The first save creates the folder."""
 
     folder: Path
 
@@ -101,10 +102,10 @@ class States:
             raise UsageError(f"state {path} cannot be read: {error.strerror}") from None
 
     def writing(self, target: str) -> tuple[str, State] | None:
-        """The state whose export goes to a target, with its name."""
+        """The name and the state that write to a target; None without one."""
         place = placed(target)
         for name in self.names():
-            with suppress(UsageError):  # what is wrong with another state is no concern of this export
+            with suppress(UsageError):  # a damaged state of another export does not matter here
                 if (state := self.load(name)) is not None and state.target == place:
                     return name, state
         return None
@@ -117,7 +118,7 @@ class States:
         return state
 
     def save(self, name: str, state: State) -> None:
-        """Replace the state of a name, on the disk before this returns."""
+        """Replace the state of a name. It is on the disk when this returns."""
         path = self.path(name)
         document = {"version": VERSION, **asdict(state)}
         try:

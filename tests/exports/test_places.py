@@ -133,7 +133,7 @@ def test_a_folder_that_cannot_be_written_is_named(exports: Exports) -> None:
     with pytest.raises(UsageError) as caught:
         exports("file/all.csv")
     assert caught.value.message == f"cannot write {exports.folder}/file/.all.csv.export/run: Not a directory"
-    assert caught.value.__notes__ == [f"a run keeps its lock and its parts beside {exports.folder}/file/all.csv"]
+    assert caught.value.__notes__ == [f"a run keeps its lock and its parts next to {exports.folder}/file/all.csv"]
     assert exports.windows_asked() == 0
 
 

@@ -1,8 +1,7 @@
-"""Windows on other machines: a Dask cluster's workers instead of threads of this process.
+"""Workers in a Dask cluster, instead of threads of this process.
 
-A worker gets a Task and a function that makes a client. That function resolves the profile where it runs, so a cluster
-never sees the credentials of the user who starts an export. All machines must reach the target: s3, hdfs, or a folder
-that they share.
+A worker gets a task and a function that makes a client. The function reads the profile of the worker's machine, so the
+cluster never sees the credentials of the user. All machines must reach the target: s3, hdfs, or a shared folder.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ if TYPE_CHECKING:
     from svcctl.api.client import Client
 
 CONNECT_SECONDS = 10
-"""Seconds that the scheduler may take to answer."""
+"""The most seconds until the scheduler answers."""
 
 Connect = Callable[[], "Client"]
-"""Makes a client that retries nothing. It can be pickled and hashed, and holds no secret."""
+"""Makes a client that retries nothing. The function can be pickled and hashed, and holds no secret."""
 
 
 @contextmanager
 def cluster(address: str) -> Iterator[tuple[Executor, int, int]]:
-    """The workers of a Dask cluster as an executor, the number of their threads, and that of their processes.
+    """The workers of a Dask cluster as an executor, with their numbers of threads and of processes.
 
     Unavailable when no scheduler or no worker answers.
     """
     extras.need("dask", "--scheduler")
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its errors are reported as ours
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # svcctl reports these errors itself
     distributed: Any = importlib.import_module("distributed")  # it has no types
     try:
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
@@ -51,12 +50,12 @@ def cluster(address: str) -> Iterator[tuple[Executor, int, int]]:
         threads = client.nthreads()
         if not threads:
             raise Unavailable(f"the scheduler {address} has no workers", hint=f"start some: dask worker {address}")
-        # Not pure, or the same window of a later run would get the task that an ended run has left behind.
+        # With pure=True, a later run would get the task of an ended run for the same window.
         yield _Explaining(client.get_executor(pure=False), address), sum(threads.values()), len(threads)
 
 
 class _Explaining(Executor):
-    """An executor that turns failures of the cluster into our errors."""
+    """An executor that raises failures of the cluster as svcctl's errors."""
 
     def __init__(self, executor: Executor, address: str) -> None:
         self._executor = executor
@@ -81,9 +80,9 @@ class _Explaining(Executor):
 
 
 def fetch_there(task: Task, target: str, connect: Connect, per_second: float | None) -> Fetched:
-    """Fetch a window in the process of a worker; `per_second` is this worker's own share of the requests.
+    """Fetch a task in the process of a worker. `per_second` is this process's share of the requests.
 
-    The part is taken over from any other writer: that belongs to an ended run, or to a worker that was given up.
+    The part is taken over from any other writer, which belongs to an ended run or to a lost worker.
     """
     storage, _ = open_target(target, os.environ, take=True)
     with _making:
@@ -92,9 +91,9 @@ def fetch_there(task: Task, target: str, connect: Connect, per_second: float | N
 
 
 class _Released(threading.Event):
-    """Set once the scheduler has released the task of this thread: the run has ended, or another worker has the task.
+    """Set when the scheduler has released the task of this thread: the run has ended, or another worker has the task.
 
-    Without this, a worker would go on with a released task, whose result nobody wants.
+    Without this event, a worker would complete a task that no run waits for.
     """
 
     def __init__(self) -> None:

@@ -1,5 +1,6 @@
-"""How windows are handed out to the workers of a run, threads of this process or of a cluster; how far the run is, and
-which failures end it at once.
+"""Hand tasks out to the workers of a run, which are threads of this process or of a cluster.
+
+Also the progress of a run, and the failures that end a run at once.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ if TYPE_CHECKING:
     from svcctl.storage import Storage
 
 WINDOWS_PER_WORKER = 2
-"""Windows handed out for each worker: while it fetches one, the next one waits."""
+"""Requests per worker that are handed out: one in progress, and the next one."""
 ENDING_SECONDS = 2.0
-"""Seconds that a failing run waits for the workers that are fetching a window."""
+"""Seconds that a failing run waits for requests in progress."""
 IN_A_ROW = 5
-"""So many windows that fail one after the other end a run: the next ones would most likely fail too."""
+"""This many failed windows in a row end a run, because the next windows would most likely fail too."""
 
 
 Take = Callable[[Fetched, int], None]
-"""Takes what was fetched, and of how many windows."""
+"""Called with a result and its number of windows."""
 Outcome = tuple[Sequence[Task], Fetched | SvcctlError]
-"""The tasks of one request, and what came of it."""
+"""The tasks of one request, and its result or error."""
 
 
 @dataclass
@@ -50,7 +51,7 @@ class RunProgress:
     done: int = 0
     total: int = 0
     _before: int | None = None
-    """The number of windows that were there before the run."""
+    """The number of windows that were finished before the run."""
 
     def __post_init__(self) -> None:
         self._started = self.clock()
@@ -71,7 +72,7 @@ class RunProgress:
 
 
 class Failures:
-    """The windows of a run that failed. The first one ends a run that `stops`."""
+    """The failed windows of a run. With `stops`, the first failure ends the run."""
 
     def __init__(self, *, stops: bool) -> None:
         self._stops = stops
@@ -79,7 +80,7 @@ class Failures:
         self.gaps: dict[Window, SvcctlError] = {}
 
     def add(self, window: Window, error: SvcctlError) -> None:
-        """Note a window that failed; raises an error that ends the run."""
+        """Note a failed window. Raises the error if it ends the run."""
         if concerns_all(error):
             raise error from None
         if self._stops:
@@ -93,12 +94,12 @@ class Failures:
             raise error.saying(f"{row}: {error.message}") from None
 
     def end_row(self) -> None:
-        """Note that a window was fetched."""
+        """Note a fetched window, which ends a row of failures."""
         self._row.clear()
 
 
 def concerns_all(error: BaseException | None) -> bool:
-    """Whether every window would meet this error: a refusal by the service or the storage, a full disk, a lock."""
+    """Whether all windows would fail with this error: a refusal by the service or the storage, a full disk, a lock."""
     if isinstance(error, InternalError):
         return False
     return isinstance(error, (Unstored, UsageError, ServiceError, Locked))
@@ -106,7 +107,7 @@ def concerns_all(error: BaseException | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """Workers that are ready: those of `executor` call `fetch`; `stopping` tells those of this process to end."""
+    """Ready workers: `count` threads of `executor`, which call `fetch`. Setting `stopping` ends local workers."""
 
     fetch: Fetch
     executor: Executor
@@ -114,10 +115,10 @@ class Crew:
     stopping: threading.Event
 
     def fetching(self, tasks: Sequence[Task], take: Take, joined: Joined | None = None) -> Generator[Outcome]:
-        """Fetch windows; yields what came of each request.
+        """Fetch tasks; yields the outcome of each request.
 
-        Everything that was fetched is given to `take` first, also when the iterator is closed early; an error that it
-        raises is that of the window. `joined` is that of Queue.
+        `take` is called with each result before the yield, also when the iterator is closed early. An error of `take`
+        becomes the outcome. For `joined`, see Queue.
         """
         waiting = Queue(tasks, self.count, joined)
         ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]] = SimpleQueue()
@@ -171,7 +172,7 @@ class Crew:
 
 
 def _take_results(ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]], requests: int, take: Take) -> None:
-    """Take the windows that workers complete while the run ends, so that the next run need not fetch them again."""
+    """Take the results that arrive while the run ends, so that the next run does not fetch these windows again."""
     deadline = time.monotonic() + ENDING_SECONDS
     for _ in range(requests):
         try:
@@ -179,16 +180,16 @@ def _take_results(ended: SimpleQueue[tuple[Sequence[Task], Future[Fetched]]], re
             take(future.result(), len(request))
         except Empty:
             return
-        except Exception:  # the error that ends the run has been raised already
+        except Exception:  # the run already raises its first error
             continue
 
 
 @dataclass(frozen=True)
 class Workers:
-    """The workers that fetch the windows; `connect` makes their client, and they share `per_second` requests a second.
+    """The workers to use. `connect` makes their client. All workers share `per_second` requests per second.
 
-    With a `scheduler` they are its workers, each with a client that `connect_there` makes; `target` is then the one
-    that was asked for, as each machine has to open it.
+    With a `scheduler`, the workers are those of its cluster. Each process of the cluster makes its client by
+    `connect_there`, and opens `target` itself.
     """
 
     connect: Callable[[], Client]
@@ -200,6 +201,7 @@ class Workers:
 
     @contextmanager
     def working(self, storage: Storage, progress: Progress) -> Iterator[Crew]:
+        """Start the workers for a block; they write to `storage` and count in `progress`."""
         stopping = threading.Event()
         if self.scheduler is None:
             fetch_here = partial(
@@ -216,7 +218,7 @@ class Workers:
                 yield Crew(fetch_here, pool, count, stopping)
             finally:
                 stopping.set()
-                # A worker that waits for the service would hold up the end of a run that failed.
+                # Waiting for workers would delay the end of a failed run.
                 pool.shutdown(wait=False, cancel_futures=True)
             return
         with cluster(self.scheduler) as (executor, threads, processes):

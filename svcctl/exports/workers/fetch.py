@@ -1,6 +1,6 @@
-"""Fetch a window: request it, check the answer while it is written to the window's part, and retry if that may help.
+"""Fetch a task: request its window, check the answer while it is stored, and retry if a retry may help.
 
-A worker fetches a window, in a thread here or in another process: a Task says all about it and can be sent there.
+A task can be sent to another process, and the worker there needs nothing else.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from svcctl.storage import Sink, Storage
 
 TOGETHER = 16
-"""Files of windows that are completed at once."""
+"""Files of windows that are completed together."""
 
 
 class _MoreColumns(Exception):
-    """An answer has all columns of the export, `columns`, and `new` ones."""
+    """An answer with all `columns` of the export, and with `new` ones."""
 
     def __init__(self, columns: tuple[str, ...], new: tuple[str, ...]) -> None:
         super().__init__(columns, new)
@@ -48,14 +48,14 @@ class _MoreColumns(Exception):
 
 
 class Stopped(Exception):
-    """The export stops, so this window was not fetched."""
+    """The run ends before this window is fetched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a record says of a window that is fetched only to compare it, or (`replaces`) to replace what differs.
+    """The recorded rows and hash of a window that is fetched for a comparison.
 
-    Fewer rows than there were replace nothing unless `fewer` is set.
+    With `replaces`, changed rows replace the part. With `fewer`, they do so even if there are fewer rows than before.
     """
 
     rows: int
@@ -64,19 +64,22 @@ class Known:
     fewer: bool
 
     def gives_way(self, rows: int, sha256: str) -> bool:
-        """Whether these rows and bytes are to be stored."""
+        """Whether these new rows replace the part."""
         return self.replaces and sha256 != self.sha256 and (self.fewer or rows >= self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A window to fetch. `request` is that of the whole export; its range is replaced by the window's.
+    """The request for a window, and the place of its rows.
 
-    `path` is where the part goes in the storage, compressed as `compression` says (an ending, "" for none). A `whole`
-    part is a file of its own, heading included; one that is not whole leaves out the heading and is not made for a
-    window without events: it is a `part_of` a merged file. The rows of a `plain` query are those of any parts of the
-    window, in order. `zone` is that of the dates in the answers, None if none is requested. Of a query for all columns,
-    `columns` are those to keep, empty before any are known; it is None for a query that names its columns.
+    `request` is the request for the whole export; the window replaces its range. `path` is the path of the part.
+    `compression` is the ending of its compression, "" for none. `part_of` is the path of the merged file. A part of a
+    merged file has no heading, and does not exist for a window without events. Without `part_of`, the part is a `whole`
+    file with its heading.
+
+    A `plain` query has the same rows if its window is requested in several ranges. `zone` is the zone of the dates in
+    the rows, None if no zone is requested. For a query for all columns, `columns` are the columns to keep, empty before
+    they are known; None for a query that names its columns.
     """
 
     window: Window
@@ -91,20 +94,20 @@ class Task:
     zone: Zone | None = None
     columns: tuple[str, ...] | None = None
     parts: tuple[Task, ...] = ()
-    """The tasks of the windows whose files the answer is split into; empty if there is one part, at `path`."""
+    """The tasks of the windows into whose files the answer is split; empty for one part at `path`."""
 
     @property
     def whole(self) -> bool:
         return self.part_of is None
 
     def spans(self) -> tuple[Window, ...]:
-        """The ranges to request, in order: a service writes all dates of an answer with one offset."""
+        """The ranges to request, in order. Each range has one offset, because an answer has only one."""
         if self.zone is None or not self.plain:
             return (self.window,)
         return tuple(Window(*span) for span in self.zone.spans(self.window.start, self.window.end))
 
     def goes_on_in(self, other: Task) -> bool:
-        """Whether the other task's window begins where this one ends, and all dates of both have one offset."""
+        """Whether the other task's window follows this one without a gap, and their dates have the same offset."""
         if self.window.end != other.window.start or self.zone != other.zone:
             return False
         return self.zone is None or len(self.zone.spans(self.window.start, other.window.end)) == 1
@@ -112,7 +115,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The result of a task: the entries for the record, and the head that all windows must share."""
+    """The result of a task: entries for the record, and the head, which all windows must share."""
 
     entries: tuple[ExportedFile, ...]
     head: str
@@ -122,9 +125,9 @@ class Fetched:
     """The bytes of the answer."""
     losses: Losses = field(default_factory=Losses)
     columns: tuple[str, ...] = ()
-    """The columns of a query for all columns, if the answer names them."""
+    """The columns of the answer, for a query for all columns."""
     left_out: tuple[str, ...] = ()
-    """The columns that the table has gained since the first window, which are not in the part."""
+    """The columns that the table has gained since the first window; the part leaves them out."""
 
     @property
     def entry(self) -> ExportedFile:
@@ -135,13 +138,13 @@ class Fetched:
 
 @dataclass
 class Progress:
-    """What all workers of a process have done so far. Rows and bytes are counted as they arrive."""
+    """The progress of all workers of a process. Rows and bytes are counted when they arrive."""
 
     rows: int = 0
     bytes: int = 0
     retries: int = 0
     trouble: SvcctlError | None = None
-    """Why the last attempt at a window failed; None once a later attempt has succeeded."""
+    """The error of the last failed attempt; None after a successful one."""
     columns: tuple[str, ...] = ()
     """The columns of the first window of a query for all columns."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -162,13 +165,13 @@ def fetch(
     stopping: threading.Event,
     delay: Callable[[int], float] = retry.delay,
 ) -> Fetched:
-    """Fetch a window, with as many retries as its task allows. `client` retries nothing by itself.
+    """Fetch a task, with as many retries as it allows. `client` retries nothing.
 
-    A refusal that says when to come back counts as a retry only while no other window gets on (see `Turns`). `delay`
-    gives the seconds to wait after a number of failures, unless the service says how long to wait.
+    A refusal with a Retry-After counts as a retry only while no other window makes progress; see RequestTurns. `delay`
+    returns the seconds to wait after a number of failures without a Retry-After.
 
-    Raises the last attempt's error: of the service, the network, the answer or the storage. Raises Stopped when
-    `stopping` is set meanwhile.
+    Raises the error of the last attempt: of the service, the network, the answer or the storage. Raises Stopped when
+    `stopping` is set.
     """
     started = time.monotonic()
     turns = pace.turns()
@@ -217,7 +220,7 @@ def fetch(
 
 
 class _Attempt:
-    """One attempt at a task: its answer, and the parts that this becomes."""
+    """One attempt at a task: its answer, and the parts made of it."""
 
     def __init__(
         self, task: Task, client: Client, storage: Storage, progress: Progress, stopping: threading.Event
@@ -231,7 +234,7 @@ class _Attempt:
         self.head = ""
         self.rows = self.received = 0
         self.stored = 0
-        """The bytes of all parts so far."""
+        """The stored bytes of all parts."""
         self.losses = Losses()
         self.columns: tuple[str, ...] = ()
         self.left_out: tuple[str, ...] = ()
@@ -241,7 +244,7 @@ class _Attempt:
         return self._split() if self._task.parts else (self._whole(),)
 
     def check(self) -> None:
-        """Stopped when the export stops."""
+        """Raise Stopped when the run ends."""
         if self._stopping.is_set():
             raise Stopped
 
@@ -259,14 +262,14 @@ class _Attempt:
         with _Part(task, self._storage, self) as part:
             self._answered(lambda answer, look: self._format.part(answer, part, task.whole, self.losses, look))
             part.end()
-            made = task.whole or self.rows > 0
-            if made and (task.known is None or task.known.gives_way(self.rows, part.sha256)):
+            has_part = task.whole or self.rows > 0
+            if has_part and (task.known is None or task.known.gives_way(self.rows, part.sha256)):
                 with _storing():
                     part.sink.complete()
-        return part.entry(self.rows, made=made)
+        return part.entry(self.rows, has_part=has_part)
 
     def _split(self) -> tuple[ExportedFile, ...]:
-        """Write the files of several windows once all of their rows are there."""
+        """Write the files of several windows after all of their rows have arrived."""
         task, heading = self._task, self._format.heading
         windows = [part.window for part in task.parts]
         edges = text_edges(windows, task.zone, task.request.date_format) if heading else object_edges(windows)
@@ -282,7 +285,7 @@ class _Attempt:
             return tuple(chain.from_iterable(map(self._files, groups)))
 
     def _files(self, group: Sequence[tuple[Task, tuple[int, Iterator[bytes]]]]) -> list[ExportedFile]:
-        """Write the files of some windows, each with the heading."""
+        """Write the files of a group of windows, each with the heading, and complete them together."""
         parts, entries = [], []
         with ExitStack() as stack:
             for task, (rows, pieces) in group:
@@ -300,7 +303,7 @@ class _Attempt:
     def _answered(self, write: Callable[[QueryResponse, Look | None], str]) -> None:
         """Send the requests of the task and write their rows.
 
-        If the table has gained columns, they are sent again for the columns to keep, before a row is stored.
+        If the table has new columns, the requests are sent again for the old columns, before a row is stored.
         """
         try:
             self._written(write, self._task.request.query)
@@ -336,7 +339,7 @@ class _Attempt:
 
 
 class _Part:
-    """The part of a window while it is written, in `with`: counts and hashes the bytes as they are stored."""
+    """The part of a window while it is written, for `with`. Counts and hashes the stored bytes."""
 
     def __init__(self, task: Task, storage: Storage, attempt: _Attempt) -> None:
         self._task = task
@@ -363,7 +366,7 @@ class _Part:
             self._store(data)
 
     def end(self) -> None:
-        """Write what is left to be compressed."""
+        """Write the rest of the compressed data."""
         if self._compressor is not None:
             self._store(self._compressor.flush())
 
@@ -372,16 +375,16 @@ class _Part:
         self._digest.update(data)
         self._bytes += len(data)
 
-    def entry(self, rows: int, *, made: bool = True) -> ExportedFile:
-        """The entry of the window, whose part was not `made` if there was nothing to store."""
+    def entry(self, rows: int, *, has_part: bool = True) -> ExportedFile:
+        """The entry of the window; without a part if there was nothing to store."""
         window = self._task.window
-        stored = (self._task.path, rows, self._bytes, self.sha256) if made else ("", rows, 0, "")
+        stored = (self._task.path, rows, self._bytes, self.sha256) if has_part else ("", rows, 0, "")
         return ExportedFile(window.start, window.end, *stored, int(time.time()))
 
 
 @contextmanager
 def _storing() -> Iterator[None]:
-    """Mark errors of the storage: a retry would not help against them, as it may against those of the answer."""
+    """Raise errors of the storage as Unstored: a retry may help against errors of the answer only."""
     try:
         yield
     except IncompleteResult as error:
@@ -389,10 +392,10 @@ def _storing() -> Iterator[None]:
 
 
 def check(request: QueryRequest, format: ExportFormat, client: Client) -> None:
-    """Request an empty range, to raise what the service says about the query or the credentials."""
+    """Request an empty range. Raises the error of the service for a wrong query or wrong credentials."""
     with client.query(replace(request, to=request.from_)) as answer:
         format.part(answer, BytesIO(), False, Losses())
 
 
 Fetch = Callable[[Task], Fetched]
-"""Fetches a window: `fetch` with all but its task filled in."""
+"""Fetches a task: `fetch` with all other arguments filled in."""

@@ -1,6 +1,6 @@
-"""The pace of an export: when a request may be sent, and which refusals only mean that a window has to wait its turn.
+"""The pace of an export: the times of requests, and refusals that only make a window wait for its turn.
 
-All workers of a process share one Pace, so that together they keep to it.
+All workers of a process share one Pace.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Callable
 from itertools import count
 
 SPREAD = 0.5
-"""After a pause all workers come back within this many seconds, not at the same moment."""
+"""Seconds after a pause within which all workers send their next requests, not all at the same moment."""
 
 
 class Pace:
-    """At most `per_second` requests a second (None: no limit), and none before a moment that the service named.
+    """At most `per_second` requests per second (None: no limit), and none during a pause that the service requests.
 
-    `clock` is monotonic, in seconds; `chance` gives numbers from 0 to 1. All methods may be called from any thread.
+    `clock` is monotonic, in seconds. `chance` returns numbers from 0 to 1. All methods are thread-safe.
     """
 
     def __init__(
@@ -39,14 +39,14 @@ class Pace:
         self._fetched = 0
 
     def hold(self, seconds: float) -> None:
-        """Stop all requests for a number of seconds: one Retry-After slows all workers."""
+        """Pause all requests for a number of seconds, because a Retry-After is meant for all workers."""
         with self._lock:
             self._held = max(self._held, self._clock() + seconds)
 
     def wait(self, stopping: threading.Event) -> bool:
-        """Wait until a request may be sent, and count it; False when the export stops instead.
+        """Wait until a request may be sent; False if the export stops before.
 
-        After a pause, requests that have waited longest come first: one that was just refused comes last.
+        After a pause, the requests that have waited longest come first, and those that were just refused come last.
         """
         with self._lock:
             number = next(self._numbers)
@@ -70,17 +70,17 @@ class Pace:
                 self._waiting.discard(number)
 
     def turns(self) -> RequestTurns:
-        """The turns of a window."""
+        """The requests of one window; see RequestTurns."""
         return RequestTurns(self)
 
 
 class RequestTurns:
-    """The requests of one window among those of others: use `with turns:` around each request.
+    """The requests of one window among those of other windows. Use `with turns:` around each request.
 
-    A service that has fewer places than there are workers refuses some requests, and may refuse the same one again and
-    again. Such a refusal is not a failure while others get on: a request that was sent before this one is still being
-    answered, or a window was fetched since the last refusal. If all requests are refused, the oldest of them fails, so
-    this ends.
+    A service with fewer places than workers refuses some requests, and may refuse the same window many times. Such a
+    refusal is no failure while other windows make progress: an earlier request is still being answered, or a window was
+    fetched since the last refusal. If the service refuses all requests, the oldest request counts its refusals as
+    failures, so the waiting ends.
     """
 
     def __init__(self, pace: Pace) -> None:
@@ -102,10 +102,10 @@ class RequestTurns:
             pace._fetched += kind is None
 
     def refused(self) -> int:
-        """Note that the last request was refused; returns how many in a row were while no other window got on."""
+        """Note a refusal; returns the number of refusals in a row without progress of other windows."""
         pace = self._pace
         with pace._lock:
             before, self._fetched = self._fetched, pace._fetched
-            others_get_on = pace._fetched > before or min(pace._open, default=self._number) < self._number
-        self._refused = 0 if others_get_on else self._refused + 1
+            progress = pace._fetched > before or min(pace._open, default=self._number) < self._number
+        self._refused = 0 if progress else self._refused + 1
         return self._refused

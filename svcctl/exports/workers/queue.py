@@ -1,9 +1,9 @@
-"""The tasks that are still to be handed out, in order, and how many of them one request fetches.
+"""The tasks of a run in order, and the number of tasks for one request.
 
-A request costs a service about the same for ten events as for ten thousand. So neighbouring windows are joined into one
-task while requests are quick, if they go into one file anyway or the answer can be split into their files. If a joined
-task fails, its windows are requested one by one: an error is about one window, a service that can only answer short
-ranges is asked for those, and an answer that cannot be split is not needed.
+A request costs a service about the same for ten events as for ten thousand. So while requests are quick, one request
+fetches several neighbouring windows, if they go into one file or the answer can be split into their files. After the
+first failure, windows are requested one by one: then each error belongs to one window, and a service that only answers
+short ranges, or whose answers cannot be split, still works.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from svcctl.errors import SvcctlError
 from svcctl.exports.workers.fetch import Fetched, Task
 
 REQUEST_SHARE = 16
-"""A request takes at most one of so many parts of the windows that are left, so that the workers end together."""
+"""A request takes at most 1/REQUEST_SHARE of the remaining windows, so that all workers finish together."""
 QUICK_SECONDS = 1.0
-"""Seconds that a request for several windows may take, estimated from those before it."""
+"""The most seconds for a request for several windows, estimated from the last request."""
 SPLIT_BYTES = 4 << 20
-"""Bytes of an answer that is split, estimated from those before it: all of it is held until its end is there."""
+"""The most bytes of an answer that is split, estimated from the last one. The whole answer is held until its end."""
 
 Joined = Callable[[Sequence[Task]], Task]
-"""Makes one task that fetches what several tasks fetch."""
+"""Makes one task for the windows of several tasks."""
 
 
 class Queue:
-    """The tasks of a run; with `joined`, those of neighbouring windows become one task.
+    """The tasks of a run. With `joined`, the tasks of neighbouring windows become one task.
 
-    Its callers keep their threads apart.
+    Not thread-safe: callers hold a lock.
     """
 
     def __init__(self, tasks: Iterable[Task], workers: int, joined: Joined | None) -> None:
@@ -38,7 +38,7 @@ class Queue:
         self._most = 1
 
     def next(self) -> list[Task]:
-        """The tasks of the next request; none when all have been handed out."""
+        """The tasks of the next request; none when the queue is empty."""
         request = [self._tasks.popleft()] if self._tasks else []
         count = 0 if self._joined is None else min(self._most, len(self._tasks) // self._share)
         while len(request) < count and request[-1].goes_on_in(self._tasks[0]):
@@ -50,7 +50,7 @@ class Queue:
         return request[0] if len(request) == 1 or self._joined is None else self._joined(request)
 
     def learn(self, request: Sequence[Task], outcome: Fetched | SvcctlError) -> bool:
-        """Note what came of a request; returns whether its tasks are in the queue again, to be requested one by one."""
+        """Learn from the outcome of a request; returns whether its tasks are queued again, for single requests."""
         if isinstance(outcome, Fetched):
             share = outcome.seconds / QUICK_SECONDS
             if request[0].whole:

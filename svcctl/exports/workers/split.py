@@ -1,8 +1,8 @@
-"""One answer for several windows: its rows are held until the last one is there, and go to the files of their windows.
+"""Split one answer for several windows into their files. All rows are held until the last one has arrived.
 
-A row goes to a file only if its own date is within the file's window, so that files have the bytes that a request for
-each window would give. The date is the first column: in ndjson it is a number of milliseconds. In csv and tsv it is
-text, whose meaning is certain only from svcctl's own service. Dates that have equally many digits are compared as text.
+A row goes to a file only if its date is in the file's window, so each file has the bytes of a request for its window
+alone. The date is the first column. In ndjson it is a number of milliseconds; in csv and tsv it is a text whose
+meaning is certain only for svcctl's own service. Dates with the same number of digits are compared as bytes.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from svcctl.dates.zones import Zone
 
 SPLIT_RANGE = Window(10**9, 10**10 - 1)
-"""From 2001 to 2286: all dates have equally many digits, as numbers and as text."""
+"""From 2001 to 2286: all dates have the same number of digits, as numbers and as text."""
 
 _ROW = re.compile(rb'(?:[^"\n]++|"[^"]*+")*+\n')
-"""A row of csv or tsv, which may have newlines in quotes."""
+"""A row of csv or tsv, with newlines in quotes."""
 _OBJECT = b'{"%b":' % EVENTDATE.encode()
 
 
 class Unsplittable(IncompleteResult):
-    """It is not certain which rows of an answer are in which window. Another attempt would not help."""
+    """The rows of an answer cannot be assigned to windows for sure. A retry would not help."""
 
     def __init__(self) -> None:
         super().__init__("the rows of the answer cannot be assigned to windows by their dates")
 
 
 def text_edges(windows: Sequence[Window], zone: Zone | None, date_format: str | None) -> list[bytes]:
-    """The beginning of the first window and the ends of all, as the rows of csv and tsv begin.
+    """The start of the first window and the ends of all windows, in the format of dates in csv and tsv.
 
-    `zone` is that of the dates, which have the offset that it has at the beginning.
+    All dates have the offset of `zone` at the start of the first window.
     """
     clocks = UTC if zone is None else zone.fixed(windows[0].start).clocks
     between = "T" if date_format == "iso" else " "
@@ -50,7 +50,7 @@ def text_edges(windows: Sequence[Window], zone: Zone | None, date_format: str | 
 
 
 def object_edges(windows: Sequence[Window]) -> list[bytes]:
-    """The same as the rows of ndjson begin."""
+    """The start of the first window and the ends of all windows, each as the beginning of a row of ndjson."""
     return [b"%b%d" % (_OBJECT, seconds_to_ms(moment)) for moment in _moments(windows)]
 
 
@@ -59,9 +59,9 @@ def _moments(windows: Sequence[Window]) -> list[int]:
 
 
 class Split:
-    """A sink for the rows of an answer, in `with`: holds them, and counts those of each window.
+    """A sink that holds the rows of an answer, and counts the rows of each window. For `with`.
 
-    `edges` are where windows begin and end, of one length. `check` is called before each block is held.
+    `edges` are the edges of the windows, texts of one length. `check` is called before each block.
     """
 
     def __init__(self, edges: Sequence[bytes], check: Callable[[], None]) -> None:
@@ -76,7 +76,7 @@ class Split:
         self._spool.__exit__()
 
     def begin(self, answer: QueryResponse, look: Callable[[bytes], None] | None) -> Split:
-        """Forget the rows so far, and take those of another answer; `look` gets the first row of each window."""
+        """Forget all rows and begin with a new answer. `look` is called with the first row of each window."""
         self._answer = answer
         self._look = look
         self._spool.file.seek(0)
@@ -88,7 +88,7 @@ class Split:
         return self
 
     def write(self, block: bytes | memoryview, /) -> None:
-        """Take whole rows. Unsplittable unless each is in a window, and none in one before that of an earlier row."""
+        """Take whole rows. Unsplittable when a row is in no window, or in a window before that of an earlier row."""
         self._check()
         rows = self._lines(bytes(block))
         at = 0
@@ -109,7 +109,7 @@ class Split:
         self._spool.write(block)
 
     def _lines(self, block: bytes) -> list[bytes]:
-        """The rows of a block without the newlines after them. Unsplittable if they do not begin with their dates."""
+        """The rows of a block without their last newlines. Unsplittable when a row does not begin with its date."""
         answer = self._answer
         count = (answer.row_count or 0) - self._counted
         self._counted += count
@@ -120,14 +120,14 @@ class Split:
                 raise Unsplittable
         elif not answer.exact or answer.columns[0].name != EVENTDATE:
             raise Unsplittable
-        elif len(rows) != count:  # there are newlines in quotes
+        elif len(rows) != count:  # some newlines are in quotes
             rows = [row[:-1] for row in _ROW.findall(block)]
         if len(rows) != count:
             raise Unsplittable
         return rows
 
     def files(self) -> Iterator[tuple[int, Iterator[bytes]]]:
-        """The number of rows and the bytes of each window, to be read in this order."""
+        """The number of rows and the bytes of each window; read the bytes in this order."""
         self._spool.file.seek(0)
         for rows, size in zip(self.rows, self._sizes, strict=True):
             yield rows, self._pieces(size)

@@ -1,4 +1,4 @@
-"""Data that an export keeps on this machine for a moment: an answer until it is whole, a part that is being read."""
+"""Temporary data on this machine: an answer until its end has arrived, or a part while it is read."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import IO
 from svcctl.errors import IncompleteResult, reason
 
 MEMORY_BYTES = 1 << 20
-"""The most bytes that a spool holds in memory; a longer one is a file."""
+"""The most bytes that a spool holds in memory; a longer spool is a file."""
 PIECE_BYTES = 1 << 18
 
 
 class Unstored(IncompleteResult):
-    """This machine cannot store any more, so another attempt would fail too."""
+    """The storage or this machine cannot store the data. A retry would not help."""
 
 
 class Spool:
-    """A temporary file that is written, read once and then gone. Use it in `with`."""
+    """A temporary file that is written once and read once, for `with`."""
 
     def __init__(self) -> None:
         self.file: IO[bytes] = tempfile.SpooledTemporaryFile(MEMORY_BYTES)  # noqa: SIM115  `with` closes it
@@ -33,7 +33,7 @@ class Spool:
             ) from None
 
     def pieces(self) -> Iterator[bytes]:
-        """What was written, from the beginning; closes the spool."""
+        """The content in pieces; closes the spool."""
         with self:
             self.file.seek(0)
             while piece := self.file.read(PIECE_BYTES):

@@ -170,7 +170,7 @@ def test_a_range_that_has_not_ended_is_refused(moved: Moved) -> None:
         (
             ("export", QUERY, *HOURS, "-o", "/proc/all.csv"),
             "svcctl: error: cannot write /proc/.all.csv.export/run: No such file or directory\n"
-            "hint: a run keeps its lock and its parts beside /proc/all.csv\n",
+            "hint: a run keeps its lock and its parts next to /proc/all.csv\n",
         ),
         (
             ("export", QUERY, *HOURS, "-o", "all.csv", "--max-time", "soon"),
